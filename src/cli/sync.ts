@@ -2,7 +2,6 @@ import { Command } from 'commander';
 import type { App, AppOptions } from '../app.ts';
 import { pausedError, readPauses } from '../state/pauses.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
-import type { Settings } from '../settings/settings.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import type { RunReport } from '../sync/report.ts';
 import { createPings } from '../trigger/ping.ts';
@@ -11,6 +10,7 @@ import type { CliContext } from './command/context.ts';
 import { exitCodeOfStatus } from './command/exit-code.ts';
 import { findServe } from './command/find-serve.ts';
 import { print } from './command/output.ts';
+import { endAlerts } from './command/tell-alerts.ts';
 import { summaryText } from './command/run-summary.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { watchRun } from './command/watch-run.ts';
@@ -20,6 +20,8 @@ import { withApp } from './command/with-app.ts';
 interface RunOptions extends SourceOptions {
   /** True if the resources were named on the command line: then a paused one is an error. */
   areNamed?: boolean;
+  /** Called before the source is worked on by this process, and not by a `serve`. */
+  onOwn?: () => void;
   json?: true;
   restart?: true;
   due?: true;
@@ -46,21 +48,13 @@ function runCommand(name: SyncCommand, context: CliContext): Command {
     .argument('[resource...]', 'only these resources of the profile')
     .option('--json', 'print one JSON object per source on stdout at the end')
     .action(async (names: string[], options: RunOptions) => {
-      const worked: Worked[] = [];
-      try {
-        await forEachSource(context, options, names, async (chosen, settings) => {
-          const { report, isOwn } = await runOrFollow(name, context, chosen, {
-            ...options,
-            areNamed: names.length > 0,
-          });
-          // A running `serve` tells of what it has done itself.
-          if (isOwn) worked.push({ chosen, settings });
-          tell(context, report, options);
-          return exitCodeOfStatus(report.status);
-        });
-      } finally {
-        await tellAlerts(context, worked);
-      }
+      const alerts = endAlerts(context);
+      await forEachSource(context, options, names, async (chosen, settings) => {
+        const onOwn = (): void => alerts.worked(chosen, settings);
+        const report = await runOrFollow(name, context, chosen, { ...options, areNamed: names.length > 0, onOwn });
+        tell(context, report, options);
+        return exitCodeOfStatus(report.status);
+      }).finally(() => alerts.tell());
     });
 }
 
@@ -70,31 +64,16 @@ async function runOrFollow(
   context: CliContext,
   chosen: ChosenSource,
   options: RunOptions,
-): Promise<{ report: RunReport; isOwn: boolean }> {
+): Promise<RunReport> {
   // What is due is the business of a serve, and a restart is not asked of one.
   const isOwn = options.restart === true || options.due === true;
   const door = isOwn ? null : await findServe(context, chosen);
   const { areNamed = false, logLevel } = options;
   const followed =
     door === null ? null : await followSync({ context, chosen, door, command, areNamed, live: logLevel === undefined });
-  if (followed !== null) return { report: followed, isOwn: false };
-  return { report: await runSource(command, context, chosen, options), isOwn: true };
-}
-
-interface Worked {
-  chosen: ChosenSource;
-  settings: Settings;
-}
-
-/** Tells whoever is to be told how the sources stand now; a run that was stopped says nothing. */
-async function tellAlerts({ version, clock, secrets, signal }: CliContext, worked: readonly Worked[]): Promise<void> {
-  const [first] = worked;
-  if (first === undefined || signal.aborted || Object.keys(first.settings.alerts).length === 0) return;
-  const { alerts: channels, serve } = first.settings;
-  const { tellOnce } = await import('../serve/alerts/tell-once.ts');
-  const sources = worked.map(({ chosen }) => chosen.source);
-  const publicUrl = serve.public_url ?? null;
-  await tellOnce({ channels, publicUrl, sources, version, clock, secrets, log: first.chosen.log });
+  if (followed !== null) return followed;
+  options.onOwn?.();
+  return runSource(command, context, chosen, options);
 }
 
 /** The warehouse is closed before the last pings are awaited, because a monitor may be slow to answer. */

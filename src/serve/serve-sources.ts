@@ -123,5 +123,5 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
 }
 
 function alertSource({ source: { name }, keeper }: ServedSource): AlertSource {
-  return { name, isLed: () => keeper.isLed, read: keeper.read };
+  return { name, isLed: () => keeper.isLed, use: (work) => keeper.read(work) };
 }

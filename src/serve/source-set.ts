@@ -87,7 +87,7 @@ export class SourceSet {
     const step = async ({ source: { name }, work }: (typeof steps)[number]): Promise<void> => {
       if (this.#isStopping) return;
       await work().catch((error: unknown) =>
-        this.#options.log.error({ source: name, err: error }, `the source could not be changed: ${messageOf(error)}`),
+        this.#options.log.error({ source: name, error }, `the source could not be changed: ${messageOf(error)}`),
       );
     };
     await pMap(steps, step, { concurrency: CHANGED_AT_ONCE });

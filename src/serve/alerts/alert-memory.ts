@@ -1,3 +1,4 @@
+import type { CompiledQuery } from 'kysely';
 import { forgetTold, keepTold, readTold } from '../../state/alerts-told.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import type { Judgement } from './conditions.ts';
@@ -8,8 +9,8 @@ export interface AlertSource {
   name: string;
   /** True while it is this process that tells of it. */
   isLed: () => boolean;
-  /** Throws if the source cannot be opened. */
-  read: <T>(work: (warehouse: Pick<Warehouse, 'own' | 'apply'>) => Promise<T>) => Promise<T>;
+  /** Gives its warehouse to `work`. Rejects if it cannot be opened. */
+  use: <T>(work: (warehouse: Warehouse) => Promise<T>) => Promise<T>;
 }
 
 /** What was told of one source; `changed` is not written yet, null for what is to be forgotten. */
@@ -32,6 +33,11 @@ export class AlertMemory {
       if (!source.isLed()) this.#sources.delete(source.name);
       else if (!this.#of(source.name).isRead) await this.#readOne(source).catch(() => undefined);
     }
+  }
+
+  /** Reads again what was told of these: another process may have worked on them, and told it. */
+  async reread(sources: readonly AlertSource[], names: ReadonlySet<string>): Promise<void> {
+    for (const source of sources) if (names.has(source.name)) await this.#readOne(source).catch(() => undefined);
   }
 
   /** The judgement of what is known well enough to tell it: of a source that was not read, only that it cannot be. */
@@ -82,13 +88,7 @@ export class AlertMemory {
       if (changed.size === 0 || !isRead) continue;
       const batch = [...changed];
       try {
-        await source.read((warehouse) =>
-          warehouse.apply(
-            batch.map(([key, row]) =>
-              row === null ? forgetTold(warehouse.own, namesOf(key)) : keepTold(warehouse.own, rowOf(row)),
-            ),
-          ),
-        );
+        await source.use((open) => open.apply(batch.map((each) => statementOf(open.own, each))));
         // What changed again meanwhile is written the next time.
         for (const [key, row] of batch) if (changed.get(key) === row) changed.delete(key);
       } catch (error) {
@@ -104,22 +104,23 @@ export class AlertMemory {
     return known;
   }
 
-  async #readOne(source: AlertSource): Promise<void> {
-    const known = this.#of(source.name);
-    for (const row of await source.read(({ own }) => readTold(own))) {
-      const key = keyOf(row.channel, row.alert);
-      // What was told since, while it could not be read, is newer.
-      if (!known.changed.has(key)) known.rows.set(key, Object.assign(row, { source: source.name }));
+  async #readOne({ name, use }: AlertSource): Promise<void> {
+    const stored = await use(({ own }) => readTold(own));
+    const known = this.#of(name);
+    const rows = stored.map((row) => Object.assign(row, { source: name }));
+    known.rows = new Map(rows.map((row) => [keyOf(row.channel, row.alert), row]));
+    // What was told since, while it could not be written, is newer.
+    for (const [key, row] of known.changed) {
+      if (row === null) known.rows.delete(key);
+      else known.rows.set(key, row);
     }
     known.isRead = true;
   }
 }
 
-function namesOf(key: string): { channel: string; alert: string } {
+function statementOf(own: Warehouse['own'], [key, row]: [string, ToldOf | null]): CompiledQuery {
   const [channel = '', alert = ''] = key.split('\n');
-  return { channel, alert };
-}
-
-function rowOf({ source: _source, ...row }: ToldOf) {
-  return row;
+  if (row === null) return forgetTold(own, { channel, alert });
+  const { source: _source, ...told } = row;
+  return keepTold(own, told);
 }

@@ -64,6 +64,8 @@ export function createAlerts(options: AlertsOptions): Alerts {
   const scrub = (text: string): string => scrubOwn(text, options.secrets);
   const failed = (error: unknown): void => log.warn({ err: error }, `alerts were put off: ${messageOf(error)}`);
 
+  const reread = (names: ReadonlySet<string>): Promise<void> => memory.reread(sources(), names);
+
   async function remember(): Promise<void> {
     for (const { source, error } of await memory.write(sources())) {
       log.warn({ source, err: error }, `what was told could not be remembered: ${messageOf(error)}`);
@@ -82,7 +84,18 @@ export function createAlerts(options: AlertsOptions): Alerts {
     }
     for (const [name, own] of wanted) {
       const { metrics } = options;
-      const parts = { name, settings: own, channel: createChannel(own), memory, remember, clock, log, metrics, scrub };
+      const parts = {
+        name,
+        settings: own,
+        channel: createChannel(own),
+        memory,
+        remember,
+        reread,
+        clock,
+        log,
+        metrics,
+        scrub,
+      };
       lines.set(name, new ChannelLine(parts));
     }
   }

@@ -7,13 +7,22 @@ import type { AlertMemory } from './alert-memory.ts';
 import type { Channel } from './channels/channel.ts';
 import type { Judgement } from './conditions.ts';
 import { begunMessage, overMessage, type Message, type MessagePlace } from './message.ts';
-import { NO_NOTES, planTelling, rememberBegun, type ChannelNotes, type TellingInput } from './plan-telling.ts';
+import {
+  NO_NOTES,
+  planTelling,
+  rememberBegun,
+  type ChannelNotes,
+  type Telling,
+  type TellingInput,
+} from './plan-telling.ts';
 
 export interface LineOptions {
   name: string;
   settings: ChannelSettings;
   channel: Channel;
   memory: AlertMemory;
+  /** Has the memory read again what was told of these sources. Never rejects. */
+  reread: (sources: ReadonlySet<string>) => Promise<void>;
   /** Writes down what the memory holds. Never rejects. */
   remember: () => Promise<void>;
   clock: Clock;
@@ -72,10 +81,15 @@ export class ChannelLine {
     publicUrl: string | null,
     signal: AbortSignal,
   ): Promise<void> {
-    const { name, settings, memory, remember, clock, scrub } = this.#options;
+    const { name, settings, memory, remember, reread, clock, scrub } = this.#options;
     const now = clock.now();
+    const planNow = (): Telling =>
+      planTelling({ ...asked, channel: name, settings, told: memory.of(name), notes: this.#notes, now });
+    const before = planNow();
+    const concerned = new Set([...before.begun, ...before.over].map(({ source }) => source));
+    if (concerned.size > 0) await reread(concerned);
+    const plan = concerned.size > 0 ? planNow() : before;
     const told = memory.of(name);
-    const plan = planTelling({ ...asked, channel: name, settings, told, notes: this.#notes, now });
     this.#notes = { ...this.#notes, seen: plan.seen };
     memory.keep(plan.keep);
     memory.forget(plan.forget);

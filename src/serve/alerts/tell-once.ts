@@ -6,12 +6,12 @@ import { scrubOwn } from '../../observe/scrub/scrub.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { dueOf, timesOf, type StoredSuccess } from '../../trigger/schedule/due.ts';
-import { inboxAddress, openInbox, openWarehouse } from '../../warehouse/databases.ts';
-import type { Inbox } from '../../warehouse/inbox.ts';
+import { openWarehouse } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { createCollector } from '../status/collect.ts';
-import type { ScheduleStatus } from '../status/snapshot.ts';
+import type { ScheduleStatus, StatusSnapshot } from '../status/snapshot.ts';
 import type { StatusParts } from '../status/source-status.ts';
+import type { AlertSource } from './alert-memory.ts';
 import { createAlerts, type AlertSettings } from './alerts.ts';
 
 export interface TellOnceOptions extends AlertSettings {
@@ -22,19 +22,14 @@ export interface TellOnceOptions extends AlertSettings {
   secrets: readonly string[];
 }
 
-type ReadStored = <T>(work: (warehouse: Warehouse) => Promise<T>) => Promise<T>;
-
-/** A source as a process sees it that has just worked on it, and ends. */
-interface Looked {
+/** A source as a process sees it that has worked on it, and ends. */
+interface Looked extends AlertSource {
   parts: StatusParts;
-  isLed: () => boolean;
-  name: string;
-  read: ReadStored;
 }
 
 /**
  * Tells what a run from cron leaves behind, with the memory that `serve` has: once, and when it is over. Waits some
- * seconds at most for receivers that do not answer, and never throws for them.
+ * seconds at most for receivers that do not answer, and never throws for them. Of webhooks only `serve` knows.
  */
 export async function tellOnce({ channels, publicUrl, sources, ...process }: TellOnceOptions): Promise<void> {
   if (Object.keys(channels).length === 0) return;
@@ -42,15 +37,27 @@ export async function tellOnce({ channels, publicUrl, sources, ...process }: Tel
   const { version, clock, log, secrets } = process;
   const metrics = createMetrics(version);
   opened.defer(() => metrics.close());
+  // One after the other, so that few files are open and none is waited for while others are read.
   const looked: Looked[] = [];
-  for (const source of sources) looked.push(await lookAt(source, { clock, secrets, metrics }, opened));
-  const parts = looked.map((each) => each.parts);
-  const times = { startedAt: clock.now(), stopping: () => false };
-  const collector = createCollector({ version, clock, ...times, sources: () => parts });
+  for (const source of sources) looked.push(await lookAt(source, { clock, secrets, metrics }));
   const sending = { channels, publicUrl, clock, log, secrets, metrics };
-  const alerts = createAlerts({ ...sending, snapshot: () => collector.snapshot(), sources: () => looked });
+  const alerts = createAlerts({
+    ...sending,
+    snapshot: () => snapshotOf(looked, version, clock),
+    sources: () => looked,
+  });
   opened.defer(() => alerts.stop());
   await alerts.lookOnce();
+}
+
+async function snapshotOf(looked: readonly Looked[], version: string, clock: Clock): Promise<StatusSnapshot> {
+  const times = { startedAt: clock.now(), stopping: () => false };
+  const whole = await createCollector({ version, clock, ...times, sources: () => [] }).snapshot();
+  for (const { parts } of looked) {
+    const { sources } = await createCollector({ version, clock, ...times, sources: () => [parts] }).snapshot();
+    whole.sources.push(...sources);
+  }
+  return whole;
 }
 
 interface LookParts {
@@ -60,42 +67,29 @@ interface LookParts {
 }
 
 /** A source that cannot be opened is one that is told of. */
-async function lookAt(
-  source: SourceSettings,
-  { clock, secrets, metrics }: LookParts,
-  opened: AsyncDisposableStack,
-): Promise<Looked> {
-  const warehouse = await openWarehouse(source.warehouse, clock).catch((error: unknown) => ({ error }));
+async function lookAt(source: SourceSettings, { clock, secrets, metrics }: LookParts): Promise<Looked> {
   const { name } = source;
-  const read: ReadStored = async (work) => {
-    if ('error' in warehouse) throw warehouse.error;
-    return work(warehouse);
+  const use: AlertSource['use'] = async (work) => {
+    const warehouse = await openWarehouse(source.warehouse, clock);
+    return work(warehouse).finally(() => warehouse.close());
   };
-  if (!('error' in warehouse)) opened.defer(() => warehouse.close());
-  const inbox = 'error' in warehouse || source.webhook === null ? null : await inboxOf(source, clock);
-  if (inbox !== null) opened.defer(() => inbox.close());
-  const stored = 'error' in warehouse ? new Map<string, StoredSuccess>() : await storedOf(source, warehouse);
+  const stored = await use(({ own }) => storedOf(source, own)).catch(() => new Map<string, StoredSuccess>());
   const parts: StatusParts = {
     source,
     activity: new SourceActivity(name, clock, metrics),
-    read,
+    read: use,
     version: () => null,
     governor: () => null,
     schedule: (resource) => scheduleOf(source, resource, stored.get(resource) ?? null, clock.now()),
-    inbox: inbox === null ? null : () => inbox.figures(),
+    inbox: null,
     deliveries: null,
     names: () => [],
     scrub: (text) => scrubOwn(text, secrets),
   };
-  return { parts, name, isLed: () => true, read };
+  return { parts, name, isLed: () => true, use };
 }
 
-/** Null where nothing was ever received, or it cannot be read: `serve` tells of that. */
-async function inboxOf({ warehouse }: SourceSettings, clock: Clock): Promise<Inbox | null> {
-  return openInbox(inboxAddress(warehouse), clock).catch(() => null);
-}
-
-async function storedOf(source: SourceSettings, { own }: Warehouse): Promise<Map<string, StoredSuccess>> {
+async function storedOf(source: SourceSettings, own: Warehouse['own']): Promise<Map<string, StoredSuccess>> {
   const stored = new Map<string, StoredSuccess>();
   for (const resource of source.resources) {
     const checkpoint = await readCheckpoint(own, resource);

@@ -221,7 +221,8 @@ function finding(severity: Severity, what: string, next: string | null, command:
   return { severity, what, next, command };
 }
 
-function lastError({ runs, running }: ResourceStatus) {
+/** What the last run of a resource failed with; null if it did not, or if it is being run again. */
+export function lastError({ runs, running }: ResourceStatus) {
   const last = runs.find(({ status }) => status !== 'running');
   return running === null && last?.status === 'failed' ? last.error : null;
 }

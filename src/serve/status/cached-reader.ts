@@ -27,6 +27,16 @@ export interface LastRead<T> {
   isLate: boolean;
 }
 
+/** How a caller asks who shows many such values at once. */
+export interface Hurry {
+  /** He waits at most this long, */
+  waitMs: number;
+  /** and not at all where the last value is no older than this; a newer one is read behind his back. */
+  oldMs: number;
+  /** Starts a reading, so that many of them leave room for other work. */
+  turn: <T>(read: () => Promise<T>) => Promise<T>;
+}
+
 /**
  * Reads again only once the last value has grown old, so that many viewers cost no more than one and slow readings are
  * rare; a reading that has to wait first calls `begun` when it begins. After a failure it returns the last good value with the error, and tries again at the next call.
@@ -34,10 +44,11 @@ export interface LastRead<T> {
 export function createCachedReader<T>(
   read: (begun: () => void) => Promise<T>,
   { clock, keepMs, keepTimes, patienceMs, isStale = () => false, version = () => null }: CachedReaderOptions,
-): () => Promise<LastRead<T>> {
+): (hurry?: Hurry | null) => Promise<LastRead<T>> {
   let last: LastRead<T> = { value: null, readAt: null, error: null, isLate: false };
   let goodUntil = Number.NEGATIVE_INFINITY;
   let reading: Promise<LastRead<T>> | null = null;
+  let askedAt = 0;
   let seen: string | null = null;
   const readNow = async (): Promise<LastRead<T>> => {
     let began = clock.monotonic();
@@ -55,13 +66,18 @@ export function createCachedReader<T>(
     reading = null;
     return last;
   };
-  return async () => {
+  return async (hurry = null) => {
     const current = version();
     const isFresh = current === null ? clock.monotonic() < goodUntil : current === seen;
     if (reading === null && isFresh && !isStale())
       return current === null ? last : (last = { ...last, readAt: clock.now() });
-    reading ??= readNow();
-    const read = await waitAtMost(clock, patienceMs, reading);
-    return read?.value ?? { ...last, isLate: true };
+    if (reading === null) {
+      askedAt = clock.monotonic();
+      reading = hurry === null ? readNow() : hurry.turn(readNow);
+    }
+    const isGoodEnough = hurry !== null && last.readAt !== null && clock.now() - last.readAt <= hurry.oldMs;
+    if (isGoodEnough && !isStale()) return last;
+    const read = await waitAtMost(clock, hurry?.waitMs ?? patienceMs, reading);
+    return read?.value ?? { ...last, isLate: clock.monotonic() - askedAt >= patienceMs };
   };
 }

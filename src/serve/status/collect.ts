@@ -1,10 +1,13 @@
+import { setImmediate } from 'node:timers/promises';
+import PQueue from 'p-queue';
 import type { Clock } from '../../model/clock.ts';
 import { renderFaults } from '../../settings/file/fault.ts';
 import type { RefusedSource } from '../../settings/settings.ts';
-import { createCachedReader, type LastRead } from './cached-reader.ts';
+import { createCachedReader, type Hurry, type LastRead } from './cached-reader.ts';
 import type { AlertChannelStatus, RefusedStatus, SettingsStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 import { readDetails, type DetailsAsked, type SourceDetails } from './source-details.ts';
-import { sourceStatus, webhookStatus, type StatusParts } from './source-status.ts';
+import { sourceStatus, type StatusParts, type WaitingFigures } from './source-status.ts';
+import { webhookStatus } from './webhook-status.ts';
 import { databaseAt } from '../../warehouse/databases.ts';
 import { countRows, readState, type RowCount, type StoredState } from './stored.ts';
 
@@ -47,14 +50,26 @@ const STATE = { keepMs: 1_000, keepTimes: 20, patienceMs: 3_000 };
 const COUNT = { keepMs: 1_000, keepTimes: 50, patienceMs: 150 };
 const PROBE = { keepMs: 1_000, keepTimes: 0, patienceMs: 5_000 };
 
+/** So many sources are read anew before they are shown; of more, what was read a moment ago is shown at once. */
+const FEW_SOURCES = 12;
+const INBOX = { keepMs: 1_000, keepTimes: 20, patienceMs: 3_000 };
+const HURRIED = { waitMs: 20, oldMs: 15_000 };
+/** Sources that are read at the same time, in turns of their own, so that other work comes in between. */
+const READ_AT_ONCE = 8;
+
 /** Reads nothing before it is asked. */
 export function createCollector(options: CollectorOptions): Collector {
   const { version, clock, startedAt, sources, stopping, refused = () => [], settings = () => null } = options;
   const readers = ofEach((parts) => sourceReader(parts, clock, startedAt));
+  const turns = new PQueue({ concurrency: READ_AT_ONCE });
+  const turn: Hurry['turn'] = (read) => turns.add(() => setImmediate().then(read));
+  const hurried: Hurry = { ...HURRIED, turn };
   const probes = ofEach((parts) => createCachedReader(() => probe(parts), { clock, ...PROBE, ...stalenessOf(parts) }));
   return {
     snapshot: async () => {
-      const read = await Promise.all(sources().map((parts) => readers(parts).status()));
+      const all = sources();
+      const hurry = all.length > FEW_SOURCES ? hurried : null;
+      const read = await Promise.all(all.map((parts) => readers(parts).status(hurry)));
       const alerts = options.alerts?.() ?? [];
       const told = alerts.length === 0 ? {} : { alerts };
       const left = { refused: refused().map(refusedStatus), settings: settings(), ...told };
@@ -124,8 +139,15 @@ function isWell({ value, error, isLate }: LastRead<true>): boolean {
 /** Up to this size its rows are counted before a source is closed; beyond it only when somebody asks. */
 const COUNTED_BYTES = 64 * 1_048_576;
 
+/** Until it was counted for the first time. */
+const NOTHING_WAITS: WaitingFigures = { waiting: 0, waitingBytes: 0, dead: 0, different: 0, oldest: null };
+
+function inboxFigures({ inbox }: StatusParts): Promise<WaitingFigures> {
+  return inbox === null ? Promise.resolve(NOTHING_WAITS) : inbox();
+}
+
 interface SourceReader {
-  status(): Promise<SourceStatus>;
+  status(hurry: Hurry | null): Promise<SourceStatus>;
   lastLook(): Promise<void>;
 }
 
@@ -145,11 +167,23 @@ function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): Sour
   const counters = source.resources.map((resource) =>
     createCachedReader((begun) => counted(resource, begun), { clock, version, ...COUNT }),
   );
+  const readInbox = createCachedReader(() => inboxFigures(parts), { clock, ...INBOX });
+  const hurriedInbox = (hurry: Hurry): StatusParts['inbox'] => {
+    if (parts.inbox === null) return null;
+    return async () => {
+      const { value, error } = await readInbox(hurry);
+      if (error !== null) throw error;
+      return value ?? NOTHING_WAITS;
+    };
+  };
   return {
-    status: async () => {
-      const state = await readStored();
-      const counts = await Promise.all(counters.map((count) => count()));
-      const webhooks = await webhookStatus(parts, clock.now());
+    status: async (hurry) => {
+      const state = await readStored(hurry);
+      const counts = await Promise.all(counters.map((count) => count(hurry)));
+      const webhooks = await webhookStatus(
+        hurry === null ? parts : { ...parts, inbox: hurriedInbox(hurry) },
+        clock.now(),
+      );
       const times = { now: clock.now(), monotonic: clock.monotonic(), startedAt };
       return sourceStatus(parts, { stored: state, counts, webhooks }, times);
     },

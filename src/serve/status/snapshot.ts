@@ -1,7 +1,7 @@
 import type { WalkError } from '../../observe/activity.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import type { RunFigures } from '../../state/runs.ts';
-import type { RunRow } from '../../warehouse/own-tables.ts';
+import type { RunRow } from '../../warehouse/run-row.ts';
 import { scrubApi, type ApiStatus } from './api-status.ts';
 
 /** Epoch milliseconds; null for "never" or "not known". */

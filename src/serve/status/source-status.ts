@@ -28,7 +28,8 @@ import {
 } from './snapshot.ts';
 import { NOTHING_STORED, type RowCount, type StoredState } from './stored.ts';
 
-type WaitingFigures = Omit<InboxFigures, 'bytes' | 'walBytes'>;
+/** What waits in an inbox. */
+export type WaitingFigures = Omit<InboxFigures, 'bytes' | 'walBytes'>;
 
 /** What is read of an open warehouse. */
 export type StoredTables = Pick<Warehouse, 'own' | 'dialect' | 'count' | 'countAll' | 'countDeleted'>;
@@ -182,31 +183,6 @@ function usedIn({ at, count }: Minute, rate: number | null, { now, startedAt }: 
   return rate === null || ms < LEAST_MS ? null : count / (rate * (ms / 1_000));
 }
 
-/** The webhooks that came in; the figures of the inbox are added by the caller. */
-function webhookTraffic(
-  activity: SourceActivity,
-  now: number,
-): Omit<WebhookStatus, 'problem' | 'waiting' | 'full' | 'oldest_at' | 'dead' | 'different'> {
-  const delays = activity.delays.total(now);
-  const [refused, spread] = [activity.refused.minutes(now), activity.delays.minutes(now)];
-  return {
-    path: `/webhooks/${activity.source}`,
-    last_received_at: activity.lastReceivedAt,
-    received: activity.received.total(now).count,
-    refused: activity.refused.total(now).count,
-    refused_by: activity.refusedBy,
-    delay_p50_ms: delays.p50,
-    delay_p95_ms: delays.p95,
-    minutes: activity.received.minutes(now).map((minute, index) => ({
-      at: minute.at,
-      received: minute.count,
-      refused: refused[index]?.count ?? 0,
-      p50_ms: spread[index]?.p50 ?? null,
-      p95_ms: spread[index]?.p95 ?? null,
-    })),
-  };
-}
-
 const SLOW: Problem = {
   code: 'warehouse_slow',
   message: 'it has not answered for some seconds',
@@ -222,27 +198,6 @@ function warehouseStatus({ source, scrub }: StatusParts, stored: LastRead<Stored
     read_at: stored.readAt,
     ...(stored.value?.sizes ?? { file_bytes: null, wal_bytes: null }),
   };
-}
-
-/** Null if no webhooks are configured. */
-export async function webhookStatus(parts: StatusParts, now: number): Promise<WebhookStatus | null> {
-  const { activity, inbox, scrub, source } = parts;
-  if (inbox === null) return null;
-  const traffic = webhookTraffic(activity, now);
-  try {
-    const figures = await inbox();
-    const { waiting, dead, different, oldest } = figures;
-    const oldest_at = oldest === null ? null : timestampMs(oldest);
-    return { ...traffic, problem: null, waiting, full: fullness(figures, source.webhook), dead, different, oldest_at };
-  } catch (error) {
-    const nothing = { waiting: 0, full: 0, dead: 0, different: 0, oldest_at: null };
-    return { ...traffic, problem: problemOf(error, scrub), ...nothing };
-  }
-}
-
-function fullness({ waiting, waitingBytes }: WaitingFigures, webhook: SourceSettings['webhook']): number {
-  if (webhook === null) return 0;
-  return Math.min(1, Math.max(waiting / webhook.max_waiting, waitingBytes / webhook.max_waiting_size));
 }
 
 /** An error as it is shown, without secrets. */

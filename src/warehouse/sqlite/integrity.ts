@@ -10,7 +10,9 @@ const MOST = 100;
 export function damageIn(file: UnchangedFile<OwnTables>, tables: readonly string[]): { by: string; found: string[] } {
   const broken = [...file.rows(`PRAGMA integrity_check(${MOST})`)].map(([text]) => String(text));
   const checked = tables.flatMap((table) => [...file.rows(`PRAGMA foreign_key_check(${VIEW_DIALECT.id(table)})`)]);
-  const dangling = checked.map(([table, row, parent]) => `row ${String(row)} of ${String(table)} refers to none of ${String(parent)}`);
+  const dangling = checked.map(
+    ([table, row, parent]) => `row ${String(row)} of ${String(table)} refers to none of ${String(parent)}`,
+  );
   return { by: 'integrity_check', found: [...broken.filter((text) => text !== 'ok'), ...dangling.slice(0, MOST)] };
 }
 
