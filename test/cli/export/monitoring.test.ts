@@ -66,6 +66,7 @@ const WORDS = new Set('sum by rate increase histogram_quantile time up label_val
 const OF_PROMETHEUS = new Set(['job', 'instance']);
 /** Metrics that have a series only once something has happened, with their labels. */
 const NOT_YET: Readonly<Record<string, readonly string[]>> = {
+  content_sync_limit_requests_per_second: ['source'],
   content_sync_rejects: ['source', 'resource', 'reason'],
   content_sync_api_sunset_timestamp_seconds: ['source'],
   content_sync_alert_messages_total: ['channel', 'result'],
