@@ -1,11 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { createNoticeBoard, type NoticeBoard } from './extract/service-notices.ts';
-import type { ApiClient, AttemptEvent } from './http/client.ts';
+import { retryText, type ApiClient, type AttemptEvent, type RetryEvent } from './http/client.ts';
 import { createClient } from './http/create-client.ts';
 import { keepsRefreshToken, otherTokenOrigin } from './http/auth/create-credentials.ts';
 import type { TokenStore } from './http/auth/shared-token.ts';
 import type { Clock } from './model/clock.ts';
+import { runScope } from './observe/run-scope.ts';
 import { scrubOwn } from './observe/scrub/scrub.ts';
 import type { Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';
@@ -15,6 +16,7 @@ import { openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-gover
 import { storedTokens } from './state/stored-tokens.ts';
 import { deleteReleased, type ConfirmedDeletes } from './sync/deletes/confirm-deletes.ts';
 import { eraseForgotten } from './sync/forget/erase-records.ts';
+import { rebuildResource, type ResourceRebuilt } from './sync/rebuild-resource.ts';
 import { keepNotices } from './state/notices.ts';
 import { checkPrivacyKey } from './state/forgotten.ts';
 import { ownResources, type OwnedResources } from './state/owned-resource.ts';
@@ -26,9 +28,8 @@ import { runSync } from './sync/run.ts';
 import type { RunWatcher } from './sync/run-options.ts';
 import { repairResource, type Repaired } from './sync/verify/repair-resource.ts';
 import { verifyResource, type Verification, type VerifyRequest } from './sync/verify/verify-resource.ts';
-import { openCoordination, openSnapshot, openWarehouse } from './warehouse/databases.ts';
+import { openCoordination, openWarehouse } from './warehouse/databases.ts';
 import type { WarehouseReader } from './warehouse/reading.ts';
-import type { SnapshotReader } from './warehouse/snapshot-reader.ts';
 import type { Warehouse } from './warehouse/warehouse.ts';
 
 export interface AppOptions {
@@ -39,6 +40,8 @@ export interface AppOptions {
   secrets: string[];
   /** Called after every HTTP attempt. */
   attempted?: (event: AttemptEvent) => void;
+  /** Called before the wait of every retry; `resource` is the one whose run it belongs to. */
+  retried?: (event: RetryEvent, resource: string | undefined) => void;
   /** Milliseconds for which a resource stays owned after its last use; 0 if absent. */
   lingerMs?: number;
 }
@@ -67,6 +70,8 @@ export interface App {
   confirmReleased(resource: string, signal: AbortSignal): Promise<ConfirmedDeletes>;
   /** Erases what a person has asked to be forgotten; returns how many records. Throws as `confirmReleased` does. */
   eraseForgotten(resource: string, signal: AbortSignal): Promise<number>;
+  /** Makes the tables of a resource anew from the stored bodies. Throws `ConfigError` if it cannot, and as `confirmReleased` does. */
+  rebuild(resource: string, signal: AbortSignal): Promise<ResourceRebuilt>;
   /** Compares a resource of the copy and keeps the certificate. Needs no lease. */
   verify(request: VerifyRequest & { version: string }): Promise<Verification>;
   /** Puts right what that has found. Throws `lease_held` if another process owns the resource. */
@@ -115,21 +120,13 @@ export async function openApp(options: AppOptions): Promise<App> {
     },
     refetch: (request) => refetchOwned({ ...parts, runId: newRunId(clock) }, request),
     confirmReleased: (resource, signal) => deleteReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
+    rebuild: (resource, signal) => rebuildResource({ ...parts, runId: newRunId(clock) }, resource, signal),
     eraseForgotten: (resource, signal) => eraseForgotten({ ...parts, runId: newRunId(clock) }, resource, signal),
     verify: ({ version, ...request }) =>
-      verifyResource(
-        { ...parts, runId: newRunId(clock), version, openSnapshot: () => snapshotOf(source, clock) },
-        request,
-      ),
-    repair: (found, signal) =>
-      repairResource({ ...parts, runId: newRunId(clock) }, found, () => snapshotOf(source, clock), signal),
+      verifyResource({ ...parts, runId: newRunId(clock), version, privacy }, request),
+    repair: (found, signal) => repairResource({ ...parts, runId: newRunId(clock) }, found, signal),
     close: () => open.disposeAsync(),
   };
-}
-
-/** Beside others who write, and this very process. */
-function snapshotOf({ warehouse }: SourceSettings, clock: Clock): Promise<SnapshotReader> {
-  return openSnapshot(warehouse, clock, true);
 }
 
 /** Records are only ever read through the profile that hides what is not to be copied. */
@@ -141,6 +138,8 @@ function withMask(source: SourceSettings): SourceSettings {
 export interface Probe extends Pick<App, 'source' | 'client' | 'governor' | 'listing' | 'close'> {
   /** What the service said meanwhile of the end of its API. */
   readonly notices: NoticeBoard;
+  /** The one in use, as a hash. */
+  readonly credential: string;
 }
 
 /**
@@ -157,7 +156,7 @@ export async function openProbe(options: AppOptions, reader: WarehouseReader | n
   const tokens = keepsRefreshToken(source) ? await openTokens(options, opened) : (coordination ?? undefined);
   const asking = await openClient(options, { ...known, tokens }, opened);
   const open = opened.move();
-  return { source, ...asking, close: () => open.disposeAsync() };
+  return { source, ...asking, credential: credentialName(source), close: () => open.disposeAsync() };
 }
 
 /** In the warehouse, which is made if it is not there: there is no other place where the next token survives. */
@@ -168,7 +167,7 @@ async function openTokens({ source, clock }: AppOptions, opened: AsyncDisposable
 }
 
 async function openClient(
-  { source, clock, log, secrets, attempted }: AppOptions,
+  { source, clock, log, secrets, attempted, retried }: AppOptions,
   known: KnownLimits & { tokens: TokenStore | undefined },
   opened: AsyncDisposableStack,
 ): Promise<Pick<Probe, 'client' | 'governor' | 'listing' | 'notices'>> {
@@ -197,6 +196,10 @@ async function openClient(
     clock,
     secrets,
     log: logged,
+    retried: (event) => {
+      log.info(event, retryText(event));
+      retried?.(event, runScope().resource);
+    },
     answered: (headers, url) => notices.hear(headers, url),
     tokens: known.tokens,
     network: source.network,

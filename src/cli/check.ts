@@ -13,6 +13,7 @@ import { relationFindings } from '../sync/check/relations.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
 import { identityFinding } from '../sync/check/credential.ts';
 import { askingFor, compareSource, type VersionReport } from './check-version.ts';
+import { painter, type Paint, type Tone } from './command/colour.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
 import { findWarehouse } from './command/find-warehouse.ts';
@@ -43,6 +44,7 @@ interface CheckReport {
 }
 
 const MARKS: Readonly<Record<CheckFinding['status'], string>> = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' };
+const TONES: Readonly<Record<CheckFinding['status'], Tone>> = { ok: 'good', warn: 'look', fail: 'bad' };
 
 /** `content-sync check`: is the service what the profile says it is? Exit code 1 if it is not. */
 export function checkCommand(context: CliContext): Command {
@@ -58,7 +60,8 @@ export function checkCommand(context: CliContext): Command {
           version === undefined
             ? await checkSource(chosen, resources, context)
             : await compareWith(version, chosen, resources, context);
-        print(context, options.json === true ? report : findingsText(source.name, sections).trimEnd());
+        const paint = painter(context);
+        print(context, options.json === true ? report : findingsText(source.name, sections, paint).trimEnd());
         const findings = sections.flatMap((section) => section.findings);
         return findings.some((finding) => finding.status === 'fail') ? EXIT_CODES.failed : EXIT_CODES.ok;
       });
@@ -198,16 +201,16 @@ function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
 }
 
 /** What was found, a line each, with what to do about it. */
-export function findingsText(source: string, sections: readonly Section[]): string {
+export function findingsText(source: string, sections: readonly Section[], paint: Paint = (text) => text): string {
   const once = reportOnce();
   const lines = sections.flatMap(({ resource, findings }) =>
     findings.flatMap(({ check, status, detail, ...finding }) => {
       const { message, hint } = once(`${resource} ${check}`, { message: detail, hint: finding.hint });
       return [
-        `  ${MARKS[status]}  ${resource} ${check}: ${message}`,
-        ...(hint === undefined ? [] : [`        → ${hint}`]),
+        `  ${paint(MARKS[status], TONES[status])}  ${visibleText(`${resource} ${check}: ${message}`)}`,
+        ...(hint === undefined ? [] : [`        → ${visibleText(hint)}`]),
       ];
     }),
   );
-  return [source, ...lines].map((line) => `${visibleText(line)}\n`).join('');
+  return [visibleText(source), ...lines].map((line) => `${line}\n`).join('');
 }

@@ -25,6 +25,11 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'find out a profile for a service by asking it, politely and at most 60 times; writes nothing there',
     load: async () => (await import('./probe.ts')).probeCommand,
   },
+  plan: {
+    about:
+      'what will the next run take: requests, minutes, rows, disk; asks for one page of each listing, writes nothing',
+    load: async () => (await import('./plan.ts')).planCommand,
+  },
   backfill: {
     about: 'copy everything; resumes at the page where an earlier run stopped, and writes only what changed',
     load: async () => (await import('./sync.ts')).backfillCommand,
@@ -79,6 +84,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'let a role of Postgres read the copied tables and views, and nothing else; --revoke takes it back',
     load: async () => (await import('./grants.ts')).grantsCommand,
   },
+  rebuild: {
+    about: 'make tables anew from the stored bodies, after a change of depth, json or fields; sends no request',
+    load: async () => (await import('./rebuild.ts')).rebuildCommand,
+  },
   forget: {
     about: 'erase records with all their traces, for good: no later walk, webhook or copy brings them back',
     load: async () => (await import('./forget/forget.ts')).forgetCommand,
@@ -94,6 +103,18 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   webhooks: {
     about: 'webhooks at the service: register, list, remove; `webhooks send` tries out how they are signed',
     load: async () => (await import('./webhooks.ts')).webhooksCommand,
+  },
+  alerts: {
+    about: 'who is told when something is wrong: `alerts test` sends a message by each channel of the config',
+    load: async () => (await import('./alerts.ts')).alertsCommand,
+  },
+  backup: {
+    about: 'write the warehouse and the inbox as of one moment into one file, while `serve` goes on',
+    load: async () => (await import('./backup.ts')).backupCommand,
+  },
+  restore: {
+    about: 'put the warehouse and the inbox of a backup in the place of those that are there: both or none',
+    load: async () => (await import('./backup.ts')).restoreCommand,
   },
   copy: {
     about: 'carry a SQLite warehouse over to Postgres, with all that is remembered; nothing is fetched again',
@@ -147,6 +168,7 @@ export async function runCli(
     stderr: process.stderr,
     clock: systemClock,
     umask: (mask) => void process.umask(mask),
+    json: args.includes('--json'),
     ...given,
     exit: (chosen) => {
       code = chosen;

@@ -18,6 +18,7 @@ import { startReceiver, type Receiver } from '../web/receiver/start-receiver.ts'
 import { recipientOf } from '../web/receiver/thread/recipient.ts';
 import { pageDoors, type PageDoors } from './page-doors.ts';
 import type { CliContext } from './command/context.ts';
+import { logNote } from './command/log-note.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import {
   chosenSettings,
@@ -159,13 +160,13 @@ function listen(parts: ListenParts, serve: ServeSettings, { sources }: Settings)
       metrics: () => served.metrics(),
       door: doors.door,
       controls: doors.controls,
-      failed: (error) => log.error({ err: error }, 'a page could not be made'),
+      failed: (error) => log.error({ error }, 'a page could not be made'),
     }),
     onArrival: (source) => served.wake(source),
     onFigures: (figures) => {
       for (const [source, answers] of Object.entries(figures.sources)) served.received(source, answers);
     },
-    onNote: ({ level, event, ...rest }) => log[level](rest, event),
+    onNote: (note) => logNote(log, note),
   });
 }
 

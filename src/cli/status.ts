@@ -4,15 +4,18 @@ import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText, durationText } from '../observe/figures.ts';
 import { apiStatus, type ApiStatus } from '../serve/status/api-status.ts';
+import type { Attention, Severity } from '../serve/status/attention.ts';
 import { countRows, readResource, type StoredResource } from '../serve/status/stored.ts';
 import { versionText } from '../source/version.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
 import { readLifetime } from '../state/notices.ts';
 import { openWarehouseToRead, shownPlace } from '../warehouse/databases.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
+import { painter, toneOfStatus, type Paint, type Tone } from './command/colour.ts';
 import type { CliContext } from './command/context.ts';
+import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
-import { alignedLines, print } from './command/output.ts';
+import { alignedLines, print, tellError } from './command/output.ts';
 import { whileOpen } from './command/with-app.ts';
 
 /** One resource as the command prints it; times are UTC text, `lag_seconds` counts from the last success. */
@@ -31,7 +34,8 @@ interface ResourceStatus {
   unfinished: StoredResource['unfinished'];
   /** When requests may be sent again; null if they may be now. */
   due: string | null;
-  error: string | null;
+  /** Of the last run. */
+  error: StoredResource['runs'][number]['error'];
 }
 
 interface SourceStatus {
@@ -39,27 +43,55 @@ interface SourceStatus {
   warehouse: string;
   api: ApiStatus;
   resources: ResourceStatus[];
+  /** With `--exit-code`. */
+  attention?: Attention[];
+}
+
+interface StatusOptions extends SourceOptions {
+  json?: true;
+  exitCode?: true;
 }
 
 /** `content-sync status`: what is in the warehouse and how old it is, with no request to the service. */
 export function statusCommand(context: CliContext): Command {
   return withSourceOptions(new Command('status'))
     .option('--json', 'print one JSON object per source on stdout')
-    .action(async (options: SourceOptions & { json?: true }) => {
+    .option(
+      '--exit-code',
+      'end with 3 where something needs attention, 1 where a run failed or nothing can be read, 0 where all is fresh',
+    )
+    .action(async (options: StatusOptions) => {
       await forEachSource(context, options, [], async (chosen) => {
-        const status = await statusOfSource(chosen, context);
-        print(context, options.json === true ? status : tableOf(status, context.clock.now()).trimEnd());
+        try {
+          const { status, code } = await statusOfSource(chosen, context, options.exitCode === true);
+          const now = context.clock.now();
+          print(context, options.json === true ? status : tableOf(status, now, painter(context)).trimEnd());
+          return code;
+        } catch (error) {
+          if (options.exitCode !== true) throw error;
+          await tellError(context, error, chosen.source.name);
+          return EXIT_CODES.failed;
+        }
       });
     });
 }
 
-async function statusOfSource({ source, resources }: ChosenSource, { clock }: CliContext): Promise<SourceStatus> {
+async function statusOfSource(
+  { source, resources }: ChosenSource,
+  context: CliContext,
+  isJudged: boolean,
+): Promise<{ status: SourceStatus; code: ExitCode }> {
+  const { clock } = context;
   return whileOpen(await openWarehouseToRead(source.warehouse, clock), async (warehouse) => {
     const statuses: ResourceStatus[] = [];
     for (const resource of resources) statuses.push(await statusOf(warehouse, resource, clock.now()));
     const now = clock.now();
     const api = apiStatus(source.profile, await readLifetime(warehouse.own, versionText(source.profile), now), now);
-    return { source: source.name, warehouse: shownPlace(source.warehouse), api, resources: statuses };
+    const status = { source: source.name, warehouse: shownPlace(source.warehouse), api, resources: statuses };
+    if (!isJudged) return { status, code: EXIT_CODES.ok };
+    const { judge } = await import('./status-judgement.ts');
+    const { attention, code } = await judge(context, { source }, warehouse);
+    return { status: { ...status, attention }, code };
   });
 }
 
@@ -81,13 +113,18 @@ async function statusOf(warehouse: WarehouseReader, resource: string, now: numbe
     rejects: rejects.reduce((sum, { count }) => sum + count, 0),
     unfinished,
     due: parked !== null && parked > now ? timestampText(parked) : null,
-    error: run?.error?.message ?? null,
+    error: run?.error ?? null,
   };
 }
 
 const HEAD = ['resource', 'rows', 'deleted', 'last success (UTC)', 'lag', 'last run', 'set aside', 'cursor'] as const;
+const LAST_RUN = HEAD.indexOf('last run');
 
-function tableOf({ source, warehouse, api, resources }: SourceStatus, now: number): string {
+function tableOf(
+  { source, warehouse, api, resources, attention = [] }: SourceStatus,
+  now: number,
+  paint: Paint,
+): string {
   const rows = resources.map((status) => [
     status.resource,
     countText(status.rows),
@@ -98,8 +135,11 @@ function tableOf({ source, warehouse, api, resources }: SourceStatus, now: numbe
     countText(status.rejects),
     visibleText(status.cursor ?? '–'),
   ]);
-  const notes = [...apiNotes(api, now), ...resources.flatMap(notesOf)];
-  const lines = [...alignedLines([HEAD, ...rows]), ...notes.map(visibleText)];
+  const notes = [...apiNotes(api, now), ...resources.flatMap(notesOf)].map(visibleText);
+  const painted = (cell: string, column: number): string =>
+    column === LAST_RUN ? paint(cell, toneOfStatus(cell.trim())) : cell;
+  const found = attention.flatMap((each) => attentionLines(each, paint));
+  const lines = [...alignedLines([HEAD, ...rows], painted), ...notes, ...found];
   return `${source}  ${warehouse}\n${lines.map((line) => `  ${line.trimEnd()}\n`).join('')}`;
 }
 
@@ -118,6 +158,17 @@ function notesOf({ resource, unfinished, due, error, held }: ResourceStatus): st
   if (due !== null) notes.push(`${resource}: the service asked to be left alone until ${due} UTC`);
   if (held > 0)
     notes.push(`${resource}: ${countText(held)} deletes are held; see content-sync deletes list ${resource}`);
-  if (error !== null) notes.push(`${resource}: ${error}`);
+  if (error !== null) notes.push(`${resource}: ${error.message} [${error.code}]`);
   return notes;
+}
+
+const SEVERITY_TONES: Readonly<Record<Severity, Tone>> = { down: 'bad', late: 'bad', look: 'look' };
+
+function attentionLines({ severity, resource, what, next, command }: Attention, paint: Paint): string[] {
+  const who = resource === null ? '' : `${resource}: `;
+  const advice = [next, command].filter((text) => text !== null).join('; ');
+  return [
+    `${paint('!', SEVERITY_TONES[severity])} ${visibleText(`${who}${what}`)}`,
+    ...(advice === '' ? [] : [`  → ${visibleText(advice)}`]),
+  ];
 }

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import type { App } from '../app.ts';
+import type { App, AppOptions } from '../app.ts';
 import { pausedError, readPauses } from '../state/pauses.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
 import type { SyncCommand } from '../sync/plan.ts';
@@ -10,6 +10,7 @@ import type { CliContext } from './command/context.ts';
 import { exitCodeOfStatus } from './command/exit-code.ts';
 import { findServe } from './command/find-serve.ts';
 import { print } from './command/output.ts';
+import { endAlerts } from './command/tell-alerts.ts';
 import { summaryText } from './command/run-summary.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { watchRun } from './command/watch-run.ts';
@@ -19,6 +20,8 @@ import { withApp } from './command/with-app.ts';
 interface RunOptions extends SourceOptions {
   /** True if the resources were named on the command line: then a paused one is an error. */
   areNamed?: boolean;
+  /** Called before the source is worked on by this process, and not by a `serve`. */
+  onOwn?: () => void;
   json?: true;
   restart?: true;
   due?: true;
@@ -45,11 +48,13 @@ function runCommand(name: SyncCommand, context: CliContext): Command {
     .argument('[resource...]', 'only these resources of the profile')
     .option('--json', 'print one JSON object per source on stdout at the end')
     .action(async (names: string[], options: RunOptions) => {
-      await forEachSource(context, options, names, async (chosen) => {
-        const report = await runOrFollow(name, context, chosen, { ...options, areNamed: names.length > 0 });
+      const alerts = endAlerts(context);
+      await forEachSource(context, options, names, async (chosen, settings) => {
+        const onOwn = (): void => alerts.worked(chosen, settings);
+        const report = await runOrFollow(name, context, chosen, { ...options, areNamed: names.length > 0, onOwn });
         tell(context, report, options);
         return exitCodeOfStatus(report.status);
-      });
+      }).finally(() => alerts.tell());
     });
 }
 
@@ -66,7 +71,9 @@ async function runOrFollow(
   const { areNamed = false, logLevel } = options;
   const followed =
     door === null ? null : await followSync({ context, chosen, door, command, areNamed, live: logLevel === undefined });
-  return followed ?? runSource(command, context, chosen, options);
+  if (followed !== null) return followed;
+  options.onOwn?.();
+  return runSource(command, context, chosen, options);
 }
 
 /** The warehouse is closed before the last pings are awaited, because a monitor may be slow to answer. */
@@ -79,13 +86,16 @@ async function runSource(
   const { source, resources, log } = chosen;
   for (const { message, hint } of source.deprecations) log.warn({ hint }, message);
   const pings = createPings(source.ping, log);
+  let told: AppOptions['retried'];
+  const retried: typeof told = (...event) => told?.(...event);
   try {
-    return await withApp(context, chosen, async (app) => {
+    return await withApp(context, { ...chosen, retried }, async (app) => {
       const command = options.due === true ? await dueCommands(app, context, chosen) : name;
       const due = typeof command === 'string' ? resources : resources.filter((each) => Object.hasOwn(command, each));
       const asked = await unlessPaused(app, chosen, due, options.areNamed ?? false);
       const [restart, live] = [options.restart === true, options.logLevel === undefined];
-      const { watcher, finish } = watchRun({ context, log, app, resources: asked, live });
+      const { watcher, finish, ...watching } = watchRun({ context, log, app, resources: asked, live });
+      told = watching.retried;
       const work = (): Promise<RunReport> =>
         app.sync({ command, resources: asked, restart, signal: context.signal, watcher });
       return (asked.length === 0 ? work() : pings.around(asked, work)).finally(finish);

@@ -17,6 +17,7 @@ import type { PagesOptions } from '../web/pages.ts';
 import { startReceiver, type Receiver } from '../web/receiver/start-receiver.ts';
 import { createWorkerPages } from '../web/worker-pages.ts';
 import type { CliContext } from './command/context.ts';
+import { logNote } from './command/log-note.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import {
   chosenSettings,
@@ -144,11 +145,11 @@ async function listen(parts: ListenParts, settings: Settings, options: WorkerOpt
       },
       metrics: () => metricsText(parts),
       door: parts.door,
-      failed: (error) => log.error({ err: error }, 'a page could not be made'),
+      failed: (error) => log.error({ error }, 'a page could not be made'),
     }),
     onArrival: () => undefined,
     onFigures: () => undefined,
-    onNote: ({ level, event, ...rest }) => log[level](rest, event),
+    onNote: (note) => logNote(log, note),
   });
 }
 

@@ -92,6 +92,27 @@ export interface ApiClient {
   close(): Promise<void>;
 }
 
+/** An attempt that failed and is made again after a wait, for the log and for whoever watches. */
+export interface RetryEvent {
+  method: HttpMethod;
+  url: string;
+  /** Null if no answer came. */
+  status: number | null;
+  code: string;
+  /** Which retry of the request this is, from 1, and how many there may be. */
+  retry: number;
+  of: number;
+  wait_ms: number;
+  /** Why the attempt failed, in a few words: `ECONNREFUSED`, `answered 503`. */
+  reason: string;
+  request_id: string | null;
+}
+
+/** `retry 3 of 5 in 4 s: ECONNREFUSED`. */
+export function retryText({ retry, of, wait_ms, reason }: RetryEvent): string {
+  return `retry ${retry} of ${of} in ${Math.round(wait_ms / 100) / 10} s: ${reason}`;
+}
+
 /** One attempt, for the log; `status` is null if no answer came. */
 export interface AttemptEvent {
   msg: 'request';

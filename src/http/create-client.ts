@@ -11,7 +11,7 @@ import { answerMemory, type AnswerMemory } from './body/answer-memory.ts';
 import { BACKOFF, createRetryQuota, type BackoffLimits } from './backoff.ts';
 import { recordFinder } from './outcome/interpret.ts';
 import type { AnswerHeaders } from './outcome/outcome-row.ts';
-import type { ApiClient, AttemptEvent } from './client.ts';
+import type { ApiClient, AttemptEvent, RetryEvent } from './client.ts';
 import { createCredentials, type SecretKeeper } from './auth/create-credentials.ts';
 import { createAgent } from './dispatcher.ts';
 import { createExchange } from './exchange.ts';
@@ -30,6 +30,8 @@ export interface ClientOptions {
   clock: Clock;
   /** Called with every attempt; meant for the log at debug level. */
   log?: ((event: AttemptEvent) => void) | undefined;
+  /** Called before the wait of every retry. */
+  retried?: ((event: RetryEvent) => void) | undefined;
   /** Called with every answer of the service itself: with its headers and the address that was asked. */
   answered?: ((headers: AnswerHeaders, url: URL) => void) | undefined;
   /** Origins besides the base URL's that may be asked or redirected to. They never get the credential. */
@@ -95,6 +97,7 @@ export function createClient(options: ClientOptions): ApiClient {
     version,
     answered: options.answered,
     log: options.log,
+    retried: options.retried,
   };
   return {
     get: (request) => runRequest(parts, request),

@@ -1,4 +1,3 @@
-import type { Clock } from '../model/clock.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import type { Outcome } from '../model/vocabulary.ts';
 import type { Governor } from '../queue/governor.ts';
@@ -7,11 +6,12 @@ import type { AnswerHold, AnswerMemory } from './body/answer-memory.ts';
 import { answerFrom } from './answer-from.ts';
 import { attempt, type AttemptParts, type AttemptResult } from './attempt.ts';
 import { withoutParams } from './auth/credential-query.ts';
-import { backoffDelay, type BackoffLimits, type RetryQuota } from './backoff.ts';
+import type { RetryQuota } from './backoff.ts';
 import type { ApiAnswer, ApiRequest, AttemptEvent, HttpMethod } from './client.ts';
 import type { AnswerHeaders } from './outcome/outcome-row.ts';
 import { hintFor, requestError, requestId } from './outcome/request-failure.ts';
 import { firstHop, nextHop, refusePostRedirect, type Hop, type OriginPolicy } from './redirect.ts';
+import { failedAttempt, failedCredential, waitToRetry, type RetriedRequest, type RetryParts } from './wait-to-retry.ts';
 import { withVersionQuery } from './version-query.ts';
 import { shownUrl, type ShownQuery } from './body/safe-text.ts';
 
@@ -21,8 +21,7 @@ const MOST_LIMITED = 50;
 /** Tokens that may end on the way of one request. */
 const MOST_RENEWALS = 5;
 
-interface LoopParts extends AttemptParts {
-  clock: Clock;
+interface LoopParts extends AttemptParts, RetryParts {
   governor: Governor;
   memory: AnswerMemory;
   /** Milliseconds that an answer waits until there is memory for it. */
@@ -31,8 +30,6 @@ interface LoopParts extends AttemptParts {
   /** Attempts per request, the first one included. */
   attempts: number;
   quota: RetryQuota;
-  backoff: BackoffLimits;
-  random: () => number;
   shownQuery: ShownQuery;
   version: RequestedVersion;
   /** Called with every answer of the service itself. */
@@ -122,7 +119,7 @@ async function retryCredential(parts: LoopParts, state: Progress, error: unknown
   if (!(error instanceof SyncError) || error instanceof DeferredError || error.recovery !== 'retry') throw error;
   state.failures += 1;
   if (state.failures >= parts.attempts || !parts.quota.take()) throw error;
-  await pause(parts, state);
+  await waitToRetry(parts, askedBy(parts, state), failedCredential(error), parts.attempts - 1);
 }
 
 function follow(parts: LoopParts, state: Progress, { answer }: Extract<AttemptResult, { kind: 'redirect' }>): void {
@@ -183,7 +180,7 @@ async function retryLater(parts: LoopParts, state: Progress, judged: Judged): Pr
   if (state.failures >= most) throw failure(parts, state, judged);
   if (!parts.quota.take()) throw failure(parts, state, judged, 'too many requests fail to try this one again');
   state.request.meter.retries += 1;
-  await pause(parts, state);
+  await waitToRetry(parts, askedBy(parts, state), failedAttempt(judged, parts.origins.secrets), most - 1);
   return null;
 }
 
@@ -202,8 +199,9 @@ async function awaitMemory(parts: LoopParts, state: Progress, judged: Judged): P
   return null;
 }
 
-function pause(parts: LoopParts, state: Progress): Promise<void> {
-  return parts.clock.sleep(backoffDelay(state.failures, parts.backoff, parts.random), state.request.signal);
+function askedBy(parts: LoopParts, state: Progress): RetriedRequest {
+  const { failures: retry, request } = state;
+  return { method: methodOf(state), url: urlOf(parts, state), retry, signal: request.signal };
 }
 
 function answerOf(parts: LoopParts, state: Progress, judged: Judged, outcome: 'ok' | 'skip'): ApiAnswer {

@@ -5,6 +5,7 @@ import { inParts } from '../state/in-parts.ts';
 import { resolveRejects } from '../state/rejects.ts';
 import { forgetSuspects } from '../state/suspects.ts';
 import { latestVersions } from '../state/versions.ts';
+import { dropForgotten } from './drop-forgotten.ts';
 import { keyRecords } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
 import { shapedFor } from './page-loader.ts';
@@ -34,7 +35,7 @@ export async function restoreRecords(
 async function restorePart(context: LoadContext, records: readonly SourceRecord[], at: string): Promise<string[]> {
   const { warehouse, owned, profile } = context;
   const { resource } = owned;
-  const { keyed } = keyRecords(records, profile);
+  const { keyed } = keyRecords(dropForgotten(records, profile, owned.forgotten).records, profile);
   const [table] = shapeOf(owned).tables;
   if (table === undefined || keyed.length === 0) return [];
   const rows = await warehouse.stored(table, keyed.map(keyOf), []);

@@ -51,6 +51,25 @@ export class DeferredError extends SyncError {
   }
 }
 
+/** An error as it stands wherever JSON is written; `code` is `bug` for what is none of ours. */
+export interface ErrorReport {
+  code: string;
+  message: string;
+  /** What to do next. */
+  hint?: string;
+  /** By which the service's operators find the request that failed. */
+  request_id?: string;
+}
+
+/** The report of anything thrown; its texts go through `clean`. */
+export function errorReport(error: unknown, clean: (text: string) => string = (text) => text): ErrorReport {
+  const message = clean(messageOf(error));
+  if (!(error instanceof SyncError)) return { code: 'bug', message };
+  const { code, hint, requestId } = error;
+  const advice = hint === undefined ? {} : { hint: clean(hint) };
+  return { code, message, ...advice, ...(requestId === undefined ? {} : { request_id: clean(requestId) }) };
+}
+
 /** The message of anything thrown, for a log line or a stored run. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

@@ -1,6 +1,8 @@
 import { pino, type Logger } from 'pino';
+import { errorReport } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { LogLevel } from '../model/vocabulary.ts';
+import { runScope } from './run-scope.ts';
 import { logStream, type LineSink } from './log-stream.ts';
 import { scrubJson } from './scrub/scrub-json.ts';
 
@@ -24,9 +26,8 @@ export function createLog({ level, secrets, destination = process.stderr }: LogO
       onChild: (child) => addChild(children, child),
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
-      formatters: { level: (label) => ({ level: label }) },
-      // Anything but an Error is the report of one, and is logged as it is.
-      serializers: { error: (value: unknown) => (value instanceof Error ? pino.stdSerializers.err(value) : value) },
+      mixin: () => ({ ...runScope() }),
+      formatters: { level: (label) => ({ level: label }), log: withErrorReport },
       hooks: { streamWrite: (line) => cleanLine(line, secrets) },
     },
     logStream(destination),
@@ -54,6 +55,14 @@ export function setLogLevel(log: Logger, level: LogLevel): void {
     const known = child.deref();
     if (known !== undefined) known.level = level;
   }
+}
+
+/** An error that is logged, as `err` or `error`, has the one form of all errors; that of a bug has its stack besides. */
+function withErrorReport({ err, ...line }: Record<string, unknown>): Record<string, unknown> {
+  const error = err ?? line['error'];
+  if (!(error instanceof Error)) return err === undefined ? line : { ...line, error: errorReport(err) };
+  const report = errorReport(error);
+  return { ...line, error: report.code === 'bug' ? { ...pino.stdSerializers.err(error), ...report } : report };
 }
 
 function cleanLine(line: string, secrets: readonly string[]): string {

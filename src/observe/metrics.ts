@@ -22,6 +22,8 @@ export interface Metrics {
   delivered(source: string, seconds: number, deliveries: number): void;
   /** Called when a wrong name or password was sent for the page. */
   pageRefused(): void;
+  /** Called when a message of `alerts` was sent, or not taken. */
+  alerted(channel: string, result: 'sent' | 'failed'): void;
   /** Values at the moment of a scrape. */
   readonly status: StatusGauges;
   /** Everything as Prometheus text (`text/plain; version=0.0.4`). */
@@ -105,7 +107,10 @@ function createCounters(registers: Registry[]): Omit<Metrics, 'status' | 'text' 
     DELAY_SECONDS,
   );
   const refusals = counter('page_refusals_total', 'Wrong names or passwords that were sent for the page.', []);
+  const messagesHelp = 'Messages of alerts, by whether the receiver took them; each attempt counts.';
+  const messages = counter('alert_messages_total', messagesHelp, ['channel', 'result']);
   return {
+    alerted: (channel, result) => messages.inc({ channel, result }),
     pageRefused: () => refusals.inc(),
     attempted: (source, outcome, seconds) => {
       requests.inc({ source, outcome });

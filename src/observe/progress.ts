@@ -34,6 +34,8 @@ export interface ResourceProgress {
   /** Monotonic milliseconds; null while it is under way. */
   endedAt: number | null;
   state: string;
+  /** What it waits for, in place of the time left; null while it goes on. */
+  note: string | null;
   /** The last moments, oldest first, for the rates. */
   recent: readonly Sample[];
 }
@@ -69,14 +71,23 @@ const MAX_SAMPLES = 200;
 
 /** A resource before its walk. */
 export function waitingResource(resource: string): ResourceProgress {
-  const none = { records: 0, total: null, pages: 0, requests: 0, began: null, endedAt: null };
+  const none = { records: 0, total: null, pages: 0, requests: 0, began: null, endedAt: null, note: null };
   return { resource, ...none, state: 'waiting', recent: [] };
 }
 
 /** The resource at the beginning of its walk, which may resume an earlier one. */
 export function startResource(progress: ResourceProgress, at: number, update: ProgressUpdate): ResourceProgress {
   const began = sampleOf(at, update);
-  return { ...progress, ...update, total: totalOf(update), began, endedAt: null, state: 'running', recent: [began] };
+  return {
+    ...progress,
+    ...update,
+    total: totalOf(update),
+    began,
+    endedAt: null,
+    note: null,
+    state: 'running',
+    recent: [began],
+  };
 }
 
 /** The resource after a page. */
@@ -84,12 +95,18 @@ export function advanceResource(progress: ResourceProgress, at: number, update: 
   const samples = [...progress.recent, sampleOf(at, update)].slice(-MAX_SAMPLES);
   // The last sample before the window stays: the rate is to cover all of the window.
   const inWindow = samples.findIndex((sample) => sample.at >= at - WINDOW_MS);
-  return { ...progress, ...update, total: totalOf(update), recent: samples.slice(Math.max(0, inWindow - 1)) };
+  return {
+    ...progress,
+    ...update,
+    total: totalOf(update),
+    note: null,
+    recent: samples.slice(Math.max(0, inWindow - 1)),
+  };
 }
 
 /** The resource when its walk is over; from here on its rates are those of the whole walk. */
 export function endResource(progress: ResourceProgress, at: number, state: string): ResourceProgress {
-  return { ...progress, endedAt: at, state, recent: progress.began === null ? [] : [progress.began] };
+  return { ...progress, endedAt: at, note: null, state, recent: progress.began === null ? [] : [progress.began] };
 }
 
 /** Rates, part done and time left at the moment `at` (monotonic milliseconds). */

@@ -123,7 +123,7 @@ function rowOf(progress: ResourceProgress, { at, governor }: ProgressSnapshot): 
   const rates = ratesOf(progress, at);
   const { resource, records, total, state } = progress;
   const name = resource.length > WIDEST_NAME ? `${resource.slice(0, WIDEST_NAME - 1)}…` : resource;
-  const tone = STATE_TONES[state] ?? 'bad';
+  const tone = progress.note === null ? (STATE_TONES[state] ?? 'bad') : 'bad';
   if (progress.began === null) return { cells: [name, '', '', '', '', state], done: null, tone };
   const share = governor.allowedPerSecond === null ? null : rates.requestsPerSecond / governor.allowedPerSecond;
   const cells = [
@@ -137,9 +137,10 @@ function rowOf(progress: ResourceProgress, { at, governor }: ProgressSnapshot): 
   return { cells, done: rates.done, tone };
 }
 
-/** The time left, or the final state and the duration. */
-function endOf({ began, endedAt, state }: ResourceProgress, etaSeconds: number | null): string {
+/** The time left or what it waits for, or the final state and the duration. */
+function endOf({ began, endedAt, state, note }: ResourceProgress, etaSeconds: number | null): string {
   if (began !== null && endedAt !== null) return `${state} ${durationText((endedAt - began.at) / 1_000)}`;
+  if (note !== null) return note;
   return etaSeconds === null ? 'ETA ?' : `ETA ${durationText(etaSeconds)}`;
 }
 

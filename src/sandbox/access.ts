@@ -33,8 +33,9 @@ const SCOPES = ['read', 'write'] as const;
 /** Checks credentials and issues access tokens, which are kept until they have expired. */
 export function access(rules: AccessRules, clock: Clock) {
   const tokens = new Map<string, { expires: number; scope: string }>();
+  let { apiKey } = rules;
   const scopeOf = (credential: string): string => {
-    if (isSame(credential, rules.apiKey)) return rules.readOnly ? 'read' : SCOPES.join(' ');
+    if (isSame(credential, apiKey)) return rules.readOnly ? 'read' : SCOPES.join(' ');
     const token = tokens.get(credential);
     if (token !== undefined && token.expires > clock.monotonic()) return rules.readOnly ? 'read' : token.scope;
     const description = token === undefined ? 'The credential is not known.' : 'The access token has expired.';
@@ -59,6 +60,10 @@ export function access(rules: AccessRules, clock: Clock) {
       const token = `at_${randomBytes(24).toString('base64url')}`;
       tokens.set(token, { expires: now + rules.tokenLifetime * 1_000, scope });
       return { access_token: token, token_type: 'Bearer', expires_in: rules.tokenLifetime, scope };
+    },
+    /** Revokes the API key, and gives another. */
+    changeKey: (key: string): void => {
+      apiKey = key;
     },
     /** Ends every access token at once, as a service does that rotates its keys. */
     revokeTokens: (): void => {

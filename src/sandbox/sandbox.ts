@@ -39,6 +39,8 @@ export interface Sandbox {
   faults: Faults;
   /** Webhook deliveries so far. */
   deliveries: Readonly<DeliveryCounts>;
+  /** Revokes the API key that it started with, and takes this one from now on. */
+  changeKey(key: string): void;
   /** Changes limits while it runs; what is left out stays. */
   setRate(rate: Partial<Rate>): void;
   /** Ends every connection and drops undelivered webhooks. */
@@ -69,6 +71,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     requests: log,
     faults,
     deliveries: service.webhooks.counts,
+    changeKey: service.access.changeKey,
     setRate: limiter.set,
     close: async () => {
       service.webhooks.close();

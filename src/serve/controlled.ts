@@ -3,7 +3,8 @@ import type { SourceActivity } from '../observe/activity.ts';
 import type { GovernorProgress } from '../observe/progress.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
-import type { AskElsewhere, ControlledSource, WalkNews } from './controls/controlled-source.ts';
+import { askElsewhere, newsOf } from './controls/ask-leader.ts';
+import type { ControlledSource, WalkNews } from './controls/controlled-source.ts';
 import type { Keeper } from './keeper.ts';
 
 interface ControlledParts {
@@ -11,12 +12,10 @@ interface ControlledParts {
   activity: SourceActivity;
   keeper: Keeper;
   clock: Clock;
-  /** Null if no other process can lead the source. */
-  elsewhere: AskElsewhere | null;
 }
 
 /** A source with its keeper, as the controls see it. */
-export function controlledSource({ source, activity, keeper, clock, elsewhere }: ControlledParts): ControlledSource {
+export function controlledSource({ source, activity, keeper, clock }: ControlledParts): ControlledSource {
   const governor = (): GovernorProgress | null => {
     const figures = keeper.governor();
     if (figures === null) return null;
@@ -28,7 +27,7 @@ export function controlledSource({ source, activity, keeper, clock, elsewhere }:
     source,
     clock,
     scheduler: () => keeper.scheduler,
-    elsewhere: () => (keeper.isLed ? null : elsewhere),
+    elsewhere: () => (keeper.isLed ? null : askElsewhere(source.warehouse, clock)),
     retry: (resources) => keeper.retry(resources),
     pausesChanged: () => keeper.pausesChanged(),
     wake: () => keeper.wake(),
@@ -45,7 +44,5 @@ export function controlledSource({ source, activity, keeper, clock, elsewhere }:
 async function storedWalk(keeper: Keeper, resource: string): Promise<WalkNews | null> {
   const isAsked = keeper.schedule().some((each) => each.resource === resource && each.running !== null);
   const stored = isAsked ? await keeper.read(({ own }) => readCheckpoint(own, resource)) : null;
-  if (stored === null || stored.walk_mode === null) return null;
-  const { walk_records: records, walk_pages: pages, walk_total: total, walk_mode: mode } = stored;
-  return { resource, mode, records, pages, requests: 0, total, governor: null };
+  return stored === null ? null : newsOf(resource, stored);
 }

@@ -119,6 +119,11 @@ export class Keeper {
     return this.#scheduler;
   }
 
+  /** Of the source, in the settings of this process. */
+  get name(): string {
+    return this.#options.source.name;
+  }
+
   /** True while this process leads the source. */
   get isLed(): boolean {
     return this.#isLed;
@@ -161,7 +166,7 @@ export class Keeper {
         this.#problem = error;
         // What could not be stored at the end in a replaced file is no reason not to open the new one.
         if (!this.#isReopening && error !== signal.reason) {
-          log.error({ err: error, hint: hintOf(error) }, `the source cannot be opened: ${messageOf(error)}`);
+          log.error({ error }, `the source cannot be opened: ${messageOf(error)}`);
         }
       }
       if (!this.#isReopening) await sleepOrAbort(clock, REOPEN_MS, signal);
@@ -210,7 +215,7 @@ export class Keeper {
     const drain = open.startDrain(scheduler.requestWalk);
     this.#scheduler = scheduler;
     scheduler.start();
-    const failed = (error: unknown): void => log.warn({ err: error }, `the upkeep was put off: ${messageOf(error)}`);
+    const failed = (error: unknown): void => log.warn({ error }, `the upkeep was put off: ${messageOf(error)}`);
     const period = { clock, everyMs: work.upkeepMs, signal: term, failed };
     await Promise.all(open.upkeep.map((job) => repeatUntilAborted(period, () => job(term))));
     this.#scheduler = null;
@@ -229,18 +234,13 @@ export class Keeper {
       checkpoints,
       isPaused,
       run: (resource, ...asked) => pings.around([resource], () => walk(resource, ...asked)),
-      failed: (resource, error) =>
-        log.error({ resource, err: error, hint: hintOf(error) }, `the run did not begin: ${messageOf(error)}`),
+      failed: (resource, error) => log.error({ resource, error }, `the run did not begin: ${messageOf(error)}`),
     });
   }
 }
 
 function opening(): SyncError {
   return new SyncError('warehouse_opening', 'the warehouse is being opened', { recovery: 'retry' });
-}
-
-function hintOf(error: unknown): string | undefined {
-  return error instanceof SyncError ? error.hint : undefined;
 }
 
 /** The reason with which everything is aborted that goes on in a source. */

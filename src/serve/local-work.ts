@@ -64,7 +64,9 @@ export class LocalWork implements SourceWork {
   }
 
   retry(): void {
-    this.#resting?.open?.client.retry();
+    // Opened for it: what is kept of a refusal outlives the client.
+    const retried = this.#resting?.use(async (app) => app.client.retry());
+    retried?.catch(() => undefined);
     this.#drain?.retry();
   }
 

@@ -1,13 +1,15 @@
 import type { WebhookAnswers } from '../observe/status-gauges.ts';
 import type { Settings } from '../settings/settings.ts';
 import { controlledSource } from './controlled.ts';
+import type { AlertSource } from './alerts/alert-memory.ts';
+import { alertSettings, createAlerts } from './alerts/alerts.ts';
 import type { Control, ControlAnswer, ControlOrigin } from './controls/control-request.ts';
 import { createControls, type Controls } from './controls/create-controls.ts';
 import type { SourceTables } from './dictionary/table-reader.ts';
 import type { Receiving } from './received-inbox.ts';
 import { createReloader } from './reload/reloader.ts';
 import type { SettingsChange } from './reload/settings-change.ts';
-import type { ServedSourceOptions } from './served-source.ts';
+import type { ServedSource, ServedSourceOptions } from './served-source.ts';
 import { SourceSet } from './source-set.ts';
 import { createCollector, type Collector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
@@ -53,13 +55,17 @@ export interface ServedSources extends Omit<Collector, 'lastLook'> {
 export async function serveSources(options: ServeSourcesOptions): Promise<ServedSources> {
   const { settings, load, changed, version, clock, log, metrics } = options;
   const startedAt = clock.now();
-  const sources = new SourceSet({ ...options, lastLook: (parts) => collector.lastLook(parts) }, settings);
+  const sources: SourceSet = new SourceSet(
+    { ...options, lastLook: (parts) => collector.lastLook(parts), follow: (...asked) => controls.follow(...asked) },
+    settings,
+  );
   await sources.ready();
   let { refused } = settings;
   const apply = async (change: SettingsChange, next: Settings): Promise<void> => {
     refused = next.refused;
     changed(next, change);
     await sources.apply(change, next);
+    alerts.configure(alertSettings(next));
   };
   const reloader = createReloader({ settings, load, apply, clock, log });
   const collector = createCollector({
@@ -69,21 +75,34 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     sources: () => sources.all().map(({ parts }) => parts),
     refused: () => refused.filter(({ name }) => sources.get(name) === undefined),
     settings: () => reloader.refused(),
+    alerts: () => alerts.status(),
     stopping: () => sources.isStopping,
   });
-  const controls = createControls({
+  const controls: Controls = createControls({
     source: (name) => {
       const served = sources.get(name);
-      return served === undefined ? undefined : controlledSource({ ...served, clock, elsewhere: null });
+      return served === undefined ? undefined : controlledSource({ ...served, clock });
     },
     reload: (origin) => reloader.reload(origin),
     clock,
     log,
   });
+  const alerts = createAlerts({
+    ...alertSettings(settings),
+    clock,
+    log,
+    metrics,
+    secrets: options.secrets,
+    snapshot: () => collector.snapshot(),
+    sources: () => sources.all().map(alertSource),
+  });
   return {
     ...collector,
     ...controls,
-    start: (receiving) => sources.start(receiving),
+    start: (receiving) => {
+      sources.start(receiving);
+      alerts.start();
+    },
     wake: (source) => sources.get(source)?.keeper.wake(),
     received: (source, answers) => {
       sources.activity(source)?.receiverTotals(answers);
@@ -95,6 +114,14 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
       return metrics.text();
     },
     reload: (origin) => reloader.reload(origin),
-    stop: () => sources.stop(),
+    stop: async () => {
+      // First, because it remembers in warehouses what it has told.
+      await alerts.stop();
+      await sources.stop();
+    },
   };
+}
+
+function alertSource({ source: { name }, keeper }: ServedSource): AlertSource {
+  return { name, isLed: () => keeper.isLed, use: (work) => keeper.read(work) };
 }

@@ -5,6 +5,7 @@ import type { Settings, SourceSettings } from '../settings/settings.ts';
 import { cronTick, sharedTicks } from '../trigger/schedule/scheduler.ts';
 import { LocalApps } from './at-rest/local-apps.ts';
 import { isShared, joinCluster, type Cluster } from './cluster/join-cluster.ts';
+import type { Controls } from './controls/create-controls.ts';
 import type { Receiving } from './received-inbox.ts';
 import type { ChangedSource, SettingsChange } from './reload/settings-change.ts';
 import {
@@ -19,9 +20,14 @@ import {
 /** Sources that are closed and opened again at the same time. */
 const CHANGED_AT_ONCE = 4;
 
+interface SourceSetOptions extends ServedSourceOptions {
+  /** Does what other processes ask for by way of a database that they share. */
+  follow: Controls['follow'];
+}
+
 /** The sources that this process keeps, each of which can be added, changed and taken out while the others go on. */
 export class SourceSet {
-  readonly #options: ServedSourceOptions;
+  readonly #options: SourceSetOptions;
   readonly #served = new Map<string, ServedSource>();
   /** They stay when a source is taken out: what the receiver has counted for it stays as well. */
   readonly #activities = new Map<string, SourceActivity>();
@@ -32,7 +38,7 @@ export class SourceSet {
   #receiving: Receiving | null = null;
   #isStopping = false;
 
-  constructor(options: ServedSourceOptions, settings: Settings) {
+  constructor(options: SourceSetOptions, settings: Settings) {
     this.#options = options;
     this.#settings = settings;
     this.#local = { apps: new LocalApps(options.clock), ticks: sharedTicks(cronTick()) };
@@ -81,7 +87,7 @@ export class SourceSet {
     const step = async ({ source: { name }, work }: (typeof steps)[number]): Promise<void> => {
       if (this.#isStopping) return;
       await work().catch((error: unknown) =>
-        this.#options.log.error({ source: name, err: error }, `the source could not be changed: ${messageOf(error)}`),
+        this.#options.log.error({ source: name, error }, `the source could not be changed: ${messageOf(error)}`),
       );
     };
     await pMap(steps, step, { concurrency: CHANGED_AT_ONCE });
@@ -93,6 +99,7 @@ export class SourceSet {
     this.#isStopping = true;
     const keepers = Array.from(this.#served.values(), ({ keeper }) => keeper.stop());
     await Promise.all([...keepers, this.#cluster.stop()]);
+    await this.#local.apps.close();
   }
 
   #prepare(source: SourceSettings): PreparedSource {

@@ -112,10 +112,10 @@ export function logWalks(
     },
     ended: (report, notes, error) => {
       const level = report.status === 'ok' ? 'info' : report.status === 'failed' ? 'error' : 'warn';
-      // An error without a code of ours is a bug, whose stack helps; the logger writes it out under the key `err`.
+      // An error without a code of ours is a bug, whose stack helps: the log writes it out.
       const isBug = report.error?.code === 'bug';
       const said = report.error && { error: { code: report.error.code, ...once(report.resource, report.error) } };
-      log[level]({ ...report, ...said, ...(isBug ? { err: error } : {}) }, `walk ${report.status}`);
+      log[level]({ ...report, ...(isBug ? { error } : said) }, `walk ${report.status}`);
       for (const { message, ...warning } of report.warnings ?? []) {
         log.warn({ resource: report.resource, ...warning }, message);
       }

@@ -43,7 +43,7 @@ export function startDrain(parts: DrainParts, inbox: DrainOptions['inbox'] | nul
       failed: (error, at) => {
         // In a cluster another process may own the resource at any time.
         const isExpected = hasCode(error, 'paused') || (way.concerns !== undefined && hasCode(error, 'lease_held'));
-        log[isExpected ? 'debug' : 'warn']({ ...at, err: error }, `a delivery was put off: ${messageOf(error)}`);
+        log[isExpected ? 'debug' : 'warn']({ ...at, error }, `a delivery was put off: ${messageOf(error)}`);
       },
     },
   });

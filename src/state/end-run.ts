@@ -2,7 +2,8 @@ import type { CompiledQuery, Kysely } from 'kysely';
 import { z } from 'zod';
 import { timestampText } from '../model/timestamp-text.ts';
 import { OUTCOMES } from '../model/vocabulary.ts';
-import type { OwnTables, RunRow } from '../warehouse/own-tables.ts';
+import type { OwnTables } from '../warehouse/own-tables.ts';
+import type { RunRow } from '../warehouse/run-row.ts';
 import type { OutcomeCounts, RunEnd, RunStart } from './runs.ts';
 
 /**

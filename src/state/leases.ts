@@ -161,6 +161,13 @@ function mayBeAlive(held: LeaseRow, place: string, now: number): boolean {
   return held.host !== place || isOtherRunning(held.pid);
 }
 
+/** Throws `lease_held` if a process that may be alive owns a resource of a warehouse whose processes are all of one machine. */
+export async function refuseWhileOwned(own: Warehouse['own'], now: number): Promise<void> {
+  const leases = await own.selectFrom('_sync_leases').selectAll().execute();
+  const held = leases.find((lease) => mayBeAlive(lease, placeOfProcess(false), now));
+  if (held !== undefined) throw leaseHeld(held);
+}
+
 function leaseHeld(held: LeaseRow): SyncError {
   return new SyncError(
     'lease_held',

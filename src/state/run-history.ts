@@ -2,7 +2,8 @@ import type { Kysely } from 'kysely';
 import { z } from 'zod';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
-import type { OwnTables, RejectRow, RunRow } from '../warehouse/own-tables.ts';
+import type { OwnTables, RejectRow } from '../warehouse/own-tables.ts';
+import type { RunRow } from '../warehouse/run-row.ts';
 import { outcomesOf } from './end-run.ts';
 import type { OutcomeCounts, RunFigures } from './runs.ts';
 

@@ -1,7 +1,9 @@
 import type { CompiledQuery, Kysely } from 'kysely';
+import type { ErrorReport } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { Outcome, RunStatus } from '../model/vocabulary.ts';
-import type { OwnTables, RunRow, TimestampText } from '../warehouse/own-tables.ts';
+import type { OwnTables, TimestampText } from '../warehouse/own-tables.ts';
+import type { RunRow } from '../warehouse/run-row.ts';
 
 export const NO_FIGURES = {
   pages: 0,
@@ -75,7 +77,7 @@ export function saveFigures(
 export interface RunEnd {
   status: RunStatus;
   figures: RunFigures;
-  error: { code: string; message: string; hint?: string; request_id?: string } | null;
+  error: ErrorReport | null;
   /** As in the report. */
   warnings: readonly { accepted?: boolean }[];
   outcomes: OutcomeCounts;
@@ -160,4 +162,23 @@ export async function lastRun(own: Kysely<OwnTables>, resource: string): Promise
     .limit(1)
     .executeTakeFirst();
   return row ?? null;
+}
+
+/** Runs of which the mean is taken. */
+const RUNS_OF_MEAN = 50;
+
+/** Requests of a resource's last runs of a kind that came to their end, on average; null if there was none. */
+export async function averageRequests(
+  own: Kysely<OwnTables>,
+  resource: string,
+  mode: RunRow['mode'],
+): Promise<number | null> {
+  const runs = own
+    .selectFrom('_sync_runs')
+    .select('requests')
+    .where('resource', '=', resource)
+    .where('mode', '=', mode);
+  const ended = runs.where('status', 'in', ['ok', 'partial']).orderBy('started_at', 'desc').limit(RUNS_OF_MEAN);
+  const rows = await ended.execute();
+  return rows.length === 0 ? null : rows.reduce((sum, { requests }) => sum + requests, 0) / rows.length;
 }

@@ -8,7 +8,7 @@ import { saveReshape } from '../state/reshapes.ts';
 import { beginRun, readRun, type RunStart } from '../state/runs.ts';
 import { forgetSeen } from '../state/seen.ts';
 import { forgetViews, viewColumns } from '../state/view-catalog.ts';
-import type { RunRow } from '../warehouse/own-tables.ts';
+import type { RunRow } from '../warehouse/run-row.ts';
 import { feedPlace } from './feed/feed-place.ts';
 import { trustedPlan } from './filter/trusted-plan.ts';
 import { planWalk, type SyncCommand, type WalkPlan } from './plan.ts';

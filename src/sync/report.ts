@@ -1,3 +1,4 @@
+import type { ErrorReport } from '../model/errors.ts';
 import type { RunStatus, WalkMode } from '../model/vocabulary.ts';
 import type { RunFigures } from '../state/runs.ts';
 import type { Warning } from './warnings.ts';
@@ -8,8 +9,7 @@ export interface ResourceReport extends RunFigures {
   mode: WalkMode;
   status: RunStatus;
   seconds: number;
-  /** `request_id`: of the service's answer, where it named one. */
-  error?: { code: string; message: string; hint?: string; request_id?: string };
+  error?: ErrorReport;
   /** For an operator to look at, although nothing failed. */
   warnings?: Warning[];
 }

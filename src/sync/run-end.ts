@@ -1,17 +1,16 @@
-import { DeferredError, SyncError, messageOf } from '../model/errors.ts';
+import { DeferredError, errorReport, SyncError, type ErrorReport } from '../model/errors.ts';
 import type { RunStatus } from '../model/vocabulary.ts';
 import type { RunEnd, RunFigures } from '../state/runs.ts';
 import { countSuspects } from '../state/suspects.ts';
 import { heldDeletes } from './deletes/warnings.ts';
 import { itemWarnings } from './item/proof.ts';
 import { lifetimeWarnings } from './lifetime-warnings.ts';
-import type { ResourceReport } from './report.ts';
 import { sharedKeyWarnings, type RunContext } from './run-progress.ts';
 import { besideWarnings, isPartial, withAccepted, type Warning } from './warnings.ts';
 
 /** How a resource's part of a run has ended, with its warnings. */
 export interface ReportedEnd extends RunEnd {
-  error: NonNullable<ResourceReport['error']> | null;
+  error: ErrorReport | null;
   warnings: Warning[];
 }
 
@@ -32,7 +31,7 @@ export async function runEnd(context: RunContext, error: unknown): Promise<Repor
   figures.held = await countSuspects(warehouse.own, owned.resource, 'held');
   const status = statusOf(error, figures, warnings);
   const { outcomes } = progress.meter;
-  return { status, figures, error: error === null ? null : explained(error, scrub), warnings, outcomes };
+  return { status, figures, error: error === null ? null : errorReport(error, scrub), warnings, outcomes };
 }
 
 function statusOf(error: unknown, { rejected, held }: RunFigures, warnings: readonly Warning[]): RunStatus {
@@ -44,12 +43,4 @@ function statusOf(error: unknown, { rejected, held }: RunFigures, warnings: read
 /** The signal's reason, thrown through everything that was under way. */
 function isInterruption(error: unknown): boolean {
   return error instanceof SyncError && error.code === 'interrupted';
-}
-
-function explained(error: unknown, scrub: (text: string) => string): NonNullable<ResourceReport['error']> {
-  const message = scrub(messageOf(error));
-  if (!(error instanceof SyncError)) return { code: 'bug', message };
-  const { code, hint, requestId } = error;
-  const advice = hint === undefined ? {} : { hint: scrub(hint) };
-  return { code, message, ...advice, ...(requestId === undefined ? {} : { request_id: scrub(requestId) }) };
 }

@@ -13,6 +13,7 @@ import { resourceContext, type ResourceContext } from './resource-context.ts';
 import type { RunOptions } from './run-options.ts';
 import { prepareResource, type PreparedResource, prepareAgain, SetBack } from './prepare-resource.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
+import { withinRun } from '../observe/run-scope.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { NO_WALK, readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
 import { forgetSeen } from '../state/seen.ts';
@@ -25,7 +26,11 @@ import { newProgress, type RunContext } from './run-progress.ts';
  * Syncs the resources side by side through one client. One that fails never takes the others along; a stored state
  * or profile that cannot be used (`ConfigError`) refuses the whole run before its first request.
  */
-export async function runSync(options: RunOptions): Promise<RunReport> {
+export function runSync(options: RunOptions): Promise<RunReport> {
+  return withinRun({ run_id: options.runId }, () => runResources(options));
+}
+
+async function runResources(options: RunOptions): Promise<RunReport> {
   const { warehouse, ownedResources, clock, signal } = options;
   const acquired: OwnedResource[] = [];
   try {
@@ -114,7 +119,12 @@ const MOST_SET_BACKS = 5;
  * One resource's part of a run. Whatever stops its walk becomes its report; only a broken warehouse throws. If the
  * database is set back meanwhile, the part goes on from its present state, as after an interruption.
  */
-async function runResource(options: RunOptions, prepared: PreparedResource): Promise<ResourceReport> {
+function runResource(options: RunOptions, prepared: PreparedResource): Promise<ResourceReport> {
+  const { run_id, resource } = prepared.run;
+  return withinRun({ run_id, resource }, () => runWhole(options, prepared));
+}
+
+async function runWhole(options: RunOptions, prepared: PreparedResource): Promise<ResourceReport> {
   const startedAt = options.clock.monotonic();
   const progress = newProgress(prepared.run.mode, prepared.warnings, prepared.context.meter);
   const { watcher } = options;

@@ -18,11 +18,45 @@ export interface StoredToken {
   expiresIn: number;
 }
 
+/** A request to the process that leads a source, as commands on other machines leave it; `request` is JSON. */
+export interface StoredControl {
+  id: string;
+  /** The source's own part of the database. */
+  source: string;
+  request: string;
+  /** Who asks; null if that is not known. */
+  by: string | null;
+}
+
+/** What has come of it so far; texts are JSON. */
+export interface StoredControlAnswer {
+  answer: string | null;
+  report: string | null;
+  isEnded: boolean;
+  /** True if the process that does it was heard of lately. */
+  isHeard: boolean;
+}
+
+/** What processes are told to do by way of the database. */
+export interface ControlPost {
+  /** True if a process leads the source just now. */
+  isLed(source: string): Promise<boolean>;
+  putControl(control: StoredControl): Promise<void>;
+  /** Those of the last minute for these sources, whatever has come of them, oldest first. */
+  recentControls(sources: readonly string[]): Promise<StoredControl[]>;
+  /** Returns false if another process does it. */
+  takeControl(id: string, owner: string): Promise<boolean>;
+  /** Notes that it is heard of; what is null stays as it is. */
+  tellControl(id: string, told: Omit<StoredControlAnswer, 'isHeard'>): Promise<void>;
+  /** Null if it is not known any more. */
+  readControl(id: string): Promise<StoredControlAnswer | null>;
+}
+
 /**
  * What all processes on one Postgres share, over all its sources: SQLite has none, because one process does the
  * work. All methods throw `SyncError`.
  */
-export interface Coordination {
+export interface Coordination extends ControlPost {
   readBudget(name: string): Promise<StoredBudget>;
   /** Stores `state` unless somebody else has since `version`, in one statement; returns what is stored now. */
   swapBudget(name: string, version: number, state: string): Promise<StoredBudget & { isStored: boolean }>;

@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely';
 import type { Clock } from '../model/clock.ts';
+import type { BackupReport, BackupRequest, RestoreReport, RestoreRequest } from './backup.ts';
 import type { Coordination } from './coordination.ts';
 import type { Inbox } from './inbox.ts';
 import type { FileMark } from './name-state.ts';
@@ -18,6 +19,8 @@ export interface Database {
   readonly shown: string;
   /** The file that holds it; null for a server. */
   readonly file: string | null;
+  /** What rows take on its disk, to be reckoned with before there are any. */
+  readonly costs: StorageCosts;
   /** The part that processes of many machines share; null if one process does all the work. */
   readonly shared: SharedDatabase | null;
   /** Opens (and makes, and migrates) the warehouse. */
@@ -38,8 +41,25 @@ export interface Database {
   lookForInbox(clock: Clock): Promise<InboxViewer | null>;
   /** Lets a role read the copied tables and views, or no longer. */
   changeReaders(clock: Clock, request: ReadersRequest): Promise<Readers>;
+  /** Writes warehouse and inbox as of one moment into one file. Throws `backup_unsupported`, with what to use instead, on a server. */
+  backUp(request: BackupRequest): Promise<BackupReport>;
+  /** Puts those of a backup in their place, both or none. Throws as `backUp` does, and `warehouse_in_use`. */
+  restore(request: RestoreRequest): Promise<RestoreReport>;
   /** Throws if the warehouse is gone. `own` is called if the database itself has to be asked. */
   storedSizes(own: () => Kysely<OwnTables>): Promise<StoredSizes>;
+}
+
+/** Bytes that rows take on a disk besides their values, as they were measured. */
+export interface StorageCosts {
+  /** Of a row. */
+  row: number;
+  /** Of a row in an index, besides its key. */
+  index: number;
+  /** Of a text, besides its bytes. */
+  cell: number;
+  /** Of a number, a time or a truth. */
+  number: number;
+  emptyCell: number;
 }
 
 /** Options that only some databases use; the others ignore them. */

@@ -1,5 +1,3 @@
-import type { TimestampText } from './own-tables.ts';
-
 /** The ways in which a copy is compared. */
 export const VERIFY_MODES = ['whole', 'sample', 'internal'] as const;
 
@@ -15,8 +13,9 @@ export interface VerificationRow {
   resource: string;
   mode: VerifyMode;
   verdict: Verdict;
-  began_at: TimestampText;
-  ended_at: TimestampText;
+  /** Both as all times of own tables. */
+  began_at: string;
+  ended_at: string;
   /** Things that differ. */
   differences: number;
   /** Requests that it took. */

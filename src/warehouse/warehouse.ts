@@ -4,10 +4,12 @@ import type { Cell, Column, ResourceShape, ShapeChange, TableRows, TableShape } 
 import type { HistoryPolicy } from '../model/vocabulary.ts';
 import type { KeyPlan } from './key-plan.ts';
 import type { GoneRecord } from './gone-record.ts';
+import type { SnapshotReader } from './snapshot-reader.ts';
 import type { TimeSpan } from './time-span.ts';
 import type { NameState } from './name-state.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
 import type { RowCounting } from './row-counting.ts';
+import type { TableStaging, TableSwap } from './table-swap.ts';
 import type { ViewChange, ViewDialect } from './view-dialect.ts';
 
 /** The state of a row that is already there. */
@@ -176,7 +178,7 @@ export interface Warehouse extends RowCounting {
   /** How views are written for it. */
   readonly dialect: ViewDialect;
   /** A table as a statement of `own` names it. */
-  named(table: string): RawBuilder<unknown>;
+  readonly named: (table: string) => RawBuilder<unknown>;
   /** True if processes of other machines may write to it too. */
   readonly isOnNetwork: boolean;
   /** Epoch milliseconds of the clock that all who write to it go by: the database's own, or this machine's. */
@@ -186,6 +188,8 @@ export interface Warehouse extends RowCounting {
    * not of one type it is a text, and a moment has its `Z`.
    */
   stored(table: TableShape, keys: readonly string[], updated: readonly Column[]): Promise<Map<string, StoredRow>>;
+  /** All of it as it stands now, whatever is written meanwhile; to be closed. One query at a time. */
+  snapshot(): Promise<SnapshotReader>;
   /** Names of all tables and views that there are, ours and others', in lower case. */
   tableNames(): Promise<Set<string>>;
   /** True if the integer column holds a value that a double would change. */
@@ -202,6 +206,14 @@ export interface Warehouse extends RowCounting {
   tendKeys(plan: KeyPlan, lease: () => LeaseProof): Promise<void>;
   /** Drops tables; views of ours on them stay, empty. Throws `table_in_use` if others' stand on the tables themselves. */
   dropTables(removal: TableRemoval): Promise<void>;
+  /** Makes tables beside those that stand, to be filled by `commit` and to take their place by `swapTables`. */
+  stageTables(staging: TableStaging): Promise<void>;
+  /**
+   * Puts staged tables in the place of those that stand, with the views of ours, the rights of others and what people
+   * wrote and built on them. Throws `table_in_use` if something of others stands on the tables themselves that cannot
+   * follow, and `growth_outdated` as `evolve` does; then nothing was changed.
+   */
+  swapTables(swap: TableSwap): Promise<void>;
   /** Writes rows anew that are there already; versions and our own columns stay as they are. */
   rewrite(rows: RowRewrite): Promise<void>;
   /** Encodes a page for `commit`, without asking the database: may be called while another page is being written. */

@@ -125,7 +125,7 @@ describe('several sources', () => {
     writeFileSync(path.join(blog.folder, 'blocked.db'), 'This is no database, and it is left alone.'.repeat(20));
     const ended = await runCommand(['sync', '--json', '-c', 'two.yaml'], blog.folder);
     expect(ended.code).toBe(2);
-    expect(ended.stderr).toMatch(/content-sync: blocked: .*blocked\.db/);
+    expect(ended.stderr).toMatch(/"source":"blocked","error":{"code":"warehouse_corrupt","message":".*blocked\.db/);
     expect(reportOf(ended)).toMatchObject({ source: 'shop', status: 'ok' });
     const both = await runCommand(['sync', '--json', '-c', 'two.yaml', '-s', 'shop'], blog.folder);
     expect(both.code).toBe(0);

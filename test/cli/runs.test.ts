@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { DATABASES } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
+
+const listed = z.object({
+  source: z.string(),
+  runs: z.array(z.looseObject({ run_id: z.string(), status: z.string(), runs: z.number() })),
+});
 
 describe.for(DATABASES)('content-sync runs, on $name', (database) => {
   it('lists what ran, newest first, and tells all of one, with no request to the service', async () => {
@@ -24,7 +30,7 @@ describe.for(DATABASES)('content-sync runs, on $name', (database) => {
     const list = async (...args: string[]) => {
       const { code, stdout, stderr } = await stage.command('runs', ...args, '--json');
       expect([code, stderr]).toEqual([0, '']);
-      return JSON.parse(stdout) as { source: string; runs: Record<string, unknown>[] };
+      return listed.parse(JSON.parse(stdout));
     };
     const { source, runs } = await list();
     expect(source).toBe('blog');
@@ -42,7 +48,7 @@ describe.for(DATABASES)('content-sync runs, on $name', (database) => {
     expect(shown.stdout).toMatch(/failed .*not_found/);
     expect(shown.stdout).toMatch(/2 runs since .* that changed nothing/);
 
-    const [failed, partial, folded] = runs.map((run) => String(run['run_id']));
+    const [failed, partial, folded] = runs.map(({ run_id }) => run_id);
     const details = async (id = '') => JSON.parse((await stage.command('runs', 'show', id, '--json')).stdout).resources;
     expect(await details(failed)).toMatchObject([
       { error: { code: 'not_found', hint: expect.any(String), request_id: `req-${before}` }, outcomes: { stop: 1 } },

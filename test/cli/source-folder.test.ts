@@ -32,8 +32,9 @@ describe('a folder of sources', () => {
     const blog = await threeFiles();
     const { code, stdout, stderr } = await runCommand(['backfill', '--json', '-c', 'many.yaml'], blog.folder);
     expect(code).toBe(2);
-    expect(stderr).toMatch(/content-sync: bad: sources\/bad\.yaml:1:\d+ {2}max_wait: expected .*\[settings_invalid\]/);
-    expect(stderr).toMatch(/content-sync: worse: sources\/worse\.yaml:1:\d+ {2}profile: .*"content-service"/);
+    const fault = '"error":{"code":"settings_invalid","message":"sources';
+    expect(stderr).toMatch(new RegExp(`"source":"bad",${fault}/bad\\.yaml:1:\\d+ {2}max_wait: expected`));
+    expect(stderr).toMatch(new RegExp(`"source":"worse",${fault}/worse\\.yaml:1:\\d+ {2}profile: .*content-service`));
     expect(JSON.parse(stdout)).toMatchObject({ source: 'good', status: 'ok' });
   });
 

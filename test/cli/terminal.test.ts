@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { journey } from '../support/journey.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
@@ -16,7 +16,7 @@ if (!hasTerminal) console.log('skipped: util-linux `script` is not here, so noth
 async function onTerminal(folder: string, ...args: string[]): Promise<{ code: number; shown: string }> {
   const words = [process.execPath, MAIN, ...args].map((word) => `'${word.replaceAll("'", String.raw`'\''`)}'`);
   const command = `stty cols 100 rows 30; exec ${words.join(' ')}`;
-  const env = { ...process.env, TERM: 'xterm-256color', NO_COLOR: undefined };
+  const env = { ...process.env, TERM: 'xterm-256color', NO_COLOR: process.env['PLAIN'] };
   const child = spawn('script', ['-qec', command, '/dev/null'], {
     cwd: folder,
     env,
@@ -62,5 +62,23 @@ describe.skipIf(!hasTerminal)('on a terminal', () => {
     expect(code).toBe(3);
     expect(shown).toMatch(/images +failed \(full\): 0 new/);
     expect(shown).toMatch(/answered 403: .*\[forbidden\]\r\n +→ Give the key or client read access/);
+  });
+
+  it('what is good and bad has its colour, unless NO_COLOR is set; what is piped has none', async () => {
+    const fault = { fault: 'status', status: 403, resource: 'images' } as const;
+    const blog = await journey({ sandbox: { generate: { content: 5, images: 5, analytics: 5 }, fault: [fault] } });
+    await blog.run('backfill');
+    const look = (...args: string[]) => onTerminal(blog.folder, ...args, '--config', blog.config);
+    const [green, red] = ['\x1b[32m', '\x1b[31m'];
+    const status = await look('status', '--exit-code');
+    expect(status.code).toBe(1);
+    expect(status.shown).toMatch(/content .*\x1b\[32mok/);
+    expect(status.shown).toMatch(/images .*\x1b\[31mfailed/);
+    expect((await look('runs', '--failed')).shown).toContain(`${red}failed`);
+    expect((await look('check', 'content')).shown).toContain(`${green}ok  `);
+    vi.stubEnv('PLAIN', '1');
+    expect((await look('status')).shown).not.toContain('\x1b[3');
+    vi.unstubAllEnvs();
+    expect((await blog.start('status').ended).stdout).not.toContain('\x1b');
   });
 });

@@ -48,9 +48,9 @@ async function reload(serving: Serving): Promise<string> {
 /** Sends deliveries until it is stopped; the statuses of all of them. */
 function steadily(serving: Serving, source: string) {
   const statuses: number[] = [];
-  let isOver = false;
+  const over = new AbortController();
   const sending = (async () => {
-    while (!isOver) {
+    while (!over.signal.aborted) {
       const body = eventBody({ resource: 'content', id: 'told' });
       statuses.push(await serving.deliver({ id: `msg_${statuses.length}`, body, source }));
       await delay(10);
@@ -58,7 +58,7 @@ function steadily(serving: Serving, source: string) {
   })();
   return {
     stop: async () => {
-      isOver = true;
+      over.abort();
       await sending;
       return statuses;
     },
@@ -171,7 +171,7 @@ describe('settings in other files', { timeout: 120_000 }, () => {
     expect((await first('/')).status).toBe(401);
     const second = as('the-second-password');
     await until('fresh', async () => {
-      const snapshot = await (await second('/status.json')).json();
+      const snapshot: Awaited<ReturnType<Serving['status']>> = JSON.parse(await (await second('/status.json')).text());
       const { resources } = sourceIn(snapshot);
       return resources.every(({ last_full_at }) => last_full_at !== null) && snapshot.attention.length === 0;
     });

@@ -46,6 +46,7 @@ it('is text that a strict reader takes, with conventional names and units', asyn
       "run_duration_seconds",
       "webhook_delay_seconds",
       "page_refusals_total",
+      "alert_messages_total",
       "api_deprecated",
       "api_sunset_timestamp_seconds",
       "warehouse_up",

@@ -13,13 +13,14 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
   // The server puts the receiver and the pages together; neither knows the other.
   web: { '.': ['page', 'receiver'], page: ['.'], receiver: ['.'] },
   serve: {
-    '.': ['at-rest', 'cluster', 'work-items', 'status', 'dictionary', 'controls', 'reload'],
+    '.': ['alerts', 'at-rest', 'cluster', 'work-items', 'status', 'dictionary', 'controls', 'reload'],
     'at-rest': ['.'],
     cluster: ['.', 'work-items', 'controls'],
     controls: [],
     reload: ['controls'],
     'work-items': [],
     status: [],
+    alerts: ['status'],
     dictionary: ['status'],
   },
   // What signs a delivery, what drains the inbox and what keeps the time know nothing of each other.
@@ -36,13 +37,14 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
     coordination: ['connection'],
   },
   'warehouse/sqlite': {
-    '.': ['connection', 'pages', 'widening', 'views', 'keys', 'inbox'],
+    '.': ['connection', 'pages', 'widening', 'views', 'keys', 'inbox', 'backup'],
     connection: [],
     pages: ['connection', 'widening'],
     widening: ['connection', 'views'],
     views: ['connection'],
     keys: [],
     inbox: ['connection'],
+    backup: ['connection', 'inbox'],
   },
   shape: { '.': ['columns', 'records', 'json'], columns: ['.', 'records', 'json'], records: ['.', 'json'], json: [] },
   http: {

@@ -44,6 +44,11 @@ export function send(port: number, sent: Sent): Promise<Answered> {
   return rawRequest('127.0.0.1', port, { method: 'POST', path: '/webhooks/blog', headers: {}, body: '', ...sent });
 }
 
+/** Lines of deliveries that were refused: tests ask the answers and the figures for them. */
+export function isRefusal({ event }: Pick<ReceiverNote, 'event'>): boolean {
+  return event.startsWith('delivery_refused');
+}
+
 let ids = 0;
 
 /** A delivery as an honest sender signs it; `id` and `at` where they matter. */
@@ -79,6 +84,7 @@ export interface Stage {
   port: number;
   receiver: OpenReceiver;
   source: ReceivedSource;
+  /** But for refused deliveries. */
   notes: ReceiverNote[];
   arrivals: number[];
   rows(): Promise<DeliveryRow[]>;
@@ -110,7 +116,7 @@ export async function receiverStage(options: StageOptions = {}): Promise<Stage> 
       page: () => Promise.resolve(null),
       isAlive: () => true,
       arrived: (_, count) => arrivals.push(count),
-      note: (note) => notes.push(note),
+      note: (note) => isRefusal(note) || notes.push(note),
       ...options.host,
     },
   );

@@ -19,6 +19,8 @@ export interface CliContext {
   /** Reads `.env` again into `env`. Throws `ConfigError` if it cannot be read. */
   rereadEnv?: () => void;
   clock: Clock;
+  /** True if the command is to write JSON: its errors are then JSON as well, unless a person watches. */
+  json?: boolean;
   /** Texts that must not be written anywhere; filled when the settings are read. */
   secrets: string[];
   /** Takes these rights, such as `0o077`, from every file and folder that the process makes from now on. */

@@ -1,4 +1,5 @@
-import { userInfo } from 'node:os';
+import { hostname, userInfo } from 'node:os';
+import { findLeader } from '../../serve/controls/ask-leader.ts';
 import { findSocket, type ServeDoor } from '../../serve/controls/ask-socket.ts';
 import type { ControlAnswer, ControlRequest } from '../../serve/controls/control-request.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
@@ -8,10 +9,13 @@ import type { ChosenSource } from './sources.ts';
 
 /** The `serve` that keeps a source fresh; null if none runs. Throws `SyncError('control_denied')`. */
 export async function findServe(
-  _context: Pick<CliContext, 'clock'>,
-  { control }: Pick<ChosenSource, 'control' | 'source'>,
+  { clock }: Pick<CliContext, 'clock'>,
+  { control, source }: Pick<ChosenSource, 'control' | 'source'>,
 ): Promise<ServeDoor | null> {
-  return control === null ? null : findSocket(control, caller());
+  const by = caller();
+  const socket = control === null ? null : await findSocket(control, by);
+  // On another machine: it is asked by way of the database.
+  return socket ?? findLeader({ warehouse: source.warehouse, clock, by: `${by} on ${hostname()}` });
 }
 
 /** Who runs this command, for the log of the process that does what it asks for. */

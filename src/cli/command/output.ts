@@ -33,21 +33,21 @@ export function alignedLines(
 
 /**
  * Writes the error that ended a command, or its work on `source`, to stderr: as text on a terminal, as a log line anywhere
- * else. Faults of settings and arguments are always text, because a person has to correct them line by line.
+ * else. Faults of settings and arguments are text there too, because a person has to correct them line by line, unless
+ * the command was asked for JSON.
  */
 export async function tellError(
-  { stderr, secrets }: Pick<CliContext, 'stderr' | 'secrets'>,
+  { stderr, secrets, json = false }: Pick<CliContext, 'stderr' | 'secrets' | 'json'>,
   error: unknown,
   source?: string,
 ): Promise<void> {
-  if (stderr.isTTY === true || error instanceof ConfigError) {
+  if (stderr.isTTY === true || (error instanceof ConfigError && !json)) {
     const text = scrubOwn(errorText(error, source), secrets);
     stderr.write(`${text.split('\n').map(visibleText).join('\n')}\n`);
     return;
   }
   const { createLog } = await import('../../observe/log.ts');
-  const about = error instanceof SyncError ? { code: error.code, hint: error.hint } : { code: 'bug', err: error };
-  createLog({ level: 'error', secrets, destination: stderr }).error({ source, ...about }, messageOf(error));
+  createLog({ level: 'error', secrets, destination: stderr }).error({ source, error }, messageOf(error));
 }
 
 /** The message and the hint; a stack only for a bug. */

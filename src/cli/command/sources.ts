@@ -50,7 +50,7 @@ export async function forEachSource(
   context: CliContext,
   options: SourceOptions,
   names: readonly string[],
-  work: (chosen: ChosenSource) => Promise<ExitCode | void>,
+  work: (chosen: ChosenSource, settings: Settings) => Promise<ExitCode | void>,
 ): Promise<ExitCode> {
   const settings = readSettings(context, options);
   const sources = chooseSources(context, settings, options, names);
@@ -58,7 +58,7 @@ export async function forEachSource(
   const isAlone = sources.length + codes.length === 1;
   for (const chosen of sources) {
     try {
-      codes.push((await work(chosen)) ?? EXIT_CODES.ok);
+      codes.push((await work(chosen, settings)) ?? EXIT_CODES.ok);
     } catch (error) {
       if (isAlone) throw error;
       await tellError(context, error, chosen.source.name);

@@ -1,5 +1,7 @@
 import type { Logger } from 'pino';
-import type { App } from '../../app.ts';
+import type { App, AppOptions } from '../../app.ts';
+import { retryText } from '../../http/client.ts';
+import { visibleText } from '../../model/visible-text.ts';
 import { createTerminalProgress } from '../../observe/terminal-progress.ts';
 import {
   advanceResource,
@@ -26,6 +28,8 @@ interface WatchOptions {
 /** Shows a run while it goes on: live lines on a terminal, log lines anywhere else. */
 export function watchRun({ context, log, app, resources, live }: WatchOptions): {
   watcher: RunWatcher;
+  /** Shows why a resource waits for its next attempt. */
+  retried: NonNullable<AppOptions['retried']>;
   finish: () => void;
 } {
   const { clock } = context;
@@ -66,6 +70,9 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
   };
   return {
     watcher,
+    retried: (event, resource) => {
+      if (resource !== undefined) change(resource, (was) => ({ ...was, note: visibleText(retryText(event)) }));
+    },
     finish: () => {
       clearInterval(ticking);
       lines?.update(snapshot());

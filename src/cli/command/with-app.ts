@@ -1,4 +1,4 @@
-import { openApp, type App } from '../../app.ts';
+import { openApp, type App, type AppOptions } from '../../app.ts';
 import type { CliContext } from './context.ts';
 import type { ChosenSource } from './sources.ts';
 
@@ -17,8 +17,8 @@ export async function whileOpen<Opened extends { close(): Promise<void> }, T>(
 /** Wires the source up, runs `work` with it, and closes it again. */
 export async function withApp<T>(
   { clock, secrets }: CliContext,
-  { source, log }: Pick<ChosenSource, 'source' | 'log'>,
+  { source, log, retried }: Pick<ChosenSource, 'source' | 'log'> & Pick<AppOptions, 'retried'>,
   work: (app: App) => Promise<T>,
 ): Promise<T> {
-  return whileOpen(await openApp({ source, clock, log, secrets }), work);
+  return whileOpen(await openApp({ source, clock, log, secrets, ...(retried === undefined ? {} : { retried }) }), work);
 }

@@ -80,6 +80,12 @@ export class LocalApps {
     this.#openers.delete(key);
   }
 
+  /** Ends all lingering. Every source must have been forgotten. */
+  async close(): Promise<void> {
+    await this.#surplus;
+    await Promise.all([this.#apps.close(), this.#readers.close()]);
+  }
+
   /**
    * Waits for a turn to begin with a source that is not open. Returns what gives the turn back, which happens by itself
    * after a while. Throws the signal's reason.

@@ -83,9 +83,19 @@ export class ClusterWork {
     this.queue.wake('drain');
   }
 
+  /** The sources that this process works on, by their names in the queue. */
+  get names(): string[] {
+    return [...this.#joined.keys()];
+  }
+
   /** Forgets what was refused of a source, in this process. */
   retry(source: string): void {
-    this.apps.peek(source)?.client.retry();
+    this.apps.use(source, async ({ app }) => app.client.retry()).catch(() => undefined);
+    this.lookAgain(source);
+  }
+
+  /** Works on deliveries that were left alone, as far as this process works on deliveries of the source. */
+  lookAgain(source: string): void {
     this.#drains.get(source)?.retry();
   }
 

@@ -1,6 +1,6 @@
 import type { App } from '../../app.ts';
 import type { Clock } from '../../model/clock.ts';
-import { SyncError, messageOf } from '../../model/errors.ts';
+import { errorReport, SyncError } from '../../model/errors.ts';
 import { scrubOwn } from '../../observe/scrub/scrub.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import type { RunReport } from '../../sync/report.ts';
@@ -51,10 +51,7 @@ export async function doWalk(
 
 /** The result of a walk that did not begin. */
 export function failedWith(error: unknown, secrets: readonly string[]): WalkResult {
-  const code = error instanceof SyncError ? error.code : 'bug';
-  const hint = error instanceof SyncError ? error.hint : undefined;
-  const said = { code, message: scrubOwn(messageOf(error), secrets) };
-  return { error: { ...said, ...(hint === undefined ? {} : { hint: scrubOwn(hint, secrets) }) } };
+  return { error: errorReport(error, (text) => scrubOwn(text, secrets)) };
 }
 
 function isFresh({ command, seen }: WalkItem, stored: StoredSuccess | null): boolean {

@@ -21,7 +21,8 @@ export interface ServeDoor {
 /** A report of a run with all its resources. */
 const LONGEST_LINE = 16_000_000;
 
-const answerSchema = z.looseObject({
+/** An answer as another process has written it. */
+export const answerSchema = z.looseObject({
   done: z.boolean(),
   message: z.string(),
   hint: z.string().nullable(),

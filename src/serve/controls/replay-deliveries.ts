@@ -1,4 +1,5 @@
 import type { Clock } from '../../model/clock.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
 import { countText } from '../../observe/figures.ts';
 import { inboxAddress, openInbox, openInboxToRead } from '../../warehouse/databases.ts';
 import type { DeliveryRow, Inbox } from '../../warehouse/inbox.ts';
@@ -30,6 +31,23 @@ export async function replayDeliveries(
   try {
     if (names === null) return { replayed: await inbox.replay('dead'), unknown: [] };
     return await replayNamed(inbox, names);
+  } finally {
+    await inbox.close();
+  }
+}
+
+/** Deliveries that are looked at, the newest: the others are due soon anyway. */
+const MOST_HURRIED = 5_000;
+
+/** Makes deliveries due now that were put off after a fault; returns how many. */
+export async function hurryDeliveries(warehouse: string, clock: Clock, resources: readonly string[]): Promise<number> {
+  const inbox = await openInbox(inboxAddress(warehouse), clock);
+  try {
+    const now = timestampText(clock.now());
+    const waiting = await inbox.list({ state: 'waiting', limit: MOST_HURRIED });
+    const isPutOff = ({ due_at, resource }: DeliveryRow): boolean =>
+      due_at !== null && due_at > now && (resource === null || resources.includes(resource));
+    return await inbox.replay(waiting.filter(isPutOff).map(({ seq }) => seq));
   } finally {
     await inbox.close();
   }

@@ -1,13 +1,14 @@
 import { SyncError } from '../../model/errors.ts';
 import { agoText, countOf, durationText } from '../../observe/figures.ts';
 import { pauseResources, readPauses, resumeResources, type Pause } from '../../state/pauses.ts';
+import { lastRun } from '../../state/runs.ts';
 import { openWarehouse } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { done, originText, refused } from './answers.ts';
 import type { ControlledSource } from './controlled-source.ts';
 import type { ControlAction, ControlAnswer, ControlOrigin, ControlRequest } from './control-request.ts';
 import { decidedText, decideDeletes, type DeleteDecision } from './decide-deletes.ts';
-import { replayDeliveries, replayedText } from './replay-deliveries.ts';
+import { hurryDeliveries, replayDeliveries, replayedText } from './replay-deliveries.ts';
 
 /** The actions that are carried out by what is stored and by the schedule alone. */
 type StoredAction = Exclude<ControlAction, 'reload' | 'sync'>;
@@ -108,16 +109,25 @@ export function pausesOf(on: ControlledSource): Promise<ReadonlyMap<string, Paus
 
 async function retry(on: ControlledSource, resources: readonly string[], what: string): Promise<ControlAnswer> {
   const scheduler = on.scheduler();
-  const figures = scheduler?.figures().filter(({ resource }) => resources.includes(resource)) ?? [];
-  const failed = figures.filter(({ failures, running }) => failures > 0 && running === null);
+  const figures = scheduler?.figures() ?? [];
+  const isFailed = async (resource: string, own: Warehouse['own']): Promise<boolean> => {
+    const now = figures.find((each) => each.resource === resource);
+    if (now?.running !== null) return false;
+    // Also one of another process, or under settings from before.
+    return now.failures > 0 || (await lastRun(own, resource))?.status === 'failed';
+  };
+  const failures = await withWarehouse(on, ({ own }) => Promise.all(resources.map((each) => isFailed(each, own))));
+  const failed = resources.filter((_, index) => failures[index]);
+  const { warehouse, webhook } = on.source;
+  const hurried = webhook === null ? 0 : await hurryDeliveries(warehouse, on.clock, resources);
   on.retry(resources);
   on.wake();
-  for (const { resource, last } of failed) {
+  for (const resource of failed) {
     // Whatever it comes to shows in the runs, as it does for a walk that was due.
-    void scheduler?.walkNow(resource, last?.command ?? 'sync').catch(() => undefined);
+    void scheduler?.walkNow(resource, 'sync').catch(() => undefined);
   }
-  if (failed.length === 0) return done(`${what}: nothing had failed; whatever is due begins now`);
-  const told = failed.map(({ resource, failures }) => `${resource} after ${countOf(failures, 'failure')}`);
+  const told = [...failed, ...(hurried === 0 ? [] : [countOf(hurried, 'webhook delivery', 'webhook deliveries')])];
+  if (told.length === 0) return done(`${what}: nothing had failed; whatever is due begins now`);
   return done(`${what}: tried again now: ${told.join(', ')}`);
 }
 

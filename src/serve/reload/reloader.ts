@@ -43,7 +43,7 @@ export function createReloader({ settings, load, apply, clock, log }: ReloaderOp
   function refuse(error: unknown): ControlAnswer {
     const { code, hint = null } = error instanceof SyncError ? error : { code: 'bug' };
     refused = { at: clock.now(), code, message: messageOf(error), hint };
-    log.error({ code, hint, ...(code === 'bug' ? { err: error } : {}) }, `${REFUSED}: ${refused.message}`);
+    log.error({ error }, `${REFUSED}: ${refused.message}`);
     return { done: false, message: `${REFUSED}: ${refused.message}`, hint };
   }
 

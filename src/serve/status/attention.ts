@@ -1,7 +1,7 @@
 import { lifetimeText } from '../../model/service-notice.ts';
 import { countText, durationText, agoText, bytesText, countOf, inText } from '../../observe/figures.ts';
 import { sharedDatabase } from '../../warehouse/databases.ts';
-import type { ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
+import type { AlertChannelStatus, ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 
 /** How bad it is: nothing works; the copy grows old; a person should look. Worst first. */
 const SEVERITIES = ['down', 'late', 'look'] as const;
@@ -34,25 +34,35 @@ const LARGE_WAL = 256_000_000;
 const UNTOLD_CHANGES = 10;
 const MANY_LIMITED = { requests: 10, part: 0.05 };
 
+/** Something that a check has found, with the check's name. */
+export interface Checked extends Attention {
+  check: string;
+}
+
 /** All that needs attention, the worst first. */
 export function attentionOf(snapshot: StatusSnapshot): Attention[] {
+  return checkedOf(snapshot).map(({ check: _check, ...found }) => found);
+}
+
+/** The same, with the names of the checks that have found it. */
+export function checkedOf(snapshot: StatusSnapshot): Checked[] {
   const found = snapshot.sources.flatMap((source) => [
     ...findings(SOURCE_CHECKS, source, null, snapshot.at, source),
     ...source.resources.flatMap((status) => findings(RESOURCE_CHECKS, status, status.resource, snapshot.at, source)),
   ]);
-  const refused = snapshot.refused.map(({ source, problem }): Attention => {
+  const refused = snapshot.refused.map(({ source, problem }): Checked => {
     const what = 'It is left out, because its settings cannot be used';
-    return { ...finding('down', what, problem.hint), source, resource: null };
+    return { ...finding('down', what, problem.hint), source, resource: null, check: 'refused' };
   });
-  return [...refused, ...settingsFindings(snapshot), ...found].toSorted(
+  return [...refused, ...settingsFindings(snapshot), ...(snapshot.alerts ?? []).flatMap(untold), ...found].toSorted(
     (a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity),
   );
 }
 
-function settingsFindings({ settings, at }: StatusSnapshot): Attention[] {
+function settingsFindings({ settings, at }: StatusSnapshot): Checked[] {
   if (settings === null) return [];
   const what = `The settings were read again ${agoText(settings.at, at)} and cannot be used; the running settings stay: ${settings.message}`;
-  return [{ ...finding('look', what, settings.hint), source: '', resource: null }];
+  return [{ ...finding('look', what, settings.hint), source: '', resource: null, check: 'settings' }];
 }
 
 function findings<T>(
@@ -61,12 +71,22 @@ function findings<T>(
   resource: string | null,
   now: number,
   source: SourceStatus,
-): Attention[] {
+): Checked[] {
   return checks.flatMap((check) => {
     const found = check(status, now, source);
     const all = found === null ? [] : [found].flat();
-    return all.map((each) => Object.assign({ source: source.source, resource }, each));
+    return all.map((each) => Object.assign({ source: source.source, resource, check: check.name }, each));
   });
+}
+
+/** A channel of `alerts` that cannot be reached: who relies on it must be able to see so. */
+function untold({ channel, problem, since }: AlertChannelStatus): Checked[] {
+  if (problem === null) return [];
+  const from = since === null ? '' : ` since ${new Date(since).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+  const what = `Alerts do not get through${from}: ${problem}`;
+  const command = `content-sync alerts test ${channel}`;
+  const found = finding('look', what, 'they are tried again; see whether address and credential are right', command);
+  return [{ ...found, source: `alerts.${channel}`, resource: null, check: 'untold' }];
 }
 
 /** True where a success should have come by now. */
@@ -201,7 +221,8 @@ function finding(severity: Severity, what: string, next: string | null, command:
   return { severity, what, next, command };
 }
 
-function lastError({ runs, running }: ResourceStatus) {
+/** What the last run of a resource failed with; null if it did not, or if it is being run again. */
+export function lastError({ runs, running }: ResourceStatus) {
   const last = runs.find(({ status }) => status !== 'running');
   return running === null && last?.status === 'failed' ? last.error : null;
 }

@@ -39,10 +39,10 @@ export interface Hurry {
 
 /**
  * Reads again only once the last value has grown old, so that many viewers cost no more than one and slow readings are
- * rare. After a failure it returns the last good value with the error, and tries again at the next call.
+ * rare; a reading that has to wait first calls `begun` when it begins. After a failure it returns the last good value with the error, and tries again at the next call.
  */
 export function createCachedReader<T>(
-  read: () => Promise<T>,
+  read: (begun: () => void) => Promise<T>,
   { clock, keepMs, keepTimes, patienceMs, isStale = () => false, version = () => null }: CachedReaderOptions,
 ): (hurry?: Hurry | null) => Promise<LastRead<T>> {
   let last: LastRead<T> = { value: null, readAt: null, error: null, isLate: false };
@@ -51,11 +51,12 @@ export function createCachedReader<T>(
   let askedAt = 0;
   let seen: string | null = null;
   const readNow = async (): Promise<LastRead<T>> => {
-    const began = clock.monotonic();
+    let began = clock.monotonic();
+    const begun = (): void => void (began = clock.monotonic());
     seen = null;
     const before = version();
     try {
-      last = { value: await read(), readAt: clock.now(), error: null, isLate: false };
+      last = { value: await read(begun), readAt: clock.now(), error: null, isLate: false };
       seen = before;
       const ended = clock.monotonic();
       goodUntil = ended + Math.max(keepMs, keepTimes * (ended - began));

@@ -4,12 +4,12 @@ import type { Clock } from '../../model/clock.ts';
 import { renderFaults } from '../../settings/file/fault.ts';
 import type { RefusedSource } from '../../settings/settings.ts';
 import { createCachedReader, type Hurry, type LastRead } from './cached-reader.ts';
-import type { RefusedStatus, SettingsStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
+import type { AlertChannelStatus, RefusedStatus, SettingsStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 import { readDetails, type DetailsAsked, type SourceDetails } from './source-details.ts';
 import { sourceStatus, type StatusParts, type WaitingFigures } from './source-status.ts';
 import { webhookStatus } from './webhook-status.ts';
 import { databaseAt } from '../../warehouse/databases.ts';
-import { countRows, readState } from './stored.ts';
+import { countRows, readState, type RowCount, type StoredState } from './stored.ts';
 
 /** Whether this process can do its work. Contains no paths and no messages; `sources` is shown only to authorized clients. */
 export interface Readiness {
@@ -30,6 +30,8 @@ export interface CollectorOptions {
   refused?: () => readonly RefusedSource[];
   /** Settings that were read again and are not used; null if there are none. */
   settings?: () => SettingsStatus | null;
+  /** How the channels of `alerts` stand; none if absent. */
+  alerts?: () => AlertChannelStatus[];
   stopping: () => boolean;
 }
 
@@ -68,7 +70,9 @@ export function createCollector(options: CollectorOptions): Collector {
       const all = sources();
       const hurry = all.length > FEW_SOURCES ? hurried : null;
       const read = await Promise.all(all.map((parts) => readers(parts).status(hurry)));
-      const left = { refused: refused().map(refusedStatus), settings: settings() };
+      const alerts = options.alerts?.() ?? [];
+      const told = alerts.length === 0 ? {} : { alerts };
+      const left = { refused: refused().map(refusedStatus), settings: settings(), ...told };
       return { at: clock.now(), version, started_at: startedAt, stopping: stopping(), sources: read, ...left };
     },
     details: async (asked) => {
@@ -149,14 +153,19 @@ interface SourceReader {
 
 function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): SourceReader {
   const { source, read, version } = parts;
-  const readStored = createCachedReader(() => read(({ own }) => readState(source, () => own, clock.now())), {
-    clock,
-    version,
-    ...STATE,
-    ...stalenessOf(parts),
-  });
+  const stored = (begun: () => void): Promise<StoredState> =>
+    read(({ own }) => {
+      begun();
+      return readState(source, () => own, clock.now());
+    });
+  const readStored = createCachedReader(stored, { clock, version, ...STATE, ...stalenessOf(parts) });
+  const counted = (resource: string, begun: () => void): Promise<RowCount> =>
+    read((warehouse) => {
+      begun();
+      return countRows(warehouse, resource);
+    });
   const counters = source.resources.map((resource) =>
-    createCachedReader(() => read((warehouse) => countRows(warehouse, resource)), { clock, version, ...COUNT }),
+    createCachedReader((begun) => counted(resource, begun), { clock, version, ...COUNT }),
   );
   const readInbox = createCachedReader(() => inboxFigures(parts), { clock, ...INBOX });
   const hurriedInbox = (hurry: Hurry): StatusParts['inbox'] => {
@@ -169,14 +178,14 @@ function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): Sour
   };
   return {
     status: async (hurry) => {
-      const stored = await readStored(hurry);
+      const state = await readStored(hurry);
       const counts = await Promise.all(counters.map((count) => count(hurry)));
       const webhooks = await webhookStatus(
         hurry === null ? parts : { ...parts, inbox: hurriedInbox(hurry) },
         clock.now(),
       );
       const times = { now: clock.now(), monotonic: clock.monotonic(), startedAt };
-      return sourceStatus(parts, { stored, counts, webhooks }, times);
+      return sourceStatus(parts, { stored: state, counts, webhooks }, times);
     },
     lastLook: async () => {
       const { value } = await readStored();

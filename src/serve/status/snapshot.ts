@@ -1,7 +1,7 @@
 import type { WalkError } from '../../observe/activity.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import type { RunFigures } from '../../state/runs.ts';
-import type { RunRow } from '../../warehouse/own-tables.ts';
+import type { RunRow } from '../../warehouse/run-row.ts';
 import { scrubApi, type ApiStatus } from './api-status.ts';
 
 /** Epoch milliseconds; null for "never" or "not known". */
@@ -23,6 +23,20 @@ export interface StatusSnapshot {
   refused: RefusedStatus[];
   /** Why settings that were read again are not used, and since when; null if those are in use that were read last. */
   settings: SettingsStatus | null;
+  /** The channels of `alerts`; absent where nobody is told. */
+  alerts?: AlertChannelStatus[];
+}
+
+/** Whether somebody can be told. */
+export interface AlertChannelStatus {
+  channel: string;
+  /** Why the last message did not get through; null if it did, or if there was none. */
+  problem: string | null;
+  /** Since when none gets through. */
+  since: Moment;
+  last_told_at: Moment;
+  /** What it was told of and goes on. */
+  open: number;
 }
 
 export interface SettingsStatus extends Problem {

@@ -1,4 +1,4 @@
-import { messageOf, SyncError } from '../../model/errors.ts';
+import { errorReport, type ErrorReport } from '../../model/errors.ts';
 
 /** One thing that was tested against the live service. */
 export interface CheckFinding {
@@ -6,9 +6,12 @@ export interface CheckFinding {
   status: 'ok' | 'warn' | 'fail';
   detail: string;
   hint?: string | undefined;
+  /** Of a test that failed with one. */
+  error?: ErrorReport;
 }
 
 /** The finding of a test that threw. */
 export function failure(check: string, error: unknown): CheckFinding {
-  return { check, status: 'fail', detail: messageOf(error), hint: error instanceof SyncError ? error.hint : undefined };
+  const report = errorReport(error);
+  return { check, status: 'fail', detail: report.message, hint: report.hint, error: report };
 }

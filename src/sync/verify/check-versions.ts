@@ -23,7 +23,8 @@ export function versionFaults(
 ): VersionFault[] {
   if (policy === 'none') return [];
   const current = versions.at(-1);
-  if (current === undefined) return [{ kind: 'version_lost', detail: 'the row has no version' }];
+  // A row that was never a record of the service has none, even when it is deleted.
+  if (current === undefined) return row.isDeleted ? [] : [{ kind: 'version_lost', detail: 'the row has no version' }];
   return [
     ...(policy === 'all' ? chainFaults(versions) : []),
     ...(policy === 'latest' ? latestFaults(versions) : []),
@@ -33,6 +34,8 @@ export function versionFaults(
 }
 
 function chainFaults(versions: readonly Version[]): VersionFault[] {
+  // A row that was never a record of the service has no other when it is deleted.
+  if (versions.length === 1 && versions[0]?.op === 'delete') return [];
   return versions.flatMap((version, at): VersionFault[] => {
     const before = versions[at - 1];
     const expected = before === undefined ? 1 : before.version + 1;

@@ -109,9 +109,7 @@ async function versionsOf(
     .where('resource', '=', shape.resource)
     .where('id', 'in', keys)
     .execute();
-  const sorted = rows
-    .map((row) => ({ ...row, version: Number(row.version) }))
-    .toSorted((a, b) => a.version - b.version);
+  const sorted = rows.toSorted((a, b) => a.version - b.version);
   return Map.groupBy(sorted, ({ id }) => id);
 }
 

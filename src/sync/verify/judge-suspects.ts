@@ -80,7 +80,7 @@ export async function* judged(
       signal.throwIfAborted();
       readings.set(key, whole === null ? await readAlone(context, key) : (whole.get(key) ?? null));
     }
-    const snapshot = await context.openSnapshot();
+    const snapshot = await context.warehouse.snapshot();
     try {
       for (const suspect of part) {
         const judgement = await judge(context, snapshot, suspect, readings.get(suspect.key));

@@ -46,7 +46,7 @@ export async function mendVersions({ warehouse, owned }: ResourceContext, keys: 
     const rows = await versions.where('resource', '=', owned.resource).where('id', 'in', part).execute();
     const statements: CompiledQuery[] = [];
     for (const chain of Map.groupBy(rows, ({ id }) => id).values()) {
-      const sorted = chain.toSorted((a, b) => Number(a.version) - Number(b.version));
+      const sorted = chain.toSorted((a, b) => a.version - b.version);
       for (const [at, { id, version, valid_to }] of sorted.entries()) {
         const end = sorted[at + 1]?.valid_from ?? null;
         if (end === valid_to) continue;

@@ -70,7 +70,5 @@ function halvesOf(key: string): [number, number] {
 /** Never two zeros, which stand for nothing. */
 function wordsOf(content: string | null): [number, number] {
   if (content === null) return [0, 0];
-  return [Number.parseInt(content.slice(0, 8), 16) | 0 || 1, Number.parseInt(content.slice(8, 16), 16) | 0].map(
-    (word) => word >>> 0,
-  ) as [number, number];
+  return [Number.parseInt(content.slice(0, 8), 16) || 1, Number.parseInt(content.slice(8, 16), 16)];
 }

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Page } from '../../extract/page.ts';
+import { dropForgotten } from '../../load/drop-forgotten.ts';
 import { keyRecords, type KeyedRecord } from '../../load/key-records.ts';
 import { keyOf } from '../../load/prepare-page.ts';
 import type { SourceRecord } from '../../model/json.ts';
@@ -99,12 +100,13 @@ async function meet(
   counts.records += page.records.length - page.again;
   if (counts.pages === 1) Object.assign(counts, { total: page.total, startedAt: page.serverDate ?? clock.now() });
   counts.lastTotal = page.total ?? counts.lastTotal;
-  const { keyed, setAside, leftOut } = keyRecords(page.records, profile);
+  const { records, forgotten } = dropForgotten(page.records, profile, context.owned.forgotten);
+  const { keyed, setAside, leftOut } = keyRecords(records, profile);
   const live = keyed.filter(({ value }) => tombstoneOf(value, profile) === null);
   const stored = await storedRows(context, live);
   const expected = new Map(expectedRecords(shape, profile, live).map(({ key, digest }) => [key, digest]));
   findings.setAside += setAside.length;
-  counts.notRows += setAside.length + leftOut.length + (keyed.length - live.length);
+  counts.notRows += forgotten + setAside.length + leftOut.length + (keyed.length - live.length);
   for (const record of live) {
     const digest = expected.get(record.key) ?? null;
     if (digest === null) findings.setAside += 1;

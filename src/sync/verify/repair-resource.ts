@@ -8,7 +8,6 @@ import type { SourceRecord } from '../../model/json.ts';
 import { storedValue } from '../../shape/records/as-record.ts';
 import { sameJson, textHash } from '../../shape/records/fingerprint.ts';
 import { currentBodies } from '../../state/versions.ts';
-import type { SnapshotReader } from '../../warehouse/snapshot-reader.ts';
 import { softDeleteWatched, watching } from '../deletes/soft-delete-gone.ts';
 import { checkItemReading } from '../item/check-reading.ts';
 import { withResource, type ResourceContext, type SourceContext } from '../resource-context.ts';
@@ -47,7 +46,6 @@ const MOST_NAMED = 20;
 export function repairResource(
   source: SourceContext,
   { certificate, findings }: Verification,
-  openSnapshot: () => Promise<SnapshotReader>,
   signal: AbortSignal,
 ): Promise<Repaired> {
   return withResource(source, certificate.resource, signal, async (context) => {
@@ -60,7 +58,6 @@ export function repairResource(
     });
     const orphans = await dropOrphans(
       context,
-      openSnapshot,
       keysOf((kind) => kind === 'orphans'),
     );
     await mendVersions(
@@ -92,14 +89,10 @@ export function repairResource(
 }
 
 /** Child rows of no row belong to nothing: what the service has is written anew behind this. */
-async function dropOrphans(
-  { warehouse, owned }: ResourceContext,
-  openSnapshot: () => Promise<SnapshotReader>,
-  keys: readonly string[],
-): Promise<number> {
+async function dropOrphans({ warehouse, owned }: ResourceContext, keys: readonly string[]): Promise<number> {
   const { shape } = owned;
   if (shape === null || keys.length === 0) return 0;
-  const snapshot = await openSnapshot();
+  const snapshot = await warehouse.snapshot();
   const there = await keysThere(snapshot, shape, keys).finally(() => snapshot.close());
   const alone = keys.filter((key) => !there.has(key));
   const [root, ...children] = shape.tables;

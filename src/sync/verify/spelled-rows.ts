@@ -118,5 +118,6 @@ export function differingFields(
   b: ReadonlyMap<string, string | null>,
 ): string[] {
   const names = new Set([...a.keys(), ...b.keys()]);
-  return [...names].filter((name) => a.get(name) !== b.get(name)).map((name) => name.replace(/\.$/, ''));
+  const differing = [...names].filter((name) => a.get(name) !== b.get(name));
+  return [...new Set(differing.map((name) => name.replace(/\.$/, '')))];
 }

@@ -1,7 +1,7 @@
 import { newMeter } from '../../http/client.ts';
 import type { ResourceShape } from '../../model/table.ts';
+import type { Forgotten } from '../../state/forgotten.ts';
 import type { OwnedResource } from '../../state/owned-resource.ts';
-import type { SnapshotReader } from '../../warehouse/snapshot-reader.ts';
 import { resourceContext, type ResourceContext, type SourceContext } from '../resource-context.ts';
 import { newProgress, type RunContext } from '../run-progress.ts';
 import type { Findings } from './certificate.ts';
@@ -10,20 +10,19 @@ import type { Findings } from './certificate.ts';
 export interface VerifyContext extends RunContext {
   shape: ResourceShape;
   findings: Findings;
-  /** Opens what stands in the warehouse at this moment; the caller closes it. */
-  openSnapshot: () => Promise<SnapshotReader>;
   /** Epoch milliseconds by the service's clock: whatever changed there before should be in the copy. */
   copiedUntil: number;
 }
 
 /** The context of a walk that writes nothing: without a lease, so that it disturbs nobody who has it. */
-export function readingContext(source: SourceContext, shape: ResourceShape, signal: AbortSignal): RunContext {
-  return runContextOf(resourceContext(source, notOwned(shape), { meter: newMeter(), signal }));
+export function readingContext(source: SourceContext, reading: Reading, signal: AbortSignal): RunContext {
+  return runContextOf(resourceContext(source, notOwned(reading), { meter: newMeter(), signal }));
 }
+
+const nothing = (): void => undefined;
 
 /** For walks whose pages become no rows. */
 export function runContextOf(context: ResourceContext): RunContext {
-  const nothing = (): void => undefined;
   const { resource } = context.owned;
   return {
     ...context,
@@ -33,14 +32,21 @@ export function runContextOf(context: ResourceContext): RunContext {
   };
 }
 
+interface Reading {
+  shape: ResourceShape;
+  forgotten: Forgotten;
+}
+
 /** A resource that may be read and not written. */
-function notOwned(shape: ResourceShape): OwnedResource {
+function notOwned({ shape, forgotten }: Reading): OwnedResource {
   const refuse = (): never => {
     throw new Error(`${shape.resource} is only read here`);
   };
   return {
     resource: shape.resource,
     shape,
+    forgotten,
+    rereadForgotten: () => Promise.resolve(),
     openRejects: 0,
     watches: new Set(),
     besides: [],

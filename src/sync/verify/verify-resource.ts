@@ -2,9 +2,9 @@ import { SyncError } from '../../model/errors.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { readShapes } from '../../state/column-catalog.ts';
+import { readForgotten, type PrivacyKey } from '../../state/forgotten.ts';
 import { lastWalkBegan } from '../../state/runs.ts';
 import { saveVerification } from '../../state/verifications.ts';
-import type { SnapshotReader } from '../../warehouse/snapshot-reader.ts';
 import type { Verdict, VerifyMode } from '../../warehouse/verification-row.ts';
 import { fingerprintOf } from '../plan.ts';
 import type { SourceContext } from '../resource-context.ts';
@@ -28,7 +28,8 @@ export interface VerifySource extends SourceContext {
   source: string;
   /** Of this program. */
   version: string;
-  openSnapshot: () => Promise<SnapshotReader>;
+  /** By which forgotten records are known. */
+  privacy: PrivacyKey;
 }
 
 /** A verification's certificate, and what a repair would begin with. */
@@ -104,11 +105,12 @@ function compare(context: VerifyContext, request: VerifyRequest): Promise<Found>
 }
 
 async function openContext(source: VerifySource, { resource, mode, signal }: VerifyRequest): Promise<VerifyContext> {
-  const { warehouse, openSnapshot } = source;
+  const { warehouse } = source;
   const shape = (await readShapes(warehouse.own)).find((each) => each.resource === resource);
   if (shape === undefined) throw notCopied(resource);
   const copiedUntil = await lastCopied(source, resource, mode);
-  return { ...readingContext(source, shape, signal), shape, findings: new Findings(), openSnapshot, copiedUntil };
+  const forgotten = await readForgotten(warehouse.own, resource, source.privacy);
+  return { ...readingContext(source, { shape, forgotten }, signal), shape, findings: new Findings(), copiedUntil };
 }
 
 /** By the service's clock where it tells, else by ours. */

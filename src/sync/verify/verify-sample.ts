@@ -3,6 +3,7 @@ import { listingStart } from '../../extract/page-styles/listing-request.ts';
 import { openPageStyle } from '../../extract/page-styles/page-styles.ts';
 import { positionOf } from '../../extract/page-styles/position.ts';
 import { walk } from '../../extract/walk.ts';
+import { dropForgotten } from '../../load/drop-forgotten.ts';
 import { keyRecords } from '../../load/key-records.ts';
 import { SyncError } from '../../model/errors.ts';
 import { tombstoneOf } from '../../shape/tombstone.ts';
@@ -64,10 +65,10 @@ function boundOf(
   return { at_most_percent: percent, confidence_percent: CONFIDENCE * 100 };
 }
 
-async function eachLiveKey({ openSnapshot, shape, signal }: VerifyContext, use: (key: string) => void): Promise<void> {
+async function eachLiveKey({ warehouse, shape, signal }: VerifyContext, use: (key: string) => void): Promise<void> {
   const [table] = shape.tables;
   if (table === undefined) return;
-  const snapshot = await openSnapshot();
+  const snapshot = await warehouse.snapshot();
   const bare = { ...shape, tables: [{ ...table, columns: [] }] };
   try {
     for await (const { key, own } of storedRows(snapshot, bare, 0, {}, ['_deleted_at'])) {
@@ -128,7 +129,8 @@ async function pageAt(context: VerifyContext, from: string | null): Promise<Page
 
 async function differsOnPage(context: VerifyContext, page: Page): Promise<boolean> {
   const { profile, findings } = context;
-  const { keyed, setAside } = keyRecords(page.records, profile);
+  const { records } = dropForgotten(page.records, profile, context.owned.forgotten);
+  const { keyed, setAside } = keyRecords(records, profile);
   const live = keyed.filter(({ value }) => tombstoneOf(value, profile) === null);
   findings.setAside += setAside.length;
   const suspects = live.map(({ key }) => ({ key, suspicion: 'drawn' }) as const);

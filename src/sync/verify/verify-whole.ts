@@ -47,7 +47,7 @@ export async function verifyInternal(
   seen?: (key: string, content: string | null) => void,
 ): Promise<void> {
   const { shape, profile, findings, signal } = context;
-  const snapshot = await context.openSnapshot();
+  const snapshot = await context.warehouse.snapshot();
   try {
     const isReadable = await checkStructure(context, snapshot);
     if (!isReadable) {

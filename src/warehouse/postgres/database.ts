@@ -29,12 +29,15 @@ import { openWarehouse, rowsIn } from './warehouse.ts';
 
 const OPEN_MS = 5_000;
 
+const COSTS = { row: 32, index: 20, cell: 2, number: 8, emptyCell: 0 };
+
 /** A schema per source, in a database that processes of many machines may share. */
 export function declareDatabase(address: WarehouseAddress<'postgres'>): DeclaredDatabase {
   const shown = shownAddress(address);
   return {
     shown,
     file: null,
+    costs: COSTS,
     shared: {
       id: connectionName(address.connection),
       namespace: address.schema,
@@ -57,8 +60,36 @@ export function declareDatabase(address: WarehouseAddress<'postgres'>): Declared
       return opened === null ? null : inboxViewer(opened.own, opened.close);
     },
     changeReaders: (clock, request) => changeReaders(address, clock, request),
+    backUp: ({ to }) => Promise.reject(unsupported(shown, `pg_dump ${dumpOptions(address, to)}`)),
+    restore: ({ from }) => Promise.reject(unsupported(shown, `pg_restore ${restoreOptions(address, from)}`)),
     storedSizes: (own) => schemaSize(address, own()),
   };
+}
+
+/** `command` does with the server's own tools what was asked for. */
+function unsupported(shown: string, command: string): ConfigError {
+  return new ConfigError('backup_unsupported', `${shown}: Postgres has tools of its own for this`, {
+    hint: `run, with the password in PGPASSWORD or ~/.pgpass: ${command}`,
+  });
+}
+
+/** All of a source is in its schema, its inbox too. */
+function dumpOptions(address: PostgresAddress, to: string): string {
+  return `--format=custom --schema=${quoted(`"${address.schema}"`)} --file=${quoted(to)} ${quoted(databaseUrl(address))}`;
+}
+
+/** In one transaction: a restore that fails leaves everything as it was. */
+function restoreOptions(address: PostgresAddress, from: string): string {
+  return `--clean --if-exists --single-transaction --dbname=${quoted(databaseUrl(address))} ${quoted(from)}`;
+}
+
+/** Without the parameters, some of which are ours. */
+function databaseUrl(address: PostgresAddress): string {
+  return shownAddress(address).replace(/\?.*$/s, '');
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 /** Null if the schema has no tables of ours. Throws `ConfigError` if the role may not read them. */

@@ -11,9 +11,11 @@ import { openDatabase, WAREHOUSE_TABLES } from './connection/open-database.ts';
 import { databaseNow, transact, type Database } from './connection/transact.ts';
 import { orUnindexed } from './keys/indexes.ts';
 import { tendKeys } from './keys/tend-keys.ts';
+import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { dropTables } from './widening/drop-tables.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
+import { stageTables, swapTables } from './widening/swap-tables.ts';
 import { createPageWriter, purge, rewriteRows, softDelete } from './pages/row-writer.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
 import type { Session } from './connection/session.ts';
@@ -57,7 +59,10 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
     now: () => databaseNow(database),
     stored: storedRows(database),
     tableNames: () => tableNames(own, schema),
+    snapshot: () => snapshotReader(database, () => Promise.resolve()),
     evolve: (growth) => growTables(database, own, growth),
+    stageTables: (staging) => stageTables(database, own, staging),
+    swapTables: (swap) => swapTables(database, swap),
     dropTables: (removal) => dropTables(database, removal),
     tendKeys: (plan, lease) => tendKeys(database, plan, lease),
     rewrite: (rewrite) => {

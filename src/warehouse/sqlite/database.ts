@@ -8,6 +8,9 @@ import type { InboxTables } from '../inbox.ts';
 import { INBOX_MIGRATIONS, refuseOtherVersion, WAREHOUSE_MIGRATIONS, type Migrations } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import { inboxViewer, type WarehouseReader } from '../reading.ts';
+import { backUp } from './backup/back-up.ts';
+import { restore } from './backup/restore.ts';
+import { finishRestore } from './connection/finish-restore.ts';
 import { markOf } from './connection/named-file.ts';
 import { openUnchanged, type UnchangedFile } from './connection/unchanged-file.ts';
 import { openInbox } from './inbox/open-inbox.ts';
@@ -15,13 +18,21 @@ import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { openWarehouse, rowsIn } from './warehouse.ts';
 
+const COSTS = { row: 12, index: 26, cell: 1, number: 8, emptyCell: 1 };
+
 /** A file of its own per source; one process does all the work on it. */
 export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database {
+  // A file of its own, so that nothing that is done with the warehouse, by whomever, delays an answer.
+  const inbox = `${file.replace(/\.(db|sqlite3?)$/, '')}-inbox.db`;
   return {
     shown: `sqlite:${file}`,
     file,
     shared: null,
-    openWarehouse: (clock) => openWarehouse(file, clock),
+    costs: COSTS,
+    openWarehouse: async (clock) => {
+      finishRestore(inbox);
+      return openWarehouse(file, clock);
+    },
     lookForWarehouse: () => lookForWarehouse(file),
     openSnapshot: async (_, isBeside) => {
       const opened = await look<OwnTables>(file, WAREHOUSE_MIGRATIONS, isBeside);
@@ -29,9 +40,12 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
     },
     refuseMaking: () => refuseMaking(file),
     mark: () => markOf(file),
-    // A file of its own, so that nothing that is done with the warehouse, by whomever, delays an answer.
-    inbox: `sqlite:${file.replace(/\.(db|sqlite3?)$/, '')}-inbox.db`,
-    openInbox: (clock, options) => openInbox(file, clock, options),
+    inbox: `sqlite:${inbox}`,
+    // Here the address is that of the inbox itself.
+    openInbox: async (clock, options) => {
+      finishRestore(file);
+      return openInbox(file, clock, options);
+    },
     lookForInbox: async () => {
       const opened = await look<InboxTables>(file, INBOX_MIGRATIONS);
       return opened === null ? null : inboxViewer(opened.own, opened.close);
@@ -42,6 +56,8 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
           hint: 'who may read the file may read all of it: use the rights of files, or a Postgres warehouse',
         }),
       ),
+    backUp: (request) => backUp({ warehouse: file, inbox }, request),
+    restore: (request) => restore({ warehouse: file, inbox }, request),
     storedSizes: () => fileSizes(file),
   };
 }

@@ -18,7 +18,7 @@ export function snapshotReader(file: UnchangedFile<OwnTables>): SnapshotReader {
     rows: (query) => batches(file, query),
     // Views show numerics as doubles, with their digits in a text.
     decimalSpan: () => Promise.resolve(null),
-    damage: () => Promise.resolve(damageIn(file)),
+    damage: (tables) => Promise.resolve(damageIn(file, tables)),
     missingIndexes: (wanted) => Promise.resolve(missingIndexes(file, wanted)),
     close: file.close,
   };

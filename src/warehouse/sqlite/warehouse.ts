@@ -7,15 +7,18 @@ import { rowQueries } from '../reading.ts';
 import { type Upkeep, type Warehouse, leaseLost, type LeaseProof } from '../warehouse.ts';
 import { cleanFile } from './connection/clean-file.ts';
 import { openFile, type OpenFile } from './connection/open-file.ts';
+import { readBeside } from './connection/read-beside.ts';
 import type { RetryWhileLocked } from './connection/wait-for-lock.ts';
 import { syncLog, walUpkeep } from './connection/wal-upkeep.ts';
 import { createPageWriter, purge, rewriteRows, softDelete } from './pages/row-writer.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
 import { tendIndexes } from './keys/tend-indexes.ts';
+import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { emptyBrokenViews } from './views/make-views.ts';
 import { NUMBER_TEXT } from './widening/ddl.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
+import { stageTables, swapTables } from './widening/swap-tables.ts';
 
 /** Opens (and makes, and migrates) a source's database file. Throws `ConfigError` if it cannot be used. */
 export async function openWarehouse(file: string, clock: Clock): Promise<Warehouse> {
@@ -64,18 +67,9 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     now: () => Promise.resolve(clock.now()),
     stored: (table, keys, updated) => retryWhileLocked(() => stored(table, keys, updated)),
     tableNames: () => tableNames(own),
-    evolve: (growth) =>
-      transact(growth.lease, () => {
-        growTables(db, own, growth);
-        runAll(growth.statements);
-      }),
+    snapshot: () => retryWhileLocked(() => snapshotReader(readBeside(db.name))),
+    ...tableChanges(open, transact, runAll),
     tendKeys: (plan, lease) => tendIndexes(db, plan, (text) => transact(lease(), () => void db.exec(text))),
-    dropTables: ({ lease, tables, views, statements }) =>
-      transact(lease, () => {
-        for (const table of tables) db.exec(`DROP TABLE IF EXISTS ${VIEW_DIALECT.id(table)}`);
-        emptyBrokenViews(db, views);
-        runAll(statements);
-      }),
     rewrite: (rewrite) =>
       transact(rewrite.lease, () => {
         rewriteRows(db, own, rewrite);
@@ -106,6 +100,35 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
       await upkeep();
       await open.close();
     },
+  };
+}
+
+type TableMethods = Pick<Warehouse, 'evolve' | 'dropTables' | 'stageTables' | 'swapTables'>;
+
+/** Makes, changes and drops tables, each with the views on them in one transaction. */
+function tableChanges(
+  { db, own }: OpenFile<OwnTables>,
+  transact: ReturnType<typeof transactions>,
+  runAll: ReturnType<typeof statementRunner>,
+): TableMethods {
+  return {
+    evolve: (growth) =>
+      transact(growth.lease, () => {
+        growTables(db, own, growth);
+        runAll(growth.statements);
+      }),
+    dropTables: ({ lease, tables, views, statements }) =>
+      transact(lease, () => {
+        for (const table of tables) db.exec(`DROP TABLE IF EXISTS ${VIEW_DIALECT.id(table)}`);
+        emptyBrokenViews(db, views);
+        runAll(statements);
+      }),
+    stageTables: (staging) => transact(staging.lease, () => stageTables(db, own, staging)),
+    swapTables: (swap) =>
+      transact(swap.lease, () => {
+        swapTables(db, own, swap);
+        runAll(swap.statements);
+      }),
   };
 }
 

@@ -28,6 +28,10 @@ export interface ReceiverNote {
   event: string;
   source?: string;
   error?: string;
+  /** Why a delivery was refused; or how often several were, by reason. */
+  reason?: string;
+  count?: number;
+  reasons?: Readonly<Record<string, number>>;
 }
 
 /** Calls that the receiver's thread answers. */

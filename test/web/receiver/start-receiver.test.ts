@@ -10,7 +10,7 @@ import type { PageRequest, ReceiverNote } from '../../../src/web/receiver/calls.
 import { startReceiver, type Receiver, type ReceiverOptions } from '../../../src/web/receiver/start-receiver.ts';
 import { startScript } from '../../support/child-script.ts';
 import { DATABASES, SQLITE, type TestDatabase } from '../../support/databases.ts';
-import { receivedSource, send } from '../receiver-stage.ts';
+import { isRefusal, receivedSource, send } from '../receiver-stage.ts';
 import { rowsOf, signed } from '../receiver-stage.ts';
 
 const HOLDER = new URL('../../support/lock-holder.ts', import.meta.url);
@@ -49,7 +49,7 @@ async function threaded(options: Partial<ReceiverOptions> = {}, database: TestDa
     pages: noPages,
     onArrival: (source, count) => arrivals.push([source, count]),
     onFigures: nothing,
-    onNote: (note) => notes.push(note),
+    onNote: (note) => void (isRefusal(note) || notes.push(note)),
     ...options,
   });
   onTestFinished(() => receiver.close());

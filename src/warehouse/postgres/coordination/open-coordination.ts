@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { types, type QueryResult } from 'pg';
 import * as firstTables from '../../../../migrations/coordination/001-coordination.ts';
 import * as tokenTables from '../../../../migrations/coordination/002-tokens.ts';
+import * as controlTables from '../../../../migrations/coordination/003-controls.ts';
 import type { Clock } from '../../../model/clock.ts';
 import { SharedResources } from '../../../model/shared-resources.ts';
 import type { Coordination, StoredBudget, StoredToken } from '../../coordination.ts';
@@ -12,10 +13,11 @@ import { COMMON_SCHEMA } from '../connection/commit-marks.ts';
 import { openDatabase } from '../connection/open-database.ts';
 import { borrowDatabase } from '../connection/pools.ts';
 import { onlyRow, queryOf } from '../connection/session.ts';
+import { controlPost } from './controls.ts';
 import { NOW_MS, execute, retryWhileLocked, type Database } from '../connection/transact.ts';
 
 const COORDINATION_TABLES = {
-  migrations: { '001-hub': firstTables, '002-tokens': tokenTables },
+  migrations: { '001-hub': firstTables, '002-tokens': tokenTables, '003-controls': controlTables },
   table: 'hub_migrations',
 };
 
@@ -61,6 +63,7 @@ async function openOwn(connection: string, clock: Clock): Promise<Coordination> 
     swapToken: async (name, version, { sealed, expiresIn }) =>
       (await ask(SWAP_TOKEN, [name, version, sealed, expiresIn])).rowCount === 1,
     freeToken: async (name, owner) => void (await ask(FREE, [name, owner])),
+    ...controlPost(ask),
     close: () => opened.close(),
   };
 }

@@ -11,6 +11,7 @@ import { guardConnections, closeServer, createReceiverServer, listen } from './s
 import { readForm } from './form.ts';
 import { maskedSecrets } from './mask-delivery.ts';
 import { recipientOf } from './recipient.ts';
+import { refusedDeliveries } from './refused-deliveries.ts';
 import { requestHandler } from './requests.ts';
 import { openSourceInbox, type SourceInbox } from './source-inbox.ts';
 import { webhookReceiver, type Addressee } from './webhook.ts';
@@ -145,7 +146,9 @@ async function serve(
   let isStopping = false;
   const budget = bodyBudget(limits.bodyBytes);
   const connections = guardConnections(limits);
-  const webhook = webhookReceiver({ ...host, budget, addressees: sources, unclaimed });
+  const refusals = refusedDeliveries(host.note, host.clock);
+  opened.defer(() => refusals.flush(true));
+  const webhook = webhookReceiver({ ...host, budget, addressees: sources, unclaimed, refusals });
   const toldForms = refusalLog(host.clock, (line) => {
     const further = line.further === undefined ? '' : `, after ${line.further} more`;
     host.note({ level: 'warn', event: 'control_refused', error: `${line.reason}${further}` });
@@ -160,7 +163,10 @@ async function serve(
   return {
     port: bound,
     settle: async (source, settlements) => sources.get(source)?.inbox.settle(settlements),
-    figures: () => figuresOf(sources, host.clock, { refused: { ...unclaimed }, connections: connections.count }),
+    figures: () => {
+      refusals.flush();
+      return figuresOf(sources, host.clock, { refused: { ...unclaimed }, connections: connections.count });
+    },
     reopen: async (source) => sources.get(source)?.inbox.reopen(),
     hold: (source, isHeld) => sources.get(source)?.inbox.hold(isHeld),
     stop: () => void (isStopping = true),

@@ -10,6 +10,7 @@ import { refusalBeforeBody } from './admission.ts';
 import { refused, type Outcome, type RefusalReason } from './answer.ts';
 import { readBody, type BodyBudget, type HeldBody } from './body.ts';
 import { decoyRecipient, type Recipient } from './recipient.ts';
+import type { RefusedDeliveries } from './refused-deliveries.ts';
 
 /** A source that takes deliveries, and what it has counted of them. */
 export interface Addressee {
@@ -24,6 +25,7 @@ interface WebhookParts {
   /** Requests for sources that do not exist, by reason. */
   unclaimed: Record<string, number>;
   note: (note: ReceiverNote) => void;
+  refusals: Pick<RefusedDeliveries, 'refused'>;
 }
 
 /** Why an inbox has not taken a delivery, by the code of its error. */
@@ -34,7 +36,7 @@ const NOT_TAKEN: Readonly<Record<string, RefusalReason>> = { inbox_overloaded: '
  * before it sends the body. Never throws.
  */
 export function webhookReceiver(parts: WebhookParts) {
-  const { clock, addressees, unclaimed, note } = parts;
+  const { clock, addressees, unclaimed, note, refusals } = parts;
   let decoy: { example: Recipient; recipient: Recipient } | null = null;
 
   /** Null if no source receives webhooks. */
@@ -62,12 +64,14 @@ export function webhookReceiver(parts: WebhookParts) {
         ? refused('unknown_source')
         : await receive(request, recipient, invite, parts).catch((error: unknown) => outcomeOf(error, name));
     if (addressee !== undefined) {
+      if (outcome.kind === 'refused') refusals.refused(name, outcome.reason);
       countOutcome(addressee.figures, outcome, (clock.monotonic() - began) / 1_000);
       return outcome;
     }
     if (outcome.kind === 'gone') return outcome;
     // Whatever the decoy refused it for, the answer is only that there is no such source.
     countUp(unclaimed, 'unknown_source');
+    refusals.refused(null, 'unknown_source');
     return refused('unknown_source');
   };
 }

@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../model/clock.ts';
+import { messageOf } from '../../model/errors.ts';
+import { repeatUntilAborted, waitAtMost } from '../../model/waiting.ts';
+import type { Coordination, StoredControl } from '../../warehouse/coordination.ts';
+import { openCoordination } from '../../warehouse/databases.ts';
+import { controlRequestSchema, type ControlOrigin, type ControlRequest } from '../controls/control-request.ts';
+import type { Controls } from '../controls/create-controls.ts';
+
+export interface TakeControlsOptions {
+  /** The warehouse of one of the sources, which are all in the same database. */
+  address: string;
+  /** Names in the queue of the sources that this process works on. */
+  sources: () => readonly string[];
+  clock: Clock;
+  /** Called with every request for one of the sources, whoever leads it. */
+  heard: (source: string, request: ControlRequest) => void;
+  /** Carries out a request if this process leads the source; null if it does not. */
+  leaderOf: (source: string) => { name: string; follow: Controls['follow'] } | null;
+  /** Called with each error; the next look tries again. */
+  failed: (error: unknown) => void;
+}
+
+const LOOK_MS = 1_000;
+const BEAT_MS = 5_000;
+const STOP_MS = 2_000;
+/** Requests that are remembered as heard, of one minute. */
+const MOST_HEARD = 1_000;
+
+/** Looks for what commands on other machines ask, and does it where this process leads the source. */
+export function takeControls(options: TakeControlsOptions): { stop(): Promise<void> } {
+  const { address, sources, clock, heard, leaderOf, failed } = options;
+  const stopping = new AbortController();
+  const owner = randomUUID();
+  const known = new Set<string>();
+  const taken = new Set<string>();
+  const underWay = new Set<Promise<void>>();
+  let coordination: Coordination | null = null;
+  const begin = (post: Coordination, stored: StoredControl): void => {
+    const request = requestIn(stored);
+    if (!known.has(stored.id)) {
+      known.add(stored.id);
+      if (request !== null) heard(stored.source, request);
+    }
+    const leader = leaderOf(stored.source);
+    if (request === null || leader === null || taken.has(stored.id)) return;
+    taken.add(stored.id);
+    const told = carryOut({ post, owner, clock }, stored, named(request, leader.name), leader.follow)
+      .catch(failed)
+      .finally(() => underWay.delete(told));
+    underWay.add(told);
+  };
+  const looked = repeatUntilAborted({ clock, everyMs: LOOK_MS, signal: stopping.signal, failed }, async () => {
+    const names = sources();
+    if (names.length === 0) return;
+    coordination ??= await openCoordination(address, clock);
+    if (coordination === null) return;
+    for (const stored of await coordination.recentControls(names)) begin(coordination, stored);
+    for (const seen of [known, taken]) if (seen.size > MOST_HEARD) forgetOldest(seen);
+  });
+  return {
+    stop: async () => {
+      stopping.abort();
+      // Walks that were asked for have ended by now, and their reports are on their way.
+      await waitAtMost(clock, STOP_MS, Promise.all([looked, ...underWay]));
+      await coordination?.close();
+    },
+  };
+}
+
+function forgetOldest(seen: Set<string>): void {
+  for (const id of seen) {
+    if (seen.size <= MOST_HEARD / 2) return;
+    seen.delete(id);
+  }
+}
+
+/** A source may have another name in the settings of the one who asks. */
+function named(request: ControlRequest, source: string): ControlRequest {
+  return 'source' in request ? { ...request, source } : request;
+}
+
+function requestIn({ request }: StoredControl): ControlRequest | null {
+  return controlRequestSchema.safeParse(JSON.parse(request)).data ?? null;
+}
+
+interface Carrying {
+  post: Coordination;
+  owner: string;
+  clock: Clock;
+}
+
+async function carryOut(
+  { post, owner, clock }: Carrying,
+  { id, by }: StoredControl,
+  request: ControlRequest,
+  follow: Controls['follow'],
+): Promise<void> {
+  if (!(await post.takeControl(id, owner))) return;
+  const ended = new AbortController();
+  const tell = (told: { answer?: object; report?: object | null; isEnded: boolean }): Promise<void> =>
+    post.tellControl(id, { answer: textOf(told.answer), report: textOf(told.report), isEnded: told.isEnded });
+  const origin: ControlOrigin = { via: 'database', by };
+  // A command that waits is told that somebody is still at it.
+  const beating = repeatUntilAborted({ clock, everyMs: BEAT_MS, signal: ended.signal }, () => tell({ isEnded: false }));
+  try {
+    const follower = {
+      answered: (answer: object): void => void tell({ answer, isEnded: false }).catch(() => undefined),
+      news: () => undefined,
+      signal: ended.signal,
+    };
+    const { answer, report } = await follow(request, origin, follower);
+    await tell({ answer, report, isEnded: true });
+  } catch (error) {
+    const answer = { done: false, code: 'bug', message: messageOf(error), hint: null };
+    await tell({ answer, isEnded: true });
+  } finally {
+    ended.abort();
+    await beating;
+  }
+}
+
+function textOf(value: object | null | undefined): string | null {
+  return value === null || value === undefined ? null : JSON.stringify(value);
+}

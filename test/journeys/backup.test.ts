@@ -1,0 +1,191 @@
+import { execFileSync } from 'node:child_process';
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, it } from 'vitest';
+import { POSTGRES, SQLITE } from '../support/databases.ts';
+import { eventBody, servingStage, until, type Serving, type ServingStage } from '../support/serving.ts';
+import { killedBackups, killedRestores } from './backup-kills.ts';
+
+const RECORDS = { content: 300, images: 5, analytics: 5 };
+
+/** Everything of ours and of the service in a warehouse or an inbox. */
+const rowsOf = (file: string, table: string): unknown[] => {
+  const db = new Database(file, { readonly: true });
+  try {
+    return db.prepare(`SELECT * FROM ${table}`).all();
+  } finally {
+    db.close();
+  }
+};
+
+/** Writes something else over the first place where a text stands. */
+const patched = (search: string, by: string) => (copy: string) => {
+  const bytes = readFileSync(copy);
+  bytes.write(by, bytes.indexOf(search));
+  writeFileSync(copy, bytes);
+};
+
+/** Changes records all the time, each with a delivery; how many were acknowledged. */
+function storm(stage: ServingStage, serving: Serving) {
+  let acknowledged = 0;
+  const over = new AbortController();
+  const sending = (async () => {
+    for (let n = 0; !over.signal.aborted; n += 1) {
+      stage.write('content', `told_${n}`, { title: `told ${n}` });
+      const body = eventBody({ resource: 'content', id: `told_${n}` });
+      const status = await serving.deliver({ id: `msg_${n}`, body });
+      if (status === 0) return;
+      if (status === 202) acknowledged = n + 1;
+    }
+  })();
+  return {
+    acknowledged: () => acknowledged,
+    stop: async () => {
+      over.abort();
+      await sending;
+      return acknowledged;
+    },
+  };
+}
+
+describe('a backup on SQLite', { timeout: 120_000 }, () => {
+  it('is taken while serve runs, can be checked with tar, sha256sum and SQLite, and loses nothing acknowledged', async () => {
+    const stage = await servingStage({ sandbox: { generate: RECORDS }, database: SQLITE });
+    const serving = await stage.serve();
+    await stage.fresh(serving);
+    const sender = storm(stage, serving);
+    await until('under way', () => sender.acknowledged() > 20);
+    const before = sender.acknowledged();
+    const file = path.join(stage.folder, 'blog.backup');
+    const made = await stage.run('backup', '{source}.backup');
+    expect(made).toMatchObject({ code: 0, stderr: '' });
+    expect(made.stdout).toMatch(/^blog: .*blog\.backup holds the warehouse and inbox as of \S+Z \(.* MB\)\n$/);
+    const after = await sender.stop();
+    expect(after).toBeGreaterThan(before);
+
+    // What every operator has.
+    const checked = path.join(stage.folder, 'checked');
+    execFileSync('mkdir', [checked]);
+    execFileSync('tar', ['-xf', file, '-C', checked]);
+    expect(readdirSync(checked).toSorted()).toEqual(['SHA256SUMS', 'backup.json', 'inbox.db', 'warehouse.db']);
+    execFileSync('sha256sum', ['--check', '--quiet', 'SHA256SUMS'], { cwd: checked });
+    expect(JSON.parse(readFileSync(path.join(checked, 'backup.json'), 'utf8'))).toMatchObject({ source: 'blog' });
+    // A delivery that is done there has its row there; one that was acknowledged before is there.
+    const [inbox, warehouse] = [path.join(checked, 'inbox.db'), path.join(checked, 'warehouse.db')];
+    const done = rowsOf(inbox, "_sync_deliveries WHERE state = 'done'").length;
+    expect(rowsOf(inbox, '_sync_deliveries').length).toBeGreaterThanOrEqual(before);
+    const copied = new Set(rowsOf(warehouse, 'content').map((row) => Object(row)['id']));
+    for (let n = 0; n < done; n += 1) expect(copied).toContain(`told_${n}`);
+
+    // Somebody works on it, or has it open.
+    expect(await stage.run('restore', file)).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/lease_held|in_use/),
+    });
+    await stage.settled();
+    expect(await serving.stop()).toMatchObject({ code: 0 });
+    const reader = new Database(stage.file());
+    reader.prepare('SELECT count(*) FROM content').get();
+    expect((await stage.run('restore', file)).stderr).toContain('warehouse_in_use');
+    reader.close();
+
+    const rowsThen = rowsOf(warehouse, 'content ORDER BY id');
+    const restored = await stage.run('restore', file, '--json');
+    expect(restored).toMatchObject({ code: 0, stderr: '' });
+    const { deliveries } = JSON.parse(restored.stdout);
+    expect(rowsOf(stage.file(), 'content ORDER BY id')).toEqual(rowsThen);
+    const waiting = rowsOf(stage.inboxFile(), "_sync_deliveries WHERE state = 'waiting'").length;
+    expect(rowsOf(stage.inboxFile(), '_sync_deliveries').length).toBe(after);
+    expect(waiting).toBeGreaterThanOrEqual(Number(deliveries));
+    expect(after - rowsOf(inbox, '_sync_deliveries').length).toBe(deliveries);
+    expect(readdirSync(stage.folder).filter((name) => /restore|replaced|part/.test(name))).toEqual([]);
+    // What was acknowledged after the backup is worked on again: no schedule is due.
+    const again = await stage.serve();
+    await stage.settled();
+    expect(await again.stop()).toMatchObject({ code: 0 });
+  });
+
+  it('is refused where it is none, not whole, damaged, newer, of another source or in the way of a file', async () => {
+    const stage = await servingStage({
+      sandbox: { generate: { content: 30, images: 3, analytics: 3 } },
+      database: SQLITE,
+    });
+    expect((await stage.run('backup', 'b.tar')).stderr).toContain('warehouse_missing');
+    expect(await stage.run('backfill')).toMatchObject({ code: 0 });
+    const file = path.join(stage.folder, 'b.tar');
+    expect(await stage.run('backup', 'b.tar')).toMatchObject({ code: 0 });
+    const state = (): string => readFileSync(stage.file()).toString('base64');
+    const whole = state();
+    const refused = async (change: (copy: string) => void): Promise<string> => {
+      const copy = path.join(stage.folder, 'c.tar');
+      copyFileSync(file, copy);
+      change(copy);
+      const { code, stderr } = await stage.run('restore', copy);
+      expect(code).toBe(2);
+      expect(state()).toBe(whole);
+      return /\[(\w+)\]/.exec(stderr)?.[1] ?? stderr;
+    };
+    const size = readFileSync(file).length;
+    expect(await refused((copy) => writeFileSync(copy, 'not a backup at all'))).toBe('backup_invalid');
+    expect(await refused((copy) => writeFileSync(copy, ''))).toBe('backup_invalid');
+    for (const part of [0.1, 0.5, 0.999]) {
+      expect(await refused((copy) => truncateSync(copy, Math.floor(size * part)))).toBe('backup_invalid');
+    }
+    expect(await refused(patched('SQLite format', 'SQLote format'))).toBe('backup_invalid');
+    // One letter of one record, which SQLite itself would not notice.
+    const title = String(Object(rowsOf(stage.file(), 'content LIMIT 1')[0])['title']);
+    expect(await refused(patched(title, `#${title.slice(1)}`))).toBe('backup_invalid');
+    expect(await refused(patched('"format_version": 1', '"format_version": 2'))).toBe('backup_newer');
+    expect(await refused(patched('"source": "blog"', '"source": "blig"'))).toBe('backup_of_other');
+    expect((await stage.run('restore', 'nowhere.tar')).stderr).toContain('backup_missing');
+    for (const place of [stage.file(), 'profile.yaml', path.join('no', 'folder')]) {
+      expect(await stage.run('backup', place)).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining('backup_refused'),
+      });
+    }
+    expect(state()).toBe(whole);
+
+    // A damaged warehouse is not backed up, and can be replaced.
+    const copy = readFileSync(stage.file());
+    copy.fill(7, 16_384, 3 * 16_384);
+    writeFileSync(stage.file(), copy);
+    expect((await stage.run('backup', 'b.tar')).stderr).toContain('warehouse_corrupt');
+    expect(await stage.run('restore', 'b.tar')).toMatchObject({ code: 0 });
+    expect(rowsOf(stage.file(), 'content')).toHaveLength(30);
+    // So can one that is gone, with its log still there.
+    execFileSync('mv', [stage.file(), `${stage.file()}.old`]);
+    appendFileSync(`${stage.file()}-wal`, 'what is left');
+    expect(await stage.run('restore', 'b.tar')).toMatchObject({ code: 0 });
+    expect(rowsOf(stage.file(), 'content')).toHaveLength(30);
+    expect(existsSync(`${stage.file()}-wal.left`)).toBe(true);
+    expect(await stage.run('sync')).toMatchObject({ code: 0 });
+  });
+
+  it('is there whole or not at all, however often it is killed; so is what is restored', async () => {
+    await killedBackups(2);
+    await killedRestores(2);
+  });
+});
+
+describe.skipIf(POSTGRES.missing !== null)('a backup on Postgres', () => {
+  it('is the work of pg_dump: the line that does it is named', async () => {
+    const stage = await servingStage({ sandbox: { generate: RECORDS }, database: POSTGRES });
+    const { code, stderr } = await stage.run('backup', 'blog.dump');
+    expect(code).toBe(2);
+    expect(stderr).toMatch(
+      /pg_dump --format=custom --schema='"blog"' --file='.*blog\.dump' 'postgres:\/\/127\.0\.0\.1:\d+\/\w+'/,
+    );
+    const restoring = await stage.run('restore', 'blog.dump');
+    expect(restoring.stderr).toContain('pg_restore --clean --if-exists --single-transaction');
+  });
+});

@@ -1,0 +1,61 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, it } from 'vitest';
+import { runCommand, startCommand, type Ended } from '../support/command.ts';
+import { POSTGRES } from '../support/databases.ts';
+import { resourceIn, servingStage, sourceIn, until } from '../support/serving.ts';
+
+it.skipIf(POSTGRES.missing !== null)(
+  'does what commands on other machines ask for, by way of the database',
+  async () => {
+    const generate = { content: 800, images: 20, analytics: 20 };
+    const stage = await servingStage({ database: POSTGRES, sandbox: { generate, latency: 120 } });
+    const serving = await stage.serve();
+    // Settings without a socket: as on a machine on which nothing runs.
+    const settings: object = JSON.parse(readFileSync(path.join(stage.folder, 'content-sync.yaml'), 'utf8'));
+    const elsewhere = path.join(stage.folder, 'elsewhere.yaml');
+    writeFileSync(elsewhere, JSON.stringify({ ...settings, control: null, worker: { port: 0 } }));
+    const run = (...args: string[]): Promise<Ended> => runCommand([...args, '--config', elsewhere], stage.folder);
+    const worker = startCommand(['worker', '--config', elsewhere], stage.folder);
+    await until('under way', async () => (await stage.read((db) => db.prepare(UNDER_WAY).get())) !== undefined);
+
+    // The walk may be any process's.
+    expect(await run('pause', 'content')).toMatchObject({ code: 0, stderr: '' });
+    const status = (): Promise<unknown> =>
+      stage.read((db) => db.prepare("SELECT status FROM _sync_runs WHERE resource = 'content'").pluck().all());
+    await until('stopped', async () => JSON.stringify(await status()) === '["interrupted"]' || status());
+    expect(resourceIn(await serving.status(), 'content').paused?.by).toContain('(database)');
+    expect(await run('sync', 'content')).toMatchObject({ code: 1, stderr: expect.stringContaining('"code":"paused"') });
+    expect(await run('resume')).toMatchObject({ code: 0, stderr: '' });
+    await stage.fresh(serving);
+
+    stage.write('content', 'told-1', { title: 'Nobody told of it' });
+    const synced = await run('sync', '--json');
+    expect(synced).toMatchObject({ code: 0 });
+    const report: { status: string; resources: { inserted: number }[] } = JSON.parse(synced.stdout);
+    expect(report).toMatchObject({ source: 'blog', status: 'ok' });
+    expect(report.resources.map(({ inserted }) => inserted).toSorted()).toEqual([0, 0, 1]);
+    expect(await run('retry')).toMatchObject({ code: 0, stdout: expect.stringContaining('nothing had failed') });
+    expect(await run('deletes', 'confirm')).toMatchObject({ code: 0, stdout: 'no deletes wait\n' });
+    expect(serving.command.logged()).toContain('"via":"database"');
+    await stage.settled();
+
+    // Two that are to lead: whichever is asked, the one that leads does it.
+    const second = await stage.serve();
+    await until('open', async () => sourceIn(await second.status()).warehouse.problem === null);
+    await serving.stop();
+    await until('led again', async () => {
+      // As long as nobody leads, the command does it by itself.
+      const { code } = await run('sync', 'images');
+      return code === 0 && second.command.logged().includes('"control":{"action":"sync"');
+    });
+    expect(worker.logged()).not.toContain('"level":"error"');
+
+    // Without a serve, the command does it by itself.
+    await second.stop();
+    expect(await run('retry')).toMatchObject({ code: 1, stderr: expect.stringContaining('serve_missing') });
+    expect(await run('sync', 'images', '--json')).toMatchObject({ code: 0 });
+  },
+);
+
+const UNDER_WAY = "SELECT 1 FROM _sync_checkpoints WHERE resource = 'content' AND walk_pages > 2";
