@@ -16,6 +16,9 @@ export interface WrittenFiles {
 /** What begins and ends a comment, by the end of a file's name. */
 const COMMENTS: Readonly<Record<string, readonly [string, string]>> = {
   '.yml': ['# ', ''],
+  '.yaml': ['# ', ''],
+  '.service': ['# ', ''],
+  '.timer': ['# ', ''],
   '.sql': ['{# ', ' #}'],
   '.md': ['<!-- ', ' -->'],
 };
