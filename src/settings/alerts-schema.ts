@@ -134,6 +134,9 @@ export const alertsSchema = z
 export type AlertsSettings = z.output<typeof alertsSchema>;
 export type ChannelSettings = AlertsSettings[string];
 
+/** A shorter path may be a word of every sentence. */
+const LEAST_PATH = 8;
+
 /** Texts of the channels that must not be logged or printed: whoever knows an address can write there. */
 export function alertSecrets(alerts: AlertsSettings): string[] {
   return Object.values(alerts).flatMap(secretsOf);
@@ -142,7 +145,10 @@ export function alertSecrets(alerts: AlertsSettings): string[] {
 function secretsOf(channel: ChannelSettings): string[] {
   if (channel.type === 'email') return channel.password === undefined ? [] : [channel.password];
   const headers = channel.type === 'post' ? Object.entries(channel.headers) : [];
-  return [channel.url, ...headers.filter(([name]) => isSecretName(name)).map(([, value]) => value)];
+  // What follows the host is what must not be known, however an answer quotes it.
+  const path = channel.url.replace(/^https?:\/\/[^/?#]+\/?/, '');
+  const secret = path.length < LEAST_PATH ? [channel.url] : [channel.url, path];
+  return [...secret, ...headers.filter(([name]) => isSecretName(name)).map(([, value]) => value)];
 }
 
 /** Channels that are limited to sources that there are not. */

@@ -43,6 +43,9 @@ const OF_CHECK: Readonly<Record<string, AlertKind>> = {
   apiEnding: 'deprecation',
 };
 
+/** The problem of a warehouse that was not opened yet, which is none. */
+const OPENING = 'warehouse_opening';
+
 /** Judges as the page does. Pure. */
 export function judge(snapshot: StatusSnapshot): Judgement {
   const bySource = new Map(snapshot.sources.map((source) => [source.source, source]));
@@ -52,6 +55,8 @@ export function judge(snapshot: StatusSnapshot): Judgement {
     const kind = OF_CHECK[check];
     if (kind === undefined) return [];
     const status = bySource.get(source);
+    // At the start of `serve`, or of a source that was changed.
+    if (check === 'unreachable' && status?.warehouse.problem?.code === OPENING) return [];
     // Figures of a warehouse that cannot be read any more are no news.
     if (resource !== null && status?.warehouse.problem !== null) return [];
     const of = status?.resources.find((each) => each.resource === resource);

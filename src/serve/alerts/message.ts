@@ -103,8 +103,8 @@ function messageOf(status: 'firing' | 'over', all: readonly Thing[], place: Mess
     since: isoText(since),
     at: isoText(now),
     url,
-    things: things.slice(0, MOST_THINGS).map(({ cause: _cause, since: began, ...thing }) => {
-      return Object.assign(thing, { since: isoText(began) });
+    things: things.slice(0, MOST_THINGS).map(({ kind, source, resource, since: began, what, next, command }) => {
+      return { kind, source, resource, since: isoText(began), what, next, command };
     }),
   };
 }
