@@ -9,7 +9,7 @@ import { ClusterWork } from './cluster-work.ts';
 import { queuedWork } from './queued-work.ts';
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
-import { messageOf } from '../../model/errors.ts';
+import { errorLogger } from './error-logger.ts';
 import type { Controls } from '../controls/create-controls.ts';
 import { takeControls } from './take-controls.ts';
 import { keepLead, type Lead } from './lead.ts';
@@ -52,8 +52,6 @@ const READY_MS = 5_000;
 const REACHED_MS = 3_000;
 /** Opening takes many queries: some at a time leave the others their connections. */
 const OPENING_AT_ONCE = 4;
-/** The same error is logged at most this often. */
-const TELL_MS = 10_000;
 
 /** Shared by the sources in one database. */
 interface SharedDatabase {
@@ -103,10 +101,10 @@ export function joinCluster(options: ClusterOptions): Cluster {
       await database?.work.leave(name);
     },
     closeUnused: async () => {
-      for (const [id, { work, lead, controls }] of databases) {
-        if (!work.isEmpty) continue;
+      for (const [id, database] of databases) {
+        if (!database.work.isEmpty) continue;
         databases.delete(id);
-        await Promise.all([work.stop(), lead?.stop(), controls.stop()]);
+        await closeDatabase(database);
       }
     },
     reachable: async () => {
@@ -131,9 +129,13 @@ export function joinCluster(options: ClusterOptions): Cluster {
     },
     stop: async () => {
       const all = [...databases.values()];
-      await Promise.all(all.flatMap(({ work, lead, controls }) => [work.stop(), lead?.stop(), controls.stop()]));
+      await Promise.all(all.map(closeDatabase));
     },
   };
+}
+
+async function closeDatabase({ work, lead, controls }: SharedDatabase): Promise<void> {
+  await Promise.all([work.stop(), lead?.stop(), controls.stop()]);
 }
 
 function openDatabase(
@@ -171,17 +173,4 @@ function leadOf(database: SharedDatabase, clock: Clock): Lead {
 /** Sources share a database if their addresses differ in the schema only. */
 function databaseOf({ warehouse }: SourceSettings): string {
   return sharedDatabase(warehouse)?.id ?? '';
-}
-
-/** Logs an error; the same one, however often it comes, is one line now and then. */
-function errorLogger(log: Logger, clock: Clock): (error: unknown) => void {
-  const toldAt = new Map<string, number>();
-  return (error) => {
-    const message = messageOf(error);
-    const now = clock.monotonic();
-    if (now - (toldAt.get(message) ?? Number.NEGATIVE_INFINITY) < TELL_MS) return;
-    if (toldAt.size > 100) toldAt.clear();
-    toldAt.set(message, now);
-    log.warn({ error }, `work was put off: ${message}`);
-  };
 }

@@ -60,7 +60,7 @@ async function sizeOfOne(
 }
 
 /** The size of a page that was read by so many bytes. Pure. */
-export function sizeOf({ records, next, total }: Pick<Page, 'records' | 'next' | 'total'>, bytes: number): ListingSize {
+function sizeOf({ records, next, total }: Pick<Page, 'records' | 'next' | 'total'>, bytes: number): ListingSize {
   const sample = [...takenIn(records)];
   const recordBytes = records.length === 0 ? null : bytes / records.length;
   const all = next === null ? records.length : total;

@@ -93,11 +93,8 @@ export async function openSourceInbox(options: SourceInboxOptions): Promise<Sour
   if (inbox.problem !== null) noteProblem();
   const commits = new GroupCommit({ write: notedWrite(inbox, options), mayPass, clock });
   const room = createWaitingRoom(() => ({ rows: source.webhook.max_waiting, bytes: source.webhook.max_waiting_size }));
-  const figures = cached(
-    clock,
-    () => leastAge(options),
-    () => countedFigures(inbox, room),
-  );
+  const leastMs = (): number => leastAge(options);
+  const figures = cached(clock, leastMs, () => countedFigures(inbox, room));
   let isHeld = false;
   const stop = new AbortController();
   const purging = keepPurging(inbox, { ...options, keepMs: () => keepMsOf(source) }, stop.signal);
