@@ -28,7 +28,7 @@ async function health(context: CliContext, asked: Asked | undefined, options: Op
   const settings = readSettings(context, options);
   const places = asked === undefined ? ([placeOf.serve, placeOf.worker] as const) : ([placeOf[asked]] as const);
   const urls = places.flatMap((place) => urlOf(place(settings), options.port) ?? []);
-  const answers = await Promise.all(urls.map(async (url) => ({ url, ...(await ask(url)) })));
+  const answers = await Promise.all(urls.map(ask));
   const well = answers.find(({ isWell }) => isWell);
   for (const { url, said } of well === undefined ? answers : [well]) print(context, `${url}: ${said}`);
   if (answers.length === 0) print(context, 'the config lets it listen nowhere');
@@ -49,12 +49,12 @@ function urlOf({ host, port: set }: Place, port = set === null ? undefined : Str
   return `http://${named.includes(':') ? `[${named}]` : named}:${port}/healthz`;
 }
 
-async function ask(url: string): Promise<{ isWell: boolean; said: string }> {
+async function ask(url: string): Promise<{ url: string; isWell: boolean; said: string }> {
   try {
     const { statusCode, body } = await request(url, { signal: AbortSignal.timeout(PATIENCE_MS) });
     await body.dump();
-    return { isWell: statusCode === 200, said: `answers ${statusCode}` };
+    return { url, isWell: statusCode === 200, said: `answers ${statusCode}` };
   } catch (error) {
-    return { isWell: false, said: `does not answer: ${messageOf(error)}` };
+    return { url, isWell: false, said: `does not answer: ${messageOf(error)}` };
   }
 }

@@ -96,10 +96,10 @@ it.skipIf(!hasSystemd)(
 
 it('asks the port of the config whether serve lives', async () => {
   const serving = await servingStage({ sandbox: { generate: { content: 5, images: 1, analytics: 1 } } });
-  const { url, stop } = await serving.serve();
-  const { port } = new URL(url);
+  const served = await serving.serve();
+  const { port } = new URL(served.url);
   expect(await serving.run('health', 'serve', '--port', port)).toMatchObject({ code: 0 });
-  expect((await stop()).code).toBe(0);
+  expect((await served.stop()).code).toBe(0);
   const gone = await serving.run('health', 'serve', '--port', port);
   expect(gone).toMatchObject({ code: 1 });
   expect(gone.stdout).toContain('does not answer');
