@@ -25,6 +25,12 @@ interface AuditLine {
   control: { action: string; source?: string; resource?: string; mode?: string };
 }
 
+/** A statement that has the delete of a resource's first record wait for a person. */
+function held(name: string): string {
+  return `INSERT INTO _sync_suspects (resource, record_id, reason, state, sweeps, found_at, evidence_at)
+    SELECT '${name}', min(id), 'missing', 'held', 2, '2026-01-01 00:00:00.000', '2026-01-01 00:00:00.000' FROM ${name}`;
+}
+
 /** A `serve` whose page an operator uses: in this order, because each step begins where the one before ended. */
 describe.skipIf(executable === null)('the controls of the page of a running serve', { timeout: 120_000 }, () => {
   let browser: Browser;
@@ -146,8 +152,8 @@ describe.skipIf(executable === null)('the controls of the page of a running serv
     const token = /name="token" value="([^"]+)"/.exec(text)?.[1] ?? '';
     const form = { token, request: '{"action":"pause","source":"blog"}', back: '' };
     const send = async (fields: Record<string, string>, headers: Record<string, string>, method = 'POST') => {
-      const body = method === 'GET' ? null : new URLSearchParams(fields);
-      const answer = await fetch(`${serving.url}/control`, { method, headers, body, redirect: 'manual' });
+      const sent = method === 'GET' ? {} : { body: new URLSearchParams(fields) };
+      const answer = await fetch(`${serving.url}/control`, { method, headers, redirect: 'manual', ...sent });
       return answer.status;
     };
     const known = { authorization: AUTHORIZATION };
@@ -177,9 +183,6 @@ describe.skipIf(executable === null)('the controls of the page of a running serv
 
   it('discards and confirms held deletes, retries a refused resource, and replays what is dead', async () => {
     await serving.stop();
-    const held = (name: string): string =>
-      `INSERT INTO _sync_suspects (resource, record_id, reason, state, sweeps, found_at, evidence_at)
-       SELECT '${name}', min(id), 'missing', 'held', 2, '2026-01-01 00:00:00.000', '2026-01-01 00:00:00.000' FROM ${name}`;
     await stage.change(held('content'));
     await stage.change(held('images'));
     const refused = "status = 'failed', error_code = 'auth_refused', error = 'the key was revoked'";
