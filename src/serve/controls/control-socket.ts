@@ -119,9 +119,12 @@ async function serveClient(options: ControlSocketOptions, socket: Socket, closin
   socket.on('close', () => gone.abort());
   socket.on('error', () => gone.abort());
   const late = new AbortController();
-  void sleepOrAbort(clock, ASK_MS, AbortSignal.any([late.signal, gone.signal, closing])).then(() => {
+  const until = AbortSignal.any([late.signal, gone.signal, closing]);
+  const hangUp = async (): Promise<void> => {
+    await sleepOrAbort(clock, ASK_MS, until);
     if (!late.signal.aborted) socket.destroy();
-  });
+  };
+  void hangUp();
   try {
     const asked = await readAsked(socket);
     late.abort();
