@@ -46,6 +46,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'share the work of a `serve` on Postgres: as many of them as you like, on any machines',
     load: async () => (await import('./worker.ts')).workerCommand,
   },
+  health: {
+    about: 'ask the `serve` or `worker` of this config on this machine whether it lives; for containers',
+    load: async () => (await import('./health.ts')).healthCommand,
+  },
   pause: {
     about: 'stop work on a source or resource until it is resumed, restarts included; webhooks are kept meanwhile',
     load: async () => (await import('./control/control.ts')).pauseCommand,

@@ -1,6 +1,8 @@
 import { Command } from 'commander';
 import type { CliContext } from './command/context.ts';
 import { dbtCommand } from './export/dbt/dbt.ts';
+import { deploymentCommand } from './export/deployment/deployment.ts';
+import { monitoringCommand } from './export/monitoring/monitoring.ts';
 import { exportTablesCommand } from './export-tables.ts';
 
 /** What can be exported, in the order of the help. A new kind is a command in a file of its own and a line here. */
@@ -9,6 +11,8 @@ const EXPORTS: readonly ((context: CliContext) => Command)[] = [
   (context) => exportTablesCommand(context, 'csv'),
   (context) => exportTablesCommand(context, 'ndjson'),
   dbtCommand,
+  deploymentCommand,
+  monitoringCommand,
 ];
 
 /** `content-sync export`: the warehouse for other tools, as files; the warehouse itself is only read. */

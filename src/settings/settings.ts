@@ -1,3 +1,4 @@
+import { hashKey, privacyKey } from './secret-keys.ts';
 import { z } from 'zod';
 import { LOG_LEVELS, type LogLevel } from '../model/vocabulary.ts';
 import { authSchema, type AuthSettings } from '../source/auth.ts';
@@ -9,6 +10,7 @@ import { controlSchema } from './control-place.ts';
 import { alertsSchema, type AlertsSettings } from './alerts-schema.ts';
 import { fileMode } from './file-mode.ts';
 import type { Fault } from './file/fault.ts';
+import { serveSchema, workerSchema } from './serve-schema.ts';
 import { networkSchema, type Network } from './network.ts';
 import { warehouseSchema } from './warehouse-address.ts';
 import { webhookSchema } from './webhook-schema.ts';
@@ -85,43 +87,6 @@ const pingSchema = z
   .strictObject({ start: pingUrl.optional(), success: pingUrl.optional(), failure: pingUrl.optional() })
   .meta({ description: 'URLs that are asked when a run begins and ends; {resource} in them is filled in' });
 
-const serveSchema = z
-  .strictObject({
-    host: z.string().min(1).default('127.0.0.1').meta({ description: 'Address that `serve` listens on' }),
-    port: z.int().min(0).max(65_535).default(8080),
-    hosts: z
-      .array(z.string().regex(/^[A-Za-z0-9.-]+$/, 'expected a name such as status.example.com'))
-      .default([])
-      .meta({
-        description: 'Names by which browsers know the page, where no auth is set and the name is a public one',
-      }),
-    public_url: pingUrl.optional().meta({
-      description: 'Address at which people see the page, for links in alerts',
-      examples: ['https://sync.example.com'],
-    }),
-    auth: z
-      .strictObject({
-        user: z.string().regex(/^[^:]+$/, 'expected a name without a colon'),
-        password: z.string().min(1),
-      })
-      .optional()
-      .meta({ description: 'Basic authentication for the status page and the metrics' }),
-  })
-  .meta({ description: 'The status page, the metrics and the webhook receiver of `serve`' });
-
-const workerSchema = z
-  .strictObject({
-    host: z.string().min(1).default('127.0.0.1').meta({ description: 'Address that `worker` listens on' }),
-    port: z
-      .int()
-      .min(0)
-      .max(65_535)
-      .nullable()
-      .default(8081)
-      .meta({ description: 'Its port; 0 picks a free one, null listens nowhere' }),
-  })
-  .meta({ description: 'Health and metrics of `worker`; hosts and auth are those of serve' });
-
 const sourceSchema = z.strictObject({
   base_url: baseUrlSchema,
   auth: authSchema.optional().meta({ description: "The secrets for the profile's auth; absent where it has none" }),
@@ -145,10 +110,7 @@ const sourceSchema = z.strictObject({
     .min(1)
     .optional()
     .meta({ description: 'Resources of the profile to sync; all of them where absent' }),
-  hash_key: z.string().min(16, 'expected a secret of at least 16 characters').optional().meta({
-    description:
-      'The secret under which fields are hashed that the profile says `hash: true` of; `privacy_key` where absent',
-  }),
+  hash_key: hashKey,
   schedule: scheduleSchema.prefault({}),
   webhook: webhookSchema.optional(),
   deletes: deletesSchema.prefault({}),
@@ -168,16 +130,6 @@ const folderSchema = z
   .string()
   .min(1)
   .meta({ description: 'A folder, relative to this file: each <name>.yaml in it is the source of that name' });
-
-const privacyKey = z
-  .string()
-  .min(16, 'expected a secret of at least 16 characters')
-  .optional()
-  .meta({
-    description:
-      'The secret under which `forget` keeps the fingerprints of what it has erased; also the `hash_key` of sources that have none. Kept for as long as the warehouse: without it nothing keeps erased records from coming back, so runs refuse',
-    examples: ['${CONTENT_PRIVACY_KEY}'],
-  });
 
 const beside = {
   privacy_key: privacyKey,

@@ -1,7 +1,7 @@
 import type { CompiledQuery } from 'kysely';
 import type { ResourceShape } from '../model/table.ts';
 import type { ViewChange } from './view-dialect.ts';
-import type { LeaseProof, ShapeGrowth } from './warehouse.ts';
+import type { LeaseProof } from './lease-proof.ts';
 
 /** Tables that are made, empty, beside those of a resource. */
 export interface TableStaging {
@@ -21,7 +21,7 @@ export interface TableSwap extends TableStaging {
   standing: ReadonlyMap<string, readonly string[]>;
   /** All views of ours, as in a growth. None shows another type than it does now. */
   views: readonly ViewChange[];
-  comments: NonNullable<ShapeGrowth['comments']>;
+  comments: readonly { table: string; column: string | null; base: string; comment: string }[];
   statements: readonly CompiledQuery[];
   claim: CompiledQuery;
 }

@@ -3,6 +3,7 @@ import { SyncError } from '../model/errors.ts';
 import type { Cell, Column, ResourceShape, ShapeChange, TableRows, TableShape } from '../model/table.ts';
 import type { HistoryPolicy } from '../model/vocabulary.ts';
 import type { KeyPlan } from './key-plan.ts';
+import type { LeaseProof } from './lease-proof.ts';
 import type { GoneRecord } from './gone-record.ts';
 import type { SnapshotReader } from './snapshot-reader.ts';
 import type { TimeSpan } from './time-span.ts';
@@ -11,6 +12,8 @@ import type { OwnTables, TimestampText } from './own-tables.ts';
 import type { RowCounting } from './row-counting.ts';
 import type { TableStaging, TableSwap } from './table-swap.ts';
 import type { ViewChange, ViewDialect } from './view-dialect.ts';
+
+export type { LeaseProof } from './lease-proof.ts';
 
 /** The state of a row that is already there. */
 export interface StoredRow {
@@ -31,23 +34,6 @@ export interface WrittenRecord {
   hash: string;
   /** The source as it came, UTF-8. */
   bytes: Buffer;
-}
-
-/**
- * The owner of a resource, as checked inside every transaction that writes it; and that all that the owner was told to
- * be committed is still there, because what it writes next rests on that.
- */
-export interface LeaseProof {
-  name: string;
-  token: number;
-  /** Never given twice, while a token may be: by a database that has forgotten an owner. */
-  fence: string;
-  /** The lease lives until then once the transaction is through. */
-  expiresAt: TimestampText;
-  /** The owner's transactions so far: a database that knows of fewer was set back. */
-  commits: () => number;
-  /** To be called after each one, even if nobody can tell whether it was committed: then it is found out. */
-  committed: () => void;
 }
 
 /** For a proof that does not hold any more. */

@@ -125,6 +125,29 @@ describe.for(DATABASES)('a rebuild on $name', { timeout: 120_000 }, (database) =
     expect(await tables(stage)).toEqual(await tables(fresh));
   });
 
+  it('keeps deleted rows with their stamps, and what records without a body had', async () => {
+    const stage = await ownStage(database, RECORDS.slice(0, 5), {
+      content: { history: 'latest' },
+      source: { deletes: { max_part: 1 } },
+    });
+    stage.service.records.delete('3');
+    expect(await stage.walk('backfill')).toMatchObject({ deleted: 1 });
+    await stage.write("DELETE FROM _sync_versions WHERE id = '5'");
+    const stamps = 'SELECT id, size, _version, _synced_at, _deleted_at, _hash FROM content ORDER BY id';
+    const before = await stage.rows(stamps);
+    stage.setProfile({ resources: { content: { history: 'latest', fields: { title: { rename: 'headline' } } } } });
+    const { stdout, stderr } = await stage.command('rebuild', 'content');
+    expect(stderr).toBe('');
+    expect(stdout).toContain('1 of them have no kept body');
+    expect(await stage.rows(stamps)).toEqual(before);
+    expect(await stage.rows('SELECT id, headline FROM content WHERE _deleted_at IS NULL ORDER BY id')).toEqual([
+      ...[1, 2, 4].map((id) => ({ id: String(id), headline: `Title ${id}` })),
+      { id: '5', headline: null },
+    ]);
+    const tags = await stage.rows('SELECT content_id, count(*) AS n FROM content_tags GROUP BY 1 ORDER BY 1');
+    expect(tags).toEqual(['1', '2', '4', '5'].map((content_id) => ({ content_id, n: 2 })));
+  });
+
   it('is refused where bodies do not tell, with what to do', async () => {
     const stage = await ownStage(database, [record(1)], { content: { history: 'none' } });
     const none = await stage.command('rebuild', 'content');

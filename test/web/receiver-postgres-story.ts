@@ -36,7 +36,7 @@ export async function receiving(address: string, others: readonly ReceivedSource
     child.kill('SIGTERM');
     return ended;
   };
-  const events = (): string[] => lines.flatMap((line) => /"event":"(\w+)"/.exec(line)?.[1] ?? []);
+  const events = (): string[] => lines.flatMap((line) => /"event":"((?!delivery_refused)\w+)"/.exec(line)?.[1] ?? []);
   return { source, port, stop, events };
 }
 

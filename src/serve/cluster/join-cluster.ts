@@ -108,9 +108,8 @@ export function joinCluster(options: ClusterOptions): Cluster {
       }
     },
     reachable: async () => {
-      const asked = Array.from(databases.values(), ({ work }) => work.queue.probe());
-      const answers = await waitAtMost(clock, REACHED_MS, Promise.allSettled(asked));
-      return answers?.value.every(({ status }) => status === 'fulfilled') ?? false;
+      const asked = Promise.all(Array.from(databases.values(), ({ work }) => work.queue.probe()));
+      return (await waitAtMost(clock, REACHED_MS, asked).catch(() => null)) !== null;
     },
     keep: ({ source, log }, inbox) => {
       const database = databases.get(databaseOf(source));

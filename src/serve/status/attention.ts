@@ -1,7 +1,8 @@
+import { untold, type Checked } from './untold.ts';
 import { lifetimeText } from '../../model/service-notice.ts';
 import { countText, durationText, agoText, bytesText, countOf, inText } from '../../observe/figures.ts';
 import { sharedDatabase } from '../../warehouse/databases.ts';
-import type { AlertChannelStatus, ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
+import type { ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 
 /** How bad it is: nothing works; the copy grows old; a person should look. Worst first. */
 const SEVERITIES = ['down', 'late', 'look'] as const;
@@ -33,11 +34,6 @@ const LARGE_WAL = 256_000_000;
 /** The schedule finds a few changes before their webhooks are worked on. */
 const UNTOLD_CHANGES = 10;
 const MANY_LIMITED = { requests: 10, part: 0.05 };
-
-/** Something that a check has found, with the check's name. */
-export interface Checked extends Attention {
-  check: string;
-}
 
 /** All that needs attention, the worst first. */
 export function attentionOf(snapshot: StatusSnapshot): Attention[] {
@@ -77,16 +73,6 @@ function findings<T>(
     const all = found === null ? [] : [found].flat();
     return all.map((each) => Object.assign({ source: source.source, resource, check: check.name }, each));
   });
-}
-
-/** A channel of `alerts` that cannot be reached: who relies on it must be able to see so. */
-function untold({ channel, problem, since }: AlertChannelStatus): Checked[] {
-  if (problem === null) return [];
-  const from = since === null ? '' : ` since ${new Date(since).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
-  const what = `Alerts do not get through${from}: ${problem}`;
-  const command = `content-sync alerts test ${channel}`;
-  const found = finding('look', what, 'they are tried again; see whether address and credential are right', command);
-  return [{ ...found, source: `alerts.${channel}`, resource: null, check: 'untold' }];
 }
 
 /** True where a success should have come by now. */

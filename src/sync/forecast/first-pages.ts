@@ -60,7 +60,7 @@ async function sizeOfOne(
 }
 
 /** The size of a page that was read by so many bytes. Pure. */
-export function sizeOf({ records, next, total }: Pick<Page, 'records' | 'next' | 'total'>, bytes: number): ListingSize {
+function sizeOf({ records, next, total }: Pick<Page, 'records' | 'next' | 'total'>, bytes: number): ListingSize {
   const sample = [...takenIn(records)];
   const recordBytes = records.length === 0 ? null : bytes / records.length;
   const all = next === null ? records.length : total;
@@ -75,7 +75,6 @@ function unknown(why: string): ListingSize {
 }
 
 function together(a: ListingSize, b: ListingSize): ListingSize {
-  const sum = (x: number | null, y: number | null): number | null => (x === null || y === null ? null : x + y);
   const [left, right] = [a.recordBytes, b.recordBytes];
   const weight = (size: ListingSize): number => size.records ?? size.sample.length;
   const all = weight(a) + weight(b);
@@ -88,4 +87,8 @@ function together(a: ListingSize, b: ListingSize): ListingSize {
     sample: [...a.sample, ...b.sample],
     why: a.why ?? b.why,
   };
+}
+
+function sum(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? null : a + b;
 }

@@ -5,6 +5,12 @@ import { textHash } from '../../../src/shape/records/fingerprint.ts';
 import { SQLITE } from '../../support/databases.ts';
 import { smallStage } from '../../support/small-stage.ts';
 
+function draw(seed: number): number[] {
+  const drawing = new Drawing<number>(10, seededRandom(seed));
+  for (let unit = 0; unit < 100; unit += 1) drawing.offer(unit);
+  return drawing.chosen;
+}
+
 describe('the bound of a sample', () => {
   it('is that of Clopper and Pearson, one-sided', () => {
     expect(upperBound(100, 0, 1e6)).toBeCloseTo(1 - 0.05 ** (1 / 100), 10);
@@ -28,11 +34,6 @@ describe('the bound of a sample', () => {
   });
 
   it('is of a drawing that is the same for the same seed, and fair', () => {
-    const draw = (seed: number): number[] => {
-      const drawing = new Drawing<number>(10, seededRandom(seed));
-      for (let unit = 0; unit < 100; unit += 1) drawing.offer(unit);
-      return drawing.chosen;
-    };
     expect(draw(4)).toEqual(draw(4));
     expect(draw(4)).not.toEqual(draw(5));
     const met = Array.from({ length: 2_000 }, (_, seed) => draw(seed)).flat();

@@ -13,17 +13,22 @@ export interface WrittenFiles {
   removed: string[];
 }
 
-/** What begins and ends a comment, by the end of a file's name. */
-const COMMENTS: Readonly<Record<string, readonly [string, string]>> = {
-  '.yml': ['# ', ''],
-  '.sql': ['{# ', ' #}'],
-  '.md': ['<!-- ', ' -->'],
+/** What begins and ends a comment, by the end of a file's name; `line` is where it stands, from 0. */
+const COMMENTS: Readonly<Record<string, { begin: string; end: string; line: number }>> = {
+  '.yml': { begin: '# ', end: '', line: 0 },
+  '.yaml': { begin: '# ', end: '', line: 0 },
+  '.service': { begin: '# ', end: '', line: 0 },
+  '.timer': { begin: '# ', end: '', line: 0 },
+  '.sql': { begin: '{# ', end: ' #}', line: 0 },
+  '.md': { begin: '<!-- ', end: ' -->', line: 0 },
+  // JSON has no comments: a dashboard has a description.
+  '.json': { begin: '  "description": "', end: '",', line: 1 },
 };
 
 const MARK = /content-sync export wrote this, with the sum ([0-9a-f]{16})/;
 
 /**
- * Writes files that each say in their first line who wrote them, so that another time those that were changed by hand
+ * Writes files that each say at their beginning who wrote them, so that another time those that were changed by hand
  * are told from those that were not: only the latter are written anew, or removed if they are no longer wanted. `force`
  * writes the wanted ones whatever stands there; `isWhole` is false if some that are wanted may be missing.
  */
@@ -38,7 +43,7 @@ export async function writeOwnedFiles(
   for (const name of await filesIn(folder)) {
     if (files.has(name)) continue;
     const text = await readFile(path.join(folder, name), 'utf8');
-    if (!isOurs(text)) continue;
+    if (!isOurs(name, text)) continue;
     await rm(path.join(folder, name));
     done.removed.push(name);
   }
@@ -55,7 +60,7 @@ async function writeOne(
   const text = marked(name, body);
   const there = existsSync(file) ? await readFile(file, 'utf8') : null;
   if (there?.replaceAll('\r\n', '\n') === text) return 'unchanged';
-  if (there !== null && !force && !isOurs(there)) return 'kept';
+  if (there !== null && !force && !isOurs(name, there)) return 'kept';
   await mkdir(path.dirname(file), { recursive: true });
   // A reader never sees half a file.
   await writeFile(`${file}.part`, text);
@@ -64,14 +69,16 @@ async function writeOne(
 }
 
 function marked(name: string, body: string): string {
-  const [begin = '', end = ''] = COMMENTS[path.extname(name)] ?? [];
-  return `${begin}content-sync export wrote this, with the sum ${sumOf(body)}: changed by hand, it is left alone.${end}\n${body}`;
+  const { begin = '', end = '', line = 0 } = COMMENTS[path.extname(name)] ?? {};
+  const mark = `${begin}content-sync export wrote this, with the sum ${sumOf(body)}: changed by hand, it is left alone.${end}`;
+  return body.split('\n').toSpliced(line, 0, mark).join('\n');
 }
 
 /** True if we wrote the text and nobody has changed it. */
-function isOurs(text: string): boolean {
-  const [first = '', ...rest] = text.replaceAll('\r\n', '\n').split('\n');
-  return MARK.exec(first)?.[1] === sumOf(rest.join('\n'));
+function isOurs(name: string, text: string): boolean {
+  const lines = text.replaceAll('\r\n', '\n').split('\n');
+  const [mark = ''] = lines.splice(COMMENTS[path.extname(name)]?.line ?? 0, 1);
+  return MARK.exec(mark)?.[1] === sumOf(lines.join('\n'));
 }
 
 function sumOf(body: string): string {
