@@ -8,8 +8,8 @@ import { resourceIn, servingStage, sourceIn, until } from '../support/serving.ts
 it.skipIf(POSTGRES.missing !== null)(
   'does what commands on other machines ask for, by way of the database',
   async () => {
-    const generate = { content: 800, images: 20, analytics: 20 };
-    const stage = await servingStage({ database: POSTGRES, sandbox: { generate, latency: 120 } });
+    const generate = { content: 2_000, images: 20, analytics: 20 };
+    const stage = await servingStage({ database: POSTGRES, sandbox: { generate, rate: 3, burst: 3 } });
     const serving = await stage.serve();
     // Settings without a socket: as on a machine on which nothing runs.
     const settings: object = JSON.parse(readFileSync(path.join(stage.folder, 'content-sync.yaml'), 'utf8'));
@@ -24,6 +24,7 @@ it.skipIf(POSTGRES.missing !== null)(
     const status = (): Promise<unknown> =>
       stage.read((db) => db.prepare("SELECT status FROM _sync_runs WHERE resource = 'content'").pluck().all());
     await until('stopped', async () => JSON.stringify(await status()) === '["interrupted"]' || status());
+    stage.sandbox.setRate({ rate: 500, burst: 500 });
     expect(resourceIn(await serving.status(), 'content').paused?.by).toContain('(database)');
     expect(await run('sync', 'content')).toMatchObject({ code: 1, stderr: expect.stringContaining('"code":"paused"') });
     expect(await run('resume')).toMatchObject({ code: 0, stderr: '' });
