@@ -12,6 +12,8 @@ FROM node:24.21.0-bookworm-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --ignore-scripts
+COPY test/package/prune-modules.ts test/package/
+RUN node test/package/prune-modules.ts node_modules
 
 FROM node:24.21.0-bookworm-slim
 ENV NODE_ENV=production CONTENT_SYNC_CONFIG=/etc/content-sync/content-sync.yaml
@@ -25,9 +27,8 @@ VOLUME /var/lib/content-sync
 WORKDIR /var/lib/content-sync
 USER node
 EXPOSE 8080
-# For `serve`; a container that runs another command is over before it is asked.
-HEALTHCHECK --interval=30s --timeout=5s --start-period=20s CMD ["node", "-e", \
-  "fetch('http://127.0.0.1:8080/healthz').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+# Of the port in the config, of `serve` or of `worker`; a container that runs another command is over before it is asked.
+HEALTHCHECK --interval=30s --timeout=10s --start-period=60s CMD ["node", "/app/dist/src/main.js", "health"]
 # Reports that Node writes by itself would hold the environment, and so the secrets.
 ENTRYPOINT ["node", "--report-exclude-env", "/app/dist/src/main.js"]
 CMD ["serve", "--host", "0.0.0.0"]

@@ -16,6 +16,7 @@ import { openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-gover
 import { storedTokens } from './state/stored-tokens.ts';
 import { deleteReleased, type ConfirmedDeletes } from './sync/deletes/confirm-deletes.ts';
 import { eraseForgotten } from './sync/forget/erase-records.ts';
+import { rebuildResource, type ResourceRebuilt } from './sync/rebuild-resource.ts';
 import { keepNotices } from './state/notices.ts';
 import { checkPrivacyKey } from './state/forgotten.ts';
 import { ownResources, type OwnedResources } from './state/owned-resource.ts';
@@ -69,6 +70,8 @@ export interface App {
   confirmReleased(resource: string, signal: AbortSignal): Promise<ConfirmedDeletes>;
   /** Erases what a person has asked to be forgotten; returns how many records. Throws as `confirmReleased` does. */
   eraseForgotten(resource: string, signal: AbortSignal): Promise<number>;
+  /** Makes the tables of a resource anew from the stored bodies. Throws `ConfigError` if it cannot, and as `confirmReleased` does. */
+  rebuild(resource: string, signal: AbortSignal): Promise<ResourceRebuilt>;
   /** Compares a resource of the copy and keeps the certificate. Needs no lease. */
   verify(request: VerifyRequest & { version: string }): Promise<Verification>;
   /** Puts right what that has found. Throws `lease_held` if another process owns the resource. */
@@ -117,6 +120,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     },
     refetch: (request) => refetchOwned({ ...parts, runId: newRunId(clock) }, request),
     confirmReleased: (resource, signal) => deleteReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
+    rebuild: (resource, signal) => rebuildResource({ ...parts, runId: newRunId(clock) }, resource, signal),
     eraseForgotten: (resource, signal) => eraseForgotten({ ...parts, runId: newRunId(clock) }, resource, signal),
     verify: ({ version, ...request }) =>
       verifyResource({ ...parts, runId: newRunId(clock), version, privacy }, request),
@@ -134,6 +138,8 @@ function withMask(source: SourceSettings): SourceSettings {
 export interface Probe extends Pick<App, 'source' | 'client' | 'governor' | 'listing' | 'close'> {
   /** What the service said meanwhile of the end of its API. */
   readonly notices: NoticeBoard;
+  /** The one in use, as a hash. */
+  readonly credential: string;
 }
 
 /**
@@ -150,7 +156,7 @@ export async function openProbe(options: AppOptions, reader: WarehouseReader | n
   const tokens = keepsRefreshToken(source) ? await openTokens(options, opened) : (coordination ?? undefined);
   const asking = await openClient(options, { ...known, tokens }, opened);
   const open = opened.move();
-  return { source, ...asking, close: () => open.disposeAsync() };
+  return { source, ...asking, credential: credentialName(source), close: () => open.disposeAsync() };
 }
 
 /** In the warehouse, which is made if it is not there: there is no other place where the next token survives. */

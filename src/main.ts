@@ -43,7 +43,19 @@ async function leaveUnread(code: number): Promise<void> {
   process.exit(code);
 }
 
+/** What this is written for; older ones fail much later, in words that nobody understands. */
+const NODE = 24;
+const UNUSABLE = 2;
+
+function refuseOldNode(): void {
+  const { node } = process.versions;
+  if (Number.parseInt(node, 10) >= NODE) return;
+  process.stderr.write(`content-sync needs Node ${NODE} or later, and this is Node ${node}: ${process.execPath}\n`);
+  process.exit(UNUSABLE);
+}
+
 async function main(): Promise<void> {
+  refuseOldNode();
   const folder = packageFolder();
   const version = versionIn(folder);
   // Answered before anything else is loaded: scripts ask it often.

@@ -1,10 +1,11 @@
 import path from 'node:path';
 import { Command } from 'commander';
-import { ConfigError } from '../model/errors.ts';
+import { ConfigError, SyncError } from '../model/errors.ts';
 import { bytesText, countOf } from '../observe/figures.ts';
 import { refuseWhileOwned } from '../state/leases.ts';
-import { backUpSource, openWarehouseToRead, restoreSource } from '../warehouse/databases.ts';
+import { backUpSource, openWarehouseToRead, restoreSource, sharedDatabase } from '../warehouse/databases.ts';
 import type { CliContext } from './command/context.ts';
+import { findServe } from './command/find-serve.ts';
 import { print } from './command/output.ts';
 import {
   chosenSettings,
@@ -26,7 +27,7 @@ export function backupCommand(context: CliContext): Command {
     .option('--json', 'print one JSON object per source on stdout')
     .action(async (file: string, options: BackupOptions) => {
       const { clock, signal, version } = context;
-      await forEachFile(context, options, file, async (source, to) => {
+      await forEachFile(context, options, file, async ({ source }, to) => {
         const about = { source: source.name, version, clock, signal };
         const { takenAt, bytes, hasInbox } = await backUpSource(source.warehouse, { to, ...about });
         const taken_at = new Date(takenAt).toISOString();
@@ -44,8 +45,9 @@ export function restoreCommand(context: CliContext): Command {
     .option('--json', 'print one JSON object per source on stdout')
     .action(async (file: string, options: BackupOptions) => {
       const { clock, signal } = context;
-      await forEachFile(context, options, file, async (source, from) => {
-        await refuseInUse(context, source);
+      await forEachFile(context, options, file, async (chosen, from) => {
+        const { source } = chosen;
+        await refuseInUse(context, chosen);
         const report = await restoreSource(source.warehouse, { from, source: source.name, clock, signal });
         const taken_at = new Date(report.takenAt).toISOString();
         const { deliveries } = report;
@@ -65,12 +67,12 @@ async function forEachFile(
   context: CliContext,
   options: SourceOptions,
   file: string,
-  work: (source: ChosenSource['source'], file: string) => Promise<void>,
+  work: (chosen: ChosenSource, file: string) => Promise<void>,
 ): Promise<void> {
   const sources = Object.keys(chosenSettings(context, options).sources);
   if (sources.length > 1 && !file.includes('{source}')) throw severalSources();
-  await forEachSource(context, options, [], ({ source }) =>
-    work(source, path.resolve(context.cwd, file.replaceAll('{source}', source.name))),
+  await forEachSource(context, options, [], (chosen) =>
+    work(chosen, path.resolve(context.cwd, file.replaceAll('{source}', chosen.source.name))),
   );
 }
 
@@ -81,8 +83,16 @@ function severalSources(): ConfigError {
 }
 
 /** A `serve` that has the source at rest has no file of it open, and works on it all the same. */
-async function refuseInUse({ clock }: CliContext, { warehouse }: ChosenSource['source']): Promise<void> {
-  const reader = await openWarehouseToRead(warehouse, clock).catch(() => null);
+async function refuseInUse(context: CliContext, chosen: ChosenSource): Promise<void> {
+  const { warehouse, name } = chosen.source;
+  if (sharedDatabase(warehouse) !== null) return;
+  if ((await findServe(context, chosen)) !== null) {
+    throw new SyncError('warehouse_in_use', `a serve is running that keeps ${name}`, {
+      recovery: 'stop',
+      hint: 'stop it, then run the same command again',
+    });
+  }
+  const reader = await openWarehouseToRead(warehouse, context.clock).catch(() => null);
   // There is none, or none that can be read: it is to be replaced for that very reason.
-  if (reader !== null) await whileOpen(reader, ({ own }) => refuseWhileOwned(own, clock.now()));
+  if (reader !== null) await whileOpen(reader, ({ own }) => refuseWhileOwned(own, context.clock.now()));
 }

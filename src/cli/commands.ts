@@ -25,6 +25,11 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'find out a profile for a service by asking it, politely and at most 60 times; writes nothing there',
     load: async () => (await import('./probe.ts')).probeCommand,
   },
+  plan: {
+    about:
+      'what will the next run take: requests, minutes, rows, disk; asks for one page of each listing, writes nothing',
+    load: async () => (await import('./plan.ts')).planCommand,
+  },
   backfill: {
     about: 'copy everything; resumes at the page where an earlier run stopped, and writes only what changed',
     load: async () => (await import('./sync.ts')).backfillCommand,
@@ -40,6 +45,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   worker: {
     about: 'share the work of a `serve` on Postgres: as many of them as you like, on any machines',
     load: async () => (await import('./worker.ts')).workerCommand,
+  },
+  health: {
+    about: 'ask the `serve` or `worker` of this config on this machine whether it lives; for containers',
+    load: async () => (await import('./health.ts')).healthCommand,
   },
   pause: {
     about: 'stop work on a source or resource until it is resumed, restarts included; webhooks are kept meanwhile',
@@ -78,6 +87,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   grants: {
     about: 'let a role of Postgres read the copied tables and views, and nothing else; --revoke takes it back',
     load: async () => (await import('./grants.ts')).grantsCommand,
+  },
+  rebuild: {
+    about: 'make tables anew from the stored bodies, after a change of depth, json or fields; sends no request',
+    load: async () => (await import('./rebuild.ts')).rebuildCommand,
   },
   forget: {
     about: 'erase records with all their traces, for good: no later walk, webhook or copy brings them back',

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { CliContext } from './command/context.ts';
 import { dbtCommand } from './export/dbt/dbt.ts';
+import { deploymentCommand } from './export/deployment/deployment.ts';
 import { monitoringCommand } from './export/monitoring/monitoring.ts';
 import { exportTablesCommand } from './export-tables.ts';
 
@@ -10,6 +11,7 @@ const EXPORTS: readonly ((context: CliContext) => Command)[] = [
   (context) => exportTablesCommand(context, 'csv'),
   (context) => exportTablesCommand(context, 'ndjson'),
   dbtCommand,
+  deploymentCommand,
   monitoringCommand,
 ];
 

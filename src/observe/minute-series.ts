@@ -33,7 +33,8 @@ interface Slot {
  * clock that jumps costs at most the minutes that it jumped over.
  */
 export class MinuteSeries {
-  readonly #slots: readonly Slot[] = Array.from({ length: SERIES_MINUTES }, emptySlot);
+  /** Of most sources, most minutes have nothing. */
+  readonly #slots: (Slot | undefined)[] = Array.from({ length: SERIES_MINUTES });
 
   /** Adds `count` events of the same value (milliseconds, or 0 if only the count matters). */
   add(at: number, value = 0, count = 1): void {
@@ -60,11 +61,11 @@ export class MinuteSeries {
   }
 
   #slotsIn(from: number, to: number): Slot[] {
-    return this.#slots.filter(({ minute }) => minute >= from && minute <= to);
+    return this.#slots.flatMap((slot) => (slot && slot.minute >= from && slot.minute <= to ? [slot] : []));
   }
 
   #slotFor(minute: number): Slot {
-    const slot = this.#slots[((minute % SERIES_MINUTES) + SERIES_MINUTES) % SERIES_MINUTES] ?? emptySlot();
+    const slot = (this.#slots[((minute % SERIES_MINUTES) + SERIES_MINUTES) % SERIES_MINUTES] ??= emptySlot());
     if (slot.minute === minute) return slot;
     slot.buckets.fill(0);
     return Object.assign(slot, { minute, count: 0, sum: 0 });

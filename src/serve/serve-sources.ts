@@ -1,6 +1,7 @@
 import type { WebhookAnswers } from '../observe/status-gauges.ts';
 import type { Settings } from '../settings/settings.ts';
 import { controlledSource } from './controlled.ts';
+import type { ControlledSource } from './controls/controlled-source.ts';
 import type { AlertSource } from './alerts/alert-memory.ts';
 import { alertSettings, createAlerts } from './alerts/alerts.ts';
 import type { Control, ControlAnswer, ControlOrigin } from './controls/control-request.ts';
@@ -78,15 +79,7 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     alerts: () => alerts.status(),
     stopping: () => sources.isStopping,
   });
-  const controls: Controls = createControls({
-    source: (name) => {
-      const served = sources.get(name);
-      return served === undefined ? undefined : controlledSource({ ...served, clock });
-    },
-    reload: (origin) => reloader.reload(origin),
-    clock,
-    log,
-  });
+  const controls: Controls = controlsOf(options, sources, (origin) => reloader.reload(origin));
   const alerts = createAlerts({
     ...alertSettings(settings),
     clock,
@@ -124,4 +117,16 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
 
 function alertSource({ source: { name }, keeper }: ServedSource): AlertSource {
   return { name, isLed: () => keeper.isLed, use: (work) => keeper.read(work) };
+}
+
+function controlsOf(
+  { clock, log }: ServeSourcesOptions,
+  sources: SourceSet,
+  reload: (origin: ControlOrigin) => Promise<ControlAnswer>,
+): Controls {
+  const source = (name: string): ControlledSource | undefined => {
+    const served = sources.get(name);
+    return served === undefined ? undefined : controlledSource({ ...served, clock });
+  };
+  return createControls({ source, reload, clock, log });
 }

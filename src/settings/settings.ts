@@ -1,3 +1,4 @@
+import { hashKey, privacyKey } from './secret-keys.ts';
 import { z } from 'zod';
 import { LOG_LEVELS, type LogLevel } from '../model/vocabulary.ts';
 import { authSchema, type AuthSettings } from '../source/auth.ts';
@@ -109,10 +110,7 @@ const sourceSchema = z.strictObject({
     .min(1)
     .optional()
     .meta({ description: 'Resources of the profile to sync; all of them where absent' }),
-  hash_key: z.string().min(16, 'expected a secret of at least 16 characters').optional().meta({
-    description:
-      'The secret under which fields are hashed that the profile says `hash: true` of; `privacy_key` where absent',
-  }),
+  hash_key: hashKey,
   schedule: scheduleSchema.prefault({}),
   webhook: webhookSchema.optional(),
   deletes: deletesSchema.prefault({}),
@@ -132,16 +130,6 @@ const folderSchema = z
   .string()
   .min(1)
   .meta({ description: 'A folder, relative to this file: each <name>.yaml in it is the source of that name' });
-
-const privacyKey = z
-  .string()
-  .min(16, 'expected a secret of at least 16 characters')
-  .optional()
-  .meta({
-    description:
-      'The secret under which `forget` keeps the fingerprints of what it has erased; also the `hash_key` of sources that have none. Kept for as long as the warehouse: without it nothing keeps erased records from coming back, so runs refuse',
-    examples: ['${CONTENT_PRIVACY_KEY}'],
-  });
 
 const beside = {
   privacy_key: privacyKey,

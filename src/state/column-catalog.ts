@@ -96,12 +96,23 @@ export function rememberShape(
   const kept = changes.flatMap(({ table, beside }) =>
     beside === undefined ? [] : [keepColumn(own, table, beside.name)],
   );
-  const history = changes.map((change) =>
+  return [...upserts, ...kept, ...schemaChanges(own, after.resource, changes, at, runId)];
+}
+
+/** The statements that note changes in the log that people read. */
+export function schemaChanges(
+  own: Kysely<OwnTables>,
+  resource: string,
+  changes: readonly ShapeChange[],
+  at: string,
+  runId: string | null,
+): CompiledQuery[] {
+  return changes.map((change) =>
     own
       .insertInto('_sync_schema_changes')
       .values({
         changed_at: at,
-        resource: after.resource,
+        resource,
         table_name: change.table,
         column_name: change.column.name,
         from_type: change.from,
@@ -110,7 +121,6 @@ export function rememberShape(
       })
       .compile(),
   );
-  return [...upserts, ...kept, ...history];
 }
 
 function keepColumn(own: Kysely<OwnTables>, table: string, column: string): CompiledQuery {
@@ -162,7 +172,7 @@ function damaged(row: ColumnRow, cause?: unknown): ConfigError {
   });
 }
 
-function keyRows(resource: string, table: TableShape, at: string, said: SaidOfFields): ColumnRow[] {
+export function keyRows(resource: string, table: TableShape, at: string, said: SaidOfFields): ColumnRow[] {
   return table.key.map((name, position) => ({
     table_name: table.name,
     column_name: name,
@@ -178,7 +188,7 @@ function keyRows(resource: string, table: TableShape, at: string, said: SaidOfFi
   }));
 }
 
-function columnRow(
+export function columnRow(
   shape: ResourceShape,
   { table: name, column }: ShapeChange,
   at: string,

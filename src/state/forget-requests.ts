@@ -33,7 +33,7 @@ export function askToForget(
       .onConflict((conflict) =>
         conflict
           .columns(['resource', 'fingerprint'])
-          .doUpdateSet(({ ref }) => ({ ...open, version, asked_at: at, record_id: ref('excluded.record_id') })),
+          .doUpdateSet((is) => ({ ...open, version, asked_at: at, record_id: is.ref('excluded.record_id') })),
       )
       .compile(),
   );

@@ -46,6 +46,8 @@ export interface OwnedResource {
 export interface OwnedResources {
   /** Throws `SyncError('lease_held')` if another process owns the resource. */
   acquire(resource: string): Promise<OwnedResource>;
+  /** Records of a resource that were erased; owns nothing. */
+  readForgotten(resource: string): Promise<Forgotten>;
   /** Frees the resources that linger. */
   close(): Promise<void>;
 }
@@ -64,6 +66,7 @@ export function ownResources(
   });
   return {
     acquire: async (resource) => viewOf(await shared.acquire(resource)),
+    readForgotten: (resource) => readForgotten(warehouse.own, resource, privacy),
     close: () => shared.close(),
   };
 }

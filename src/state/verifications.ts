@@ -18,7 +18,7 @@ export async function saveVerification(own: Kysely<OwnTables>, row: Verification
 }
 
 /** Verifications of a resource, the newest first. */
-export function readVerifications(own: Kysely<OwnTables>, resource: string, limit: number): Promise<VerificationRow[]> {
+function readVerifications(own: Kysely<OwnTables>, resource: string, limit: number): Promise<VerificationRow[]> {
   const rows = own.selectFrom('_sync_verifications').selectAll().where('resource', '=', resource);
   return rows.orderBy('verification_id', 'desc').limit(limit).execute();
 }

@@ -38,6 +38,63 @@ export async function bodiesAfter(
   return rows.flatMap(({ body, ...row }) => (body === null ? [] : [{ ...row, body }]));
 }
 
+/** Up to `limit` stored bodies of all versions of a resource, in the order of ids and versions, those behind `after`. */
+export async function versionsAfter(
+  own: Kysely<OwnTables>,
+  resource: string,
+  after: Pick<StoredBody, 'id' | 'version'>,
+  limit: number,
+): Promise<StoredBody[]> {
+  const rows = await own
+    .selectFrom('_sync_versions')
+    .select(['id', 'version', 'body'])
+    .where('resource', '=', resource)
+    .where('body', 'is not', null)
+    .where((is) =>
+      is.or([is('id', '>', after.id), is.and([is('id', '=', after.id), is('version', '>', after.version)])]),
+    )
+    .orderBy('id')
+    .orderBy('version')
+    .limit(limit)
+    .execute();
+  return rows.flatMap(({ body, ...row }) => (body === null ? [] : [{ ...row, body }]));
+}
+
+/**
+ * Up to `limit` bodies of a resource in the order of their ids, those after `after`: the last one of each record, also of
+ * those that were deleted since.
+ */
+export async function lastBodiesAfter(
+  own: Kysely<OwnTables>,
+  resource: string,
+  after: string,
+  limit: number,
+): Promise<StoredBody[]> {
+  const rows = await own
+    .selectFrom('_sync_versions as v')
+    .select(['v.id', 'v.version', 'v.body'])
+    .where('v.resource', '=', resource)
+    .where('v.id', '>', after)
+    .where('v.body', 'is not', null)
+    .where((is) =>
+      is.not(
+        is.exists(
+          is
+            .selectFrom('_sync_versions as w')
+            .select('w.version')
+            .where('w.resource', '=', resource)
+            .whereRef('w.id', '=', 'v.id')
+            .whereRef('w.version', '>', 'v.version')
+            .where('w.body', 'is not', null),
+        ),
+      ),
+    )
+    .orderBy('v.id')
+    .limit(limit)
+    .execute();
+  return rows.flatMap(({ body, ...row }) => (body === null ? [] : [{ ...row, body }]));
+}
+
 function currentVersions(own: Kysely<OwnTables>, resource: string) {
   const versions = own.selectFrom('_sync_versions').select(['id', 'version', 'body']).where('resource', '=', resource);
   return versions.where('valid_to', 'is', null).where('op', '=', 'upsert');

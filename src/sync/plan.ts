@@ -55,7 +55,7 @@ export function planWalk(input: PlanInput): WalkPlan {
   if (base.due_at !== null && timestampMs(base.due_at) > now) throw stillParked(resource, base.due_at);
 
   const mayGoOn = command === 'sync' || base.walk_mode === 'full' || interrupted?.mode === 'incremental';
-  if (base.walk_mode !== null && base.fingerprint === fingerprint && mayGoOn) {
+  if (base.walk_mode !== null && isSameWalk(base.fingerprint, fingerprint) && mayGoOn) {
     const walk_credential = base.walk_credential === credential ? credential : SEVERAL;
     return { mode: base.walk_mode, checkpoint: { ...base, walk_credential }, resumed: true };
   }
@@ -90,15 +90,37 @@ const LATER_FIELDS: Readonly<Record<string, JsonValue>> = {
   body: null,
 };
 
-/** Two halves: what the rows are (id, path, filter), and how pages are cut; another cut only restarts a walk. */
+/**
+ * Three parts: what the rows are (id, path, filter, columns), how pages are cut, and what the rows are but for their
+ * columns. Another cut only restarts a walk; other columns of the same records can be made from the stored bodies.
+ */
 export function fingerprintOf(profile: ResourceProfile): string {
-  const { path, records, id, updated, query, page, depth, json } = profile;
+  const { path, records, id, updated, query, page, depth, json, fields, mask } = profile;
   const later = Object.entries(profile).filter(
     ([name, value]) => Object.hasOwn(LATER_FIELDS, name) && !isDeepStrictEqual(value, LATER_FIELDS[name]),
   );
-  const own = { path, records, id, updated, query, depth, json };
-  const rows = canonicalHash({ ...own, ...Object.fromEntries(later), ...fieldsOf(profile) });
-  return `${rows}.${canonicalHash(cutOf(page))}`;
+  const own = { path, records, id, updated, query };
+  const rows = canonicalHash({ ...own, depth, json, ...Object.fromEntries(later), ...fieldsOf(profile) });
+  const hashed = Object.keys(fields).filter((path_) => fields[path_]?.hash === true);
+  const key = hashed.length === 0 ? {} : { hashed, mark: mask?.mark ?? '' };
+  const data = canonicalHash({ ...own, ...Object.fromEntries(later), ...key });
+  return `${rows}.${canonicalHash(cutOf(page))}.${data}`;
+}
+
+/** True if the walk that a checkpoint is of can go on. Earlier versions have left two parts. */
+function isSameWalk(stored: string, fingerprint: string): boolean {
+  const [rows, cut] = fingerprint.split('.');
+  const [storedRows, storedCut] = stored.split('.');
+  return rows === storedRows && cut === storedCut;
+}
+
+/** `same`: other columns at most. `other`: the profile asks for other records. `unknown`: an earlier version has not noted it. */
+export function sameRecords(stored: string, fingerprint: string): 'same' | 'other' | 'unknown' {
+  const [rows, , data] = stored.split('.');
+  const [rowsNow, , dataNow] = fingerprint.split('.');
+  if (rows === rowsNow) return 'same';
+  if (data === undefined) return 'unknown';
+  return data === dataNow ? 'same' : 'other';
 }
 
 /** What is said of single fields that makes other rows: no descriptions. Nothing at all where nothing is said. */
@@ -122,7 +144,9 @@ function refuseOtherData(stored: CheckpointRow, fingerprint: string, resource: s
   throw new ConfigError(
     'profile_changed',
     `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times, unwrap, filter, parts, partitions, deleted or fields (type, rename, exclude, hash), or the source's hash_key, is not what the stored rows were made with`,
-    { hint: `put it back, or rebuild the table: content-sync backfill ${resource} --restart` },
+    {
+      hint: `put it back; or make the tables anew: content-sync rebuild ${resource}, without a request, where only columns differ (depth, json, fields), else content-sync backfill ${resource} --restart`,
+    },
   );
 }
 

@@ -3,13 +3,17 @@ import { SyncError } from '../model/errors.ts';
 import type { Cell, Column, ResourceShape, ShapeChange, TableRows, TableShape } from '../model/table.ts';
 import type { HistoryPolicy } from '../model/vocabulary.ts';
 import type { KeyPlan } from './key-plan.ts';
+import type { LeaseProof } from './lease-proof.ts';
 import type { GoneRecord } from './gone-record.ts';
 import type { SnapshotReader } from './snapshot-reader.ts';
 import type { TimeSpan } from './time-span.ts';
 import type { NameState } from './name-state.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
 import type { RowCounting } from './row-counting.ts';
+import type { TableStaging, TableSwap } from './table-swap.ts';
 import type { ViewChange, ViewDialect } from './view-dialect.ts';
+
+export type { LeaseProof } from './lease-proof.ts';
 
 /** The state of a row that is already there. */
 export interface StoredRow {
@@ -30,23 +34,6 @@ export interface WrittenRecord {
   hash: string;
   /** The source as it came, UTF-8. */
   bytes: Buffer;
-}
-
-/**
- * The owner of a resource, as checked inside every transaction that writes it; and that all that the owner was told to
- * be committed is still there, because what it writes next rests on that.
- */
-export interface LeaseProof {
-  name: string;
-  token: number;
-  /** Never given twice, while a token may be: by a database that has forgotten an owner. */
-  fence: string;
-  /** The lease lives until then once the transaction is through. */
-  expiresAt: TimestampText;
-  /** The owner's transactions so far: a database that knows of fewer was set back. */
-  commits: () => number;
-  /** To be called after each one, even if nobody can tell whether it was committed: then it is found out. */
-  committed: () => void;
 }
 
 /** For a proof that does not hold any more. */
@@ -177,7 +164,7 @@ export interface Warehouse extends RowCounting {
   /** How views are written for it. */
   readonly dialect: ViewDialect;
   /** A table as a statement of `own` names it. */
-  named(table: string): RawBuilder<unknown>;
+  readonly named: (table: string) => RawBuilder<unknown>;
   /** True if processes of other machines may write to it too. */
   readonly isOnNetwork: boolean;
   /** Epoch milliseconds of the clock that all who write to it go by: the database's own, or this machine's. */
@@ -205,6 +192,14 @@ export interface Warehouse extends RowCounting {
   tendKeys(plan: KeyPlan, lease: () => LeaseProof): Promise<void>;
   /** Drops tables; views of ours on them stay, empty. Throws `table_in_use` if others' stand on the tables themselves. */
   dropTables(removal: TableRemoval): Promise<void>;
+  /** Makes tables beside those that stand, to be filled by `commit` and to take their place by `swapTables`. */
+  stageTables(staging: TableStaging): Promise<void>;
+  /**
+   * Puts staged tables in the place of those that stand, with the views of ours, the rights of others and what people
+   * wrote and built on them. Throws `table_in_use` if something of others stands on the tables themselves that cannot
+   * follow, and `growth_outdated` as `evolve` does; then nothing was changed.
+   */
+  swapTables(swap: TableSwap): Promise<void>;
   /** Writes rows anew that are there already; versions and our own columns stay as they are. */
   rewrite(rows: RowRewrite): Promise<void>;
   /** Encodes a page for `commit`, without asking the database: may be called while another page is being written. */

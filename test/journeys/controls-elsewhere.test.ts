@@ -34,7 +34,7 @@ it.skipIf(POSTGRES.missing !== null)(
     expect(synced).toMatchObject({ code: 0 });
     const report: { status: string; resources: { inserted: number }[] } = JSON.parse(synced.stdout);
     expect(report).toMatchObject({ source: 'blog', status: 'ok' });
-    expect(report.resources.map(({ inserted }) => inserted).toSorted()).toEqual([0, 0, 1]);
+    expect(report.resources.reduce((sum, { inserted }) => sum + inserted, 0)).toBe(1);
     expect(await run('retry')).toMatchObject({ code: 0, stdout: expect.stringContaining('nothing had failed') });
     expect(await run('deletes', 'confirm')).toMatchObject({ code: 0, stdout: 'no deletes wait\n' });
     expect(serving.command.logged()).toContain('"via":"database"');

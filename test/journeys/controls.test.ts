@@ -10,7 +10,7 @@ import {
   type ServingStage,
 } from '../support/serving.ts';
 
-const RECORDS = { content: 800, images: 40, analytics: 40 };
+const RECORDS = { content: 2_000, images: 40, analytics: 40 };
 
 /** What a command has printed as JSON, one object per line. */
 function told(stdout: string): Record<string, unknown>[] {
@@ -40,7 +40,7 @@ describe.for(DATABASES)('a serve on $name that is told what to do', { timeout: 1
   const resource = async (name: string) => resourceIn(await serving.status(), name);
 
   beforeAll(async () => {
-    stage = await openServingStage({ database, sandbox: { generate: RECORDS, latency: 120 } });
+    stage = await openServingStage({ database, sandbox: { generate: RECORDS, rate: 3, burst: 3 } });
     serving = await stage.serve();
   });
   afterAll(() => stage.close());
@@ -55,7 +55,8 @@ describe.for(DATABASES)('a serve on $name that is told what to do', { timeout: 1
       async () => (await runs('content')).at(-1)?.status === 'interrupted' || (await runs('content')),
     );
     const { pages = 0 } = (await runs('content')).at(-1) ?? {};
-    expect(pages).toBeLessThan(20);
+    expect(pages).toBeLessThan(50);
+    stage.sandbox.setRate({ rate: 500, burst: 500 });
     const refused = await stage.run('sync', 'content');
     expect(refused.code).toBe(1);
     expect(refused.stderr).toContain('"code":"paused"');
@@ -74,7 +75,7 @@ describe.for(DATABASES)('a serve on $name that is told what to do', { timeout: 1
     await stage.fresh(serving);
     const after = await runs('content');
     expect(after).toHaveLength(2);
-    expect((after[0]?.pages ?? 0) + (after[1]?.pages ?? 0)).toBeLessThanOrEqual(22);
+    expect((after[0]?.pages ?? 0) + (after[1]?.pages ?? 0)).toBeLessThanOrEqual(52);
     await stage.settled();
   });
 
@@ -132,8 +133,7 @@ describe.for(DATABASES)('a serve on $name that is told what to do', { timeout: 1
     expect(await stage.run('retry', 'images')).toMatchObject({ code: 0, stderr: '' });
     const actions = audit(serving).map(({ control }) => control.action);
     for (const action of ['pause', 'resume', 'sync', 'replay', 'confirm', 'discard', 'retry']) {
-      // Before the restart, or since.
-      if (action !== 'pause') expect(actions).toContain(action);
+      expect(actions).toContain(action);
     }
     for (const { via, by } of audit(serving))
       expect({ via, by }).toMatchObject({ via: 'command', by: expect.stringMatching(/pid \d+/) });

@@ -28,6 +28,8 @@ export interface JourneyOptions {
   profile?: ProfileFields;
   /** Fields of the source's settings besides address, credential and profile. */
   source?: Record<string, unknown>;
+  /** Fields of the settings beside the sources. */
+  settings?: Record<string, unknown>;
 }
 
 /** A service, a configuration and an empty warehouse in a folder of their own; all gone when the test is over. */
@@ -86,7 +88,10 @@ export async function journey(options: JourneyOptions = {}): Promise<Journey> {
     writeYaml(path.join(folder, 'profile.yaml'), { extends: options.base ?? 'content-service', ...profile });
   setProfile(options.profile ?? {});
   const setSource = (fields: Record<string, unknown>): void =>
-    writeYaml(config, configFor(warehouse, sandbox, { ...options.source, ...fields }));
+    writeYaml(config, {
+      ...configFor(warehouse, sandbox, { ...options.source, ...fields }),
+      ...options.settings,
+    });
   setSource({});
 
   const start = (...args: string[]): Command => startCommand([...args, '--config', config], folder);

@@ -34,10 +34,12 @@ export async function ownStage(
     behaviour = {},
     content = {},
     source = {},
+    settings = {},
   }: {
     behaviour?: Partial<Behaviour>;
     content?: Record<string, unknown>;
     source?: Record<string, unknown>;
+    settings?: Record<string, unknown>;
   } = {},
 ): Promise<OwnStage> {
   const service = await recordService(records, behaviour);
@@ -45,6 +47,7 @@ export async function ownStage(
     database,
     source: { base_url: service.url, resources: ['content'], ...source },
     profile: { resources: { content } },
+    settings,
   });
   const walk = async (command: 'backfill' | 'sync' = 'backfill'): Promise<ResourceReport> => {
     const { resources } = await stage.run(command);

@@ -22,7 +22,7 @@ const receiver = await startReceiver({
   pages: () => Promise.resolve({ status: 404, headers: {}, body: '' }),
   onArrival: () => undefined,
   onFigures: () => undefined,
-  onNote: ({ event }) => void (event === 'delivery_refused' || notes.push(event)),
+  onNote: ({ event }) => void (event.startsWith('delivery_refused') || notes.push(event)),
 });
 
 const acked: string[] = [];

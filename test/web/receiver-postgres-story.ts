@@ -36,7 +36,7 @@ export async function receiving(address: string, others: readonly ReceivedSource
     child.kill('SIGTERM');
     return ended;
   };
-  const events = (): string[] => lines.flatMap((line) => /"event":"(\w+)"/.exec(line)?.[1] ?? []);
+  const events = (): string[] => lines.flatMap((line) => /"event":"((?!delivery_refused)\w+)"/.exec(line)?.[1] ?? []);
   return { source, port, stop, events };
 }
 
@@ -51,7 +51,7 @@ export async function receivingHere(address: string, others: readonly ReceivedSo
     pages: () => Promise.resolve({ status: 404, headers: {}, body: '' }),
     onArrival: () => undefined,
     onFigures: () => undefined,
-    onNote: ({ event }) => void (event === 'delivery_refused' || events.push(event)),
+    onNote: ({ event }) => void (event.startsWith('delivery_refused') || events.push(event)),
   });
   let faults = '';
   receiver.failed.catch((error: unknown) => (faults += String(error)));

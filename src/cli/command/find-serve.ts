@@ -1,8 +1,9 @@
 import { hostname, userInfo } from 'node:os';
 import { findLeader } from '../../serve/controls/ask-leader.ts';
+import type { WalkFollower } from '../../serve/controls/create-controls.ts';
 import { findSocket, type ServeDoor } from '../../serve/controls/ask-socket.ts';
 import type { ControlAnswer, ControlRequest } from '../../serve/controls/control-request.ts';
-import { ConfigError, SyncError } from '../../model/errors.ts';
+import { ConfigError, type SyncError } from '../../model/errors.ts';
 import { errorOf } from '../../serve/controls/answers.ts';
 import type { CliContext } from './context.ts';
 import type { ChosenSource } from './sources.ts';
@@ -37,8 +38,7 @@ export async function askServe(
   request: ControlRequest,
   signal: AbortSignal,
 ): Promise<ControlAnswer | null> {
-  const nothing = (): void => undefined;
-  const { answer } = await door.ask(request, { answered: nothing, news: nothing, signal });
+  const { answer } = await door.ask(request, silently(signal));
   if (answer.code === 'unknown_source') return null;
   if (!answer.done) throw failureOf(answer);
   return answer;
@@ -49,4 +49,11 @@ export function failureOf(answer: ControlAnswer): SyncError {
   const { code, message, hint } = answer;
   if (code !== 'usage') return errorOf(answer);
   return new ConfigError('usage', message, hint === null ? {} : { hint });
+}
+
+const nothing = (): void => undefined;
+
+/** One who only waits for the answer. */
+export function silently(signal: AbortSignal): WalkFollower {
+  return { answered: nothing, news: nothing, signal };
 }

@@ -4,7 +4,7 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import { noteForgotten, openRequests } from '../../state/forget-requests.ts';
 import { readTables } from '../../state/column-catalog.ts';
 import { syncedResources } from '../../serve/start-drain.ts';
-import { forgetDeliveries, type ForgottenDeliveries } from '../../trigger/forget-deliveries.ts';
+import { forgetDeliveries, type ForgottenDeliveries } from '../../trigger/drain/forget-deliveries.ts';
 import { inboxAddress, openInbox, openInboxToRead } from '../../warehouse/databases.ts';
 import type { ForgottenRow } from '../../warehouse/operator-rows.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
@@ -49,13 +49,13 @@ export async function finishForgetting(context: CliContext, app: App, resource: 
   const open = await openRequests(own, resource);
   const ids = open.flatMap(({ record_id }) => (record_id === null ? [] : [record_id]));
   const deliveries = await withInbox(context, app, resource, ids, false);
-  const noted = open.map((row) => ({ ...row, record_id: null, counts: withDeliveries(row, deliveries) }));
+  const noted = open.map((row) => Object.assign(row, { counts: withDeliveries(row, deliveries), record_id: null }));
   // The ids go here, so that cleaning takes them away as well.
   await app.warehouse.apply(noted.map((row) => noteForgotten(own, row, { record_id: null, counts: row.counts })));
   const isClean = await cleanAll(context, app, resource);
   const cleaned_at = isClean ? timestampText(clock.now()) : null;
   if (isClean) await app.warehouse.apply(noted.map((row) => noteForgotten(own, row, { cleaned_at })));
-  return { rows: noted.map((row) => ({ ...row, cleaned_at })), waiting: deliveries?.waiting ?? 0, isClean };
+  return { rows: noted, waiting: deliveries?.waiting ?? 0, isClean };
 }
 
 function withDeliveries({ record_id, counts }: ForgottenRow, found: ForgottenDeliveries | null): string | null {

@@ -46,7 +46,7 @@ export function reportOf({ source, resource, version, at, rows, isErased, isClea
   const erased = { ...NO_TRACES };
   for (const { counts } of rows) {
     const found: Partial<TraceCounts> = { ...NO_TRACES, ...parsed(counts) };
-    for (const what of WHAT) erased[what] += Number(found[what] ?? 0);
+    for (const what of WHAT) erased[what] += found[what] ?? 0;
   }
   const todo = [
     ...(isErased

@@ -1,22 +1,15 @@
 import type { Inbox } from '../../warehouse/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
-import { timestampText } from '../../model/timestamp-text.ts';
-import { untilAborted, waitAtMost } from '../../model/waiting.ts';
+import { waitAtMost } from '../../model/waiting.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
-import { readCheckpoint } from '../../state/checkpoints.ts';
-import { resourcesToErase } from '../../state/forget-requests.ts';
-import { readPauses } from '../../state/pauses.ts';
-import { releasedResources } from '../../state/suspects.ts';
-import { openWarehouse, sharedDatabase } from '../../warehouse/databases.ts';
-import type { Warehouse } from '../../warehouse/warehouse.ts';
-import { type SourceWork, Keeper } from '../keeper.ts';
+import { sharedDatabase } from '../../warehouse/databases.ts';
+import { Keeper } from '../keeper.ts';
 import { queueName } from '../work-items/work-items.ts';
-import { askWalk, newWalk } from './ask-walk.ts';
 import { ClusterWork } from './cluster-work.ts';
-import { successOf } from './do-walk.ts';
+import { queuedWork } from './queued-work.ts';
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
-import { messageOf } from '../../model/errors.ts';
+import { errorLogger } from './error-logger.ts';
 import type { Controls } from '../controls/create-controls.ts';
 import { takeControls } from './take-controls.ts';
 import { keepLead, type Lead } from './lead.ts';
@@ -59,8 +52,6 @@ const READY_MS = 5_000;
 const REACHED_MS = 3_000;
 /** Opening takes many queries: some at a time leave the others their connections. */
 const OPENING_AT_ONCE = 4;
-/** The same error is logged at most this often. */
-const TELL_MS = 10_000;
 
 /** Shared by the sources in one database. */
 interface SharedDatabase {
@@ -110,10 +101,10 @@ export function joinCluster(options: ClusterOptions): Cluster {
       await database?.work.leave(name);
     },
     closeUnused: async () => {
-      for (const [id, { work, lead, controls }] of databases) {
-        if (!work.isEmpty) continue;
+      for (const [id, database] of databases) {
+        if (!database.work.isEmpty) continue;
         databases.delete(id);
-        await Promise.all([work.stop(), lead?.stop(), controls.stop()]);
+        await closeDatabase(database);
       }
     },
     reachable: async () => {
@@ -137,9 +128,13 @@ export function joinCluster(options: ClusterOptions): Cluster {
     },
     stop: async () => {
       const all = [...databases.values()];
-      await Promise.all(all.flatMap(({ work, lead, controls }) => [work.stop(), lead?.stop(), controls.stop()]));
+      await Promise.all(all.map(closeDatabase));
     },
   };
+}
+
+async function closeDatabase({ work, lead, controls }: SharedDatabase): Promise<void> {
+  await Promise.all([work.stop(), lead?.stop(), controls.stop()]);
 }
 
 function openDatabase(
@@ -177,74 +172,4 @@ function leadOf(database: SharedDatabase, clock: Clock): Lead {
 /** Sources share a database if their addresses differ in the schema only. */
 function databaseOf({ warehouse }: SourceSettings): string {
   return sharedDatabase(warehouse)?.id ?? '';
-}
-
-/** Logs an error; the same one, however often it comes, is one line now and then. */
-function errorLogger(log: Logger, clock: Clock): (error: unknown) => void {
-  const toldAt = new Map<string, number>();
-  return (error) => {
-    const message = messageOf(error);
-    const now = clock.monotonic();
-    if (now - (toldAt.get(message) ?? Number.NEGATIVE_INFINITY) < TELL_MS) return;
-    if (toldAt.size > 100) toldAt.clear();
-    toldAt.set(message, now);
-    log.warn({ error }, `work was put off: ${message}`);
-  };
-}
-
-interface QueuedWorkOptions {
-  source: SourceSettings;
-  clock: Clock;
-  /** The work of all sources on the same database. */
-  shared: ClusterWork;
-  /** Opens warehouses, some at a time: hundreds of sources may start together. */
-  opening: { add<T>(work: () => Promise<T>): Promise<T> };
-  /** Null if no webhooks are received. */
-  inbox: Pick<Inbox, 'waiting'> | null;
-}
-
-/** The work on a source is queued by the process that leads it, and done by any process of the cluster. */
-function queuedWork({ source, clock, shared, opening, inbox }: QueuedWorkOptions): SourceWork {
-  const { queue } = shared;
-  const name = queueName(source.warehouse);
-  /** Queues what waits without an item, such as deliveries that are due to be tried again. */
-  const queueWaiting = async ({ own }: Warehouse): Promise<void> => {
-    const waiting = new Set([...(await releasedResources(own)), ...(await resourcesToErase(own))]);
-    for (const resource of waiting) await queue.put({ kind: 'settle', source: name, resource });
-    const [first] = (await inbox?.waiting(0, timestampText(clock.now()), 1)) ?? [];
-    if (first !== undefined) await queue.put({ kind: 'drain', source: name });
-  };
-  return {
-    upkeepMs: 20_000,
-    // Hundreds of sources need no common beat: each looks when something is due, and now and then.
-    ticks: () => ({ stop: () => undefined }),
-    governor: () => shared.apps.peek(name)?.governor.figures() ?? null,
-    wake: () => shared.wake(name),
-    retry: () => shared.retry(name),
-    pausesChanged: async () => {
-      shared.lookAgain(name);
-      await queue.put({ kind: 'drain', source: name });
-    },
-    open: async (opened, stopping) => {
-      const warehouse = await opening.add(() => {
-        stopping.throwIfAborted();
-        return openWarehouse(source.warehouse, clock);
-      });
-      opened.defer(() => warehouse.close());
-      return {
-        read: (work) => work(warehouse),
-        nameState: () => warehouse.nameState(),
-        checkpoints: (resource) => readCheckpoint(warehouse.own, resource),
-        isPaused: async (resource) => (await readPauses(warehouse.own)).has(resource),
-        walk: (resource, command, signal, cause) => {
-          const item = { kind: 'walk', source: name, resource, command } as const;
-          if (cause.is === 'asked') return newWalk(queue, item, clock, signal);
-          return askWalk(queue, { ...item, seen: successOf(command, cause.stored) }, signal);
-        },
-        startDrain: () => null,
-        upkeep: [() => queueWaiting(warehouse)],
-        untilReopening: untilAborted,
-      };
-    },
-  };
 }

@@ -34,7 +34,7 @@ export class LineFault extends Error {}
  * The lines that come in, parsed, each of at most `mostBytes`. Throws `LineFault` for a longer one and for what is not
  * JSON in UTF-8, and the error of the socket. A last line without its end is left out.
  */
-export async function* linesFrom(socket: AsyncIterable<Buffer>, mostBytes: number): AsyncGenerator<unknown> {
+export async function* linesFrom(socket: AsyncIterable<Buffer>, mostBytes: number): AsyncGenerator {
   let rest = Buffer.alloc(0);
   for await (const chunk of socket) {
     rest = Buffer.concat([rest, chunk]);

@@ -119,9 +119,12 @@ async function serveClient(options: ControlSocketOptions, socket: Socket, closin
   socket.on('close', () => gone.abort());
   socket.on('error', () => gone.abort());
   const late = new AbortController();
-  void sleepOrAbort(clock, ASK_MS, AbortSignal.any([late.signal, gone.signal, closing])).then(() => {
+  const until = AbortSignal.any([late.signal, gone.signal, closing]);
+  const hangUp = async (): Promise<void> => {
+    await sleepOrAbort(clock, ASK_MS, until);
     if (!late.signal.aborted) socket.destroy();
-  });
+  };
+  void hangUp();
   try {
     const asked = await readAsked(socket);
     late.abort();
@@ -131,7 +134,7 @@ async function serveClient(options: ControlSocketOptions, socket: Socket, closin
     if (why !== null) {
       log.warn({ reason: why }, 'what came in on the control socket is no request');
       const hint = 'use the commands of the same version of content-sync as the running serve';
-      writeLine(socket, { end: { answer: refused('bad_request', `not understood: ${why}`, hint), report: null } });
+      writeLine(socket, { end: { answer: refused('serve_version', `not understood: ${why}`, hint), report: null } });
     }
   } finally {
     late.abort();
@@ -148,7 +151,7 @@ async function readAsked(socket: Socket): Promise<Asked | null> {
   const { data, error } = askedSchema.safeParse(value);
   if (data !== undefined) return data;
   const fields = error.issues.map(({ path, message }) => `${path.join('.') || 'the line'}: ${message}`);
-  throw new SyncError('bad_request', `${fields.join('; ').slice(0, 500)} (this is version ${CONTROL_VERSION})`, {
+  throw new SyncError('serve_version', `${fields.join('; ').slice(0, 500)} (this is version ${CONTROL_VERSION})`, {
     recovery: 'stop',
   });
 }

@@ -47,6 +47,7 @@ export function createCachedReader<T>(
 ): (hurry?: Hurry | null) => Promise<LastRead<T>> {
   let last: LastRead<T> = { value: null, readAt: null, error: null, isLate: false };
   let goodUntil = Number.NEGATIVE_INFINITY;
+  let readUntil = Number.NEGATIVE_INFINITY;
   let reading: Promise<LastRead<T>> | null = null;
   let askedAt = 0;
   let seen: string | null = null;
@@ -59,6 +60,7 @@ export function createCachedReader<T>(
       last = { value: await read(begun), readAt: clock.now(), error: null, isLate: false };
       seen = before;
       const ended = clock.monotonic();
+      readUntil = ended + keepMs;
       goodUntil = ended + Math.max(keepMs, keepTimes * (ended - began));
     } catch (error) {
       last = { ...last, error };
@@ -68,7 +70,9 @@ export function createCachedReader<T>(
   };
   return async (hurry = null) => {
     const current = version();
-    const isFresh = current === null ? clock.monotonic() < goodUntil : current === seen;
+    // What was read at rest says nothing of how long a reading takes while there is work.
+    const until = seen === null ? goodUntil : readUntil;
+    const isFresh = current === null ? clock.monotonic() < until : current === seen;
     if (reading === null && isFresh && !isStale())
       return current === null ? last : (last = { ...last, readAt: clock.now() });
     if (reading === null) {

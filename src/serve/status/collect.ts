@@ -115,13 +115,13 @@ function stalenessOf({ names }: StatusParts): { isStale: () => boolean } {
 
 async function probe(parts: StatusParts): Promise<true> {
   if (stalenessOf(parts).isStale()) throw new Error('a file that is open is not the one of its name');
-  const { storedSizes } = databaseAt(parts.source.warehouse);
+  const database = databaseAt(parts.source.warehouse);
   const isAtRest = parts.version() !== null;
   // A source at rest is not opened for that: its files are there, and could be used when it was closed.
-  if (isAtRest) await storedSizes(notOpen);
+  if (isAtRest) await database.storedSizes(notOpen);
   else {
     await parts.read(async ({ own }) => {
-      await storedSizes(() => own);
+      await database.storedSizes(() => own);
       await own.selectFrom('_sync_leases').select('name').limit(1).execute();
     });
   }

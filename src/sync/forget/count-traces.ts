@@ -66,7 +66,7 @@ async function countIn(
 ) {
   const { rows } = await sql<{ id: string; n: number }>`SELECT ${sql.id(first)} AS "id", count(*) AS "n"
     FROM ${named(name)} WHERE ${sql.id(first)} IN (${sql.join(ids)}) GROUP BY ${sql.id(first)}`.execute(own);
-  return rows.map(({ id, n }) => ({ id, n: Number(n) }));
+  return rows;
 }
 
 async function countOwn(
@@ -79,7 +79,7 @@ async function countOwn(
   const { rows } = await sql<{ id: string; n: number }>`SELECT ${sql.id(column)} AS "id", count(*) AS "n"
     FROM ${named(table)} WHERE "resource" = ${resource} AND ${sql.id(column)} IN (${sql.join(ids)})
     GROUP BY ${sql.id(column)}`.execute(own);
-  return rows.map(({ id, n }) => ({ id, n: Number(n) }));
+  return rows;
 }
 
 /** Records set aside under one of the ids, or with a body of such a record. */
@@ -90,7 +90,7 @@ export async function rejectsOf(
   const all = own.selectFrom('_sync_rejects').select(['hash', 'reason', 'body', 'record_id']);
   const rows = await all
     .where('resource', '=', resource)
-    .where(({ or, eb }) => or([eb('record_id', 'is', null), eb('record_id', 'in', [...ids])]))
+    .where((is) => is.or([is('record_id', 'is', null), is('record_id', 'in', [...ids])]))
     .execute();
   return rows.flatMap(({ record_id, ...row }) => {
     const id = record_id ?? idIn(row.body, profile);

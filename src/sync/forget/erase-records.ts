@@ -79,7 +79,7 @@ async function openRejects({ warehouse, owned }: ResourceContext): Promise<numbe
     .where('resource', '=', owned.resource)
     .where('resolved_at', 'is', null)
     .executeTakeFirstOrThrow();
-  return Number(n);
+  return n;
 }
 
 async function bodiesOf({ warehouse, owned }: ResourceContext, ids: readonly string[]): Promise<string[]> {

@@ -61,10 +61,7 @@ function placesOf({ tables }: ResourceShape, field: string): Place[] {
 }
 
 function namesOf(table: TableShape, { name, path }: Column): string[] {
-  if (table.path.length === 0) return [name, pathText(path)];
-  const list = table.path.filter((step) => step !== '[]');
-  const whole = pathText([...list, ...path]);
-  return [`${table.name}.${name}`, pathText([...table.path, ...path]), whole === '' ? table.name : whole];
+  return [table.path.length === 0 ? name : `${table.name}.${name}`, pathText(path)];
 }
 
 /** A value as the databases write it as a text. */

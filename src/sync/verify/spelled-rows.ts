@@ -27,7 +27,7 @@ const SPELLINGS: Partial<Record<ColumnType, (text: string) => string>> = {
 };
 
 /** A value in the one spelling that it has, whether it was shaped just now or read from either database; a value of another type stays as it is. */
-export function spelled(type: ColumnType, cell: Cell): string | null {
+function spelled(type: ColumnType, cell: Cell): string | null {
   return cell === null ? null : (SPELLINGS[type]?.(String(cell)) ?? String(cell));
 }
 

@@ -29,12 +29,15 @@ import { openWarehouse, rowsIn } from './warehouse.ts';
 
 const OPEN_MS = 5_000;
 
+const COSTS = { row: 32, index: 20, cell: 2, number: 8, emptyCell: 0 };
+
 /** A schema per source, in a database that processes of many machines may share. */
 export function declareDatabase(address: WarehouseAddress<'postgres'>): DeclaredDatabase {
   const shown = shownAddress(address);
   return {
     shown,
     file: null,
+    costs: COSTS,
     shared: {
       id: connectionName(address.connection),
       namespace: address.schema,

@@ -15,6 +15,7 @@ import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { dropTables } from './widening/drop-tables.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
+import { stageTables, swapTables } from './widening/swap-tables.ts';
 import { createPageWriter, purge, rewriteRows, softDelete } from './pages/row-writer.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
 import type { Session } from './connection/session.ts';
@@ -60,6 +61,8 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
     tableNames: () => tableNames(own, schema),
     snapshot: () => snapshotReader(database, () => Promise.resolve()),
     evolve: (growth) => growTables(database, own, growth),
+    stageTables: (staging) => stageTables(database, own, staging),
+    swapTables: (swap) => swapTables(database, swap),
     dropTables: (removal) => dropTables(database, removal),
     tendKeys: (plan, lease) => tendKeys(database, plan, lease),
     rewrite: (rewrite) => {

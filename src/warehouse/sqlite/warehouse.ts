@@ -18,6 +18,7 @@ import { VIEW_DIALECT } from './views/dialect.ts';
 import { emptyBrokenViews } from './views/make-views.ts';
 import { NUMBER_TEXT } from './widening/ddl.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
+import { stageTables, swapTables } from './widening/swap-tables.ts';
 
 /** Opens (and makes, and migrates) a source's database file. Throws `ConfigError` if it cannot be used. */
 export async function openWarehouse(file: string, clock: Clock): Promise<Warehouse> {
@@ -67,18 +68,8 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     stored: (table, keys, updated) => retryWhileLocked(() => stored(table, keys, updated)),
     tableNames: () => tableNames(own),
     snapshot: () => retryWhileLocked(() => snapshotReader(readBeside(db.name))),
-    evolve: (growth) =>
-      transact(growth.lease, () => {
-        growTables(db, own, growth);
-        runAll(growth.statements);
-      }),
+    ...tableChanges(open, transact, runAll),
     tendKeys: (plan, lease) => tendIndexes(db, plan, (text) => transact(lease(), () => void db.exec(text))),
-    dropTables: ({ lease, tables, views, statements }) =>
-      transact(lease, () => {
-        for (const table of tables) db.exec(`DROP TABLE IF EXISTS ${VIEW_DIALECT.id(table)}`);
-        emptyBrokenViews(db, views);
-        runAll(statements);
-      }),
     rewrite: (rewrite) =>
       transact(rewrite.lease, () => {
         rewriteRows(db, own, rewrite);
@@ -109,6 +100,35 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
       await upkeep();
       await open.close();
     },
+  };
+}
+
+type TableMethods = Pick<Warehouse, 'evolve' | 'dropTables' | 'stageTables' | 'swapTables'>;
+
+/** Makes, changes and drops tables, each with the views on them in one transaction. */
+function tableChanges(
+  { db, own }: OpenFile<OwnTables>,
+  transact: ReturnType<typeof transactions>,
+  runAll: ReturnType<typeof statementRunner>,
+): TableMethods {
+  return {
+    evolve: (growth) =>
+      transact(growth.lease, () => {
+        growTables(db, own, growth);
+        runAll(growth.statements);
+      }),
+    dropTables: ({ lease, tables, views, statements }) =>
+      transact(lease, () => {
+        for (const table of tables) db.exec(`DROP TABLE IF EXISTS ${VIEW_DIALECT.id(table)}`);
+        emptyBrokenViews(db, views);
+        runAll(statements);
+      }),
+    stageTables: (staging) => transact(staging.lease, () => stageTables(db, own, staging)),
+    swapTables: (swap) =>
+      transact(swap.lease, () => {
+        swapTables(db, own, swap);
+        runAll(swap.statements);
+      }),
   };
 }
 

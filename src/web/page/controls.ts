@@ -30,10 +30,9 @@ export function controlBar(source: SourceStatus, status: ResourceStatus | null, 
   ]}</div>`;
 }
 
-/** True if a run was refused or failed, and another one would not begin by itself at once. */
-function hasFailed({ runs, running, parked_until }: ResourceStatus): boolean {
-  const last = runs.find(({ status }) => status !== 'running')?.status;
-  return running === null && (last === 'failed' || parked_until !== null);
+/** True if the last run was refused or failed. What the service has put off is not to be tried before its time. */
+function hasFailed({ runs, running }: ResourceStatus): boolean {
+  return running === null && runs.find(({ status }) => status !== 'running')?.status === 'failed';
 }
 
 /** A control that is worth a second look: its button only shows once it is opened. */

@@ -40,7 +40,7 @@ interface Frame {
 }
 
 /** What leads from a page to the overview; all addresses are relative, because a proxy may show the page below a path. */
-export function rootOf(path: string): string {
+function rootOf(path: string): string {
   return '../'.repeat(path.split('/').length - 1);
 }
 

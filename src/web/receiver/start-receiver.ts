@@ -51,6 +51,8 @@ export interface Receiver {
 
 /** TypeScript as this file is, or JavaScript once it was built. */
 const SCRIPT = new URL(`thread/thread${path.extname(import.meta.filename)}`, import.meta.url);
+/** What is garbage after a request need not be kept for long: it would be memory that stays. */
+const LIMITS = { maxYoungGenerationSizeMb: 8 };
 const TROUBLE: PageAnswer = { status: 500, headers: {}, body: '' };
 
 /** Starts the thread. Throws `ConfigError` if the address or none of the inboxes can be used. */
@@ -59,7 +61,7 @@ export async function startReceiver(options: ReceiverOptions, script: URL = SCRI
   const { host, port: wanted } = serve;
   const limits = { ...RECEIVER_LIMITS, ...options.limits };
   const setup: ReceiverSetup = { setting, host, port: wanted, sources, secrets: [...secrets], limits };
-  const worker = new Worker(script, { workerData: setup, name: 'receiver' });
+  const worker = new Worker(script, { workerData: setup, name: 'receiver', resourceLimits: LIMITS });
   // Those of the beginning are part of the setup.
   let sent = secrets.length;
   const newSecrets = (): readonly string[] => {

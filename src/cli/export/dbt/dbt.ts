@@ -14,7 +14,7 @@ import { forEachSource, withSourceOptions, type ChosenSource, type SourceOptions
 import { whileOpen } from '../../command/with-app.ts';
 import type { DbtSource } from './described-source.ts';
 import { plainName } from './names.ts';
-import { writeOwnedFiles, type WrittenFiles } from './owned-files.ts';
+import { writeOwnedFiles, type WrittenFiles } from '../owned-files.ts';
 import { projectFiles } from './project-files.ts';
 
 type Options = SourceOptions & { force?: true; json?: true };

@@ -6,7 +6,7 @@ import { countOf } from '../../../observe/figures.ts';
 import type { CliContext } from '../../command/context.ts';
 import { print } from '../../command/output.ts';
 import { readSettings, type SourceOptions } from '../../command/sources.ts';
-import { writeOwnedFiles } from '../dbt/owned-files.ts';
+import { writeOwnedFiles } from '../owned-files.ts';
 import { monitoringFiles } from './monitoring-files.ts';
 
 type Options = Pick<SourceOptions, 'config'> & { force?: true; json?: true };

@@ -32,7 +32,7 @@ export async function dropTables(database: Database, removal: TableRemoval): Pro
 }
 
 /** Takes keys of ours off that lead to the tables: they come back with them. */
-async function keysTo({ execute }: Session, tables: readonly string[]): Promise<string[]> {
+export async function keysTo({ execute }: Session, tables: readonly string[]): Promise<string[]> {
   const { rows } = await execute<{ statement: string }>(
     `SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) AS statement FROM pg_constraint
       WHERE contype = 'f' AND starts_with(conname, '_sync_')
@@ -42,7 +42,8 @@ async function keysTo({ execute }: Session, tables: readonly string[]): Promise<
   return rows.map(({ statement }) => statement);
 }
 
-function tableInUse(error: unknown): ConfigError {
+/** For what stands on the tables themselves. */
+export function tableInUse(error: unknown): ConfigError {
   const cause = error instanceof SyncError ? error.cause : error;
   const detail = cause instanceof Error && 'detail' in cause ? ` (${String(cause.detail)})` : '';
   return new ConfigError('table_in_use', `a table is to be made anew, and something of others stands on it${detail}`, {

@@ -108,7 +108,7 @@ async function execute(session: Session, query: CompiledQuery): Promise<void> {
  * Comments new tables and columns with what the catalog says of them, for people who choose among them. What somebody has
  * written over it stays.
  */
-async function writeComments({ execute }: Session, tables: readonly string[]): Promise<void> {
+export async function writeComments({ execute }: Session, tables: readonly string[]): Promise<void> {
   const { rows } = await execute<{ statement: string }>(COMMENTS, [
     tables,
     OWN_COLUMNS.map(({ name }) => name),

@@ -64,7 +64,12 @@ export function openUnchanged<Tables>(file: string, isBeside = false): Unchanged
         db.prepare('SELECT 1 FROM sqlite_schema').get();
       }),
     rows: (query) => rowsOf(db, query, told, hasLog ? null : file),
-    close: () => own.destroy(),
+    close: async () => {
+      await own.destroy();
+      // Kysely closes only what it was asked through. Left to the garbage collector, it would be closed while the driver that
+      // we write with has the file open in this process, and take that one's locks with it.
+      if (db.isOpen) db.close();
+    },
   };
 }
 

@@ -87,19 +87,14 @@ export async function openSourceInbox(options: SourceInboxOptions): Promise<Sour
   const { name, inbox: address, asks = 'nobody' } = options.source;
   let { source } = options;
   const inbox = lazyInbox(address, clock, ASKED[asks](address));
-  if (isOpenedNow) await inbox.open();
-  // So that a start with hundreds of sources does not have them all open.
-  if (options.inboxes() > COUNTED_AT_ONCE) await inbox.rest();
+  if (isOpenedNow) await openFirst(inbox, options);
   const noteProblem = (): void =>
     note({ level: 'error', event: 'inbox_refuses', source: name, error: messageOf(inbox.problem) });
   if (inbox.problem !== null) noteProblem();
   const commits = new GroupCommit({ write: notedWrite(inbox, options), mayPass, clock });
   const room = createWaitingRoom(() => ({ rows: source.webhook.max_waiting, bytes: source.webhook.max_waiting_size }));
-  const figures = cached(
-    clock,
-    () => leastAge(options),
-    () => countedFigures(inbox, room),
-  );
+  const leastMs = (): number => leastAge(options);
+  const figures = cached(clock, leastMs, () => countedFigures(inbox, room));
   let isHeld = false;
   const stop = new AbortController();
   const purging = keepPurging(inbox, { ...options, keepMs: () => keepMsOf(source) }, stop.signal);
@@ -146,6 +141,12 @@ export async function openSourceInbox(options: SourceInboxOptions): Promise<Sour
       await inbox.close();
     },
   };
+}
+
+/** Finds out whether it can be used; a start with hundreds of sources does not have them all open. */
+async function openFirst(inbox: LazyInbox, { inboxes }: SourceInboxOptions): Promise<void> {
+  await inbox.open();
+  if (inboxes() > COUNTED_AT_ONCE) await inbox.rest();
 }
 
 async function countedFigures(inbox: LazyInbox, room: WaitingRoom): Promise<InboxFigures> {

@@ -1,8 +1,8 @@
-import { timestampText } from '../model/timestamp-text.ts';
-import type { Clock } from '../model/clock.ts';
-import type { DeliveryRow, Inbox, Settlement } from '../warehouse/inbox.ts';
-import { readDelivery } from './drain/events.ts';
-import type { EventRules } from './drain/read-event.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import type { Clock } from '../../model/clock.ts';
+import type { DeliveryRow, Inbox, Settlement } from '../../warehouse/inbox.ts';
+import { readDelivery } from './events.ts';
+import type { EventRules } from './read-event.ts';
 
 /** Deliveries that name erased records. */
 export interface ForgottenDeliveries {

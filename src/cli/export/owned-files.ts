@@ -16,6 +16,9 @@ export interface WrittenFiles {
 /** What begins and ends a comment, by the end of a file's name; `line` is where it stands, from 0. */
 const COMMENTS: Readonly<Record<string, { begin: string; end: string; line: number }>> = {
   '.yml': { begin: '# ', end: '', line: 0 },
+  '.yaml': { begin: '# ', end: '', line: 0 },
+  '.service': { begin: '# ', end: '', line: 0 },
+  '.timer': { begin: '# ', end: '', line: 0 },
   '.sql': { begin: '{# ', end: ' #}', line: 0 },
   '.md': { begin: '<!-- ', end: ' -->', line: 0 },
   // JSON has no comments: a dashboard has a description.

@@ -1,0 +1,60 @@
+import { Argument, Command } from 'commander';
+import { request } from 'undici';
+import type { ServeSettings, Settings } from '../settings/settings.ts';
+import { messageOf } from '../model/errors.ts';
+import type { CliContext } from './command/context.ts';
+import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
+import { print } from './command/output.ts';
+import { readSettings, withSourceOptions, type SourceOptions } from './command/sources.ts';
+
+type Options = SourceOptions & { port?: string };
+type Asked = 'serve' | 'worker';
+
+const PATIENCE_MS = 4_000;
+
+/** `content-sync health`: whether the `serve` or `worker` of this config lives on this machine, for container and init systems. */
+export function healthCommand(context: CliContext): Command {
+  return withSourceOptions(new Command('health'))
+    .addArgument(
+      new Argument('[process]', 'which one is asked; the first that answers where absent').choices(['serve', 'worker']),
+    )
+    .option('--port <number>', 'its port, if it was not started with the one of the config')
+    .action(async (asked: Asked | undefined, options: Options) => {
+      context.exit(await health(context, asked, options));
+    });
+}
+
+async function health(context: CliContext, asked: Asked | undefined, options: Options): Promise<ExitCode> {
+  const settings = readSettings(context, options);
+  const places = asked === undefined ? ([placeOf.serve, placeOf.worker] as const) : ([placeOf[asked]] as const);
+  const urls = places.flatMap((place) => urlOf(place(settings), options.port) ?? []);
+  const answers = await Promise.all(urls.map(ask));
+  const well = answers.find(({ isWell }) => isWell);
+  for (const { url, said } of well === undefined ? answers : [well]) print(context, `${url}: ${said}`);
+  if (answers.length === 0) print(context, 'the config lets it listen nowhere');
+  return well === undefined ? EXIT_CODES.failed : EXIT_CODES.ok;
+}
+
+type Place = { host: string; port: number | null };
+
+const placeOf: Readonly<Record<Asked, (settings: Settings) => Place>> = {
+  serve: ({ serve }: { serve: ServeSettings }) => serve,
+  worker: ({ worker }) => worker,
+};
+
+/** An address that listens everywhere is asked here. */
+function urlOf({ host, port: set }: Place, port = set === null ? undefined : String(set)): string | null {
+  if (port === undefined) return null;
+  const named = ['0.0.0.0', '::', ''].includes(host) ? '127.0.0.1' : host;
+  return `http://${named.includes(':') ? `[${named}]` : named}:${port}/healthz`;
+}
+
+async function ask(url: string): Promise<{ url: string; isWell: boolean; said: string }> {
+  try {
+    const { statusCode, body } = await request(url, { signal: AbortSignal.timeout(PATIENCE_MS) });
+    await body.dump();
+    return { url, isWell: statusCode === 200, said: `answers ${statusCode}` };
+  } catch (error) {
+    return { url, isWell: false, said: `does not answer: ${messageOf(error)}` };
+  }
+}

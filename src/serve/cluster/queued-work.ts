@@ -1,0 +1,73 @@
+import { timestampText } from '../../model/timestamp-text.ts';
+import type { Clock } from '../../model/clock.ts';
+import { untilAborted } from '../../model/waiting.ts';
+import type { SourceSettings } from '../../settings/settings.ts';
+import { readCheckpoint } from '../../state/checkpoints.ts';
+import { resourcesToErase } from '../../state/forget-requests.ts';
+import { readPauses } from '../../state/pauses.ts';
+import { releasedResources } from '../../state/suspects.ts';
+import { openWarehouse } from '../../warehouse/databases.ts';
+import type { Inbox } from '../../warehouse/inbox.ts';
+import type { Warehouse } from '../../warehouse/warehouse.ts';
+import type { SourceWork } from '../keeper.ts';
+import { queueName } from '../work-items/work-items.ts';
+import { askWalk, newWalk } from './ask-walk.ts';
+import type { ClusterWork } from './cluster-work.ts';
+import { successOf } from './do-walk.ts';
+
+interface QueuedWorkOptions {
+  source: SourceSettings;
+  clock: Clock;
+  /** The work of all sources on the same database. */
+  shared: ClusterWork;
+  /** Opens warehouses, some at a time: hundreds of sources may start together. */
+  opening: { add<T>(work: () => Promise<T>): Promise<T> };
+  /** Null if no webhooks are received. */
+  inbox: Pick<Inbox, 'waiting'> | null;
+}
+
+/** The work on a source is queued by the process that leads it, and done by any process of the cluster. */
+export function queuedWork({ source, clock, shared, opening, inbox }: QueuedWorkOptions): SourceWork {
+  const { queue } = shared;
+  const name = queueName(source.warehouse);
+  /** Queues what waits without an item, such as deliveries that are due to be tried again. */
+  const queueWaiting = async ({ own }: Warehouse): Promise<void> => {
+    const waiting = new Set([...(await releasedResources(own)), ...(await resourcesToErase(own))]);
+    for (const resource of waiting) await queue.put({ kind: 'settle', source: name, resource });
+    const [first] = (await inbox?.waiting(0, timestampText(clock.now()), 1)) ?? [];
+    if (first !== undefined) await queue.put({ kind: 'drain', source: name });
+  };
+  return {
+    upkeepMs: 20_000,
+    // Hundreds of sources need no common beat: each looks when something is due, and now and then.
+    ticks: () => ({ stop: () => undefined }),
+    governor: () => shared.apps.peek(name)?.governor.figures() ?? null,
+    wake: () => shared.wake(name),
+    retry: () => shared.retry(name),
+    pausesChanged: async () => {
+      shared.lookAgain(name);
+      await queue.put({ kind: 'drain', source: name });
+    },
+    open: async (opened, stopping) => {
+      const warehouse = await opening.add(() => {
+        stopping.throwIfAborted();
+        return openWarehouse(source.warehouse, clock);
+      });
+      opened.defer(() => warehouse.close());
+      return {
+        read: (work) => work(warehouse),
+        nameState: () => warehouse.nameState(),
+        checkpoints: (resource) => readCheckpoint(warehouse.own, resource),
+        isPaused: async (resource) => (await readPauses(warehouse.own)).has(resource),
+        walk: (resource, command, signal, cause) => {
+          const item = { kind: 'walk', source: name, resource, command } as const;
+          if (cause.is === 'asked') return newWalk(queue, item, clock, signal);
+          return askWalk(queue, { ...item, seen: successOf(command, cause.stored) }, signal);
+        },
+        startDrain: () => null,
+        upkeep: [() => queueWaiting(warehouse)],
+        untilReopening: untilAborted,
+      };
+    },
+  };
+}

@@ -1,0 +1,126 @@
+import { sql, type CompiledQuery } from 'kysely';
+import { rebuildTables, type Rebuilt } from '../load/rebuild/rebuild-tables.ts';
+import { seenNow } from '../load/rebuild/stored-pages.ts';
+import { refreshViews } from '../load/evolve-tables.ts';
+import { tendExamples } from '../load/tend-examples.ts';
+import { tendKeys } from '../load/tend-keys.ts';
+import { ConfigError } from '../model/errors.ts';
+import { textHash } from '../shape/records/fingerprint.ts';
+import { readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
+import { versionsAfter } from '../state/versions.ts';
+import type { CheckpointRow } from '../warehouse/own-tables.ts';
+import { fingerprintOf, sameRecords } from './plan.ts';
+import { withResource, type ResourceContext, type SourceContext } from './resource-context.ts';
+
+/** The effect of a rebuild. */
+export interface ResourceRebuilt extends Rebuilt {
+  resource: string;
+  /** Stored bodies from which fields were taken that the profile excludes by now. */
+  masked: number;
+  /** True if the next run walks everything, because nothing tells whether the profile asks for the same records. */
+  walksNext: boolean;
+}
+
+/**
+ * Makes the tables of a resource anew from the stored bodies, as a first backfill of these bodies under the present
+ * profile would, without a request. Throws `SyncError('lease_held')` if another process owns the resource, and
+ * `ConfigError` if the bodies do not tell what the tables are to be.
+ */
+export function rebuildResource(
+  source: SourceContext,
+  resource: string,
+  signal: AbortSignal,
+): Promise<ResourceRebuilt> {
+  return withResource(source, resource, signal, (context) => context.owned.takeTurn(() => rebuild(context)));
+}
+
+async function rebuild(context: ResourceContext): Promise<ResourceRebuilt> {
+  const { warehouse, owned, profile } = context;
+  const { resource } = owned;
+  if (profile.history === 'none') throw withoutBodies(resource);
+  if (owned.shape === null) throw notCopied(resource);
+  const checkpoint = await readCheckpoint(warehouse.own, resource);
+  const fingerprint = fingerprintOf(profile);
+  const same = checkpoint === null ? 'same' : sameRecords(checkpoint.fingerprint, fingerprint);
+  if (same === 'other') throw otherRecords(resource);
+  const walksNext = same === 'unknown';
+  const statements = (): CompiledQuery[] =>
+    checkpoint === null ? [] : [saveCheckpoint(warehouse.own, madeWith(checkpoint, fingerprint, walksNext))];
+  const rebuilt = await rebuildTables(context, statements);
+  const masked = await maskBodies(context);
+  await refreshViews(context);
+  await tendKeys(context);
+  await tendExamples(context);
+  if (masked > 0) await warehouse.clean(['_sync_versions', ...rebuilt.tables]);
+  return { resource, ...rebuilt, masked, walksNext };
+}
+
+/** A walk under a profile that may ask for other records is not gone on with. */
+function madeWith(row: CheckpointRow, fingerprint: string, walksNext: boolean): CheckpointRow {
+  return { ...row, fingerprint, ...(walksNext ? { cursor: null, last_full_at: null } : {}) };
+}
+
+const VERSIONS_PER_STEP = 200;
+
+/** Takes what the profile excludes by now out of all stored bodies, those of earlier versions too. */
+async function maskBodies({ warehouse, owned, profile, signal }: ResourceContext): Promise<number> {
+  if (!Object.values(profile.fields).some(({ exclude }) => exclude)) return 0;
+  const { own } = warehouse;
+  const see = seenNow(profile);
+  const root = owned.shape?.tables[0];
+  let masked = 0;
+  for (let after = { id: '', version: 0 }; ;) {
+    const rows = await versionsAfter(own, owned.resource, after, VERSIONS_PER_STEP);
+    const last = rows.at(-1);
+    if (last === undefined) return masked;
+    const statements = rows.flatMap(({ id, version, body }) => {
+      const left = see(body).bytes.toString();
+      if (left === body) return [];
+      masked += 1;
+      const hash = textHash(Buffer.from(left));
+      const row = own.updateTable('_sync_versions').set({ body: left, hash });
+      const ofVersion = row.where('resource', '=', owned.resource).where('id', '=', id).where('version', '=', version);
+      return root === undefined
+        ? [ofVersion.compile()]
+        : [ofVersion.compile(), hashOfRow(warehouse, root, { id, version, hash })];
+    });
+    if (statements.length > 0) await warehouse.apply(statements, owned.lease());
+    after = last;
+    signal.throwIfAborted();
+  }
+}
+
+/** So that the next walk finds the record as it is in the copy. */
+function hashOfRow(
+  { own, named }: ResourceContext['warehouse'],
+  { name, key: [key = ''] }: { name: string; key: readonly string[] },
+  { id, version, hash }: { id: string; version: number; hash: string },
+): CompiledQuery {
+  return sql`UPDATE ${named(name)} SET "_hash" = ${hash} WHERE ${sql.id(key)} = ${id} AND "_version" = ${version}`.compile(
+    own,
+  );
+}
+
+function withoutBodies(resource: string): ConfigError {
+  return new ConfigError(
+    'rebuild_without_bodies',
+    `${resource}: with history: none no bodies are kept that its tables could be made of`,
+    {
+      hint: `copy it anew: content-sync backfill ${resource} --restart; with history: latest it can be rebuilt from then on`,
+    },
+  );
+}
+
+function notCopied(resource: string): ConfigError {
+  return new ConfigError('rebuild_without_bodies', `${resource} was not copied yet`, {
+    hint: `content-sync backfill ${resource} makes its tables`,
+  });
+}
+
+function otherRecords(resource: string): ConfigError {
+  return new ConfigError(
+    'profile_changed',
+    `${resource}: the profile asks for other records by now (path, method, query, headers, body, records, id, updated, times, unwrap, filter, parts, partitions, deleted), or hashes other fields or under another key: the stored bodies do not tell them`,
+    { hint: `put it back, or copy it anew: content-sync backfill ${resource} --restart` },
+  );
+}

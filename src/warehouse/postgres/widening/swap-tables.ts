@@ -1,0 +1,118 @@
+import { escapeIdentifier as quoted } from 'pg';
+import type { Kysely } from 'kysely';
+import { ownColumns } from '../../own-columns.ts';
+import type { OwnTables } from '../../own-tables.ts';
+import type { TableStaging, TableSwap } from '../../table-swap.ts';
+import type { Session } from '../connection/session.ts';
+import { transact, type Database } from '../connection/transact.ts';
+import { attachViews, clearNames, emptiedViews } from '../views/attach-views.ts';
+import { changeComments } from './change-comments.ts';
+import { createDeletedIndex, createTable, nameBehind } from './ddl.ts';
+import { keysTo, tableInUse } from './drop-tables.ts';
+import { causeCode, exclusively, type ExclusiveStep } from './exclusive-step.ts';
+import { claimGrowth, writeComments } from './grow-tables.ts';
+import { fillerName } from './kept-columns.ts';
+
+/** Something else depends on it, or cannot stand on what takes its place: a column or its type is gone. */
+const IN_USE = new Set(['2BP01', '42703', '42883']);
+
+/** Makes empty tables under other names, by the statements that make them under their own. */
+export async function stageTables(database: Database, own: Kysely<OwnTables>, staging: TableStaging): Promise<void> {
+  const { lease, shape, names, references } = staging;
+  await transact(
+    database,
+    async ({ execute }) => {
+      for (const table of shape.tables) {
+        const staged = names.get(table.name) ?? table.name;
+        await execute(`DROP TABLE IF EXISTS ${quoted(staged)}`);
+        const keys = table.columns.filter(({ name }) => references.has(`${table.name}.${name}`));
+        const collated = new Set(keys.map(({ name }) => `${staged}.${name}`));
+        await execute(createTable(own, { ...table, name: staged }, collated).sql);
+        if (table.path.length === 0) await execute(createDeletedIndex(own, { ...table, name: staged }).sql);
+      }
+    },
+    { lease, mayRepeat: true },
+  );
+}
+
+/** Puts them in the place of others, with the rights and comments that these had. */
+export async function swapTables(database: Database, swap: TableSwap): Promise<void> {
+  try {
+    await exclusively(database, swap.lease, (step) => swapIn(step, swap));
+  } catch (error) {
+    throw IN_USE.has(causeCode(error)) ? tableInUse(error) : error;
+  }
+  await changeComments(database, swap.comments, swap.views);
+}
+
+async function swapIn({ session, lock }: ExclusiveStep, swap: TableSwap): Promise<void> {
+  const { shape, names, dropped, standing, views, statements, claim } = swap;
+  const { execute } = session;
+  await claimGrowth(session, claim);
+  await clearNames(session, views);
+  const belongings = await belongingsOf(session, swap);
+  const ours = new Set([...standing.keys(), ...views.map(({ name }) => name)]);
+  await lock(dropped, await emptiedViews(session, [...ours], dropped));
+  for (const statement of await keysTo(session, dropped)) await execute(statement);
+  await execute(`DROP TABLE ${dropped.map(quoted).join(', ')}`);
+  for (const table of dropped) await execute(`DROP FUNCTION IF EXISTS ${quoted(fillerName(table))}()`);
+  for (const [name, staged] of names) {
+    await execute(`ALTER TABLE ${quoted(staged)} RENAME TO ${quoted(name)}`);
+    const [was, is] = [nameBehind('_sync_key_', staged), nameBehind('_sync_key_', name)];
+    await execute(`ALTER TABLE ${quoted(name)} RENAME CONSTRAINT ${quoted(was)} TO ${quoted(is)}`);
+  }
+  const [root] = shape.tables;
+  const index = nameBehind('_sync_deleted_', names.get(root?.name ?? '') ?? '');
+  if (root !== undefined)
+    await execute(`ALTER INDEX ${quoted(index)} RENAME TO ${quoted(nameBehind('_sync_deleted_', root.name))}`);
+  for (const { sql, parameters } of statements) await execute(sql, parameters);
+  // All of them: those that were taken off the tables read as before.
+  const detached = new Map(views.map(({ name }) => [name, '']));
+  for (const made of attachViews({ views, retyped: [], detached }, new Map())) await execute(made);
+  for (const statement of belongings) await execute(statement);
+  await writeComments(session, [...names.keys()]);
+}
+
+interface Belonging extends Record<string, unknown> {
+  table: string;
+  /** Null for one of the whole table. */
+  column: string | null;
+  statement: string;
+}
+
+/** The statements that give the tables again what belongs to those that go: rights, comments, and indexes of others. */
+async function belongingsOf({ execute }: Session, { shape, dropped }: TableSwap): Promise<string[]> {
+  const { rows } = await execute<Belonging>(BELONGINGS, [dropped]);
+  const tables = new Map(shape.tables.map((table) => [table.name, table]));
+  const isThere = ({ table: name, column }: Belonging): boolean => {
+    const table = tables.get(name);
+    if (table === undefined || column === null) return table !== undefined;
+    const own = ownColumns(table).map((each) => each.name);
+    return [...table.key, ...own, ...table.columns.map((each) => each.name)].includes(column);
+  };
+  return rows.filter(isThere).map(({ statement }) => statement);
+}
+
+const BELONGINGS = `
+  WITH old AS (
+    SELECT c.oid, relname, relowner, relacl FROM pg_class c
+    WHERE c.oid = ANY(ARRAY(SELECT to_regclass(quote_ident(name)) FROM unnest($1::text[]) AS name))
+  ), who AS (SELECT 0::oid AS oid, 'PUBLIC' AS name UNION ALL SELECT oid, quote_ident(rolname) FROM pg_roles)
+  SELECT relname AS "table", NULL AS "column", format('GRANT %s ON %I TO %s', privilege_type, relname, who.name)
+      || CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END AS "statement"
+    FROM old, aclexplode(relacl) JOIN who ON who.oid = grantee WHERE grantee <> relowner
+  UNION ALL
+  SELECT relname, attname, format('GRANT %s (%I) ON %I TO %s', privilege_type, attname, relname, who.name)
+    FROM old JOIN pg_attribute ON attrelid = old.oid AND attacl IS NOT NULL AND NOT attisdropped,
+      aclexplode(attacl) JOIN who ON who.oid = grantee WHERE grantee <> relowner
+  UNION ALL
+  SELECT relname, NULL, format('COMMENT ON TABLE %I IS %L', relname, obj_description(oid, 'pg_class'))
+    FROM old WHERE obj_description(oid, 'pg_class') IS NOT NULL
+  UNION ALL
+  SELECT relname, attname, format('COMMENT ON COLUMN %I.%I IS %L', relname, attname, col_description(old.oid, attnum))
+    FROM old JOIN pg_attribute ON attrelid = old.oid AND attnum > 0 AND NOT attisdropped
+    WHERE col_description(old.oid, attnum) IS NOT NULL
+  UNION ALL
+  SELECT old.relname, NULL, pg_get_indexdef(indexrelid)
+    FROM old JOIN pg_index ON indrelid = old.oid JOIN pg_class AS i ON i.oid = indexrelid
+    WHERE NOT starts_with(i.relname, '_sync_')`;

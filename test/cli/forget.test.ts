@@ -1,0 +1,101 @@
+import { describe, expect, it } from 'vitest';
+import { DATABASES, POSTGRES } from '../support/databases.ts';
+import { findInFolder, findInPostgres } from '../support/find-bytes.ts';
+import { ownStage, type OwnStage } from '../support/own-stage.ts';
+
+const KEY = 'a-privacy-key-of-this-test';
+const record = (id: number) => ({
+  id,
+  updated_at: `2024-01-0${id}T10:30:00.500Z`,
+  name: id === 4 ? null : `Name ${id % 2}`,
+  size: id / 2,
+  whole: id,
+  open: id === 2,
+  day: '2024-05-06',
+  seo: { slug: `slug-${id}` },
+  tags: [`tag-${id}`],
+  authors: [{ handle: `handle-${id}` }],
+});
+
+const open = (database: (typeof DATABASES)[number], count = 4): Promise<OwnStage> =>
+  ownStage(
+    database,
+    Array.from({ length: count }, (_, at) => record(at + 1)),
+    { content: { history: 'all' }, source: { deletes: { max_part: 1 } }, settings: { privacy_key: KEY } },
+  );
+
+describe.for(DATABASES)('content-sync forget on $name', { timeout: 60_000 }, (database) => {
+  it('finds records by typed values of fields, of columns and of lists, all of which must hold', async () => {
+    const stage = await open(database);
+    const counted = async (...where: string[]): Promise<number> => {
+      const args = where.flatMap((each) => ['--where', each]);
+      const { stdout, stderr } = await stage.command('forget', 'content', ...args, '--dry-run', '--json');
+      expect(stderr).toBe('');
+      return Number(JSON.parse(stdout).records);
+    };
+    const found = {
+      name: await counted('name=Name 1'),
+      both: await counted('name=Name 1', 'whole=3'),
+      neither: await counted('name=Name 1', 'whole=2'),
+      double: await counted('size=1'),
+      half: await counted('size=0.5'),
+      boolean: await counted('open=true'),
+      day: await counted('day=2024-05-06'),
+      moment: await counted('updated_at=2024-01-02T10:30:00.500Z'),
+      path: await counted('seo.slug=slug-3'),
+      column: await counted('seo_slug=slug-3'),
+      list: await counted('authors.handle=handle-2'),
+      values: await counted('tags=tag-4'),
+      key: await counted('id=4'),
+    };
+    expect(found).toEqual({
+      ...{ name: 2, both: 1, neither: 0, double: 1, half: 1, boolean: 1, day: 4 },
+      ...{ moment: 1, path: 1, column: 1, list: 1, values: 1, key: 1 },
+    });
+    const unknown = await stage.command('forget', 'content', '--where', 'nmae=x');
+    expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('has no field "nmae"')]);
+    expect(unknown.stderr).toContain('seo.slug');
+    expect((await stage.command('forget', 'content', '--where', 'x')).code).toBe(2);
+    expect((await stage.command('forget', 'nothing', '1')).code).toBe(2);
+    expect(await stage.live()).toHaveLength(4);
+  });
+
+  it('erases what is deleted, waits, or was never here; and says it in a report without ids', async () => {
+    const stage = await open(database);
+    stage.service.records.delete('3');
+    expect(await stage.walk('backfill')).toMatchObject({ deleted: 1 });
+    const { code, stdout } = await stage.command('forget', 'content', '3', 'never-here-77');
+    expect([code, stdout]).toEqual([0, expect.stringContaining('2 records of content erased')]);
+    expect(stdout).toContain('Yours to clean');
+    expect(stdout).not.toContain('never-here-77');
+    expect(await stage.rows("SELECT id FROM content WHERE id = '3'")).toEqual([]);
+    expect(await stage.rows('SELECT * FROM _sync_deletes UNION ALL SELECT * FROM _sync_deletes')).toEqual([]);
+    stage.service.put({ ...record(3), id: 'never-here-77' }, { ...record(3), name: 'back again' });
+    const listening = await stage.listen();
+    expect(await listening.hear('never-here-77')).toEqual(['forgotten']);
+    const [delivery] = await listening.rows();
+    expect(delivery).toMatchObject({ state: 'done', record_id: null, headers: '{}', size: 0 });
+    await listening.close();
+    expect(await stage.walk('backfill')).toMatchObject({ status: 'ok', forgotten: 2, inserted: 0 });
+    expect(await stage.live()).toEqual(['1', '2', '4']);
+    // Nothing is left to be done.
+    const again = await stage.command('forget', 'content', '--json');
+    expect(JSON.parse(again.stdout)).toMatchObject({ outcome: 'erased', records: 0 });
+  });
+});
+
+describe.runIf(POSTGRES.missing === null)('a copy of a warehouse with erased records', { timeout: 60_000 }, () => {
+  it('knows them too', async () => {
+    const [sqlite] = DATABASES;
+    if (sqlite === undefined) throw new Error('no database');
+    const stage = await open(sqlite);
+    await stage.command('forget', 'content', '2');
+    const to = await POSTGRES.address();
+    const copied = await stage.command('copy', '--to', to);
+    expect([copied.stderr, copied.code]).toEqual(['', 0]);
+    expect(await findInPostgres(to, ['handle-2', 'slug-2'])).toEqual([]);
+    expect(findInFolder(stage.folder, ['handle-2', 'slug-2'])).toEqual([]);
+    const known = await POSTGRES.read(to, (db) => db.prepare('SELECT record_id FROM _sync_forgotten').all());
+    expect(known).toEqual([{ record_id: null }]);
+  });
+});

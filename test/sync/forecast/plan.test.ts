@@ -1,0 +1,147 @@
+import { statSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import type { ResourceForecast } from '../../../src/sync/forecast/forecast.ts';
+import { asOtherClient, DATABASES, SQLITE } from '../../support/databases.ts';
+import { journey, type Journey } from '../../support/journey.ts';
+import { ownStage } from '../../support/own-stage.ts';
+
+interface Plan {
+  requests: number | null;
+  records: number | null;
+  transfer_bytes: number | null;
+  disk_bytes: number | null;
+  minutes: number | null;
+  asked: number;
+  month: { requests: number | null; percent_of_limit: number | null };
+  resources: ResourceForecast[];
+}
+
+async function plan(stage: Pick<Journey, 'command'>, ...args: string[]): Promise<Plan & { code: number | null }> {
+  const { stdout, stderr, code } = await stage.command('plan', ...args, '--json');
+  if (stdout === '') throw new Error(stderr);
+  const found: Plan = JSON.parse(stdout);
+  return { ...found, code };
+}
+
+/** Within a fifth. */
+function near(actual: number, forecast: number | null | undefined): boolean {
+  return typeof forecast === 'number' && Math.abs(forecast - actual) <= actual / 5;
+}
+
+const STYLES = (['cursor', 'page', 'offset', 'link', 'next-url'] as const).flatMap((pagination) =>
+  [true, false].map((total) => ({ pagination, total })),
+);
+
+const PAGES = {
+  cursor: { style: 'cursor' },
+  page: { style: 'page', page_param: 'page' },
+  offset: { style: 'offset', offset_param: 'offset' },
+  link: { style: 'link' },
+  'next-url': { style: 'next-url' },
+};
+
+describe('a plan', () => {
+  it.for(STYLES)(
+    'of a listing by $pagination, total $total, is near what then happens or says unknown',
+    async ({ pagination, total }) => {
+      const page = { ...PAGES[pagination], size: 20, total: 'total' };
+      const stage = await journey({
+        database: SQLITE,
+        sandbox: { generate: { content: 230 }, pagination, total, rate: 500 },
+        profile: { resources: { content: { page }, images: null, analytics: null } },
+      });
+      const found = await plan(stage, 'backfill');
+      expect(found).toMatchObject({ code: 0, asked: 1 });
+      expect(await stage.read((db) => db.prepare('SELECT count(*) AS n FROM sqlite_schema').get())).toEqual({ n: 0 });
+      if (!total) {
+        expect(found).toMatchObject({
+          requests: null,
+          records: null,
+          transfer_bytes: null,
+          disk_bytes: null,
+          minutes: null,
+        });
+        expect(found.month.requests).toBeNull();
+        return;
+      }
+      const { resources } = await stage.run('backfill');
+      const [run] = resources;
+      const actual = { requests: run?.requests ?? 0, records: run?.records ?? 0, bytes: run?.bytes ?? 0 };
+      expect(found.records).toBe(actual.records);
+      expect({ actual, found, isNear: near(actual.requests, found.requests) }).toMatchObject({ isNear: true });
+      expect({ actual, found, isNear: near(actual.bytes, found.transfer_bytes) }).toMatchObject({ isNear: true });
+      expect(found.minutes).not.toBeNull();
+      const next = await plan(stage, 'sync');
+      const [after] = (await stage.run('sync')).resources;
+      expect(next.resources[0]).toMatchObject({ walk: { mode: 'incremental', requests: after?.requests } });
+      expect(next.month.percent_of_limit).toBeGreaterThan(0);
+    },
+  );
+
+  it.for(DATABASES)('knows the disk that a copy takes on $name', async (database) => {
+    for (const history of database === SQLITE ? ['all', 'none'] : ['all']) {
+      const resources = { content: { history, page: { size: 200 } }, images: null, analytics: null };
+      const stage = await journey({ database, sandbox: { generate: { content: 2_000 } }, profile: { resources } });
+      const found = await plan(stage, 'backfill');
+      await stage.run('backfill');
+      const actual = await sizeOf(database.name, stage);
+      const rows = await stage.read((db) =>
+        db.prepare('SELECT (SELECT count(*) FROM content) AS n, (SELECT count(*) FROM content_tags) AS tags').get(),
+      );
+      expect({
+        history,
+        actual,
+        rows,
+        copy: found.resources[0]?.copy,
+        isNear: near(actual, found.disk_bytes),
+      }).toMatchObject({ isNear: true });
+    }
+  });
+
+  it('says what will be done differently', async () => {
+    const records = [1, 2, 3].map((id) => ({
+      id,
+      updated_at: '2024-01-01T00:00:00Z',
+      title: `No. ${id}`,
+      note: 'x',
+      seo: { image: 'a' },
+    }));
+    const stage = await ownStage(SQLITE, records);
+    const change = (content: Record<string, unknown>): void => stage.setProfile({ resources: { content } });
+    stage.service.put({ id: 4, updated_at: new Date().toISOString(), title: 'new', fresh: 5 });
+    expect((await plan(stage)).resources[0]).toMatchObject({
+      is_refused: false,
+      walk: { mode: 'incremental' },
+      columns: [{ table: 'content', column: 'fresh', from: null, to: 'integer' }],
+    });
+    change({ fields: { note: { exclude: true } }, json: ['seo'] });
+    const changed = await plan(stage);
+    expect(changed).toMatchObject({ code: 2, resources: [{ is_refused: true, walk: { mode: 'full' } }] });
+    expect(changed.resources[0]?.columns).toEqual(
+      expect.arrayContaining([
+        { table: 'content', column: 'note', from: 'text', to: null },
+        { table: 'content', column: 'seo_image', from: 'text', to: null },
+        { table: 'content', column: 'seo', from: null, to: 'json' },
+      ]),
+    );
+    change({ incremental: null });
+    expect((await plan(stage)).resources[0]).toMatchObject({ walk: { mode: 'full', requests: 1, records: 4 } });
+  });
+});
+
+/** Bytes of the copied tables and their versions, with all indexes. */
+async function sizeOf(name: string, stage: Journey): Promise<number> {
+  if (name === 'sqlite') {
+    await stage.write('PRAGMA user_version = 0');
+    const empty = await journey({ database: SQLITE });
+    await (await empty.open()).close();
+    return statSync(stage.file).size - statSync(empty.file).size;
+  }
+  const sizes = await asOtherClient(stage.address, (client) =>
+    client.query<{ bytes: string }>(
+      `SELECT sum(pg_total_relation_size(oid)) AS bytes FROM pg_class
+        WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND (relname LIKE 'content%' OR relname = '_sync_versions')`,
+    ),
+  );
+  return Number(sizes.rows[0]?.bytes);
+}
