@@ -89,7 +89,7 @@ const slackSchema = z.strictObject({
 });
 
 /** How a connection to a mail server is encrypted. */
-export const MAIL_TLS = ['starttls', 'implicit', 'none'] as const;
+const MAIL_TLS = ['starttls', 'implicit', 'none'] as const;
 
 const emailSchema = z.strictObject({
   type: z.literal('email').meta(KIND_OF_CHANNEL),

@@ -1,8 +1,8 @@
-import { untold, type Checked } from './untold.ts';
 import { lifetimeText } from '../../model/service-notice.ts';
 import { countText, durationText, agoText, bytesText, countOf, inText } from '../../observe/figures.ts';
 import { sharedDatabase } from '../../warehouse/databases.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
+import { untold } from './untold.ts';
 
 /** How bad it is: nothing works; the copy grows old; a person should look. Worst first. */
 const SEVERITIES = ['down', 'late', 'look'] as const;
@@ -23,6 +23,7 @@ export interface Attention {
 }
 
 type Finding = Omit<Attention, 'source' | 'resource'>;
+type Checked = Attention & { check: string };
 type Check<T> = (status: T, now: number, source: SourceStatus) => Finding | readonly Finding[] | null;
 
 /** A walk without a new page for so long stands still, unless the service asked for a pause. */

@@ -18,7 +18,7 @@ const BY_RESOURCE = '{{source}} {{resource}}';
 const OF_SOURCE = '{source=~"$source"}';
 
 /** Expressions name only metrics and labels that `/metrics` has. */
-export const PANELS: readonly Panel[] = [
+const PANELS: readonly Panel[] = [
   {
     title: 'Overdue resources',
     kind: 'stat',
