@@ -48,10 +48,8 @@ describe.for(DATABASES)('content-sync forget on $name', { timeout: 60_000 }, (da
       values: await counted('tags=tag-4'),
       key: await counted('id=4'),
     };
-    expect(found).toEqual({
-      ...{ name: 2, both: 1, neither: 0, double: 1, half: 1, boolean: 1, day: 4 },
-      ...{ moment: 1, path: 1, column: 1, list: 1, values: 1, key: 1 },
-    });
+    const once = { both: 1, double: 1, half: 1, boolean: 1, moment: 1, path: 1, column: 1, list: 1, values: 1, key: 1 };
+    expect(found).toEqual({ ...once, name: 2, neither: 0, day: 4 });
     const unknown = await stage.command('forget', 'content', '--where', 'nmae=x');
     expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('has no field "nmae"')]);
     expect(unknown.stderr).toContain('seo.slug');
