@@ -34,18 +34,18 @@ export function declareDatabase(address: WarehouseAddress<'postgres'>): Declared
     changeReaders: async (clock, request) => (await opening()).changeReaders(address, clock, request),
     backUp: ({ to }) => Promise.reject(unsupported(shown, `pg_dump ${dumpOptions(address, to)}`)),
     restore: ({ from }) =>
-      Promise.reject(unsupported(shown, `pg_restore ${restoreOptions(address, from)}`, RESTORED_TOO)),
+      Promise.reject(unsupported(shown, `pg_restore ${restoreOptions(address, from)}`, ERASED_AFTER)),
     storedSizes: async (own) => (await opening()).schemaSize(address, own()),
   };
 }
 
-const RESTORED_TOO =
-  '; records that were erased after the dump was taken are back then: erase them again (content-sync forget) before content-sync is started';
+const ERASED_AFTER =
+  '; records that were erased after the dump are back once it is restored: erase them again (content-sync forget) before content-sync is started';
 
 /** `command` does with the server's own tools what was asked for. */
 function unsupported(shown: string, command: string, then = ''): ConfigError {
-  return new ConfigError('backup_unsupported', `${shown}: Postgres has tools of its own for this`, {
-    hint: `run, with the password in PGPASSWORD or ~/.pgpass: ${command}${then}`,
+  return new ConfigError('backup_unsupported', `${shown}: Postgres has tools of its own for this${then}`, {
+    hint: `run, with the password in PGPASSWORD or ~/.pgpass: ${command}`,
   });
 }
 
