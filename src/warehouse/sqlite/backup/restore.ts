@@ -153,7 +153,7 @@ async function replace(
 async function carryForgotten(
   { db }: HeldFile,
   files: SourceFiles,
-  { clock, carryForgotten: carry }: RestoreRequest,
+  request: RestoreRequest,
   openWarehouse: OpenWarehouse,
 ): Promise<number | null> {
   const erased = db === null ? null : erasedIn(db);
@@ -161,11 +161,11 @@ async function carryForgotten(
   const restored = { warehouse: `${files.warehouse}${RESTORED}`, inbox: `${files.inbox}${RESTORED}` };
   const opened: (Warehouse | Inbox)[] = [];
   try {
-    const warehouse = await openWarehouse(restored.warehouse, clock);
+    const warehouse = await openWarehouse(restored.warehouse, request.clock);
     opened.push(warehouse);
-    const inbox = existsSync(restored.inbox) ? await openInbox(restored.inbox, clock) : null;
+    const inbox = existsSync(restored.inbox) ? await openInbox(restored.inbox, request.clock) : null;
     if (inbox !== null) opened.push(inbox);
-    return await carry({ warehouse, inbox }, erased);
+    return await request.carryForgotten({ warehouse, inbox }, erased);
   } finally {
     for (const each of opened) await each.close();
     for (const file of Object.values(restored)) asOneFile(file);
