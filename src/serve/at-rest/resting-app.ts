@@ -174,12 +174,15 @@ export class RestingApp {
   async #close(app: App): Promise<void> {
     this.#changes += 1;
     this.#stage = 'last look';
+    const looked = this.#mark()?.content;
     await this.#options.lastLook();
     this.#governor = app.governor.figures();
     this.#stage = 'closing';
     this.#app = null;
     try {
       await Promise.allSettled(this.#underWay);
+      // What another process has written since that look is none of our own closing.
+      if (this.#mark()?.content !== looked) this.#changes += 1;
       await app.close();
     } finally {
       this.#content = this.#mark()?.content ?? null;
