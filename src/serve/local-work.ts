@@ -132,7 +132,7 @@ export class LocalWork implements SourceWork {
     this.#drain = new RestingDrain({
       clock,
       inbox,
-      failed: (error) => log.warn({ err: error }, `deliveries were put off: ${messageOf(error)}`),
+      failed: (error) => log.warn({ error }, `deliveries were put off: ${messageOf(error)}`),
       open: (work) =>
         resting.use(async (app) => {
           const persist = (): Promise<void> => app.warehouse.persist();

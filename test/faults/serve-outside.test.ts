@@ -290,7 +290,8 @@ describe('what comes from outside', () => {
       expect((await stage.ask({ path })).headers).toMatchObject({
         'x-frame-options': 'DENY',
         'content-security-policy': expect.stringMatching(/^default-src 'none'.*frame-ancestors 'none'/),
-        'referrer-policy': 'no-referrer',
+        // A form of ours would be from nowhere without it.
+        'referrer-policy': path === '/' ? 'same-origin' : 'no-referrer',
         'cross-origin-resource-policy': 'same-origin',
       });
     }
@@ -310,7 +311,7 @@ describe('what comes from outside', () => {
       const answer = await stage.ask({ method, path: '/webhooks/blog', headers: other });
       expect([method, answer.status, answer.headers['allow'], answer.body]).toEqual([method, 405, 'POST', '']);
     }
-    expect(stage.answered()).not.toMatch(/access-control|"server"|x-powered-by|set-cookie|"etag"|traced/i);
+    expect(stage.answered()).not.toMatch(/access-control|"server":"|x-powered-by|set-cookie|"etag"|traced/i);
     expect(deliveries()).toEqual(before);
   });
 

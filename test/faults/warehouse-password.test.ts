@@ -106,7 +106,8 @@ describe.runIf(POSTGRES.missing === null)("F211 the warehouse's password", () =>
       [...COMMANDS, ['grants', '--role', 'bi']].map(async (args) => {
         const { code, stderr } = await stage.run(args);
         expect([args, code]).toEqual([args, 2]);
-        expect(stderr).toMatch(/password authentication failed for user "app" with \*\*\* .*\[warehouse_refused\]/);
+        expect(stderr.replaceAll('\\"', '"')).toContain('password authentication failed for user "app" with ***');
+        expect(stderr).toContain('warehouse_refused');
       }),
     );
     expect(refusing.passwords).toContain(stage.password);

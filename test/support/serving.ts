@@ -127,10 +127,8 @@ export async function openServingStage(options: ServingOptions = {}): Promise<Se
     writeSettings({ folder, warehouse, sandbox }, { ...options, ...changed });
   configure({});
   const spawn = (args: readonly string[], shell?: string): Command => {
-    const command = spawnCommand([...args, '--config', config], {
-      cwd: folder,
-      ...(shell === undefined ? {} : { shell }),
-    });
+    const how = { cwd: folder, ...(shell === undefined ? {} : { shell }) };
+    const command = spawnCommand([...args, '--config', config], how);
     commands.push(command);
     return command;
   };

@@ -78,6 +78,8 @@ describe.for(DATABASES)('how fresh the copy is, on $name', (database) => {
       rows_live: types.count,
       rows_deleted: types.count,
       rows_altered: types.count,
+      last_verified_at: types.moment,
+      last_verification: types.text,
     });
   });
 });

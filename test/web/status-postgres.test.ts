@@ -74,7 +74,7 @@ describe('a source whose settings cannot be used', () => {
     const page = renderStatusPage(snapshot, VIEW);
     expect(page).toContain('sources/&lt;b&gt;.yaml:3:1  rate: expected a map, got a text');
     expect(page).toContain('sources/&lt;b&gt;.yaml:4:1  ping: expected a map');
-    expect(page).toContain('href="#shop"');
-    expect(page).toContain('id="shop"');
+    expect(page).toContain('href="sources/shop"');
+    expect(page).toContain('id="shop-title"');
   });
 });

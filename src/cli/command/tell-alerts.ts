@@ -23,7 +23,7 @@ export function endAlerts({ version, clock, secrets, signal }: CliContext): EndA
         const sources = all.map(({ chosen }) => chosen.source);
         await tellOnce({ ...alertSettings(first.settings), sources, version, clock, secrets, log });
       } catch (error) {
-        log.warn({ err: error }, 'alerts could not be told');
+        log.warn({ error }, 'alerts could not be told');
       }
     },
   };

@@ -53,7 +53,7 @@ const LOOK_MS = 5_000;
 
 /** Sends nothing before it is started. */
 export function createAlerts(options: AlertsOptions): Alerts {
-  const { clock, log, sources } = options;
+  const { clock, log, metrics, sources } = options;
   const memory = new AlertMemory();
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -61,16 +61,11 @@ export function createAlerts(options: AlertsOptions): Alerts {
   const closing: Promise<void>[] = [];
   let publicUrl: string | null = null;
   let looking: Promise<void> = Promise.resolve();
-  const scrub = (text: string): string => scrubOwn(text, options.secrets);
-  const failed = (error: unknown): void => log.warn({ err: error }, `alerts were put off: ${messageOf(error)}`);
-
+  const failed = (error: unknown): void => log.warn({ error }, `alerts were put off: ${messageOf(error)}`);
+  const remember = (): Promise<void> => writeDown(memory, sources(), log);
   const reread = (names: ReadonlySet<string>): Promise<void> => memory.reread(sources(), names);
-
-  async function remember(): Promise<void> {
-    for (const { source, error } of await memory.write(sources())) {
-      log.warn({ source, err: error }, `what was told could not be remembered: ${messageOf(error)}`);
-    }
-  }
+  const scrub = (text: string): string => scrubOwn(text, options.secrets);
+  const shared = { memory, remember, reread, clock, log, metrics, scrub };
 
   function configure(settings: AlertSettings): void {
     publicUrl = settings.publicUrl;
@@ -83,20 +78,7 @@ export function createAlerts(options: AlertsOptions): Alerts {
       }
     }
     for (const [name, own] of wanted) {
-      const { metrics } = options;
-      const parts = {
-        name,
-        settings: own,
-        channel: createChannel(own),
-        memory,
-        remember,
-        reread,
-        clock,
-        log,
-        metrics,
-        scrub,
-      };
-      lines.set(name, new ChannelLine(parts));
+      lines.set(name, new ChannelLine({ ...shared, name, settings: own, channel: createChannel(own) }));
     }
   }
 
@@ -126,6 +108,12 @@ export function createAlerts(options: AlertsOptions): Alerts {
       await remember();
     },
   };
+}
+
+async function writeDown(memory: AlertMemory, sources: readonly AlertSource[], log: Logger): Promise<void> {
+  for (const { source, error } of await memory.write(sources)) {
+    log.warn({ source, error }, `what was told could not be remembered: ${messageOf(error)}`);
+  }
 }
 
 function isSame(before: unknown, now: unknown): boolean {

@@ -95,7 +95,9 @@ export class RestingApp {
       await turn;
     } catch (error) {
       if (this.#turn === turn) this.#turn = null;
-      throw error;
+      if (signal.aborted) throw error;
+      // It was given up by another one who waited for it.
+      return this.useInTurn(work, signal);
     }
     return this.use(work);
   }
@@ -112,7 +114,7 @@ export class RestingApp {
       }
     } finally {
       this.#users -= 1;
-      if (this.#users === 0) await this.#endTurn();
+      if (this.#users === 0) this.#endTurn();
       this.#options.apps.closeSurplus();
     }
   }
@@ -185,10 +187,11 @@ export class RestingApp {
     }
   }
 
-  async #endTurn(): Promise<void> {
+  #endTurn(): void {
     const turn = this.#turn;
     this.#turn = null;
-    (await turn)?.();
+    // Who still waits for it must not keep others from what they do next; a turn that was given up has ended.
+    void turn?.then((end) => end()).catch(() => undefined);
   }
 
   #mark(): FileMark | null {

@@ -50,7 +50,7 @@ export async function openControlSocket(options: ControlSocketOptions): Promise<
     return null;
   }
   // An error of the listening socket takes the door away, not the work.
-  server.on('error', (error) => log.warn({ err: error }, `the control socket failed: ${messageOf(error)}`));
+  server.on('error', (error) => log.warn({ error }, `the control socket failed: ${messageOf(error)}`));
   return {
     close: async () => {
       closing.abort();

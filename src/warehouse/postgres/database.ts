@@ -33,15 +33,19 @@ export function declareDatabase(address: WarehouseAddress<'postgres'>): Declared
     lookForInbox: async (clock) => (await opening()).lookForInbox(address, clock),
     changeReaders: async (clock, request) => (await opening()).changeReaders(address, clock, request),
     backUp: ({ to }) => Promise.reject(unsupported(shown, `pg_dump ${dumpOptions(address, to)}`)),
-    restore: ({ from }) => Promise.reject(unsupported(shown, `pg_restore ${restoreOptions(address, from)}`)),
+    restore: ({ from }) =>
+      Promise.reject(unsupported(shown, `pg_restore ${restoreOptions(address, from)}`, RESTORED_TOO)),
     storedSizes: async (own) => (await opening()).schemaSize(address, own()),
   };
 }
 
+const RESTORED_TOO =
+  '; records that were erased after the dump was taken are back then: erase them again (content-sync forget) before content-sync is started';
+
 /** `command` does with the server's own tools what was asked for. */
-function unsupported(shown: string, command: string): ConfigError {
+function unsupported(shown: string, command: string, then = ''): ConfigError {
   return new ConfigError('backup_unsupported', `${shown}: Postgres has tools of its own for this`, {
-    hint: `run, with the password in PGPASSWORD or ~/.pgpass: ${command}`,
+    hint: `run, with the password in PGPASSWORD or ~/.pgpass: ${command}${then}`,
   });
 }
 

@@ -174,14 +174,17 @@ function transactions(db: Database, retryWhileLocked: RetryWhileLocked) {
   };
 }
 
-/** Returns a function that runs statements, compiled once and kept, inside the caller's transaction. */
+/**
+ * Returns a function that runs statements inside the caller's transaction. Those with values are compiled once and kept;
+ * one without any comes once, and may be long.
+ */
 function statementRunner(db: Database): (queries: readonly CompiledQuery[]) => void {
   const statements = new Map<string, Statement>();
   return (queries) => {
-    for (const query of queries) {
-      let statement = statements.get(query.sql);
-      if (statement === undefined) statements.set(query.sql, (statement = db.prepare(query.sql)));
-      statement.run(...query.parameters);
+    for (const { sql: text, parameters } of queries) {
+      const statement = statements.get(text) ?? db.prepare(text);
+      if (parameters.length > 0) statements.set(text, statement);
+      statement.run(...parameters);
     }
   };
 }

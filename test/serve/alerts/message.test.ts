@@ -78,16 +78,14 @@ describe('a template', () => {
     expect(Object.fromEntries(new URLSearchParams(form))).toEqual({ a: nasty, b: '1' });
   });
 
-  it.each<[string, Record<string, string>, RegExp | null]>([
-    ['{"text": "{title}", "n": {count}}', {}, null],
+  it.each<[string, Record<string, string>, RegExp]>([
+    ['{"text": "{title}", "n": {count}}', {}, /^good$/],
     ['{"text": {title}}', {}, /expected JSON/],
     ['{"text": "{title}"', {}, /expected JSON/],
-    ['{title}: {text}', { 'Content-Type': 'text/plain' }, null],
+    ['{title}: {text}', { 'Content-Type': 'text/plain' }, /^good$/],
     ['{"text": "{titel}"}', {}, /placeholders status, title.*got \{titel\}/],
   ])('%s is checked before anything is sent', (template, headers, expected) => {
-    const fault = bodyFault(template, headers);
-    if (expected === null) expect(fault).toBeNull();
-    else expect(fault).toMatch(expected);
+    expect(bodyFault(template, headers) ?? 'good').toMatch(expected);
   });
 
   it('may have every placeholder that is named', () => {

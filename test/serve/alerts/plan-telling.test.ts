@@ -103,8 +103,6 @@ describe('what a channel is told', () => {
   });
 
   it('has changed tables once and without an end, and none of before it began to look', () => {
-    const change = (minute: number): Condition =>
-      conditionOf({ kind: 'schema_change', since: Date.parse('2026-11-20T08:00:00Z') + minute * 60_000 });
     const story = new TellingStory(channelWith());
     story.until(5, () => [change(-60)]);
     story.copied = [{ source: 'blog', resource: 'content', lastChangeAt: change(-60).since }];
@@ -118,7 +116,6 @@ describe('what a channel is told', () => {
   });
 
   it('of an API that is to end is told once for each date', () => {
-    const ending = (detail: string): Condition => conditionOf({ kind: 'deprecation', resource: null, detail });
     const story = new TellingStory(channelWith());
     story.until(10, () => [ending('2027-01-31')]);
     story.until(20, () => [ending('2026-12-31')]);
@@ -140,3 +137,12 @@ describe('what a channel is told', () => {
     expect(story.messages.length).toBeLessThanOrEqual(12);
   });
 });
+
+/** A changed table, so many minutes after the story begins. */
+function change(minute: number): Condition {
+  return conditionOf({ kind: 'schema_change', since: Date.parse('2026-11-20T08:00:00Z') + minute * 60_000 });
+}
+
+function ending(detail: string): Condition {
+  return conditionOf({ kind: 'deprecation', resource: null, detail });
+}

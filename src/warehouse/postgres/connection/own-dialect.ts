@@ -3,9 +3,12 @@ import {
   PostgresIntrospector,
   PostgresQueryCompiler,
   type CompiledQuery,
+  sql as query,
   type DatabaseConnection,
   type Dialect,
+  type Kysely,
   type QueryResult,
+  type TableMetadata,
 } from 'kysely';
 import type { ExecuteSql } from '../../database.ts';
 import type { Session } from './session.ts';
@@ -70,9 +73,30 @@ function statementDialect(run: ExecuteSql): Dialect {
       rollbackTransaction: none,
       destroy: nothing,
     }),
-    createIntrospector: (own) => new PostgresIntrospector(own),
+    createIntrospector: (own) => new TableNames(own),
     createQueryCompiler: () => new PostgresQueryCompiler(),
   };
+}
+
+/**
+ * The migrator asks which tables there are, and Kysely reads every column of every schema for it: a quarter of a second
+ * in a database of a hundred sources. Only names are looked at, and only those of the transaction's own schema.
+ */
+class TableNames extends PostgresIntrospector {
+  readonly #own: Kysely<unknown>;
+
+  constructor(own: Kysely<unknown>) {
+    super(own);
+    this.#own = own;
+  }
+
+  override async getTables(): Promise<TableMetadata[]> {
+    const tables = query<{ name: string; schema: string }>`SELECT relname AS name, nspname AS schema
+      FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+      WHERE nspname = current_schema() AND relkind IN ('r', 'p')`;
+    const { rows } = await tables.execute(this.#own);
+    return rows.map(({ name, schema }) => ({ name, schema, isView: false, isForeign: false, columns: [] }));
+  }
 }
 
 function none(): Promise<never> {
