@@ -57,13 +57,13 @@ it('the commands in the written files run as they stand there, and their probes 
   expect(exported).toMatchObject({ code: 0, stderr: '' });
   const text = (name: string): string => readFileSync(path.join(stage.folder, 'out', name), 'utf8');
 
-  const [cron] = documentsIn(text('kubernetes/cronjob.yaml')).filter(({ kind }) => kind === 'CronJob');
+  const cron = documentsIn(text('kubernetes/cronjob.yaml')).find(({ kind }) => kind === 'CronJob');
   const [container] = Object(cron).spec.jobTemplate.spec.template.spec.containers;
   expect(await startCommand(container.args, stage.folder, env).ended).toMatchObject({ code: 0 });
   expect(await endOfUnit(text('systemd/content-sync-sync.service'), stage.folder).ended).toBe(0);
 
   const { services } = parse(text('compose.yaml'));
-  const [deployment] = documentsIn(text('kubernetes/deployment.yaml')).filter(({ kind }) => kind === 'Deployment');
+  const deployment = documentsIn(text('kubernetes/deployment.yaml')).find(({ kind }) => kind === 'Deployment');
   const [kept] = Object(deployment).spec.template.spec.containers;
   expect(kept.args).toEqual(services.serve.command);
   const served = startCommand(services.serve.command, stage.folder, env);
