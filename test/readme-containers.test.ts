@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { parse } from 'yaml';
+import { parseAllDocuments } from 'yaml';
+import { cronJobFile } from '../src/cli/export/deployment/kubernetes.ts';
 import { codeBlocks, readReadme } from './support/readme.ts';
 
 const readme = readReadme();
+const PLACE = { file: 'content-sync.yaml', folder: 'config' };
 
 /** Every container that the README starts, a line each. */
 function started(): string[] {
@@ -26,12 +28,18 @@ describe('the containers of the README', () => {
   });
 
   it('on Kubernetes too, where the volume is writable by the group of who runs there', () => {
-    const [block = ''] = codeBlocks(readme.section('From cron'), 'yaml');
-    const pod = parse(block).spec.jobTemplate.spec.template.spec;
+    const config = { ...PLACE, port: 8080, workerPort: null, names: [], isShared: false, data: null };
+    const job = parseAllDocuments(cronJobFile(config)).at(-1)?.toJS();
+    const pod = job.spec.jobTemplate.spec.template.spec;
     const user = pod.securityContext.runAsUser;
     expect(pod).toMatchObject({
       automountServiceAccountToken: false,
-      securityContext: { runAsNonRoot: true, runAsGroup: user, fsGroup: user },
+      securityContext: {
+        runAsNonRoot: true,
+        runAsGroup: user,
+        fsGroup: user,
+        seccompProfile: { type: 'RuntimeDefault' },
+      },
     });
     expect(user).toBeGreaterThan(0);
     expect(pod.containers).toHaveLength(1);
@@ -40,7 +48,6 @@ describe('the containers of the README', () => {
         readOnlyRootFilesystem: true,
         allowPrivilegeEscalation: false,
         capabilities: { drop: ['ALL'] },
-        seccompProfile: { type: 'RuntimeDefault' },
       },
       resources: { limits: { memory: expect.stringMatching(/^\d+[MG]i$/) } },
     });

@@ -61,7 +61,7 @@ export async function readRuns(
   if (failed) chosen = chosen.where('status', 'not in', ['ok', 'running']);
   if (since !== undefined) {
     const moment = timestampText(since);
-    chosen = chosen.where(({ eb, or }) => or([eb('finished_at', 'is', null), eb('finished_at', '>=', moment)]));
+    chosen = chosen.where((where) => where.or([where('finished_at', 'is', null), where('finished_at', '>=', moment)]));
   }
   const newestFirst = chosen.orderBy('started_at', 'desc').orderBy('run_id', 'desc').orderBy('resource');
   return (await newestFirst.limit(limit).execute()).map(recordOf);

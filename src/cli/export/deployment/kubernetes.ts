@@ -46,7 +46,7 @@ export function cronJobFile(config: DeployedConfig): string {
       kind: 'CronJob',
       metadata: { name: `${NAME}-sync` },
       spec: {
-        schedule: '*/15 * * * *',
+        schedule: '*/5 * * * *',
         concurrencyPolicy: 'Forbid',
         successfulJobsHistoryLimit: 1,
         jobTemplate: {
