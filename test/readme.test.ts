@@ -32,13 +32,17 @@ const WITHOUT_SOURCES = new Set([
   'demo',
   'sandbox',
   'config schema',
+  'alerts test',
+  'export monitoring',
 ]);
 
 /** Commands and their options as the help of each lists them. */
 const helps = new Map<string, string[]>();
 
-/** Commands that hold others, and take nothing themselves. */
+/** Commands that hold others. Some do something themselves, too. */
 const GROUPS = new Set<string>();
+
+const TAKES_ARGUMENTS = /^Usage: .*\[command\] \[/;
 
 beforeAll(async () => {
   for (const name of commandsIn(await helpOf())) await collectHelp([name]);
@@ -49,7 +53,7 @@ async function collectHelp(words: string[]): Promise<void> {
   const help = await helpOf(...words);
   const below = commandsIn(help);
   if (below.length > 0) GROUPS.add(words.join(' '));
-  else helps.set(words.join(' '), optionsIn(help));
+  if (below.length === 0 || TAKES_ARGUMENTS.test(help)) helps.set(words.join(' '), optionsIn(help));
   for (const name of below) await collectHelp([...words, name]);
 }
 

@@ -2,9 +2,13 @@ import path from 'node:path';
 import { Command } from 'commander';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { bytesText, countOf } from '../observe/figures.ts';
+import type { SourceSettings } from '../settings/settings.ts';
+import { resourcesLeft } from '../state/forget-requests.ts';
 import { refuseWhileOwned } from '../state/leases.ts';
+import type { RestoreReport } from '../warehouse/backup.ts';
 import { backUpSource, openWarehouseToRead, restoreSource, sharedDatabase } from '../warehouse/databases.ts';
 import type { CliContext } from './command/context.ts';
+import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import { findServe } from './command/find-serve.ts';
 import { print } from './command/output.ts';
 import {
@@ -14,7 +18,8 @@ import {
   type ChosenSource,
   type SourceOptions,
 } from './command/sources.ts';
-import { whileOpen } from './command/with-app.ts';
+import { whileOpen, withApp } from './command/with-app.ts';
+import { carryForgotten, eraseAgain } from './forget/forget-again.ts';
 
 type BackupOptions = SourceOptions & { json?: true };
 
@@ -31,9 +36,17 @@ export function backupCommand(context: CliContext): Command {
         const about = { source: source.name, version, clock, signal };
         const { takenAt, bytes, hasInbox } = await backUpSource(source.warehouse, { to, ...about });
         const taken_at = new Date(takenAt).toISOString();
-        if (options.json === true) return print(context, { source: source.name, file: to, taken_at, bytes });
+        const open = await stillToErase(context, source);
+        if (options.json === true) {
+          print(context, { source: source.name, file: to, taken_at, bytes, still_to_erase: open });
+          return;
+        }
         const what = hasInbox ? 'warehouse and inbox' : 'warehouse';
         print(context, `${source.name}: ${to} holds the ${what} as of ${taken_at} (${bytesText(bytes)})`);
+        for (const resource of open) {
+          const again = `content-sync forget ${resource} ends that; then take the backup again`;
+          print(context, `  → records of ${resource} that are to be erased may still be in it: ${again}`);
+        }
       });
     });
 }
@@ -48,13 +61,64 @@ export function restoreCommand(context: CliContext): Command {
       await forEachFile(context, options, file, async (chosen, from) => {
         const { source } = chosen;
         await refuseInUse(context, chosen);
-        const report = await restoreSource(source.warehouse, { from, source: source.name, clock, signal });
+        const report = await restoreSource(source.warehouse, {
+          from,
+          source: source.name,
+          clock,
+          signal,
+          carryForgotten: (restored, rows) => carryForgotten(context, source, restored, rows),
+        });
         const taken_at = new Date(report.takenAt).toISOString();
-        const { deliveries } = report;
-        if (options.json === true) return print(context, { source: source.name, file: from, taken_at, deliveries });
-        print(context, `${source.name}: warehouse and inbox are as of ${taken_at}${laterText(deliveries)}`);
+        const { deliveries, forgotten } = report;
+        if (options.json === true) {
+          print(context, { source: source.name, file: from, taken_at, deliveries, forgotten });
+        } else {
+          print(context, `${source.name}: warehouse and inbox are as of ${taken_at}${laterText(deliveries)}`);
+          for (const line of forgottenLines(source, report)) print(context, line);
+        }
+        return finishErasing(context, chosen);
       });
     });
+}
+
+/** Resources of which a forgetting has not come to its end. */
+async function stillToErase({ clock }: CliContext, { warehouse }: SourceSettings): Promise<string[]> {
+  const reader = await openWarehouseToRead(warehouse, clock).catch(olderWarehouse);
+  return reader === null ? [] : whileOpen(reader, ({ own }) => resourcesLeft(own));
+}
+
+/** Without a `privacy_key` no record of the source was ever erased. */
+function forgottenLines({ privacy_key }: SourceSettings, { takenAt, forgotten }: RestoreReport): string[] {
+  const since = new Date(takenAt).toISOString();
+  if (forgotten === null) {
+    return privacy_key === undefined
+      ? []
+      : [
+          `  → the warehouse that was there is gone or could not be read: records that were erased after ${since} are back; erase them again (content-sync forget) before serve is started`,
+        ];
+  }
+  const they = forgotten === 1 ? 'it is' : 'they are';
+  return forgotten === 0
+    ? []
+    : [`  ${countOf(forgotten, 'record', 'records')} of the backup had been erased since: ${they} erased again`];
+}
+
+/** What was erased since the backup, and what was asked for when it was taken. */
+async function finishErasing(context: CliContext, { source, log }: ChosenSource): Promise<ExitCode> {
+  if ((await stillToErase(context, source)).length === 0) return EXIT_CODES.ok;
+  const left = await withApp(context, { source, log }, (app) => eraseAgain(context, app));
+  for (const resource of left) {
+    context.stderr.write(
+      `content-sync: ${resource}: records that were erased before are not erased completely: content-sync forget ${resource} does it\n`,
+    );
+  }
+  return left.length === 0 ? EXIT_CODES.ok : EXIT_CODES.partial;
+}
+
+/** It is from before records could be erased, and brought up to date by whoever writes to it first. */
+function olderWarehouse(error: unknown): null {
+  if (error instanceof ConfigError) return null;
+  throw error;
 }
 
 function laterText(deliveries: number | null): string {
@@ -67,7 +131,7 @@ async function forEachFile(
   context: CliContext,
   options: SourceOptions,
   file: string,
-  work: (chosen: ChosenSource, file: string) => Promise<void>,
+  work: (chosen: ChosenSource, file: string) => Promise<ExitCode | void>,
 ): Promise<void> {
   const sources = Object.keys(chosenSettings(context, options).sources);
   if (sources.length > 1 && !file.includes('{source}')) throw severalSources();

@@ -1,4 +1,6 @@
 import { Command } from 'commander';
+import type { App } from '../app.ts';
+import { SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
 import type { ResourceRebuilt } from '../sync/rebuild-resource.ts';
@@ -7,6 +9,9 @@ import type { CliContext } from './command/context.ts';
 import { print } from './command/output.ts';
 import { forEachSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { withApp } from './command/with-app.ts';
+
+const LOOK_MS = 200;
+const PATIENCE_MS = 4_000;
 
 /** `content-sync rebuild`: other tables of the same records, without a request. */
 export function rebuildCommand(context: CliContext): Command {
@@ -20,7 +25,7 @@ export function rebuildCommand(context: CliContext): Command {
         await withApp(context, { source, log }, async (app) => {
           const rebuilt: ResourceRebuilt[] = [];
           for (const resource of resources) {
-            const one = await app.rebuild(resource, context.signal);
+            const one = await rebuildWhenFree(context, app, resource);
             rebuilt.push(one);
             if (options.json !== true) print(context, textOf(one));
           }
@@ -28,6 +33,27 @@ export function rebuildCommand(context: CliContext): Command {
         });
       });
     });
+}
+
+/** Who was paused, or has done with a record, gives the resource back within a moment. */
+async function rebuildWhenFree({ clock, signal }: CliContext, app: App, resource: string): Promise<ResourceRebuilt> {
+  const until = clock.monotonic() + PATIENCE_MS;
+  for (;;) {
+    try {
+      return await app.rebuild(resource, signal);
+    } catch (error) {
+      if (!(error instanceof SyncError) || error.code !== 'lease_held') throw error;
+      if (signal.aborted || clock.monotonic() >= until) throw pauseFirst(error, resource);
+    }
+    await clock.sleep(LOOK_MS);
+  }
+}
+
+function pauseFirst({ code, message, recovery }: SyncError, resource: string): SyncError {
+  return new SyncError(code, message, {
+    recovery,
+    hint: `while serve runs: content-sync pause ${resource}, then content-sync rebuild ${resource}, then content-sync reload (so that serve takes the changed profile over too) and content-sync resume ${resource}; else wait until it is done`,
+  });
 }
 
 function textOf({ resource, records, bodiless, tables, gone, changed, masked, walksNext }: ResourceRebuilt): string {

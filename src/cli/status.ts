@@ -159,6 +159,7 @@ function notesOf({ resource, unfinished, due, error, held }: ResourceStatus): st
   if (held > 0)
     notes.push(`${resource}: ${countText(held)} deletes are held; see content-sync deletes list ${resource}`);
   if (error !== null) notes.push(`${resource}: ${error.message} [${error.code}]`);
+  if (error !== null && error.hint !== null) notes.push(`  → ${error.hint}`);
   return notes;
 }
 

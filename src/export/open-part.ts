@@ -34,8 +34,8 @@ export interface OpenPart {
 export async function openPart(target: PartTarget, month: string | null): Promise<OpenPart> {
   const { place, format, compression, columns, newPath, layout } = target;
   const path = newPath(month);
+  const encoder = await format.begin(columns, compression);
   const sink = await place.create(path);
-  const encoder = format.begin(columns, compression);
   const sha256 = createHash('sha256');
   const keyAt = columns.findIndex(({ name }) => name === layout.key?.name);
   // `size`: of the rows as they were read.

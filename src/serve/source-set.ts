@@ -37,6 +37,8 @@ export class SourceSet {
   #settings: Settings;
   #receiving: Receiving | null = null;
   #isStopping = false;
+  /** A change of the settings that is being put into effect. */
+  #applying: Promise<void> = Promise.resolve();
 
   constructor(options: SourceSetOptions, settings: Settings) {
     this.#options = options;
@@ -77,7 +79,12 @@ export class SourceSet {
   }
 
   /** Puts the change into effect; a source that cannot be changed is logged and does not keep the others from it. */
-  async apply(change: SettingsChange, settings: Settings): Promise<void> {
+  apply(change: SettingsChange, settings: Settings): Promise<void> {
+    this.#applying = this.#apply(change, settings);
+    return this.#applying;
+  }
+
+  async #apply(change: SettingsChange, settings: Settings): Promise<void> {
     this.#settings = settings;
     const steps = [
       ...change.removed.map((source) => ({ source, work: () => this.#remove(source) })),
@@ -99,6 +106,8 @@ export class SourceSet {
     this.#isStopping = true;
     const keepers = Array.from(this.#served.values(), ({ keeper }) => keeper.stop());
     await Promise.all([...keepers, this.#cluster.stop()]);
+    // What it still opens, nobody would close; whoever calls the receiver must find it there.
+    await this.#applying.catch(() => undefined);
     await this.#local.apps.close();
   }
 
@@ -118,6 +127,7 @@ export class SourceSet {
   }
 
   async #open(source: SourceSettings): Promise<void> {
+    if (this.#isStopping) return;
     const prepared = this.#prepare(source);
     if (isShared(source)) {
       this.#cluster.join(prepared);

@@ -39,10 +39,27 @@ export function askToForget(
   );
 }
 
+/** The statements that have a warehouse know of records that were erased in another one of the same source. */
+export function rememberForgotten(own: Kysely<OwnTables>, rows: readonly ForgottenRow[]): CompiledQuery[] {
+  return inParts(rows, ROWS_PER_STATEMENT).map((part) =>
+    own
+      .insertInto('_sync_forgotten')
+      .values(part)
+      .onConflict((conflict) => conflict.doNothing())
+      .compile(),
+  );
+}
+
 /** Records whose erasing was not brought to its end; `erased` for those of which only deliveries, log and free pages are left. */
 export async function openRequests(own: Kysely<OwnTables>, resource: string): Promise<ForgottenRow[]> {
   const all = own.selectFrom('_sync_forgotten').selectAll().where('resource', '=', resource);
   return all.where('cleaned_at', 'is', null).orderBy('fingerprint').execute();
+}
+
+/** Resources of which anything is left of such records, if only deliveries, log or free pages. */
+export async function resourcesLeft(own: Kysely<OwnTables>): Promise<string[]> {
+  const open = own.selectFrom('_sync_forgotten').select('resource').distinct().where('cleaned_at', 'is', null);
+  return (await open.orderBy('resource').execute()).map(({ resource }) => resource);
 }
 
 /** Those of them of which nothing was erased yet. */

@@ -18,6 +18,8 @@ const WARNING_KINDS = {
   catch_up_unproved: { isPartial: true, proof: 'filter' },
   /** Walked fully under another credential than before; what is missing under it is held. */
   credential_changed: { isPartial: false, proof: null },
+  /** The same, and nothing is missing under it. */
+  credential_renewed: { isPartial: false, proof: null },
   /** A whole walk has found deletes of which the feed of deletes says nothing. */
   delete_feed_incomplete: { isPartial: false, proof: null },
   /** The feed of deletes was not read to its end: rows may be live of which it says that they are gone. */

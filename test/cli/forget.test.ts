@@ -55,6 +55,15 @@ describe.for(DATABASES)('content-sync forget on $name', { timeout: 60_000 }, (da
     expect(unknown.stderr).toContain('seo.slug');
     expect((await stage.command('forget', 'content', '--where', 'x')).code).toBe(2);
     expect((await stage.command('forget', 'nothing', '1')).code).toBe(2);
+    expect(await stage.command('forget', 'content', '')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('an id is empty'),
+    });
+    const none = await stage.command('forget', 'content', '--where', 'name=Nobody');
+    expect([none.code, none.stdout]).toEqual([0, expect.stringContaining('→ nothing was to be erased')]);
+    const absent = await stage.command('forget', 'content', `it's "neither"`, '--dry-run');
+    expect(absent.stdout).toContain('→ 1 of them were not in the copy: check the ids; they would be kept out');
+    expect(absent.stdout).not.toContain('another process');
     expect(await stage.live()).toHaveLength(4);
   });
 
@@ -64,6 +73,7 @@ describe.for(DATABASES)('content-sync forget on $name', { timeout: 60_000 }, (da
     expect(await stage.walk('backfill')).toMatchObject({ deleted: 1 });
     const { code, stdout } = await stage.command('forget', 'content', '3', 'never-here-77');
     expect([code, stdout]).toEqual([0, expect.stringContaining('2 records of content erased')]);
+    expect(stdout).toContain('1 of them were not in the copy');
     expect(stdout).toContain('Yours to clean');
     expect(stdout).not.toContain('never-here-77');
     expect(await stage.rows("SELECT id FROM content WHERE id = '3'")).toEqual([]);

@@ -70,3 +70,30 @@ export async function rebuildKilled(database: TestDatabase, rounds: number, reco
   expect(left).toEqual([]);
   expect(await stage.walk('backfill')).toMatchObject({ status: 'ok', inserted: 0, updated: 0, unchanged: records });
 }
+
+/** A verify with `--repair` of a damaged copy, then a plain one, then a plan, each killed on its way: none makes anything worse. */
+export async function verifyKilled(database: TestDatabase, rounds: number, records = 2_000): Promise<void> {
+  const people = Array.from({ length: records }, (_, at) => person(at));
+  const stage = await ownStage(database, people, { content: { history: 'all' } });
+  await stage.write("UPDATE content SET note = 'damaged' WHERE team = 'a'");
+  await stage.write("DELETE FROM content_tags WHERE content_id = 'person-7-x'");
+  const damaged = (): Promise<unknown> =>
+    stage.read((db) => db.prepare("SELECT count(*) FROM content WHERE note = 'damaged'").pluck().get());
+  const before = Number(await damaged());
+  let left = before;
+  await killed(stage, ['verify', '--repair'], rounds, async () => {
+    const now = Number(await damaged());
+    expect(now).toBeLessThanOrEqual(left);
+    left = now;
+  });
+  expect(await damaged()).toBe(0);
+  const rows = 'SELECT * FROM content ORDER BY id';
+  const then = await stage.rows(rows);
+  const same = async (): Promise<void> => expect(await stage.rows(rows)).toEqual(then);
+  await killed(stage, ['verify'], rounds, same);
+  await killed(stage, ['plan'], rounds, same);
+  // A verification that was killed leaves no certificate, and nothing that blocks a run.
+  const verdicts = await stage.rows('SELECT DISTINCT verdict FROM _sync_verifications ORDER BY verdict');
+  expect(verdicts).toEqual([{ verdict: 'differs' }, { verdict: 'equal' }]);
+  expect(await stage.walk('backfill')).toMatchObject({ status: 'ok', inserted: 0, updated: 0, unchanged: records });
+}

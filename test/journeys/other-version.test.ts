@@ -37,7 +37,7 @@ describe.for(DATABASES)('another version of the API, on $name', (database) => {
     const [moved] = (await stage.run('sync')).resources;
     expect(moved).toMatchObject({ mode: 'full', status: 'ok', updated: 3, deleted: 0 });
     expect(moved?.warnings).toMatchObject([
-      { code: 'credential_changed', message: expect.stringContaining('or the version of the API is another one') },
+      { code: 'credential_renewed', message: expect.stringContaining('or the version of the API is another one') },
     ]);
     const rows = await stage.read((db) => db.prepare('SELECT id, title, name, score FROM report ORDER BY id').all());
     expect(rows).toEqual(IDS.map((id) => ({ id, title: null, name: `Name ${id}`, score: 1 })));

@@ -1,10 +1,11 @@
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import path from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { runCommand } from '../support/command.ts';
 import { buildInto, root, run, tempFolder } from './built.ts';
 
 const textOf = (file: string): string => readFileSync(path.join(root, file), 'utf8');
@@ -125,21 +126,31 @@ describe('the Dockerfile', () => {
     }
   });
 
-  it('asks whether serve is alive, and says so by its exit code', async () => {
-    const [, script = ''] = /^HEALTHCHECK [^]*?"-e", \\\s+"(.*)"\]$/m.exec(lines.join('\n')) ?? [];
+  it('asks whether serve or worker is alive at the port of its config, and says so by its exit code', async () => {
+    const [, command = '[]'] = /^HEALTHCHECK .* CMD (\[.*\])$/m.exec(lines.join('\n')) ?? [];
+    const [node, main, ...args]: string[] = JSON.parse(command);
+    expect([node, main]).toEqual(['node', `/app/${manifest.bin['content-sync']}`]);
     const statuses = [200, 503];
     const server = createServer((request, response) => {
       response.writeHead(request.url === '/healthz' ? (statuses.shift() ?? 500) : 404).end();
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
+    onTestFinished(() => void server.close());
     const address = server.address();
-    const here = script.replace(':8080', `:${typeof address === 'object' ? address?.port : 0}`);
-    const ask = () =>
-      new Promise((resolve) => execFile(process.execPath, ['-e', here], (error) => resolve(error === null)));
-    expect([await ask(), await ask()]).toEqual([true, false]);
-    server.close();
-    server.closeAllConnections();
+    const here = { host: '0.0.0.0', port: typeof address === 'object' ? address?.port : 0 };
+    const folder = tempFolder();
+    const ask = async (listening: object): Promise<number | null> => {
+      const blog = { base_url: 'https://cms.example.com', auth: { type: 'none' }, profile: 'content-service' };
+      const config = { warehouse: 'sqlite:blog.db', sources: { blog }, ...listening };
+      writeFileSync(path.join(folder, 'content-sync.yaml'), JSON.stringify(config));
+      const env = { CONTENT_SYNC_CONFIG: path.join(folder, 'content-sync.yaml') };
+      return (await runCommand(args, folder, env)).code;
+    };
+    const nowhere = { host: '127.0.0.1', port: 1 };
+    expect([await ask({ serve: here }), await ask({ serve: here })]).toEqual([0, 1]);
+    statuses.push(200, 503);
+    expect([await ask({ serve: nowhere, worker: here }), await ask({ serve: nowhere, worker: here })]).toEqual([0, 1]);
   });
 
   it('runs the built command line as an ordinary user, who may write to the one volume', () => {

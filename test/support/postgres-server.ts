@@ -35,6 +35,8 @@ export interface ServerOptions {
   settings?: Readonly<Record<string, string>>;
   /** Arguments of initdb beside the usual ones. */
   initdb?: readonly string[];
+  /** Folder of another server's programs; those of the package where absent. */
+  programs?: string;
 }
 
 /** Postgres refuses to run as root; the user `nobody` is everywhere. */
@@ -54,12 +56,16 @@ const SETTINGS = {
 } as const;
 
 /** Makes and starts a server. Throws where the package has no Postgres for this machine. */
-export async function startPostgres({ settings = {}, initdb = [] }: ServerOptions = {}): Promise<PostgresServer> {
+export async function startPostgres({
+  settings = {},
+  initdb = [],
+  programs,
+}: ServerOptions = {}): Promise<PostgresServer> {
   const folder = ownFolder();
-  const native = await readableBinaries(folder);
+  const bin = programs ?? path.join(await readableBinaries(folder), 'bin');
   const data = path.join(folder, 'data');
   const made = spawnSync(
-    path.join(native, 'bin', 'initdb'),
+    path.join(bin, 'initdb'),
     ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync', ...initdb],
     { ...asNobody, cwd: folder, encoding: 'utf8' },
   );
@@ -67,7 +73,7 @@ export async function startPostgres({ settings = {}, initdb = [] }: ServerOption
   const port = await freePort();
   const lines = Object.entries({ ...SETTINGS, ...settings, port: String(port) });
   writeFileSync(path.join(data, 'postgresql.auto.conf'), lines.map(([key, value]) => `${key} = '${value}'\n`).join(''));
-  const server = new EmbeddedServer(path.join(native, 'bin', 'postgres'), folder, port);
+  const server = new EmbeddedServer(path.join(bin, 'postgres'), folder, port);
   await server.start();
   return server;
 }

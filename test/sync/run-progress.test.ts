@@ -32,7 +32,7 @@ describe('the progress of a run', () => {
     countPage(progress, PAGE);
     countRecords(progress, PAGE);
     const records = { records: 10, inserted: 2, updated: 4, unchanged: 2, rejected: 2 };
-    expect(progress.figures).toEqual({ ...NO_FIGURES, ...meter, ...records, pages: 1 });
+    expect(progress.figures).toEqual({ ...NO_FIGURES, ...records, requests: 7, pages: 1 });
     expect(progress.notes).toEqual({ went_back: 2, overflowed: 4, discarded: 6, repaired: 8, older_copies: 0 });
   });
 

@@ -67,6 +67,7 @@ async function forget(
   const { privacy_key: key } = source;
   if (key === undefined) throw noPrivacyKey();
   const where = (options.where ?? []).map(fieldValue);
+  if (ids.includes('')) throw emptyId();
   // Without a warehouse there is nothing to erase, and none is created.
   await (await openWarehouseToRead(source.warehouse, context.clock)).close();
   return withApp(context, { source, log }, async (app) => {
@@ -95,6 +96,12 @@ function noPrivacyKey(): ConfigError {
       hint: "set privacy_key at the top level of the config, such as privacy_key: '${CONTENT_PRIVACY_KEY}' (openssl rand -hex 32), and keep it for as long as the warehouse",
     },
   );
+}
+
+function emptyId(): ConfigError {
+  return new ConfigError('usage', 'an id is empty, and no record has such an id', {
+    hint: 'check the ids on the command line, such as a shell variable that is not set',
+  });
 }
 
 function fieldValue(text: string): FieldValue {
@@ -143,7 +150,7 @@ async function dryReport(
   const at = timestampText(context.clock.now());
   const rows = [...counts.values()].map((found) => ({ fingerprint: null, counts: JSON.stringify(found) }));
   const end = { isErased: false, isClean: false, waiting: deliveries?.waiting ?? 0 };
-  return { ...reportOf({ ...about, at, rows, ...end }), outcome: 'dry run' };
+  return reportOf({ ...about, at, rows, isDry: true, ...end });
 }
 
 /** Erasing cannot be taken back: a person at a terminal is asked. */

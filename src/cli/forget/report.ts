@@ -29,6 +29,8 @@ interface Reported {
   version: string;
   at: string;
   rows: readonly (Pick<ForgottenRow, 'counts'> & { fingerprint: string | null })[];
+  /** True if nothing was to be erased, but only counted. */
+  isDry?: boolean;
   /** False while another process owns the resource. */
   isErased: boolean;
   isClean: boolean;
@@ -42,14 +44,16 @@ const YOURS = [
   'references to the id in other records, which stay as the service sends them; the service itself, if it is to forget the record too',
 ];
 
-export function reportOf({ source, resource, version, at, rows, isErased, isClean, waiting }: Reported): ForgetReport {
+export function reportOf(reported: Reported): ForgetReport {
+  const { source, resource, version, at, rows, isDry = false, isErased, isClean, waiting } = reported;
   const erased = { ...NO_TRACES };
   for (const { counts } of rows) {
     const found: Partial<TraceCounts> = { ...NO_TRACES, ...parsed(counts) };
     for (const what of WHAT) erased[what] += found[what] ?? 0;
   }
   const todo = [
-    ...(isErased
+    ...absentLines(rows, isDry),
+    ...(isErased || isDry
       ? []
       : [
           `another process owns ${resource}: a serve erases the records within seconds, any other process leaves them to this command; run it again`,
@@ -68,7 +72,7 @@ export function reportOf({ source, resource, version, at, rows, isErased, isClea
   return {
     source,
     resource,
-    outcome: isErased && isClean ? 'erased' : 'unfinished',
+    outcome: isDry ? 'dry run' : isErased && isClean ? 'erased' : 'unfinished',
     at: `${at.slice(0, 19).replace(' ', 'T')}Z`,
     version,
     records: rows.length,
@@ -77,6 +81,15 @@ export function reportOf({ source, resource, version, at, rows, isErased, isClea
     todo,
     yours: YOURS,
   };
+}
+
+/** What was not found may be misspelt. */
+function absentLines(rows: Reported['rows'], isDry: boolean): string[] {
+  if (rows.length === 0) return [isDry ? 'no record is meant by this' : 'nothing was to be erased'];
+  const absent = rows.filter(({ counts }) => counts !== null && Object.values(parsed(counts)).every((n) => n === 0));
+  if (absent.length === 0) return [];
+  const kept = isDry ? 'they would be kept out' : 'they are kept out from now on';
+  return [`${countText(absent.length)} of them were not in the copy: check the ids; ${kept} all the same`];
 }
 
 const WHAT = [
@@ -112,7 +125,7 @@ export function reportText(report: ForgetReport): string {
     `  what          ${counts}`,
     ...fingerprints.map((fingerprint, at_) => `  ${at_ === 0 ? 'fingerprints  ' : ' '.repeat(14)}${fingerprint}`),
     ...todo.map((line) => `  → ${line}`),
-    ...(outcome === 'dry run'
+    ...(outcome === 'dry run' || records === 0
       ? []
       : ['', '  Yours to clean, because content-sync cannot reach it:', ...yours.map((line) => `  - ${line}`)]),
   ];

@@ -20,7 +20,7 @@ export interface Format {
   /** What becomes of a column; `span` of the digits of its numerics, null if that is not known. */
   stored(column: ReadColumn, span: DecimalSpan | null): string;
   /** Begins a file. `compression` is one of those that the format has. */
-  begin(columns: readonly ExportColumn[], compression: string): PartEncoder;
+  begin(columns: readonly ExportColumn[], compression: string): PartEncoder | Promise<PartEncoder>;
   /** Ways to compress, the usual one first. */
   compressions: readonly string[];
 }

@@ -1,5 +1,5 @@
 import { constants, zstdCompressSync } from 'node:zlib';
-import { ByteWriter, ParquetWriter, type SchemaElement } from 'hyparquet-writer';
+import type { ByteWriter, SchemaElement } from 'hyparquet-writer';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import { misfit, type ReadColumn, type ViewCell } from '../../warehouse/snapshot-reader.ts';
 import type { ExportColumn, Format, PartEncoder } from './format.ts';
@@ -38,7 +38,8 @@ const STORED: Readonly<Record<ColumnType, string>> = {
   json: 'JSON',
 };
 
-function begin(columns: readonly ExportColumn[], compression: string): PartEncoder {
+async function begin(columns: readonly ExportColumn[], compression: string): Promise<PartEncoder> {
+  const { ByteWriter, ParquetWriter } = await import('hyparquet-writer');
   const writer = new ByteWriter();
   const kinds = columns.map(kindOf);
   const parquet = new ParquetWriter({

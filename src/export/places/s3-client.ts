@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { AwsV4Signer } from 'aws4fetch';
 import { request } from 'undici';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
@@ -68,6 +67,7 @@ async function attempt(access: S3Access, asked: S3Request, signal: AbortSignal):
   const digest = createHash('sha256')
     .update(body ?? '')
     .digest('hex');
+  const { AwsV4Signer } = await import('aws4fetch');
   const signer = new AwsV4Signer({
     ...access,
     sessionToken: access.sessionToken ?? '',

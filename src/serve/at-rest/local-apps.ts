@@ -25,17 +25,26 @@ const MOST_IDLE = 6;
 /** One look is made of several readings. */
 const READ_LINGER_MS = 300;
 const OPENING_AT_ONCE = 3;
+/** Sources that are open only to be read. */
+const READ_AT_ONCE = 6;
 /** Sources that begin to be walked at the same time; one that takes longer lets the next one begin. */
 const BEGINNING_AT_ONCE = 6;
 const BEGINNING_MS = 20_000;
+
+interface OpenReader {
+  warehouse: Warehouse;
+  /** Gives its place to the next one. */
+  leave: () => void;
+}
 
 /** The sources that are open in this process, of all that it keeps alone: only those that something is done on. */
 export class LocalApps {
   readonly #clock: Clock;
   readonly #openers = new Map<string, LocalOpener>();
   readonly #apps: SharedResources<OpenLocal>;
-  readonly #readers: SharedResources<Warehouse>;
+  readonly #readers: SharedResources<OpenReader>;
   readonly #opening = new PQueue({ concurrency: OPENING_AT_ONCE });
+  readonly #reading = new PQueue({ concurrency: READ_AT_ONCE });
   readonly #beginning = new PQueue({ concurrency: BEGINNING_AT_ONCE });
   #kept = 0;
   #surplus: Promise<void> = Promise.resolve();
@@ -48,8 +57,8 @@ export class LocalApps {
       linger: { clock, ms: LINGER_MS },
     });
     this.#readers = new SharedResources({
-      open: (key) => this.#open((opener) => opener.openReader(), key),
-      close: (warehouse) => warehouse.close(),
+      open: (key) => this.#openReader(key),
+      close: ({ warehouse, leave }) => warehouse.close().finally(leave),
       linger: { clock, ms: READ_LINGER_MS },
     });
   }
@@ -65,8 +74,9 @@ export class LocalApps {
     return this.#apps.acquire(key);
   }
 
-  reader(key: string): Promise<Acquired<Warehouse>> {
-    return this.#readers.acquire(key);
+  async reader(key: string): Promise<Acquired<Warehouse>> {
+    const acquired = await this.#readers.acquire(key);
+    return { value: acquired.value.warehouse, release: () => acquired.release(this.#reading.size > 0) };
   }
 
   /** To be called after an app was released. Does not throw. */
@@ -91,19 +101,30 @@ export class LocalApps {
    * after a while. Throws the signal's reason.
    */
   async turn(signal: AbortSignal): Promise<() => void> {
-    const begun = Promise.withResolvers<void>();
-    const over = Promise.withResolvers<void>();
-    void this.#beginning.add(async () => {
-      begun.resolve();
-      if (!signal.aborted) await waitAtMost(this.#clock, BEGINNING_MS, over.promise);
-    });
+    const hold = async (over: Promise<void>): Promise<void> => {
+      if (!signal.aborted) await waitAtMost(this.#clock, BEGINNING_MS, over);
+    };
+    const { begun, leave } = enter(this.#beginning, hold);
     try {
-      await unlessAborted(begun.promise, signal);
+      await unlessAborted(begun, signal);
     } catch (error) {
-      over.resolve();
+      leave();
       throw error;
     }
-    return () => over.resolve();
+    return leave;
+  }
+
+  async #openReader(key: string): Promise<OpenReader> {
+    const { begun, leave } = enter(this.#reading, (over) => over);
+    // What only lingers makes room.
+    if (this.#reading.size > 0) void this.#readers.closeIdle().catch(() => undefined);
+    await begun;
+    try {
+      return { warehouse: await this.#open((opener) => opener.openReader(), key), leave };
+    } catch (error) {
+      leave();
+      throw error;
+    }
   }
 
   async #open<T>(open: (opener: LocalOpener) => Promise<T>, key: string): Promise<T> {
@@ -111,4 +132,18 @@ export class LocalApps {
     if (opener === undefined) throw new Error(`${key} is not kept any more`);
     return this.#opening.add(() => open(opener));
   }
+}
+
+/** Takes a place in the queue, from `begun` on for as long as `hold` lasts; it is given what resolves with `leave`. */
+function enter(
+  queue: PQueue,
+  hold: (over: Promise<void>) => Promise<void>,
+): { begun: Promise<void>; leave: () => void } {
+  const begun = Promise.withResolvers<void>();
+  const over = Promise.withResolvers<void>();
+  void queue.add(() => {
+    begun.resolve();
+    return hold(over.promise);
+  });
+  return { begun: begun.promise, leave: () => over.resolve() };
 }

@@ -40,6 +40,8 @@ export class RestingApp {
   #changes = 0;
   #governor: GovernorFigures | null = null;
   readonly #underWay = new Set<Promise<unknown>>();
+  /** Those that read through the open app. A reader of its own may wait until that is closed, so it must not wait for it. */
+  readonly #throughApp = new Set<Promise<unknown>>();
   #turn: Promise<() => void> | null = null;
   #users = 0;
 
@@ -95,7 +97,9 @@ export class RestingApp {
       await turn;
     } catch (error) {
       if (this.#turn === turn) this.#turn = null;
-      throw error;
+      if (signal.aborted) throw error;
+      // It was given up by another one who waited for it.
+      return this.useInTurn(work, signal);
     }
     return this.use(work);
   }
@@ -112,20 +116,20 @@ export class RestingApp {
       }
     } finally {
       this.#users -= 1;
-      if (this.#users === 0) await this.#endTurn();
+      if (this.#users === 0) this.#endTurn();
       this.#options.apps.closeSurplus();
     }
   }
 
   /** Reads what is stored; keeps nothing open that was not. Throws what opening throws. */
   async read<T>(work: (warehouse: Warehouse) => Promise<T>): Promise<T> {
-    if (this.#app !== null) return this.#tracked(work(this.#app.warehouse));
-    return this.#tracked(this.#readClosed(work));
+    if (this.#app !== null) return tracked(this.#throughApp, work(this.#app.warehouse));
+    return tracked(this.#underWay, this.#readClosed(work));
   }
 
   /** Closes what is open, once nobody uses it any more. */
   async close(): Promise<void> {
-    await Promise.allSettled(this.#underWay);
+    await Promise.allSettled([...this.#underWay, ...this.#throughApp]);
     await this.#options.apps.forget(this.#key);
     await this.#closed;
   }
@@ -137,15 +141,6 @@ export class RestingApp {
     } finally {
       await reader.release();
       this.#known ??= this.#mark()?.identity ?? null;
-    }
-  }
-
-  async #tracked<T>(reading: Promise<T>): Promise<T> {
-    this.#underWay.add(reading);
-    try {
-      return await reading;
-    } finally {
-      this.#underWay.delete(reading);
     }
   }
 
@@ -172,12 +167,15 @@ export class RestingApp {
   async #close(app: App): Promise<void> {
     this.#changes += 1;
     this.#stage = 'last look';
+    const looked = this.#mark()?.content;
     await this.#options.lastLook();
     this.#governor = app.governor.figures();
     this.#stage = 'closing';
     this.#app = null;
     try {
-      await Promise.allSettled(this.#underWay);
+      await Promise.allSettled(this.#throughApp);
+      // What another process has written since that look is none of our own closing.
+      if (this.#mark()?.content !== looked) this.#changes += 1;
       await app.close();
     } finally {
       this.#content = this.#mark()?.content ?? null;
@@ -185,10 +183,11 @@ export class RestingApp {
     }
   }
 
-  async #endTurn(): Promise<void> {
+  #endTurn(): void {
     const turn = this.#turn;
     this.#turn = null;
-    (await turn)?.();
+    // Who still waits for it must not keep others from what they do next; a turn that was given up has ended.
+    void turn?.then((end) => end()).catch(() => undefined);
   }
 
   #mark(): FileMark | null {
@@ -198,5 +197,14 @@ export class RestingApp {
   #restingState(): NameState {
     const mark = this.#mark();
     return mark === null ? { is: 'named', seen: '' } : restingState(this.#known, mark);
+  }
+}
+
+async function tracked<T>(readings: Set<Promise<unknown>>, reading: Promise<T>): Promise<T> {
+  readings.add(reading);
+  try {
+    return await reading;
+  } finally {
+    readings.delete(reading);
   }
 }

@@ -39,13 +39,18 @@ export function settingsChange(old: Settings, next: Settings): SettingsChange {
     changed: both.filter(({ fields }) => fields.length > 0),
     unchanged: both.filter(({ fields }) => fields.length === 0).map(({ source }) => source.name),
     beside: differing(old, next).flatMap((name) =>
-      NOT_COMPARED.has(name) ? [] : name === 'serve' ? differing(old.serve, next.serve).map(ofServe) : [name],
+      NOT_COMPARED.has(name)
+        ? []
+        : isListening(name)
+          ? differing(old[name], next[name]).map((own) => `${name}.${own}`)
+          : [name],
     ),
   };
 }
 
-function ofServe(name: string): string {
-  return `serve.${name}`;
+/** Settings of a command that listens are compared one by one. */
+function isListening(name: string): name is 'serve' | 'worker' {
+  return name === 'serve' || name === 'worker';
 }
 
 function changedSource(old: SourceSettings, source: SourceSettings): ChangedSource {
@@ -78,11 +83,13 @@ export function keepingRefused(old: Settings, next: Settings): Settings {
   return { ...next, sources: { ...next.sources, ...Object.fromEntries(kept) } };
 }
 
-/** What takes effect with the next start only. */
+/** What takes effect with the next start only, and of which command. */
 const AT_START: Readonly<Record<string, string>> = {
-  'serve.host': 'the address that serve listens on',
-  'serve.port': 'the port that serve listens on',
-  control: 'the path of the control socket',
+  'serve.host': 'the address that serve listens on changes with the next start of serve',
+  'serve.port': 'the port that serve listens on changes with the next start of serve',
+  'worker.host': 'the address that worker listens on changes with the next start of worker',
+  'worker.port': 'the port that worker listens on changes with the next start of worker',
+  control: 'the path of the control socket changes with the next start of serve',
 };
 
 /** What was done, as one sentence for a person. */
@@ -96,6 +103,5 @@ export function changeText({ added, removed, changed, unchanged, beside }: Setti
   ];
   const rest = unchanged.length > 0 && parts.length > 0 ? [`unchanged: ${unchanged.join(', ')}`] : [];
   const done = parts.length === 0 && waits.length === 0 ? ['nothing has changed'] : [...parts, ...rest];
-  const later = waits.map((what) => `${what} changes with the next start of serve`);
-  return `the settings were read again: ${[...done, ...later].join('; ')}`;
+  return `the settings were read again: ${[...done, ...waits].join('; ')}`;
 }

@@ -138,8 +138,8 @@ const SOURCE_CHECKS: readonly Check<SourceStatus>[] = [
   },
 ];
 
-/** Warnings of runs that have a finding of their own. */
-const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(['deletes_held', 'api_deprecated']);
+/** Warnings of runs that have a finding of their own, or that ask nothing of anybody. */
+const NOT_TOLD: ReadonlySet<string> = new Set(['deletes_held', 'api_deprecated', 'credential_renewed']);
 
 const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
   function overdue(status, now) {
@@ -187,7 +187,7 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
   },
   function warned({ runs }) {
     const last = runs.find(({ status }) => status !== 'running');
-    const told = last?.warnings.filter(({ code }) => !TOLD_ELSEWHERE.has(code)) ?? [];
+    const told = last?.warnings.filter(({ code }) => !NOT_TOLD.has(code)) ?? [];
     return told.map(({ message, hint, accepted }) =>
       finding('look', accepted ? `Accepted: ${message}` : message, hint),
     );

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { PgBoss, type Db } from 'pg-boss';
+import type { Db, PgBoss } from 'pg-boss';
 import type { SharedStatements } from '../../warehouse/database.ts';
 import { sharedDatabase } from '../../warehouse/databases.ts';
 import type { Clock } from '../../model/clock.ts';
@@ -55,7 +55,8 @@ export class WorkQueue {
   readonly #options: BossQueueOptions;
   readonly #closing = new AbortController();
   readonly #statements: SharedStatements;
-  readonly #boss: PgBoss;
+  /** Loaded with the first queue: a process without one never needs it. */
+  readonly #boss: Promise<PgBoss>;
   readonly #outcomes: Outcomes;
   readonly #workers = new Map<WorkKind, { wake(): void; welcome(source: string): void; idle(): Promise<void> }>();
 
@@ -107,13 +108,13 @@ export class WorkQueue {
   /** Takes items of a kind from now on, at most `atOnce` at a time. */
   work<Kind extends WorkKind>(kind: Kind, atOnce: number, handler: WorkHandler<Kind, unknown>): void {
     const { clock, failed } = this.#options;
-    const [boss, single, closing] = [this.#boss, engineAccess(this.#statements, 0), this.#closing.signal];
+    const [single, closing] = [engineAccess(this.#statements, 0), this.#closing.signal];
     const done = (id: string, result: unknown): void => this.#outcomes.tell(id, result);
-    const begin = (): void => {
+    const begin = (boss: PgBoss): void => {
       if (closing.aborted) return;
       this.#workers.set(kind, new ItemWorker({ kind, atOnce, boss, single, handler, clock, closing, done, failed }));
     };
-    this.opened.then(begin, () => undefined);
+    this.opened.then(() => this.#boss).then(begin, () => undefined);
   }
 
   /** Looks for items of a kind now. */
@@ -132,18 +133,19 @@ export class WorkQueue {
     this.#closing.abort(new SyncError('interrupted', 'the process is ending', { recovery: 'stop' }));
     await this.opened.catch(() => undefined);
     await Promise.all(Array.from(this.#workers.values(), (each) => each.idle()));
-    await this.#boss.stop({ graceful: false });
+    await (await this.#boss).stop({ graceful: false });
     await this.#statements.close();
   }
 
   async #open(): Promise<void> {
     const { clock, failed } = this.#options;
     const { signal } = this.#closing;
+    const boss = await this.#boss;
     for (;;) {
       signal.throwIfAborted();
       try {
-        await this.#boss.start();
-        for (const kind of KINDS_OF_WORK) await makeQueue(this.#boss, kind);
+        await boss.start();
+        for (const kind of KINDS_OF_WORK) await makeQueue(boss, kind);
         return;
       } catch (error) {
         failed(error);
@@ -158,7 +160,9 @@ function engineAccess(statements: SharedStatements, patienceMs: number): Db {
   return { executeSql: (text, values) => statements.run(text, values, patienceMs) };
 }
 
-function engine(db: Db, { failed, superviseSeconds = SUPERVISE_SECONDS }: BossQueueOptions): PgBoss {
+async function engine(db: Db, options: BossQueueOptions): Promise<PgBoss> {
+  const { failed, superviseSeconds = SUPERVISE_SECONDS } = options;
+  const { PgBoss } = await import('pg-boss');
   const boss = new PgBoss({
     db,
     schema: BOSS_SCHEMA,

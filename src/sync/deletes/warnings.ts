@@ -76,7 +76,7 @@ function countOf(count: number, what: string): string {
 /** Reported once, by the first whole walk under another credential. */
 export function newCredential({ missing }: NewCredential, resource: string): Warning {
   return {
-    code: 'credential_changed',
+    code: missing === 0 ? 'credential_renewed' : 'credential_changed',
     message: `the credential or the version of the API is another one than before: ${underIt(missing)}`,
     hint:
       missing === 0

@@ -98,7 +98,8 @@ export async function rejectsOf(
   });
 }
 
-function idIn(body: string, { id }: Pick<ResourceProfile, 'id'>): string | null {
+/** The id of the record that a body is of; null if it tells none. */
+export function idIn(body: string, { id }: Pick<ResourceProfile, 'id'>): string | null {
   try {
     const found = recordKey(parseJson(body), id);
     return 'key' in found ? found.key : null;

@@ -37,7 +37,7 @@ export function traceEraser(ids: readonly string[], values: ReadonlySet<string>)
   const long = [...values].filter((value) => value.length >= LEAST_VALUE).map((value) => value.slice(0, MOST_QUOTED));
   const words = [...ids.filter((id) => id.length >= LEAST_ID), ...long].toSorted((a, b) => b.length - a.length);
   const forms = new Set(words.flatMap(formsOf));
-  const quoted = new Set(ids.filter((id) => id.length < LEAST_ID).flatMap(formsOf));
+  const quoted = new Set(ids.filter((id) => id !== '' && id.length < LEAST_ID).flatMap(formsOf));
   return (text) => {
     let left = text;
     for (const form of forms) left = without(left, form, isWhole);

@@ -52,6 +52,26 @@ export async function forgetDeliveries(options: ForgetOptions): Promise<Forgotte
   }
 }
 
+/** The ids of a resource's records that deliveries are about; some come more than once. */
+export async function* idsInDeliveries({
+  inbox,
+  rules,
+  resource,
+}: Pick<ForgetOptions, 'rules' | 'resource'> & { inbox: Pick<Inbox, 'after'> }): AsyncIterable<string> {
+  for (let last = 0; ;) {
+    const rows = await inbox.after(last, ROWS_PER_STEP);
+    for (const row of rows) {
+      if (row.resource === resource && row.record_id !== null) yield row.record_id;
+      for (const target of contentOf(row, rules)) {
+        if (target.resource === resource && target.key !== null) yield target.key;
+      }
+    }
+    const end = rows.at(-1);
+    if (end === undefined) return;
+    last = end.seq;
+  }
+}
+
 /** The ids that a delivery names, and whether it is about other records too. */
 function namedIn(row: DeliveryRow, options: ForgetOptions): { named: string[]; isShared: boolean } {
   const { resource, ids, rules } = options;

@@ -196,7 +196,9 @@ export class ResourceSchedule {
       this.#ended(ENDS[status], part?.error?.code ?? null);
       return { status, report, error: null };
     } catch (error) {
-      this.#threw(error);
+      // Stopped while it waited to begin.
+      if (signal.aborted && error === signal.reason) this.#ended('put_off', null);
+      else this.#threw(error);
       return { status: 'failed', report: null, error };
     }
   }

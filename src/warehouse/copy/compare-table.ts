@@ -2,7 +2,8 @@ import { createHash, type Hash } from 'node:crypto';
 import { transact, type Database } from '../postgres/connection/transact.ts';
 import { quoted, type CopiedTable } from './copied-tables.ts';
 import type { Snapshot } from './snapshot.ts';
-import { targetColumns, type TargetColumn, type SourceCell } from './value-kinds.ts';
+import { targetColumns, type TargetColumn } from './target-columns.ts';
+import type { SourceCell } from './value-kinds.ts';
 
 /** How a table stands in both databases, read back from both. */
 export interface Comparison {

@@ -7,7 +7,8 @@ import type { LeaseProof } from '../warehouse.ts';
 import type { Compared } from './compare-table.ts';
 import { quoted, type CopiedTable } from './copied-tables.ts';
 import { forgetTable, readProgress, saveProgress, type Progress } from './receipt.ts';
-import { targetColumns, type TargetColumn, type SourceCell } from './value-kinds.ts';
+import { targetColumns, type TargetColumn } from './target-columns.ts';
+import type { SourceCell } from './value-kinds.ts';
 
 /** One table on its way. */
 export interface TableCopy extends Compared {

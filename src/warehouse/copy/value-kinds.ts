@@ -1,7 +1,6 @@
 import type { JsonValue } from '../../model/json.ts';
 import { isExact } from '../../shape/json/exact-number.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
-import { execute, type Database } from '../postgres/connection/transact.ts';
 
 /** A cell as SQLite returns it, integers as bigint. */
 export type SourceCell = string | number | bigint | Buffer | null;
@@ -24,7 +23,7 @@ const time: ValueKind = {
 };
 
 /** By the name that Postgres gives the type. */
-const VALUE_KINDS: Readonly<Record<string, ValueKind>> = {
+export const VALUE_KINDS: Readonly<Record<string, ValueKind>> = {
   boolean: { form: /^[01]$/, written: textOf, canonical: (cell) => TRUTHS[textOf(cell)] ?? textOf(cell) },
   integer: plain,
   bigint: plain,
@@ -93,30 +92,4 @@ function canonicalValue(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(canonicalValue);
   const members = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
   return Object.fromEntries(members.map(([key, member]) => [key, canonicalValue(member)]));
-}
-
-/** A column of a table in Postgres. */
-export interface TargetColumn {
-  name: string;
-  /** As Postgres names it, such as `timestamp with time zone`. */
-  type: string;
-  kind: ValueKind;
-  isInteger: boolean;
-}
-
-const INTEGERS: ReadonlySet<string> = new Set(['bigint', 'integer']);
-
-/** The columns of a table in the database's schema, in their order; none if there is no such table. */
-export async function targetColumns(database: Database, table: string): Promise<TargetColumn[]> {
-  const { rows } = await execute(database)<{ name: string; type: string }>(
-    `SELECT attname AS name, format_type(atttypid, NULL) AS type FROM pg_attribute
-      JOIN pg_class ON pg_class.oid = attrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
-      WHERE nspname = $1 AND relname = $2 AND attnum > 0 AND NOT attisdropped ORDER BY attnum`,
-    [database.schema, table],
-  );
-  return rows.map(({ name, type }) => {
-    const kind = VALUE_KINDS[type];
-    if (kind === undefined) throw new Error(`${table}.${name} is of type ${type}, which no table of ours has`);
-    return { name, type, kind, isInteger: INTEGERS.has(type) };
-  });
 }

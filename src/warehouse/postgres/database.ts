@@ -1,35 +1,13 @@
-import { Kysely, sql } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { WarehouseAddress } from '../../settings/warehouse-address.ts';
-import type { Database as DeclaredDatabase, ReadersRequest, StoredSizes } from '../database.ts';
-import type { InboxTables } from '../inbox.ts';
-import { refuseOtherVersion } from '../migrate.ts';
-import type { OwnTables } from '../own-tables.ts';
-import { inboxViewer, type WarehouseReader } from '../reading.ts';
+import type { Database as DeclaredDatabase, SharedStatements } from '../database.ts';
 import { connectionName, shownAddress, type PostgresAddress } from './connection/address.ts';
-import {
-  checkServer,
-  openDatabase,
-  INBOX_TABLES,
-  stepsDone,
-  WAREHOUSE_TABLES,
-  type OpenDatabase,
-  type TableSet,
-} from './connection/open-database.ts';
-import { ownDialect } from './connection/own-dialect.ts';
-import { borrowDatabase } from './connection/pools.ts';
-import { grantReading, revokeReading, refuseWithoutCreate } from './connection/schema-rights.ts';
-import { execute, transact, type Database } from './connection/transact.ts';
-import { openCoordination, sharedStatements } from './coordination/open-coordination.ts';
-import { openInbox } from './inbox/open-inbox.ts';
-import { snapshotReader } from './snapshot-reader.ts';
-import { VIEW_DIALECT } from './views/dialect.ts';
-import { openWarehouse, rowsIn } from './warehouse.ts';
-
-const OPEN_MS = 5_000;
 
 const COSTS = { row: 32, index: 20, cell: 2, number: 8, emptyCell: 0 };
+
+/** Loaded when a database is first opened: a process that works on files alone needs no client of the server. */
+const opening = () => import('./opening.ts');
 
 /** A schema per source, in a database that processes of many machines may share. */
 export function declareDatabase(address: WarehouseAddress<'postgres'>): DeclaredDatabase {
@@ -41,34 +19,32 @@ export function declareDatabase(address: WarehouseAddress<'postgres'>): Declared
     shared: {
       id: connectionName(address.connection),
       namespace: address.schema,
-      openCoordination: (clock) => openCoordination(address, clock),
-      connect: (clock) => sharedStatements(address, clock),
+      openCoordination: async (clock) => (await opening()).openCoordination(address, clock),
+      connect: (clock) => connect(address, clock),
     },
-    openWarehouse: (clock) => openWarehouse(address, clock),
-    lookForWarehouse: (clock) => lookForWarehouse(address, clock),
-    openSnapshot: async (clock) => {
-      const opened = await look<OwnTables>(address, clock, WAREHOUSE_TABLES);
-      return opened === null ? null : snapshotReader(opened.database, opened.close);
-    },
-    refuseMaking: (clock) => refuseMaking(address, clock),
+    openWarehouse: async (clock) => (await opening()).openWarehouse(address, clock),
+    lookForWarehouse: async (clock) => (await opening()).lookForWarehouse(address, clock),
+    openSnapshot: async (clock) => (await opening()).openSnapshot(address, clock),
+    refuseMaking: async (clock) => (await opening()).refuseMaking(address, clock),
     mark: () => null,
     // In the same schema, so that a delivery and what asks for its work are one transaction.
     inbox: address.text,
-    openInbox: (clock, options) => openInbox(address, clock, options),
-    lookForInbox: async (clock) => {
-      const opened = await look<InboxTables>(address, clock, INBOX_TABLES);
-      return opened === null ? null : inboxViewer(opened.own, opened.close);
-    },
-    changeReaders: (clock, request) => changeReaders(address, clock, request),
+    openInbox: async (clock, options) => (await opening()).openInbox(address, clock, options),
+    lookForInbox: async (clock) => (await opening()).lookForInbox(address, clock),
+    changeReaders: async (clock, request) => (await opening()).changeReaders(address, clock, request),
     backUp: ({ to }) => Promise.reject(unsupported(shown, `pg_dump ${dumpOptions(address, to)}`)),
-    restore: ({ from }) => Promise.reject(unsupported(shown, `pg_restore ${restoreOptions(address, from)}`)),
-    storedSizes: (own) => schemaSize(address, own()),
+    restore: ({ from }) =>
+      Promise.reject(unsupported(shown, `pg_restore ${restoreOptions(address, from)}`, ERASED_AFTER)),
+    storedSizes: async (own) => (await opening()).schemaSize(address, own()),
   };
 }
 
+const ERASED_AFTER =
+  '; records that were erased after the dump are back once it is restored: erase them again (content-sync forget) before content-sync is started';
+
 /** `command` does with the server's own tools what was asked for. */
-function unsupported(shown: string, command: string): ConfigError {
-  return new ConfigError('backup_unsupported', `${shown}: Postgres has tools of its own for this`, {
+function unsupported(shown: string, command: string, then = ''): ConfigError {
+  return new ConfigError('backup_unsupported', `${shown}: Postgres has tools of its own for this${then}`, {
     hint: `run, with the password in PGPASSWORD or ~/.pgpass: ${command}`,
   });
 }
@@ -92,100 +68,12 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** Null if the schema has no tables of ours. Throws `ConfigError` if the role may not read them. */
-async function lookForWarehouse(address: PostgresAddress, clock: Clock): Promise<WarehouseReader | null> {
-  const opened = await look<OwnTables>(address, clock, WAREHOUSE_TABLES);
-  if (opened === null) return null;
-  const { database, own, close } = opened;
+/** Borrows the connections at once, as far as the client is loaded, so that they are given back whenever it is closed. */
+function connect(address: PostgresAddress, clock: Clock): SharedStatements {
+  const statements = opening().then(({ sharedStatements }) => sharedStatements(address, clock));
   return {
-    ...rowsIn(own, database.schema),
-    own,
-    dialect: VIEW_DIALECT,
-    isWritable: () => isWritable(database),
-    server: () => serverText(own),
-    close,
+    execute: async (text, values) => (await statements).execute(text, values),
+    run: async (text, values, retryForMs) => (await statements).run(text, values, retryForMs),
+    close: async () => (await statements).close(),
   };
-}
-
-/** What a role may read is changed in one transaction. Throws `ConfigError` if it may not be. */
-async function changeReaders(address: PostgresAddress, clock: Clock, { role, revoke }: ReadersRequest) {
-  const { database, close } = await openDatabase(address, clock, WAREHOUSE_TABLES);
-  try {
-    const change = revoke ? revokeReading : grantReading;
-    return await transact(database, (session) => change(session, database.schema, role));
-  } finally {
-    await close();
-  }
-}
-
-/** Throws `ConfigError` if the server cannot be used, or the role may not make the schema or tables in it. */
-async function refuseMaking(address: PostgresAddress, clock: Clock): Promise<void> {
-  const { database, release } = borrowDatabase(address, clock);
-  try {
-    await checkServer(database);
-    await refuseWithoutCreate(execute(database, { retryForMs: OPEN_MS }), database);
-  } finally {
-    await release();
-  }
-}
-
-async function look<Tables>(
-  address: PostgresAddress,
-  clock: Clock,
-  tables: TableSet,
-): Promise<OpenDatabase<Tables> | null> {
-  const { database, release } = borrowDatabase(address, clock);
-  let isOpen = false;
-  try {
-    await checkServer(database);
-    const done = await stepsDone(database, tables);
-    if (done === null) await refuseClosed(database);
-    else refuseOtherVersion(database.shown, done, tables.migrations);
-    if (done === null) return null;
-    const own = new Kysely<Tables>({ dialect: ownDialect(database) }).withSchema(database.schema);
-    isOpen = true;
-    return { database, own, close: release };
-  } finally {
-    if (!isOpen) await release();
-  }
-}
-
-/** Throws if the schema is there, but closed to the role: then nobody knows what is in it. */
-async function refuseClosed(database: Database): Promise<void> {
-  const { rows } = await execute(database, { retryForMs: OPEN_MS })<{ role: string; grants: string }>(
-    `SELECT current_user::text AS role, format('GRANT USAGE ON SCHEMA %1$I TO %2$I; GRANT SELECT ON ALL TABLES IN SCHEMA %1$I TO %2$I',
-        nspname, current_user) AS grants
-      FROM pg_namespace WHERE nspname = $1 AND NOT has_schema_privilege(oid, 'USAGE')`,
-    [database.schema],
-  );
-  const [closed] = rows;
-  if (closed === undefined) return;
-  throw new ConfigError('warehouse_refused', `${database.shown}: the role "${closed.role}" may not look into it`, {
-    hint: `to let it read, have the owner or an administrator run: ${closed.grants}`,
-  });
-}
-
-async function isWritable(database: Database): Promise<boolean> {
-  const { rows } = await execute(database)<{ may: boolean }>(
-    `SELECT current_setting('transaction_read_only') = 'off' AND has_table_privilege(oid, 'INSERT')
-        AND has_table_privilege(oid, 'UPDATE') AS may
-      FROM pg_class WHERE relname = '_sync_checkpoints'
-        AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1)`,
-    [database.schema],
-  );
-  return rows[0]?.may === true;
-}
-
-async function serverText(own: Kysely<OwnTables>): Promise<string> {
-  const { rows } = await sql<{ version: string; role: string }>`
-    SELECT current_setting('server_version') AS version, current_user AS role`.execute(own);
-  return rows.map(({ version, role }) => `Postgres ${version}, as role ${role}`).join('');
-}
-
-/** Tables with their indexes and long values. The log belongs to the whole server. */
-async function schemaSize({ schema }: PostgresAddress, own: Kysely<OwnTables>): Promise<StoredSizes> {
-  const { rows } = await sql<{ bytes: number }>`SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint AS bytes
-    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE n.nspname = ${schema} AND c.relkind IN ('r', 'm')`.execute(own);
-  return { file_bytes: rows[0]?.bytes ?? null, wal_bytes: null };
 }

@@ -57,7 +57,7 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
         }),
       ),
     backUp: (request) => backUp({ warehouse: file, inbox }, request),
-    restore: (request) => restore({ warehouse: file, inbox }, request),
+    restore: (request) => restore({ warehouse: file, inbox }, request, openWarehouse),
     storedSizes: () => fileSizes(file),
   };
 }

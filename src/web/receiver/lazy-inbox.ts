@@ -1,3 +1,4 @@
+import PQueue from 'p-queue';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError, messageOf } from '../../model/errors.ts';
 import { sleepOrAbort } from '../../model/waiting.ts';
@@ -29,6 +30,14 @@ const REOPEN_MS = 5_000;
 const LINGER_MS = 5_000;
 /** Two changes within a moment may leave a file the same time. */
 const SETTLED_MS = 100;
+/** Files that a thread opens at the same time only to look at them; */
+const LOOKS_AT_ONCE = 3;
+/** so many of those that were looked at last stay open for the next look. */
+const LOOKED_AT = 3;
+
+const looks = new PQueue({ concurrency: LOOKS_AT_ONCE });
+/** The most recent one last. */
+const lookedAt = new Set<FileInUse>();
 
 /** An inbox that is open while it is used. While it cannot be opened, all calls throw the reason. */
 export function lazyInbox(address: string, clock: Clock, options?: InboxOptions): LazyInbox {
@@ -47,6 +56,8 @@ class FileInUse implements LazyInbox {
   #isClosed = false;
   #users = 0;
   #resting: AbortController | null = null;
+  /** True while it is open only because it was looked at. */
+  #isPassing = false;
   /** Of the file that was open last; null for any. */
   #known: string | null = null;
   #counted: { figures: InboxFigures; content: string } | null = null;
@@ -66,8 +77,8 @@ class FileInUse implements LazyInbox {
   }
 
   readonly write: Inbox['write'] = (entries) => this.#use((inbox) => inbox.write(entries));
-  readonly purge: Inbox['purge'] = (before, limit) => this.#use((inbox) => inbox.purge(before, limit));
-  readonly list: Inbox['list'] = (filter) => this.#use((inbox) => inbox.list(filter), 'in passing');
+  readonly purge: Inbox['purge'] = (before, limit) => this.#look((inbox) => inbox.purge(before, limit));
+  readonly list: Inbox['list'] = (filter) => this.#look((inbox) => inbox.list(filter));
   readonly waiting: Inbox['waiting'] = (...asked) => this.#use((inbox) => inbox.waiting(...asked));
 
   /** While nobody writes to the file, what was counted last still holds. To be counted keeps no file open. */
@@ -77,7 +88,7 @@ class FileInUse implements LazyInbox {
     const isNamed = this.nameState().is === 'named';
     if (mark !== null && isNamed && counted !== null && counted.content === mark.content) return counted.figures;
     const isSettled = mark !== null && this.#clock.now() - mark.changedAt > SETTLED_MS;
-    const figures = await this.#use((inbox) => inbox.figures(), 'in passing');
+    const figures = await this.#look((inbox) => inbox.figures());
     this.#counted = isSettled ? { figures, content: mark.content } : null;
     return figures;
   };
@@ -106,9 +117,36 @@ class FileInUse implements LazyInbox {
     await this.closeFile();
   };
 
-  async #use<T>(work: (inbox: Inbox) => Promise<T>, how?: 'in passing'): Promise<T> {
+  async #use<T>(work: (inbox: Inbox) => Promise<T>): Promise<T> {
+    this.#stay();
+    return this.#used(work);
+  }
+
+  /** A look, which keeps no more than a few files open, however many there are; a server lends its connections itself. */
+  async #look<T>(work: (inbox: Inbox) => Promise<T>): Promise<T> {
+    if (this.#inbox !== null || this.#mark() === null) return this.#used(work);
+    return looks.add(async () => {
+      this.#isPassing ||= this.#inbox === null && this.#opening === null;
+      try {
+        return await this.#used(work);
+      } finally {
+        await this.#afterLook();
+      }
+    });
+  }
+
+  async #afterLook(): Promise<void> {
+    if (!this.#isPassing) return;
+    lookedAt.delete(this);
+    lookedAt.add(this);
+    const [first] = lookedAt;
+    if (first === undefined || lookedAt.size <= LOOKED_AT) return;
+    lookedAt.delete(first);
+    await first.rest().catch(() => undefined);
+  }
+
+  async #used<T>(work: (inbox: Inbox) => Promise<T>): Promise<T> {
     this.#users += 1;
-    if (how !== 'in passing') this.#stay();
     try {
       return await work(await this.#opened());
     } finally {
@@ -120,6 +158,8 @@ class FileInUse implements LazyInbox {
   #stay(): void {
     this.#resting?.abort();
     this.#resting = null;
+    this.#isPassing = false;
+    lookedAt.delete(this);
   }
 
   async #opened(): Promise<Inbox> {

@@ -79,10 +79,13 @@ it('writes two workers where they can share the work', async () => {
 const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
 if (!hasSystemd) console.log('skipped: systemd-analyze is not on this machine, so no unit is checked by it');
 
-it.skipIf(!hasSystemd)(
-  'writes units that systemd takes',
-  async () => {
-    const { folder, again } = stage('sqlite:data/{source}.db');
+it.skipIf(!hasSystemd).each([
+  ['one process', 'sqlite:data/{source}.db'],
+  ['serve and workers', 'postgres://writer@db.example.com/copy?schema={source}&sslmode=verify-full'],
+])(
+  'writes units of %s that systemd takes',
+  async (_, warehouse) => {
+    const { folder, again } = stage(warehouse);
     const { written } = await again();
     const units = written.filter((name) => name.startsWith('systemd/')).map((name) => path.join(folder, 'out', name));
     const { status, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', ...units], { encoding: 'utf8' });

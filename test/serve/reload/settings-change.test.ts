@@ -47,7 +47,7 @@ describe('what differs between two readings of the settings', () => {
     const before = read({ blog: BLOG + WEBHOOK, gone: BLOG, docs: BLOG, same: BLOG });
     const after = read(
       { blog: BLOG + secret, docs: `${BLOG}schedule: { jitter: 5s }\n`, same: BLOG, fresh: BLOG },
-      `${PLACE}serve: { port: 9999, auth: { user: me, password: a-long-password } }\nlog: { level: debug }\n`,
+      `${PLACE}serve: { port: 9999, auth: { user: me, password: a-long-password } }\nworker: { host: 127.0.0.9, port: 9998 }\nlog: { level: debug }\n`,
     );
     const change = settingsChange(before, after);
     expect(change.changed.map(({ source, fields, isWork }) => [source.name, fields, isWork])).toEqual([
@@ -55,7 +55,7 @@ describe('what differs between two readings of the settings', () => {
       ['docs', ['schedule'], true],
     ]);
     expect(changeText(change)).toBe(
-      'the settings were read again: fresh was added; gone was taken out; blog has changed (webhook); docs has changed (schedule); serve.auth has changed; log has changed; unchanged: same; the port that serve listens on changes with the next start of serve',
+      'the settings were read again: fresh was added; gone was taken out; blog has changed (webhook); docs has changed (schedule); serve.auth has changed; log has changed; unchanged: same; the port that serve listens on changes with the next start of serve; the address that worker listens on changes with the next start of worker; the port that worker listens on changes with the next start of worker',
     );
   });
 });

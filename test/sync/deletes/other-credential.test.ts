@@ -60,7 +60,7 @@ describe.for([USUAL])('another credential, on $name', (database) => {
     const report = await stage.walk('sync');
     expect(report).toMatchObject({ status: 'ok', mode: 'full', held: 0 });
     expect(report.warnings).toMatchObject([
-      { code: 'credential_changed', message: expect.stringMatching(/lists all/) },
+      { code: 'credential_renewed', message: expect.stringMatching(/lists all/) },
     ]);
     expect(await stage.walk('sync')).toMatchObject({ status: 'ok', mode: 'incremental', requests: 1 });
     expect(codes(await stage.walk('backfill'))).toEqual([]);

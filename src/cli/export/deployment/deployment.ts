@@ -41,7 +41,7 @@ export function deploymentCommand(context: CliContext): Command {
 }
 
 /** The files by their paths. Pure. */
-export function deploymentFiles(config: DeployedConfig, place: UnitPlace): Map<string, string> {
+function deploymentFiles(config: DeployedConfig, place: UnitPlace): Map<string, string> {
   return new Map([
     ['compose.yaml', composeFile(config)],
     ['kubernetes/deployment.yaml', deploymentFile(config)],

@@ -6,26 +6,37 @@ import Database from 'better-sqlite3';
 import type { Clock } from '../../../model/clock.ts';
 import { ConfigError } from '../../../model/errors.ts';
 import type { RestoreReport, RestoreRequest } from '../../backup.ts';
+import type { Inbox } from '../../inbox.ts';
 import { INBOX_MIGRATIONS, WAREHOUSE_MIGRATIONS, writtenByNewer, type Migrations } from '../../migrate.ts';
 import { databaseError } from '../connection/errors.ts';
 import { decideRestore, finishRestore, RESTORED } from '../connection/finish-restore.ts';
-import { openInboxFile } from '../inbox/open-inbox.ts';
+import type { Warehouse } from '../../warehouse.ts';
+import { openInbox, openInboxFile } from '../inbox/open-inbox.ts';
 import { bytesOf, type Member } from './archive.ts';
 import type { SourceFiles } from './back-up.ts';
+import { asOneFile, erasedIn } from './erased-records.ts';
 import { contentsOf, invalid, unreadable, type Contents } from './contents.ts';
 import { holdAlone, type HeldFile } from './hold-alone.ts';
 import { keepLaterDeliveries } from './later-deliveries.ts';
 import { refuseDamaged } from './refuse-damaged.ts';
 
+/** Opens a file, and brings it up to date. */
+type OpenWarehouse = (file: string, clock: Clock) => Promise<Warehouse>;
+
 const FREE_LEASES = "UPDATE _sync_leases SET expires_at = '1970-01-01 00:00:00'";
 
 /**
  * Puts warehouse and inbox of a backup in the place of those that are there: both or none, at whatever moment it is
- * killed. Deliveries that were acknowledged after the backup wait in the restored inbox. Throws `ConfigError`, and
- * changes nothing, if the backup cannot be used, or `warehouse_in_use`.
+ * killed. Deliveries that were acknowledged after the backup wait in the restored inbox, and records that were erased
+ * after it are asked to be erased again. Throws `ConfigError`, and changes nothing, if the backup cannot be used, or
+ * `warehouse_in_use`.
  */
-export async function restore(files: SourceFiles, request: RestoreRequest): Promise<RestoreReport> {
-  const { from, signal, clock } = request;
+export async function restore(
+  files: SourceFiles,
+  request: RestoreRequest,
+  openWarehouse: OpenWarehouse,
+): Promise<RestoreReport> {
+  const { from } = request;
   finishRestore(files.inbox);
   const both = [files.warehouse, files.inbox];
   await using backup = await open(from).catch((error: unknown) => {
@@ -36,7 +47,7 @@ export async function restore(files: SourceFiles, request: RestoreRequest): Prom
   try {
     removeParts(both);
     await unpack(backup, contents, files, request);
-    return await replace(files, contents, clock, signal);
+    return await replace(files, contents, request, openWarehouse);
   } catch (error) {
     throw databaseError(error, files.warehouse);
   } finally {
@@ -116,22 +127,48 @@ function prove(file: string, shown: string, migrations: Migrations, change = '')
 async function replace(
   files: SourceFiles,
   { about }: Contents,
-  clock: Clock,
-  signal: AbortSignal,
+  request: RestoreRequest,
+  openWarehouse: OpenWarehouse,
 ): Promise<RestoreReport> {
+  const { clock, signal } = request;
   const held: HeldFile[] = [];
   try {
-    held.push(holdAlone(files.warehouse));
+    const warehouse = holdAlone(files.warehouse);
+    held.push(warehouse);
     const inbox = holdAlone(files.inbox);
     held.push(inbox);
     const deliveries = await laterDeliveries(inbox, `${files.inbox}${RESTORED}`, clock);
+    const forgotten = await carryForgotten(warehouse, files, request, openWarehouse);
     signal.throwIfAborted();
     const replaced = [files.warehouse, files.inbox].filter((file) => existsSync(`${file}${RESTORED}`));
     decideRestore(files.inbox, replaced);
     finishRestore(files.inbox);
-    return { takenAt: Date.parse(about.taken_at), deliveries };
+    return { takenAt: Date.parse(about.taken_at), deliveries, forgotten };
   } finally {
     for (const each of held.toReversed()) each.release();
+  }
+}
+
+/** Before it is decided: at no moment the records that were erased are there and nobody knows. */
+async function carryForgotten(
+  { db }: HeldFile,
+  files: SourceFiles,
+  request: RestoreRequest,
+  openWarehouse: OpenWarehouse,
+): Promise<number | null> {
+  const erased = db === null ? null : erasedIn(db);
+  if (erased === null || erased.length === 0) return erased?.length ?? null;
+  const restored = { warehouse: `${files.warehouse}${RESTORED}`, inbox: `${files.inbox}${RESTORED}` };
+  const opened: (Warehouse | Inbox)[] = [];
+  try {
+    const warehouse = await openWarehouse(restored.warehouse, request.clock);
+    opened.push(warehouse);
+    const inbox = existsSync(restored.inbox) ? await openInbox(restored.inbox, request.clock) : null;
+    if (inbox !== null) opened.push(inbox);
+    return await request.carryForgotten({ warehouse, inbox }, erased);
+  } finally {
+    for (const each of opened) await each.close();
+    for (const file of Object.values(restored)) asOneFile(file);
   }
 }
 

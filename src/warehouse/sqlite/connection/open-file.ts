@@ -44,12 +44,17 @@ export async function openFile<Tables>(
     await retryWhileLocked(() => checkFile(db, file));
     if (!isReader) await migrateLocked({ db, own, retryWhileLocked }, migrations, file);
     name.opened();
+    const close = async (): Promise<void> => {
+      await own.destroy();
+      // Kysely closes only what it has sent a query to.
+      db.close();
+    };
     return {
       db,
       own,
       retryWhileLocked,
       name,
-      close: () => (isReader ? own.destroy() : name.close(db, () => own.destroy())),
+      close: () => (isReader ? close() : name.close(db, close)),
     };
   } catch (error) {
     db.close();

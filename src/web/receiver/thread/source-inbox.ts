@@ -64,8 +64,10 @@ const PASSING: ReadonlySet<string> = new Set([
 const SETTLE_MS = 30_000;
 
 const PURGE_MS = 60_000;
-/** An inbox that is closed is opened only so often for that. */
+/** An inbox that is closed is opened for that so often at most, */
 const PURGE_CLOSED_MS = 3_600_000;
+/** and more often where a delivery is kept so briefly that this would be long. */
+const PURGE_PART = 12;
 const PURGE_ROWS = 500;
 const PURGE_PAUSE_MS = 100;
 /** A dead delivery waits for a person. */
@@ -203,7 +205,8 @@ async function keepPurging(
   if (offset > 0) await sleepOrAbort(clock, offset * PURGE_MS, signal);
   let purgedAt = -Infinity;
   await repeatUntilAborted({ clock, everyMs: PURGE_MS, signal }, async () => {
-    if (!inbox.isOpen && clock.monotonic() - purgedAt < PURGE_CLOSED_MS) return;
+    const closedMs = Math.min(PURGE_CLOSED_MS, keepMs() / PURGE_PART);
+    if (!inbox.isOpen && clock.monotonic() - purgedAt < closedMs) return;
     purgedAt = clock.monotonic();
     const now = clock.now();
     const before = { finished: timestampText(now - keepMs()), dead: timestampText(now - DEAD_FACTOR * keepMs()) };

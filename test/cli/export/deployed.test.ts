@@ -1,0 +1,94 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, it } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { runCommand, startCommand } from '../../support/command.ts';
+import { SQLITE } from '../../support/databases.ts';
+import { freePort, servingStage, until } from '../../support/serving.ts';
+import { tempFolder } from '../../support/temp-warehouse.ts';
+import { checkKubernetes, composeFaults, expectKnownFields, type KubernetesObject } from './deployment-schemas.ts';
+
+const documentsIn = (text: string): (KubernetesObject & Record<string, never>)[] =>
+  parseAllDocuments(text).map((each) => each.toJS());
+
+it.each([
+  ['in files', 'sqlite:/srv/copies/{source}.db', 4],
+  ['on a server', 'postgres://writer@db.example.com/copy?schema={source}&sslmode=verify-full', 4],
+])('what is written for a copy %s is what Compose and Kubernetes read', async (_, warehouse, count) => {
+  const folder = tempFolder();
+  const blog = {
+    base_url: 'https://cms.example.com',
+    auth: { type: 'api_key', key: '${BLOG_KEY}' },
+    profile: 'content-service',
+  };
+  writeFileSync(
+    path.join(folder, 'content-sync.yaml'),
+    JSON.stringify({ warehouse, worker: { port: 9124 }, sources: { blog } }),
+  );
+  const command = ['export', 'deployment', 'out', '--config', 'content-sync.yaml'];
+  expect(await runCommand(command, folder, { BLOG_KEY: 'k3y' })).toMatchObject({ code: 0, stderr: '' });
+  const text = (name: string): string => readFileSync(path.join(folder, 'out', name), 'utf8');
+  const compose = parse(text('compose.yaml'));
+  expect(composeFaults(compose)).toEqual([]);
+  compose.services.serve.helthcheck = {};
+  expect(composeFaults(compose)).not.toEqual([]);
+  const documents = ['deployment', 'cronjob'].flatMap((name) => documentsIn(text(`kubernetes/${name}.yaml`)));
+  expect(documents.length).toBeGreaterThanOrEqual(count);
+  for (const each of documents) {
+    checkKubernetes(each);
+    expectKnownFields(each);
+  }
+  expect(() => checkKubernetes({ ...documents[0], kind: 'Deployment' })).toThrow(/must have/);
+});
+
+it('the commands in the written files run as they stand there, and their probes are answered', async () => {
+  const port = await freePort();
+  const stage = await servingStage({
+    database: SQLITE,
+    sandbox: { generate: { content: 5, images: 1, analytics: 1 } },
+    settings: { serve: { port } },
+  });
+  const config = path.join(stage.folder, 'content-sync.yaml');
+  const env = { CONTENT_SYNC_CONFIG: config };
+  // As a process: the units name the very command that wrote them.
+  const exported = await startCommand(['export', 'deployment', 'out'], stage.folder, env).ended;
+  expect(exported).toMatchObject({ code: 0, stderr: '' });
+  const text = (name: string): string => readFileSync(path.join(stage.folder, 'out', name), 'utf8');
+
+  const cron = documentsIn(text('kubernetes/cronjob.yaml')).find(({ kind }) => kind === 'CronJob');
+  const [container] = Object(cron).spec.jobTemplate.spec.template.spec.containers;
+  expect(await startCommand(container.args, stage.folder, env).ended).toMatchObject({ code: 0 });
+  expect(await endOfUnit(text('systemd/content-sync-sync.service'), stage.folder).ended).toBe(0);
+
+  const { services } = parse(text('compose.yaml'));
+  const deployment = documentsIn(text('kubernetes/deployment.yaml')).find(({ kind }) => kind === 'Deployment');
+  const [kept] = Object(deployment).spec.template.spec.containers;
+  expect(kept.args).toEqual(services.serve.command);
+  const served = startCommand(services.serve.command, stage.folder, env);
+  for (const name of ['startupProbe', 'livenessProbe', 'readinessProbe']) {
+    const { httpGet } = kept[name];
+    await until(name, async () => (await fetch(`http://127.0.0.1:${httpGet.port}${httpGet.path}`)).status === 200);
+  }
+  const [, node, main, ...health] = services.serve.healthcheck.test;
+  expect([node, main]).toEqual(['node', '/app/dist/src/main.js']);
+  expect(await runCommand(health, stage.folder, env)).toMatchObject({ code: 0 });
+  served.kill('SIGTERM');
+  expect((await served.ended).code).toBe(0);
+
+  const unit = endOfUnit(text('systemd/content-sync.service'), stage.folder);
+  await until('up', async () => (await fetch(`http://127.0.0.1:${port}/healthz`)).status === 200);
+  unit.stop();
+  expect(await unit.ended).toBe(0);
+});
+
+/** Runs a unit's command in a folder of its own; the shell reads its words as systemd does. */
+function endOfUnit(unit: string, folder: string): { ended: Promise<number | null>; stop: () => void } {
+  const [, command = 'false'] = /^ExecStart=(.*)$/m.exec(unit) ?? [];
+  const cwd = path.join(folder, 'state');
+  mkdirSync(cwd, { recursive: true });
+  const child = spawn('sh', ['-c', `exec ${command}`], { cwd, stdio: 'ignore' });
+  const ended = once(child, 'close').then(([code]) => (typeof code === 'number' ? code : null));
+  return { ended, stop: () => void child.kill('SIGTERM') };
+}
