@@ -35,7 +35,7 @@ export function addYears(own: Kysely<OwnTables>, stored: Years | null, wanted: Y
   );
 }
 
-/** As text, because thousands of bound values take twenty times as long. All of it is made of digits and of letters of ours. */
+/** As text, because compiling and binding thousands of values cost more. All of it is made of digits and of letters of ours. */
 function asLiterals(day: CalendarDay): string {
   return `(${COLUMNS.map((column) => literal(day[column])).join(',')})`;
 }

@@ -79,8 +79,8 @@ function statementDialect(run: ExecuteSql): Dialect {
 }
 
 /**
- * The migrator asks which tables there are, and Kysely reads every column of every schema for it: a quarter of a second
- * in a database of a hundred sources. Only names are looked at, and only those of the transaction's own schema.
+ * The migrator asks which tables there are, and Kysely reads every column of every schema of the database
+ * for it, which takes longer with each source. Only names are looked at, and only those of the transaction's own schema.
  */
 class TableNames extends PostgresIntrospector {
   readonly #own: Kysely<unknown>;
