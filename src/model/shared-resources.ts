@@ -22,6 +22,8 @@ interface Entry<T> {
   users: number;
   /** Grows with every acquisition, so that one which came and went while another lingered is noticed. */
   acquisitions: number;
+  /** Ends the lingering under way: its timer would hold what is closed before its time. */
+  lingering: AbortController | null;
 }
 
 /**
@@ -46,6 +48,7 @@ export class SharedResources<T> {
     this.#entries.set(name, entry);
     entry.users += 1;
     entry.acquisitions += 1;
+    entry.lingering?.abort();
     try {
       const value = await entry.opened;
       entry.value = { of: value };
@@ -86,7 +89,7 @@ export class SharedResources<T> {
   }
 
   #open(name: string): Entry<T> {
-    return { opened: this.#options.open(name), value: null, users: 0, acquisitions: 0 };
+    return { opened: this.#options.open(name), value: null, users: 0, acquisitions: 0, lingering: null };
   }
 
   async #release(name: string, entry: Entry<T>, now: boolean): Promise<void> {
@@ -102,13 +105,16 @@ export class SharedResources<T> {
 
   async #closeLater(name: string, entry: Entry<T>, { clock, ms }: { clock: Clock; ms: number }): Promise<void> {
     const { acquisitions } = entry;
-    await sleepOrAbort(clock, ms, this.#closing.signal);
+    const ended = new AbortController();
+    entry.lingering = ended;
+    await sleepOrAbort(clock, ms, AbortSignal.any([this.#closing.signal, ended.signal]));
     if (entry.acquisitions === acquisitions) await this.#close(name, entry);
   }
 
   async #close(name: string, entry: Entry<T>): Promise<void> {
     if (entry.users > 0 || this.#entries.get(name) !== entry) return;
     this.#entries.delete(name);
+    entry.lingering?.abort();
     await this.#options.close(await entry.opened);
   }
 }

@@ -21,7 +21,7 @@ const REMEMBERED = 3;
  * time that comes twice occurs once, and a field with `*` goes on in real time through both.
  */
 export function occurrencesOf(expression: string, timezone: string): Occurrences {
-  const cron = parse(expression, timezone);
+  const cron = shared(expression, timezone);
   let gaps: { from: number; to: number }[] = [];
   return (after) => {
     const known = gaps.find(({ from, to }) => from <= after && after < to);
@@ -35,6 +35,18 @@ export function occurrencesOf(expression: string, timezone: string): Occurrences
 /** Lists and ranges are times like a single value: `30 2,14 * * *` must not lose its 2:30 to the clock change. */
 function parse(expression: string, timezone: string): Cron {
   return new Cron(expression, { timezone, fixedTimeRule: 'no-wildcard' });
+}
+
+const parsed = new Map<string, Cron>();
+const MOST_PARSED = 100;
+
+/** Each takes some 80 kB, and hundreds of sources mostly have the same schedule. Asking it changes nothing in it. */
+function shared(expression: string, timezone: string): Cron {
+  const key = `${timezone} ${expression}`;
+  const cron = parsed.get(key) ?? parse(expression, timezone);
+  if (parsed.size >= MOST_PARSED) parsed.clear();
+  parsed.set(key, cron);
+  return cron;
 }
 
 function isCron(text: string): boolean {
