@@ -96,6 +96,13 @@ describe('what the page says', () => {
     expect(history.match(/the same/g)).toHaveLength(2);
   });
 
+  it('leads nowhere from a channel of the alerts that cannot be reached', () => {
+    const channel = { channel: 'ops', problem: 'answered 404', since: NOW, last_told_at: null, open: 1 };
+    const page = renderStatusPage(snapshotWith({ alerts: [channel] }), VIEW);
+    expect(page).toContain('<b>alerts.ops</b> Alerts do not get through');
+    expect(page).not.toContain('sources/alerts.ops');
+  });
+
   it('tells without colour which resource is overdue', () => {
     const text = textOf(renderStatusPage(richSnapshot(), VIEW));
     expect(text).toContain('5 things need attention; 1 of 9 resources overdue');

@@ -67,6 +67,8 @@ export function attentionList(
 
 function nameOf({ source, resource }: Attention, root: string, isNamed: boolean): Markup | null {
   if (source === '') return null;
+  // A channel of the alerts, as `alerts.ops`: it has no page of its own.
+  if (source.includes('.')) return markup`<b>${source}</b>`;
   const name = resource === null ? source : isNamed ? `${source} · ${resource}` : resource;
   const path = resource === null ? '' : `/${encodeURIComponent(resource)}`;
   return markup`<a href="${root}sources/${encodeURIComponent(source)}${path}">${name}</a>`;
