@@ -16,7 +16,9 @@ if (!hasTerminal) console.log('skipped: util-linux `script` is not here, so noth
 async function onTerminal(folder: string, ...args: string[]): Promise<{ code: number; shown: string }> {
   const words = [process.execPath, MAIN, ...args].map((word) => `'${word.replaceAll("'", String.raw`'\''`)}'`);
   const command = `stty cols 100 rows 30; exec ${words.join(' ')}`;
-  const env = { ...process.env, TERM: 'xterm-256color', NO_COLOR: process.env['PLAIN'] };
+  // A person's terminal: Node takes one of a build server for one without colours.
+  const { CI: _, ...usual } = process.env;
+  const env = { ...usual, TERM: 'xterm-256color', COLORTERM: '', NO_COLOR: process.env['PLAIN'] };
   const child = spawn('script', ['-qec', command, '/dev/null'], {
     cwd: folder,
     env,
