@@ -50,6 +50,7 @@ describe('settings that cannot be used', () => {
 
   it.each([
     [['sync', 'contents'], 'source blog has no resource "contents"', 'it has content, images, analytics'],
+    [['pause', 'blog'], 'source blog has no resource "blog"', 'a whole source is named by --source blog'],
     [['sync', '--source', 'blgo'], 'the config has no source "blgo"', 'it has blog'],
   ])('%j is refused before any request, and says what there is', async (args, message, hint) => {
     const blog = await journey();

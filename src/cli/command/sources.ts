@@ -83,7 +83,7 @@ function chooseSources(
   const log = createLog({ level, secrets: context.secrets, destination: context.stderr });
   return namedSources(settings, options.source).map((source) => ({
     source,
-    resources: chosenResources(source, names),
+    resources: chosenResources(source, names, settings),
     log: log.child({ source: source.name }),
     control: settings.control,
   }));
@@ -142,11 +142,12 @@ export async function tellRefused(
   return refused.map(() => EXIT_CODES.usage);
 }
 
-function chosenResources(source: SourceSettings, names: readonly string[]): string[] {
+function chosenResources(source: SourceSettings, names: readonly string[], { sources }: Settings): string[] {
   const unknown = names.filter((name) => !source.resources.includes(name));
   if (unknown.length > 0) {
+    const meant = unknown.find((name) => Object.hasOwn(sources, name));
     throw new ConfigError('usage', `source ${source.name} has no resource "${unknown.join('", "')}"`, {
-      hint: `it has ${source.resources.join(', ')}`,
+      hint: `it has ${source.resources.join(', ')}${meant === undefined ? '' : `; a whole source is named by --source ${meant}`}`,
     });
   }
   return source.resources.filter((resource) => names.length === 0 || names.includes(resource));
