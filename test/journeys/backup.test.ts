@@ -57,6 +57,10 @@ function storm(stage: ServingStage, serving: Serving) {
   };
 }
 
+function idsIn(rows: unknown[], column: string): unknown[] {
+  return rows.map((row) => new Map(Object.entries(Object(row))).get(column));
+}
+
 describe('a backup on SQLite', { timeout: 120_000 }, () => {
   it('is taken while serve runs, can be checked with tar, sha256sum and SQLite, and loses nothing acknowledged', async () => {
     const stage = await servingStage({ sandbox: { generate: RECORDS }, database: SQLITE });
@@ -81,10 +85,11 @@ describe('a backup on SQLite', { timeout: 120_000 }, () => {
     expect(JSON.parse(readFileSync(path.join(checked, 'backup.json'), 'utf8'))).toMatchObject({ source: 'blog' });
     // A delivery that is done there has its row there; one that was acknowledged before is there.
     const [inbox, warehouse] = [path.join(checked, 'inbox.db'), path.join(checked, 'warehouse.db')];
-    const done = rowsOf(inbox, "_sync_deliveries WHERE state = 'done'").length;
+    const done = idsIn(rowsOf(inbox, "_sync_deliveries WHERE state = 'done'"), 'record_id');
     expect(rowsOf(inbox, '_sync_deliveries').length).toBeGreaterThanOrEqual(before);
-    const copied = new Set(rowsOf(warehouse, 'content').map((row) => Object(row)['id']));
-    for (let n = 0; n < done; n += 1) expect(copied).toContain(`told_${n}`);
+    const copied = new Set(idsIn(rowsOf(warehouse, 'content'), 'id'));
+    expect(done.filter((id) => !copied.has(id))).toEqual([]);
+    expect(done.length).toBeGreaterThan(0);
 
     // Somebody works on it, or has it open.
     expect(await stage.run('restore', file)).toMatchObject({
