@@ -41,18 +41,16 @@ async function cleanTable(database: Database, table: string): Promise<void> {
   await run(`VACUUM (ANALYZE) ${table}`);
 }
 
-const HORIZON = '($1::text::bigint % 4294967296)::text::xid';
-
 /**
- * Waits for transactions that began before now; false if some are still there. One that has written and is between two
- * statements has no snapshot of its own, and every new one is as old as it.
+ * Waits for transactions that began before now; false if some are still there. Also for those that write in other
+ * databases of the server: while one of them is under way, every new snapshot is as old as it.
  */
 async function untilUnseen({ clock, ...rest }: Database): Promise<boolean> {
   const run = execute({ clock, ...rest });
   const { now } = onlyRow(await run<{ now: string }>('SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS "now"'));
-  const older = `SELECT count(*)::int AS "n" FROM pg_stat_activity WHERE "datname" = current_database()
-    AND "pid" <> pg_backend_pid()
-    AND (age("backend_xmin") > age(${HORIZON}) OR age("backend_xid") > age(${HORIZON}))`;
+  const older = `SELECT count(*)::int + (pg_snapshot_xmin(pg_current_snapshot())::text::bigint < $1::text::bigint)::int AS "n"
+    FROM pg_stat_activity WHERE "datname" = current_database() AND "pid" <> pg_backend_pid()
+    AND "backend_xmin" IS NOT NULL AND age("backend_xmin") > age(($1::text::bigint % 4294967296)::text::xid)`;
   const until = clock.monotonic() + READERS_MS;
   for (;;) {
     const { n } = onlyRow(await run<{ n: number }>(older, [now]));
