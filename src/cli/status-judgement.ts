@@ -1,13 +1,10 @@
-import { SourceActivity } from '../observe/activity.ts';
 import { createMetrics } from '../observe/metrics.ts';
-import { scrubOwn } from '../observe/scrub/scrub.ts';
 import { attentionOf, headlineOf, lastError, type Attention } from '../serve/status/attention.ts';
 import { createCollector } from '../serve/status/collect.ts';
-import type { ScheduleStatus, StatusSnapshot } from '../serve/status/snapshot.ts';
+import type { StatusSnapshot } from '../serve/status/snapshot.ts';
+import { readSuccesses, storedParts } from '../serve/status/stored-parts.ts';
 import type { StatusParts } from '../serve/status/source-status.ts';
 import type { SourceSettings } from '../settings/settings.ts';
-import { readCheckpoint } from '../state/checkpoints.ts';
-import { dueOf, timesOf, type StoredSuccess } from '../trigger/schedule/due.ts';
 import { openInboxToRead } from '../warehouse/databases.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
 import type { CliContext } from './command/context.ts';
@@ -41,24 +38,17 @@ async function snapshotOf(
   warehouse: WarehouseReader,
 ): Promise<StatusSnapshot> {
   const now = clock.now();
-  const schedules = new Map<string, ScheduleStatus>();
-  for (const resource of source.resources) {
-    schedules.set(resource, scheduleOf(source, resource, await readCheckpoint(warehouse.own, resource), now));
-  }
+  const successes = await readSuccesses(source, warehouse.own);
   const metrics = createMetrics(version, () => 0);
   try {
-    const parts: StatusParts = {
-      source,
-      activity: new SourceActivity(source.name, clock, metrics),
+    const parts = storedParts(source, {
+      clock,
+      metrics,
+      secrets,
+      successes,
       read: (work) => work(warehouse),
-      version: () => null,
-      governor: () => null,
-      schedule: (resource) => schedules.get(resource) ?? NEVER,
       inbox: source.webhook === null ? null : () => waitingIn(source.warehouse, clock),
-      deliveries: null,
-      names: () => [],
-      scrub: (text) => scrubOwn(text, secrets),
-    };
+    });
     const collector = createCollector({
       version,
       clock,
@@ -76,23 +66,6 @@ async function snapshotOf(
 /** Whoever works on a resource, it is not this process: that is as it should be. */
 function withoutOwners(status: StatusSnapshot['sources'][number]): StatusSnapshot['sources'][number] {
   return { ...status, resources: status.resources.map((resource) => Object.assign({}, resource, { owner: null })) };
-}
-
-const NEVER: ScheduleStatus = { incremental: null, full: null, timezone: 'UTC', next_at: null, overdue_at: null };
-
-function scheduleOf(
-  { name: source, profile, schedule }: SourceSettings,
-  resource: string,
-  stored: StoredSuccess | null,
-  now: number,
-): ScheduleStatus {
-  const { timezone, resources, ...usual } = schedule;
-  const { incremental = usual.incremental, full = usual.full } = resources[resource] ?? {};
-  const hasFilter = (profile.resources[resource]?.incremental ?? null) !== null;
-  const times = timesOf({ source, resource, hasFilter }, schedule);
-  const elapsed = { success: null, full: null };
-  const { nextAt, overdueAt } = dueOf({ times, stored, elapsed, now, watchedSince: now });
-  return { incremental, full, timezone, next_at: nextAt, overdue_at: overdueAt };
 }
 
 /** Deliveries that are looked at: those behind them are younger, or as bad. */

@@ -1,16 +1,12 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../model/clock.ts';
-import { SourceActivity } from '../../observe/activity.ts';
 import { createMetrics, type Metrics } from '../../observe/metrics.ts';
-import { scrubOwn } from '../../observe/scrub/scrub.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
-import { readCheckpoint } from '../../state/checkpoints.ts';
-import { dueOf, timesOf, type StoredSuccess } from '../../trigger/schedule/due.ts';
 import { openWarehouse } from '../../warehouse/databases.ts';
-import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { createCollector } from '../status/collect.ts';
-import type { ScheduleStatus, StatusSnapshot } from '../status/snapshot.ts';
+import type { StatusSnapshot } from '../status/snapshot.ts';
 import type { StatusParts } from '../status/source-status.ts';
+import { readSuccesses, storedParts } from '../status/stored-parts.ts';
 import type { AlertSource } from './alert-memory.ts';
 import { createAlerts, type AlertSettings } from './alerts.ts';
 
@@ -73,42 +69,7 @@ async function lookAt(source: SourceSettings, { clock, secrets, metrics }: LookP
     const warehouse = await openWarehouse(source.warehouse, clock);
     return work(warehouse).finally(() => warehouse.close());
   };
-  const stored = await use(({ own }) => storedOf(source, own)).catch(() => new Map<string, StoredSuccess>());
-  const parts: StatusParts = {
-    source,
-    activity: new SourceActivity(name, clock, metrics),
-    read: use,
-    version: () => null,
-    governor: () => null,
-    schedule: (resource) => scheduleOf(source, resource, stored.get(resource) ?? null, clock.now()),
-    inbox: null,
-    deliveries: null,
-    names: () => [],
-    scrub: (text) => scrubOwn(text, secrets),
-  };
+  const successes = await use(({ own }) => readSuccesses(source, own)).catch(() => new Map<string, never>());
+  const parts = storedParts(source, { clock, metrics, secrets, successes, read: use, inbox: null });
   return { parts, name, isLed: () => true, use };
-}
-
-async function storedOf(source: SourceSettings, own: Warehouse['own']): Promise<Map<string, StoredSuccess>> {
-  const stored = new Map<string, StoredSuccess>();
-  for (const resource of source.resources) {
-    const checkpoint = await readCheckpoint(own, resource);
-    if (checkpoint !== null) stored.set(resource, checkpoint);
-  }
-  return stored;
-}
-
-function scheduleOf(
-  { name, profile, schedule }: SourceSettings,
-  resource: string,
-  stored: StoredSuccess | null,
-  now: number,
-): ScheduleStatus {
-  const { timezone, resources, ...usual } = schedule;
-  const { incremental = usual.incremental, full = usual.full } = resources[resource] ?? {};
-  const hasFilter = (profile.resources[resource]?.incremental ?? null) !== null;
-  const times = timesOf({ source: name, resource, hasFilter }, schedule);
-  const elapsed = { success: null, full: null };
-  const { nextAt, overdueAt } = dueOf({ times, stored, elapsed, now, watchedSince: now });
-  return { incremental, full, timezone, next_at: nextAt, overdue_at: overdueAt };
 }
