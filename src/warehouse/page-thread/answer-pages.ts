@@ -10,6 +10,7 @@ export interface Handed<Answer> {
 }
 
 /** The thread's side of a `PageThread`: answers what it is asked, in order, until it is told to end. */
+// oxlint-disable-next-line no-unnecessary-type-parameters
 export function answerPages<Request, Answer>(
   answer: (request: Request) => Handed<Answer>,
   end: () => void = () => undefined,
@@ -24,14 +25,16 @@ export function answerPages<Request, Answer>(
       return;
     }
     const { id, request } = asked;
-    const answered = (reply: Answered<Answer>, transfer: readonly Transferable[] = []): void =>
-      port.postMessage(reply, transfer);
+    let answered: Answered<Answer>;
+    let transfer: readonly Transferable[] = [];
     try {
-      const { answer: given, transfer } = answer(request);
-      answered({ id, answer: given }, transfer);
+      const handed = answer(request);
+      answered = { id, answer: handed.answer };
+      transfer = handed.transfer ?? [];
     } catch (error) {
-      answered({ id, error: { message: messageOf(error), code: codeOf(error) } });
+      answered = { id, error: { message: messageOf(error), code: codeOf(error) } };
     }
+    port.postMessage(answered, transfer);
   });
 }
 

@@ -59,12 +59,15 @@ export class BulkThread<Request, Answer> {
     if (!this.#budget.take()) return null;
     const thread = new PageThread<Request, Answer>(this.#script);
     this.#thread = thread;
-    void thread.ended.then(() => {
-      this.#budget.giveBack();
-      // A dead one: the next comes after some large pages more.
-      if (this.#thread === thread) this.#forget();
-    });
+    void this.#ended(thread);
     return thread;
+  }
+
+  async #ended(thread: PageThread<Request, Answer>): Promise<void> {
+    await thread.ended;
+    this.#budget.giveBack();
+    // A dead one: the next comes after some large pages more.
+    if (this.#thread === thread) this.#forget();
   }
 
   #endLater(): NodeJS.Timeout {

@@ -48,7 +48,10 @@ export class PageThread<Request, Answer> {
     this.#worker.on('message', (answered: Answered<Answer>) => this.#answered(answered));
     this.#worker.on('error', (error) => this.#end(error));
     // An answer that cannot be read would never come.
-    this.#worker.on('messageerror', (error) => void this.#worker.terminate().then(() => this.#end(error)));
+    this.#worker.on('messageerror', (error) => {
+      this.#end(error);
+      void this.#worker.terminate();
+    });
     this.#worker.on('exit', (code) => {
       this.#end(`it ended with ${code}`);
       this.#ended.resolve();
@@ -83,7 +86,7 @@ export class PageThread<Request, Answer> {
   async close(): Promise<void> {
     if (this.#gone === null) {
       this.#worker.ref();
-      this.#worker.postMessage(END);
+      this.#worker.postMessage(END, []);
     }
     await this.#ended.promise;
   }
