@@ -5,6 +5,7 @@ import { WAREHOUSE_MIGRATIONS, LAST_DONE, migratedMeanwhile } from '../migrate.t
 import type { OwnTables } from '../own-tables.ts';
 import { rowQueries } from '../reading.ts';
 import { type Upkeep, type Warehouse, leaseLost, type LeaseProof } from '../warehouse.ts';
+import { cacheSize } from './connection/cache-size.ts';
 import { cleanFile } from './connection/clean-file.ts';
 import { openFile, type OpenFile } from './connection/open-file.ts';
 import { readBeside } from './connection/read-beside.ts';
@@ -39,7 +40,7 @@ function configure(db: Database): void {
   db.pragma('journal_mode = WAL');
   // A power cut may take the last pages, together with their checkpoint: they are fetched again.
   db.pragma('synchronous = NORMAL');
-  db.pragma('cache_size = -8000');
+  db.pragma(`cache_size = ${cacheSize()}`);
   // Each multi-row insert keeps a journal of its own to undo it alone; in a file it costs more than the rows.
   db.pragma('temp_store = MEMORY');
   db.pragma('journal_size_limit = 67108864');
