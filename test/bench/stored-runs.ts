@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import path from 'node:path';
 import type { Values } from './figures.ts';
@@ -35,5 +35,5 @@ export function storeFigures(machine: string, figures: Values): void {
 }
 
 function readRuns(): StoredRuns {
-  return existsSync(FILE) ? JSON.parse(readFileSync(FILE, 'utf8')) : {};
+  return JSON.parse(readFileSync(FILE, 'utf8'));
 }
