@@ -77,13 +77,14 @@ export async function killLoop({
 }
 
 /**
- * Pages of a resource that one kill may have fetched again. Where a page names the next one: that one. Where pages are
- * numbered: the requests under way, the page that is being written, on a network the one that is understood meanwhile,
- * and the last one that was stored, which is read again to prove that the walk's place still holds.
+ * Pages of a resource that one kill may have fetched again. Where a page names the next one: the page in hand and
+ * that one. Where pages are numbered: the requests under way and half as many answers, the page that is being written,
+ * on a network the one that is understood meanwhile, and the last one that was stored, which is read again to prove that
+ * the walk's place still holds.
  */
 function mostAgain({ name }: TestDatabase, pagination: Pagination): number {
-  if (pagination === 'cursor') return 1;
-  return CONCURRENCY + (name === 'postgres' ? 3 : 2);
+  if (pagination === 'cursor') return 2;
+  return 1.5 * CONCURRENCY + (name === 'postgres' ? 3 : 2);
 }
 
 /** The last run, where it has ended well for every resource. */
