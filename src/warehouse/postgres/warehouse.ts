@@ -16,6 +16,7 @@ import { VIEW_DIALECT } from './views/dialect.ts';
 import { dropTables } from './widening/drop-tables.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
 import { stageTables, swapTables } from './widening/swap-tables.ts';
+import { OtherTypes } from './pages/copy-steps.ts';
 import { createPageWriter, purge, rewriteRows, softDelete } from './pages/row-writer.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
 import type { Session } from './connection/session.ts';
@@ -82,7 +83,9 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
           attempts += 1;
           return [...(attempts === 1 ? steps : stepsOf(rows, true)), ...statements.map(asStep)];
         });
-      return orUnindexed(database, rows.resource, write);
+      const orAsText = (): Promise<void> =>
+        write().catch((error: unknown) => (error instanceof OtherTypes ? write() : Promise.reject(error)));
+      return orUnindexed(database, rows.resource, orAsText);
     },
     softDelete: (deletion) =>
       underLease(deletion.lease, async (session) => {
