@@ -1,4 +1,4 @@
-import { MEMORY_USES } from './vocabulary.ts';
+import type { MEMORY_USES } from './vocabulary.ts';
 
 /** How much memory a process may take to be fast: `low` stands for a host that has little. */
 export type MemoryUse = (typeof MEMORY_USES)[number];
