@@ -17,7 +17,8 @@ COPY test/package/prune-modules.ts test/package/
 RUN node test/package/prune-modules.ts node_modules
 
 FROM node:24.21.0-bookworm-slim
-ENV NODE_ENV=production CONTENT_SYNC_CONFIG=/etc/content-sync/content-sync.yaml
+# Each thread of V8 would keep memory of its own for good, 20 MB in all.
+ENV NODE_ENV=production CONTENT_SYNC_CONFIG=/etc/content-sync/content-sync.yaml MALLOC_ARENA_MAX=1
 COPY --from=dependencies /app/node_modules /app/node_modules
 COPY --from=build /build/dist /app/dist
 COPY package.json /app/

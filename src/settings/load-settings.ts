@@ -165,7 +165,7 @@ interface Parts
 }
 
 function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settings {
-  const { warehouse, profiles, refused, exposed, file_mode, serve, worker, alerts, log } = parts;
+  const { warehouse, profiles, refused, exposed, file_mode, serve, worker, alerts, log, memory } = parts;
   const { keep_runs, privacy_key } = parts;
   const sources = Object.entries(parts.sources).map(([name, source]): [string, SourceSettings] => {
     const profile = profiles.get(name);
@@ -176,10 +176,7 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
     const deprecations = parts.deprecations.get(name) ?? [];
     const { http, ...rest } = source;
     const hash_key = source.hash_key ?? privacy_key;
-    const keys = {
-      ...(hash_key === undefined ? {} : { hash_key }),
-      ...(privacy_key === undefined ? {} : { privacy_key }),
-    };
+    const keys = { ...(hash_key && { hash_key }), ...(privacy_key && { privacy_key }) };
     const own = { auth, name, profile, resources, webhook, deprecations, network: networkOf(http, cwd, env) };
     return [name, { ...rest, ...own, ...keys, keep_runs, warehouse: sourceAddress(warehouse, name, cwd) }];
   });
@@ -201,6 +198,7 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
     alerts,
     control: controlPath({ control: parts.control, warehouse, config: path, cwd }),
     log,
+    memory,
     secrets,
   };
 }

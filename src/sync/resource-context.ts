@@ -5,6 +5,7 @@ import { newMeter, type ApiClient, type RequestMeter } from '../http/client.ts';
 import type { LoadContext } from '../load/load-context.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
+import { memoryUse, type MemoryUse } from '../model/memory-use.ts';
 import type { Profile } from '../source/profile.ts';
 import { readTables } from '../state/column-catalog.ts';
 import type { OwnedResource, OwnedResources } from '../state/owned-resource.ts';
@@ -53,6 +54,9 @@ export interface ResourceContext
   runAhead: number;
 }
 
+/** Pages that are fetched ahead take most of what a walk needs. */
+const MOST_AHEAD: Readonly<Record<MemoryUse, number>> = { normal: Infinity, low: 2 };
+
 /** `meter` counts the requests; `signal` ends them. Throws `ConfigError` if the profile has no such resource. */
 export function resourceContext(
   { profile: whole, warehouse, client, listing, clock, runId, credential, deletes, scrub, notices }: SourceContext,
@@ -66,7 +70,7 @@ export function resourceContext(
   }
   const load = { warehouse, owned, profile, whole, runId, clock, signal };
   const proof = itemProof(client, owned.resource);
-  const runAhead = whole.http.concurrency;
+  const runAhead = Math.min(whole.http.concurrency, MOST_AHEAD[memoryUse()]);
   return { ...load, client, listing, meter, credential, deletes, scrub, notices, proof, runAhead };
 }
 

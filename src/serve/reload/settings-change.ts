@@ -89,6 +89,7 @@ const AT_START: Readonly<Record<string, string>> = {
   'serve.port': 'the port that serve listens on changes with the next start of serve',
   'worker.host': 'the address that worker listens on changes with the next start of worker',
   'worker.port': 'the port that worker listens on changes with the next start of worker',
+  memory: 'how much memory the process may take changes with the next start of serve',
   control: 'the path of the control socket changes with the next start of serve',
 };
 

@@ -1,4 +1,5 @@
 import type { Database } from 'better-sqlite3';
+import { cacheSize } from './cache-size.ts';
 
 /** The SQL function that writes a number as JSON and JavaScript do; triggers of ours call it. */
 export const NUMBER_TEXT = '_sync_number_text';
@@ -10,7 +11,7 @@ export function configureWarehouse(db: Database): void {
   db.pragma('journal_mode = WAL');
   // A power cut may take the last pages, together with their checkpoint: they are fetched again.
   db.pragma('synchronous = NORMAL');
-  db.pragma('cache_size = -8000');
+  db.pragma(`cache_size = ${cacheSize()}`);
   // Each multi-row insert keeps a journal of its own to undo it alone; in a file it costs more than the rows.
   db.pragma('temp_store = MEMORY');
   db.pragma('journal_size_limit = 67108864');

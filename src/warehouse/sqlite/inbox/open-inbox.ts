@@ -20,6 +20,7 @@ import { inboxViewer } from '../../reading.ts';
 import { repetition, setApart, sizeOf, type Repetition } from '../../repetition.ts';
 import { databaseError, isFull } from '../connection/errors.ts';
 import { cleanFile, emptyLog } from '../connection/clean-file.ts';
+import { cacheSize } from '../connection/cache-size.ts';
 import { openFile, type OpenFile } from '../connection/open-file.ts';
 import type { RetryWhileLocked } from '../connection/wait-for-lock.ts';
 
@@ -47,7 +48,7 @@ function configure(db: Database): void {
   // Explicitly: this SQLite is built to fall back to NORMAL with the first write to a log, and then a 2xx would not be
   // worth more than the operating system's memory.
   db.pragma('synchronous = FULL');
-  db.pragma('cache_size = -8000');
+  db.pragma(`cache_size = ${cacheSize()}`);
   db.pragma('temp_store = MEMORY');
   db.pragma('journal_size_limit = 8388608');
 }

@@ -22,9 +22,23 @@ export async function tendIndexes(
   run: (statement: string) => Promise<void>,
 ): Promise<void> {
   for (const statement of missingIndexes(db, plan)) {
-    await run(statement);
+    await sortedInFile(db, () => run(statement));
     // One index of a million rows takes a second.
     await nextTurn();
+  }
+}
+
+/** An index of a million rows is sorted in a file, or it takes 100 MB of memory; in memory if no such file can be made. */
+async function sortedInFile(db: Database, run: () => Promise<void>): Promise<void> {
+  try {
+    db.pragma('temp_store = FILE');
+    await run();
+  } catch {
+    // Whatever else was wrong is so again.
+    db.pragma('temp_store = MEMORY');
+    await run();
+  } finally {
+    db.pragma('temp_store = MEMORY');
   }
 }
 
