@@ -10,6 +10,7 @@ import { startSandboxProcess } from './staged.ts';
 const LATENCY = { ms: 50, page: 100, records: 120_000, inFlight: 8 };
 /** Where there is a limit that nobody tells. */
 const LIMIT = { perSecond: 50, page: 10, records: 10_000, reached: 0.85 };
+const BURST = 5;
 const WINDOW_MS = 1_000;
 
 /** What waiting costs beside the service's own: by latency, and until a limit is found that no header tells. */
@@ -37,7 +38,14 @@ async function untilLimit(bench: BackfillBench, database: BenchDatabase): Promis
   const { perSecond, page, records, reached } = LIMIT;
   await using stack = new AsyncDisposableStack();
   const sandbox = await startSandboxProcess(
-    { apiKey: KEY, generate: { content: records }, pagination: 'page', rate: perSecond, rateHeaders: 'none' },
+    {
+      apiKey: KEY,
+      generate: { content: records },
+      pagination: 'page',
+      rate: perSecond,
+      burst: BURST,
+      rateHeaders: 'none',
+    },
     stack,
   );
   await loadOnce(bench, database, { url: sandbox.url, page, records });
