@@ -19,6 +19,13 @@ describe.for(DATABASES)(`kill -9 at random moments (SEED=${seed}) on $name`, (da
   });
 });
 
+describe(`kill -9 of a process that writes in a thread (SEED=${seed})`, () => {
+  it('F060 loses nothing and writes nothing twice', async () => {
+    const { midWalk } = await killLoop({ database: SQLITE, kills: 2, seed, pagination: 'cursor', pageSize: 110 });
+    expect(midWalk).toBeGreaterThan(0);
+  });
+});
+
 describe(`kill -9 at a random moment (SEED=${seed})`, () => {
   it('F060 fetches at most the pages again that were under way or waited for their turn', async () => {
     const { midWalk } = await killLoop({ database: SQLITE, kills: 4, seed, pagination: 'page', pageSize });
