@@ -70,6 +70,21 @@ export interface PageCommit<Prepared extends PreparedRows = PreparedRows> {
   lease: LeaseProof;
   /** Statements on own tables (checkpoint, rejects, ...) that belong to the same moment. */
   statements: readonly CompiledQuery[];
+  /**
+   * Where other processes write rows of the resource too: how often tables had changed when the page was compared with
+   * what is there. If they have changed since, or one of its rows has, it throws `page_outdated` and writes nothing.
+   */
+  growths?: number;
+}
+
+export const PAGE_OUTDATED = 'page_outdated';
+
+/** For a page that was compared with what is no longer so: to be compared again. */
+export function pageOutdated(resource: string): SyncError {
+  return new SyncError(PAGE_OUTDATED, `another process has changed rows of ${resource} since this page was compared`, {
+    recovery: 'retry',
+    hint: 'run the same command again',
+  });
 }
 
 /** One step of schema evolution, committed whole or not at all. */
