@@ -1,12 +1,13 @@
 # Same Node as package.json pins for development.
 FROM node:24.21.0-bookworm-slim AS build
 WORKDIR /build
-COPY package.json package-lock.json tsconfig.json ./
+COPY package.json package-lock.json ./
 # No install script is needed: SQLite's binary is inside its package, and Node is the image's own.
 RUN npm ci --ignore-scripts
 COPY src src
 COPY migrations migrations
-RUN node node_modules/typescript/bin/tsc -p tsconfig.json
+COPY test/package/build.ts test/package/bundled-licences.ts test/package/
+RUN node test/package/build.ts
 
 FROM node:24.21.0-bookworm-slim AS dependencies
 WORKDIR /app

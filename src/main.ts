@@ -66,7 +66,10 @@ async function main(): Promise<void> {
   (await import('./observe/exclude-environment.ts')).excludeEnvironment();
   // Compiled code is kept between starts, in the package's own folder: nobody else can put code there. Where that is
   // read-only, a start just takes longer.
-  module.enableCompileCache(path.join(folder, 'node_modules', '.cache', 'content-sync'));
+  const compiled = path.join(folder, 'node_modules', '.cache', 'content-sync');
+  module.enableCompileCache(compiled);
+  // Threads have it from the environment.
+  process.env['NODE_COMPILE_CACHE'] ??= compiled;
   // A page's records live just long enough to survive a young collection, so a large young generation gains little
   // and costs 150 MB of resident memory; and what they leave in the old one is collected at twice what is alive.
   // It grows once, from 1 to 4 MB, while the modules are loaded: with less, a quarter of a backfill is collecting.

@@ -9,6 +9,7 @@ import { namesBeside } from './field-rules.ts';
 import { hasContent, isObject } from './records/field-at.ts';
 import {
   isFull,
+  newTable,
   isWorthStoring,
   isFieldWorthStoring,
   openLevel,
@@ -175,11 +176,7 @@ function openTable(draft: Draft, slot: Slot): List {
   const above = parent.key.length > 1 || parent.path.length > 0 ? parent.key : [`${resource}_id`];
   const position = above.length === 1 ? 'position' : `position_${above.length}`;
   const path = [...slot.path, EACH];
-  const table = {
-    index: tree.tables.length,
-    overflowAt: -1,
-    shape: { name, path, key: [...above, position], columns: [] },
-  };
+  const table = newTable({ name, path, key: [...above, position], columns: [] }, tree.tables.length);
   tree.tables.push(table);
   draft.tableNames.add(name);
   draft.columnNames.push(new Set(table.shape.key));

@@ -7,9 +7,8 @@ import { pathPart } from './columns/source-path.ts';
 import { evolveShape, shapeChanges } from './evolve-shape.ts';
 import { ruleOf } from './field-rules.ts';
 import { isObject } from './records/field-at.ts';
-import { limitRejection } from './records/record-limits.ts';
 import { shapeTree, type ShapeProfile, type ShapeTree } from './shape-tree.ts';
-import { writeRows, type CheckedRecord, type ShapeRecord, type WrittenRows } from './write-rows.ts';
+import { writeRows, type ShapeRecord, type WrittenRows } from './write-rows.ts';
 
 export interface ShapeInput {
   shape: ResourceShape;
@@ -47,18 +46,12 @@ function keyName(id: string, profile: ShapeProfile): string {
 export function shapeRecords({ shape, profile, records, tableNames = new Set() }: ShapeInput): ShapedPage {
   const isNew = shape.tables.every((table) => table.columns.length === 0);
   const contract: Contract = isNew ? 'evolve' : profile.contract;
-  const checked = records.map(({ key, value, bytes }) => ({
-    key,
-    value,
-    bytes,
-    rejection: limitRejection(value, bytes.length),
-  }));
   let current = shape;
   for (;;) {
-    const { misfit, spills, ...written } = writeRows(treeOf(current, profile), contract, checked);
+    const { misfit, spills, ...written } = writeRows(treeOf(current, profile), contract, records);
     if (!misfit) return finished(shape, current, written);
     const names = new Set([...viewNames(shape), ...tableNames]);
-    const grown = evolveShape(current, profile, usable(checked, written.rejects), names, spills);
+    const grown = evolveShape(current, profile, usable(records, written.rejects), names, spills);
     if (isSame(current, grown)) throw new Error(`the shape of ${shape.resource} does not settle`);
     current = grown;
   }
@@ -79,7 +72,7 @@ function finished(
 }
 
 /** The values of the records that may be walked; one that is set aside makes no table grow. */
-function usable(records: readonly CheckedRecord[], rejects: WrittenRows['rejects']): JsonObject[] {
+function usable(records: readonly ShapeRecord[], rejects: WrittenRows['rejects']): JsonObject[] {
   const aside = new Set(rejects.map(({ index }) => index));
   return records.flatMap(({ value }, index) => (!aside.has(index) && isObject(value) ? [value] : []));
 }

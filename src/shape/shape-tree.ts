@@ -36,6 +36,8 @@ export interface TableNode {
   shape: TableShape;
   /** Place in the row of the column for fields that found no room; -1 while there is none. */
   overflowAt: number;
+  /** Rows for each record of the page before. */
+  rowsPerRecord: number;
 }
 
 /** The fields of one object, or of one row. */
@@ -45,10 +47,15 @@ export interface Level {
   /** Objects and arrays passed on the way here; the record itself is none. */
   depth: number;
   slots: Map<string, Slot>;
+  /** The same in their order: what comes behind a field mostly comes behind it in the next record too. */
+  order: Slot[];
 }
 
 /** One field (or "each element") and where its value goes: a column, columns of its fields, a table, or several. */
 export interface Slot {
+  /** Its field's key, and its place in the order of its level; '' and -1 for "each element". */
+  key: string;
+  place: number;
   table: TableNode;
   path: SourcePath;
   depth: number;
@@ -86,15 +93,24 @@ export interface ShapeTree {
 
 /** Builds the tree; its nodes share the `TableShape` and `Column` objects of `shape`. */
 export function shapeTree(shape: ResourceShape, profile: ShapeProfile): ShapeTree {
-  const [own, ...children] = shape.tables.map((table, index): TableNode => ({ index, shape: table, overflowAt: -1 }));
+  const [own, ...children] = shape.tables.map(newTable);
   if (own === undefined) throw new Error(`the shape of ${shape.resource} has no table`);
-  const tree = { root: { table: own, path: [], depth: 0, slots: new Map() }, tables: [own, ...children], profile };
+  const tree = { root: newLevel(own, [], 0), tables: [own, ...children], profile };
   // A child's path leads through its parent's, and parents come before their children.
   for (const child of children) openList(slotAt(tree, child.shape.path.slice(0, -1)), child, tree);
   // The id has its slot even before there are other fields.
   if (typeof profile.id === 'string') slotAt(tree, columnPathOf(profile.id) ?? []);
   for (const table of tree.tables) table.shape.columns.forEach((column, at) => placeColumn(tree, table, column, at));
   return tree;
+}
+
+/** A table without any row so far. */
+export function newTable(shape: TableShape, index: number): TableNode {
+  return { index, shape, overflowAt: -1, rowsPerRecord: 0 };
+}
+
+function newLevel(table: TableNode, path: SourcePath, depth: number): Level {
+  return { table, path, depth, slots: new Map(), order: [] };
 }
 
 function placeColumn(tree: ShapeTree, table: TableNode, column: Column, index: number): void {
@@ -113,6 +129,7 @@ export function openSlot(level: Level, key: string, profile: ShapeProfile): Slot
   const found = level.slots.get(key);
   if (found !== undefined) return found;
   const slot = newSlot(level.table, [...level.path, pathPart(key)], level.depth, profile);
+  Object.assign(slot, { key, place: level.order.push(slot) - 1 });
   level.slots.set(key, slot);
   return slot;
 }
@@ -127,7 +144,8 @@ export function pinnedSlot(level: Level, key: string, profile: ShapeProfile): Sl
  * True if a slot with a pinned type takes the value: one that its column holds exactly, or a list of such, if the first
  * values were lists. What comes first decides, because neither may change the other.
  */
-export function takesPinned({ pin, ...slot }: Slot, value: JsonValue, tree: ShapeTree): boolean {
+export function takesPinned(slot: Slot, value: JsonValue, tree: ShapeTree): boolean {
+  const { pin } = slot;
   if (isObject(value) || pin === null) return false;
   if (!Array.isArray(value)) return slot.list === null && pin.toCell(value, UNNOTED) !== undefined;
   if (slot.column !== null) return false;
@@ -146,7 +164,7 @@ export function isElement({ path, table }: Pick<Slot, 'path' | 'table'>): boolea
 
 /** The level for the fields of the object in `slot`, made if it is not there. */
 export function openLevel(slot: Slot): Level {
-  slot.level ??= { table: slot.table, path: slot.path, depth: slot.depth + 1, slots: new Map() };
+  slot.level ??= newLevel(slot.table, slot.path, slot.depth + 1);
   return slot.level;
 }
 
@@ -161,21 +179,8 @@ function newSlot(table: TableNode, path: SourcePath, depth: number, profile: Sha
   const skip = isIdPath(dotted, profile.id) && !path.includes(EACH);
   const { json, pin, rename } = ruleOf(path, profile);
   const isText = profile.times[dotted] === LOCAL;
-  return {
-    table,
-    path,
-    depth,
-    skip,
-    json,
-    isText,
-    pin,
-    rename,
-    column: null,
-    at: -1,
-    toCell: TO_CELL.json,
-    level: null,
-    list: null,
-  };
+  const ruled = { key: '', place: -1, table, path, depth, skip, json, isText, pin, rename };
+  return { ...ruled, column: null, at: -1, toCell: TO_CELL.json, level: null, list: null };
 }
 
 function isIdPath(dotted: string, id: ShapeProfile['id']): boolean {

@@ -24,7 +24,7 @@ it.skipIf(old === null)(
   () => {
     const app = tempFolder();
     // No library is there: to load one would fail in other words.
-    buildInto(app, { areChecked: true });
+    buildInto(app);
     for (const args of [['--version'], ['serve'], []]) {
       const { status, stdout, stderr } = run(old ?? '', [path.join(app, 'dist/src/main.js'), ...args], app);
       expect([status, stdout]).toEqual([2, '']);

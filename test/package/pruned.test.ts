@@ -34,7 +34,7 @@ it('modules of the container take less than 60 MB, and a copy is made with them'
   // On the disk of the modules, so that nothing is copied.
   const app = mkdtempSync(path.join(cache, 'pruned-'));
   onTestFinished(() => rmSync(app, { recursive: true, force: true }));
-  buildInto(app, { areChecked: true });
+  buildInto(app);
   linkProduction(app);
   const modules = path.join(app, 'node_modules');
   const whole = sizeOf(modules);

@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { onTestFinished } from 'vitest';
+import { inject, onTestFinished } from 'vitest';
 import { runCli } from '../../src/cli/commands.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const MAIN = inject('main') ?? fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
 /** How a process ended: by itself with a code, or by a signal. */
 export interface Ended {

@@ -25,7 +25,13 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
   },
   // What signs a delivery, what drains the inbox and what keeps the time know nothing of each other.
   trigger: { '.': [], drain: ['.'], schedule: ['.'], signature: ['.'] },
-  warehouse: { '.': ['sqlite', 'postgres'], sqlite: ['.'], postgres: ['.'], copy: ['.', 'sqlite', 'postgres'] },
+  warehouse: {
+    '.': ['sqlite', 'postgres'],
+    sqlite: ['.', 'page-thread'],
+    postgres: ['.', 'page-thread'],
+    'page-thread': [],
+    copy: ['.', 'sqlite', 'postgres'],
+  },
   'warehouse/postgres': {
     '.': ['connection', 'pages', 'widening', 'views', 'keys', 'inbox', 'coordination'],
     connection: [],

@@ -1,8 +1,12 @@
+import { constants, isUtf8 } from 'node:buffer';
 import { TextDecoder } from 'node:util';
 import { SyncError } from '../../model/errors.ts';
 
 /** Made once: creating a decoder costs more than decoding a small page. Fatal: bytes are never changed silently. */
 const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** Of a longer body no string can be made, which is seen at once. */
+const MOST_LAZY = constants.MAX_STRING_LENGTH;
 
 /** Charset labels that are taken, and what decodes them. ASCII is read as UTF-8, of which it is a part. */
 const CHARSETS: Readonly<Record<string, string>> = {
@@ -18,10 +22,11 @@ const CHARSETS: Readonly<Record<string, string>> = {
   'utf-16be': 'utf-16be',
 };
 
-/** A body as a string and as UTF-8, neither with a byte order mark. */
+/** A body as UTF-8 and as a string, neither with a byte order mark. */
 export interface DecodedText {
-  text: string;
   bytes: Buffer;
+  /** Made with its first use. */
+  readonly text: string;
 }
 
 /**
@@ -31,13 +36,28 @@ export interface DecodedText {
 export function decodeText(bytes: Buffer, contentType: string): DecodedText {
   const decoder = decoderFor(bytes, contentType);
   try {
+    if (decoder === utf8 && bytes.length <= MOST_LAZY && isUtf8(bytes)) return lazyText(bytes);
     const text = decoder.decode(bytes);
-    if (decoder !== utf8) return { text, bytes: Buffer.from(text) };
-    const marked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
-    return { text, bytes: marked ? bytes.subarray(3) : bytes };
+    return { text, bytes: decoder === utf8 ? unmarked(bytes) : Buffer.from(text) };
   } catch (cause) {
     throw new SyncError('bad_text', `the body is not valid ${decoder.encoding}`, { recovery: 'retry', cause });
   }
+}
+
+function lazyText(marked: Buffer): DecodedText {
+  const bytes = unmarked(marked);
+  let text: string | null = null;
+  return {
+    bytes,
+    get text() {
+      return (text ??= bytes.toString());
+    },
+  };
+}
+
+function unmarked(bytes: Buffer): Buffer {
+  const marked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+  return marked ? bytes.subarray(3) : bytes;
 }
 
 function decoderFor(bytes: Uint8Array, contentType: string): TextDecoder {

@@ -1,7 +1,9 @@
 import type { JsonValue } from '../../model/json.ts';
 import { SyncError } from '../../model/errors.ts';
 import { exactSize, roughSize } from '../../shape/json/json-size.ts';
+import { parseBody } from '../../shape/json/parse-body.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
+import { OPEN_BRACE, OPEN_BRACKET } from '../../shape/json/scan-json.ts';
 import type { AnswerHold } from '../body/answer-memory.ts';
 import { decodeText, type DecodedText } from '../body/decode-text.ts';
 import type { WireAnswer } from '../exchange.ts';
@@ -76,12 +78,10 @@ function readContent({ bytes, headers }: WireAnswer, limits: Limits): Content {
   try {
     limits.hold.resize(bytes.length * PER_BYTE);
     decoded = decodeText(bytes, String(headers['content-type'] ?? ''));
-    const { text } = decoded;
-    const start = text.search(/\S/);
-    if (start === -1) return { ...NOTHING, code: 'empty_body' };
-    if (text[start] === '<') return { ...NOTHING, code: 'not_the_api', excerpt: text.slice(start, start + EXCERPT) };
+    const other = isContainer(decoded.bytes) ? null : otherThanJson(decoded.text);
+    if (other !== null) return other;
     admit(decoded.bytes, limits);
-    const json = parseJson(text);
+    const json = parseBody(decoded.bytes);
     return json === null ? { ...NOTHING, code: 'empty_body' } : { ...NOTHING, bytes: decoded.bytes, json };
   } catch (error) {
     if (!(error instanceof SyncError)) throw error;
@@ -93,6 +93,17 @@ function readContent({ bytes, headers }: WireAnswer, limits: Limits): Content {
       defect: error.message + around(decoded.text, error.message),
     };
   }
+}
+
+function isContainer(bytes: Buffer): boolean {
+  return bytes[0] === OPEN_BRACE || bytes[0] === OPEN_BRACKET;
+}
+
+/** The content of a body that holds nothing, or a page for people; null for any other. */
+function otherThanJson(text: string): Content | null {
+  const start = text.search(/\S/);
+  if (start === -1) return { ...NOTHING, code: 'empty_body' };
+  return text[start] === '<' ? { ...NOTHING, code: 'not_the_api', excerpt: text.slice(start, start + EXCERPT) } : null;
 }
 
 /** Throws `SyncError`: `too_many_values`, `too_many_digits`, and what the account throws. */

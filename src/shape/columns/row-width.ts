@@ -15,13 +15,14 @@ const FIXED: Partial<Record<ColumnType, number>> = { boolean: 1, date: 4, intege
 const MOST_PADDING = 7;
 /** Fewer columns always fit. */
 const FEW_COLUMNS = Math.floor(MOST_BYTES / LONGEST_INSIDE);
+const NONE: readonly number[] = [];
 
 /**
  * The columns, by their place among the table's, whose values Postgres could not hold in the row whose first cell
  * is at `at`, whatever the order of the columns in the database: the last long ones, until the others fit.
  */
-export function columnsBeyondPage(table: TableShape, cells: readonly Cell[], at: number): number[] {
-  if (table.columns.length <= FEW_COLUMNS) return [];
+export function columnsBeyondPage(table: TableShape, cells: readonly Cell[], at: number): readonly number[] {
+  if (table.columns.length <= FEW_COLUMNS) return NONE;
   const first = at + table.key.length;
   const sizes = table.columns.map(({ type }, index) => sizeOf(type, cells[first + index] ?? null));
   const aligned = table.columns.filter(({ type }, index) => FIXED[type] === 8 && sizes[index] !== 0).length;

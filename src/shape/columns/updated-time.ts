@@ -3,6 +3,7 @@ import type { JsonValue } from '../../model/json.ts';
 import type { Column } from '../../model/table.ts';
 import { zoneAt, type TimeZone } from '../../model/time-zone.ts';
 import { fieldAt } from '../records/field-at.ts';
+import { plainMoment } from './plain-times.ts';
 import { pathText } from './source-path.ts';
 import { parseInstant } from './timestamps.ts';
 
@@ -23,13 +24,16 @@ export interface Updated {
 
 /** When the service says that a record last changed; null if it does not say so in a way that we can read. */
 export function updatedTime(record: JsonValue, by: UpdatedBy): Updated | null {
-  const value = firstOf(record, updatedPaths(by));
+  const { updated } = by;
+  const value = typeof updated === 'string' ? fieldAt(record, updated) : firstOf(record, updatedPaths(by));
+  const plain = typeof value === 'string' ? plainMoment(value) : Number.NaN;
+  if (typeof value === 'string' && !Number.isNaN(plain)) return { text: value, at: plain };
   const instant = parseInstant(value, updatedZone(by));
   if (instant === null) return null;
   const { epochMs: at, latestMs: latest } = instant;
   // A number by its digits.
   const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return { text, at, ...(latest === undefined ? {} : { latest }) };
+  return latest === undefined ? { text, at } : { text, at, latest };
 }
 
 function firstOf(record: JsonValue, paths: readonly string[]): JsonValue | undefined {

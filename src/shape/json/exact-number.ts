@@ -73,6 +73,11 @@ export function hasInexactNumber(text: string): boolean {
     if (end - start >= LONG_DIGITS && isInexact(text, start, end)) return true;
     at = end;
   }
+  return hasHugeExponent(text);
+}
+
+/** True if the JSON text may hold a number with an exponent of three digits. */
+export function hasHugeExponent(text: string): boolean {
   return HUGE_EXPONENT.test(text);
 }
 

@@ -90,8 +90,11 @@ function zeros(word: number): number {
   return (word - ONES) & ~word & HIGH_BITS;
 }
 
-/** Looks at every sixteenth byte only: no run of sixteen digits passes between two looks. */
-function roughDigits(bytes: Uint8Array): number {
+/**
+ * The digits of `roughSize`; 0 only if no number is that long. Looks at every sixteenth byte only: no run of sixteen digits
+ * passes between two looks.
+ */
+export function roughDigits(bytes: Uint8Array): number {
   let digits = 0;
   for (let at = LONG_DIGITS - 1; at < bytes.length; at += LONG_DIGITS) {
     if (!isDigitOrPoint(bytes[at] ?? 0)) continue;

@@ -1,6 +1,6 @@
 import { SyncError, messageOf } from '../../model/errors.ts';
 import type { JsonValue, JsonObject } from '../../model/json.ts';
-import { keepsDigits, hasInexactNumber } from './exact-number.ts';
+import { keepsDigits, hasHugeExponent, hasInexactNumber } from './exact-number.ts';
 import {
   CLOSE_BRACE,
   CLOSE_BRACKET,
@@ -28,8 +28,7 @@ const REVIVER_LENGTH = 1_048_576;
  */
 export function parseJson(text: string): JsonValue {
   try {
-    const value = hasInexactNumber(text) ? parseExact(text) : JSON.parse(text);
-    return mayHaveWrongKey(text, value) ? parseByHand(text, numberOf) : value;
+    return readText(text);
   } catch (error) {
     throw new SyncError('bad_json', `the body is not valid JSON: ${printable(messageOf(error), text)}`, {
       recovery: 'retry',
@@ -37,6 +36,17 @@ export function parseJson(text: string): JsonValue {
       cause: error,
     });
   }
+}
+
+/** The same with the parser's own errors. */
+export function readText(text: string): JsonValue {
+  const value = hasInexactNumber(text) ? parseExact(text) : JSON.parse(text);
+  return mayHaveWrongKey(text, value) ? parseByHand(text, numberOf) : value;
+}
+
+/** `readText` for a text without backslashes and without sixteen digits in a row. */
+export function readPlainText(text: string): JsonValue {
+  return hasHugeExponent(text) ? readText(text) : JSON.parse(text);
 }
 
 function parseExact(text: string): JsonValue {

@@ -158,3 +158,33 @@ describe('parseInstant', () => {
     },
   );
 });
+
+const number = (digits: number) => fc.nat({ max: 10 ** digits - 1 }).map((n) => String(n).padStart(digits, '0'));
+const near = (max: number) =>
+  fc.oneof(
+    { weight: 4, arbitrary: fc.nat({ max }).map((n) => String(n).padStart(2, '0')) },
+    { weight: 1, arbitrary: number(2) },
+  );
+const moment = fc
+  .tuple(number(4), near(13), near(32), near(24), near(60), near(60), fc.constantFrom('', '.000', '.070', '.999'))
+  .map(
+    ([year, month, day, hour, minute, second, rest]) => `${year}-${month}-${day}T${hour}:${minute}:${second}${rest}`,
+  );
+/** One character of it replaced. */
+const damaged = fc
+  .tuple(moment, fc.nat({ max: 22 }), fc.constantFrom('0', '9', '/', ':', '-', '.', 'Z', 'T', ' ', '٣', '\0'))
+  .map(([text, at, by]) => `${text.slice(0, at)}${by}${text.slice(at + 1)}`);
+
+describe('moments as most services write them', () => {
+  it('are read as the same moments are that are written with an offset', () => {
+    fc.assert(
+      fc.property(fc.oneof(moment, damaged), (text) => {
+        expect(toTimestampText(`${text}Z`)).toBe(toTimestampText(`${text}+00:00`));
+        expect(parseInstant(`${text}Z`)).toEqual(parseInstant(`${text}+00:00`));
+        const day = text.slice(0, 10);
+        expect(toDateText(day)).toBe(toTimestampText(`${day}T00:00:00+00:00`) === null ? null : day);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});

@@ -1,0 +1,72 @@
+import { globSync, readFileSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { rolldown, type Plugin } from 'rolldown';
+import { writeLicences } from './bundled-licences.ts';
+
+/**
+ * `node build.ts [--maps] [FOLDER]`: writes the program into a folder, `dist` if none is given: our own code and its
+ * libraries in a few files, by what commands need together, because to load the thousand files of a command takes as long
+ * as its work on a small source. What threads start with stays where it is below `src`. `--maps` adds source maps, which
+ * Node does not look for: they are for profiles.
+ */
+const { values, positionals } = parseArgs({
+  options: { maps: { type: 'boolean', default: false } },
+  allowPositionals: true,
+});
+const root = path.join(import.meta.dirname, '..', '..');
+const folder = path.resolve(positionals[0] ?? path.join(root, 'dist'));
+
+/** They look for files of their own. */
+const APART = ['better-sqlite3', 'pg-native'];
+const STARTED = /import \{[^}]*\b(?:parentPort|workerData)\b[^}]*\} from 'node:worker_threads'/;
+const PLACE = /\bimport\.meta\.(url|filename|dirname)\b/g;
+const MARK = /__OWN_PLACE__\("(\w+)", "([^"]+)"\)/g;
+
+const built = (file: string): string => file.replace(/\.ts$/, '.js');
+
+/** Files that a process or a thread begins with, by where they stand without their ending. */
+function entries(): Record<string, string> {
+  const threads = globSync('src/**/*.ts', { cwd: root }).filter((file) =>
+    STARTED.test(readFileSync(path.join(root, file), 'utf8')),
+  );
+  return Object.fromEntries(['src/main.ts', ...threads].map((file) => [file.replace(/\.ts$/, ''), `./${file}`]));
+}
+
+/** What a file of ours says of its own place stays true wherever it ends up: as if each were compiled by itself. */
+const ownPlaces: Plugin = {
+  name: 'own-places',
+  transform: (code, id) => {
+    const file = path.relative(root, id);
+    if (!file.startsWith('src') || !PLACE.test(code)) return null;
+    return { code: code.replace(PLACE, (_, what: string) => `__OWN_PLACE__("${what}", "${built(file)}")`), map: null };
+  },
+  renderChunk: (code, { fileName }) => {
+    const written = code.replace(MARK, (_, what: string, file: string) => {
+      const from = path.relative(path.dirname(fileName), what === 'dirname' ? path.dirname(file) : file);
+      if (what === 'url') return `new URL(${JSON.stringify(from)}, import.meta.url).href`;
+      return `(import.meta.dirname + ${JSON.stringify(`/${from}`)})`;
+    });
+    return written === code ? null : { code: written, map: null };
+  },
+};
+
+rmSync(folder, { recursive: true, force: true });
+const bundle = await rolldown({
+  cwd: root,
+  input: entries(),
+  platform: 'node',
+  external: APART,
+  plugins: [ownPlaces],
+});
+const { output } = await bundle.write({
+  dir: folder,
+  format: 'esm',
+  chunkFileNames: 'src/parts/[name].js',
+  sourcemap: values.maps ? 'hidden' : false,
+});
+await bundle.close();
+writeLicences(
+  folder,
+  output.flatMap((chunk) => (chunk.type === 'chunk' ? chunk.moduleIds : [])),
+);
