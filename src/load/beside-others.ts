@@ -2,7 +2,7 @@ import { SyncError } from '../model/errors.ts';
 import { readTables } from '../state/column-catalog.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';
 import { readGrowths } from '../state/view-catalog.ts';
-import { PAGE_OUTDATED } from '../warehouse/warehouse.ts';
+import { PAGE_OUTDATED } from '../warehouse/page-outdated.ts';
 import type { LoadContext } from './load-context.ts';
 
 /** So often a page is compared again because another process has written some of its rows. */

@@ -1,7 +1,8 @@
 import { escapeIdentifier } from 'pg';
 import type { TableShape } from '../../../model/table.ts';
 import { oncePer } from '../../once-per.ts';
-import { pageOutdated, type PageRows } from '../../warehouse.ts';
+import { pageOutdated } from '../../page-outdated.ts';
+import type { PageRows } from '../../warehouse.ts';
 import type { Step } from '../connection/batch.ts';
 
 /**
