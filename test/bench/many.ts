@@ -261,10 +261,11 @@ async function oneResource(server: PostgresServer): Promise<void> {
       server,
       sandboxes,
       ['content'],
-      async ({ queue, startWorkers }) => {
-        await startWorkers(workers, 1);
+      async (stage) => {
+        await stage.startWorkers(workers, 1);
         await settled();
         const began = performance.now();
+        const { queue } = stage;
         const { id } = await queue.put({ kind: 'walk', source: nameOf(0), resource: 'content', command: 'backfill' });
         const end = JSON.stringify(await queue.outcome(id, new AbortController().signal));
         if (!end.includes('"status":"ok"')) tell(end);

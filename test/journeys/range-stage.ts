@@ -95,6 +95,12 @@ export async function rangeStage(options: RangeStageOptions): Promise<RangeStage
         const found = differences(db, store);
         return found.length === 0 || found;
       }),
+    ...lookInto(stage),
+  };
+}
+
+function lookInto(stage: ServingStage): Pick<RangeStage, 'ranges' | 'leftovers'> {
+  return {
     ranges: () =>
       stage.read((db) =>
         db
@@ -104,15 +110,15 @@ export async function rangeStage(options: RangeStageOptions): Promise<RangeStage
           .all(),
       ),
     leftovers: () =>
-      stage.read((db) => ({
-        ranges: db.prepare('SELECT count(*) FROM _sync_ranges').pluck().get(),
-        seen: db.prepare('SELECT count(*) FROM _sync_seen').pluck().get(),
-        leases: db.prepare("SELECT count(*) FROM _sync_leases WHERE name LIKE '%/~%'").pluck().get(),
-        twice: db
-          .prepare('SELECT count(*) FROM (SELECT 1 FROM _sync_versions WHERE valid_to IS NULL GROUP BY id HAVING count(*) > 1)')
-          .pluck()
-          .get(),
-      })),
+      stage.read((db) => {
+        const count = (from: string): unknown => db.prepare(`SELECT count(*) FROM ${from}`).pluck().get();
+        return {
+          ranges: count('_sync_ranges'),
+          seen: count('_sync_seen'),
+          leases: count("_sync_leases WHERE name LIKE '%/~%'"),
+          twice: count('(SELECT 1 FROM _sync_versions WHERE valid_to IS NULL GROUP BY id HAVING count(*) > 1)'),
+        };
+      }),
   };
 }
 

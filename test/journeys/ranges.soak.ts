@@ -12,7 +12,9 @@ const PATIENCE_MS = 300_000;
 async function ownerOf({ stage, workers }: RangeStage, name: string): Promise<Command> {
   const [owner = ''] = await stage.read((db) =>
     db
-      .prepare<[string], string>("SELECT owner FROM _sync_leases WHERE name LIKE ? AND expires_at > '2000' ORDER BY name DESC")
+      .prepare<[string], string>(
+        "SELECT owner FROM _sync_leases WHERE name LIKE ? AND expires_at > '2000' ORDER BY name DESC",
+      )
       .pluck()
       .all(name),
   );
@@ -44,7 +46,11 @@ describe.skipIf(POSTGRES.missing !== null)('workers in ranges that die', { timeo
     const leader = await ownerOf(stage, 'report');
     leader.kill('SIGKILL');
     await until('whole', () => stage.isCopied(), PATIENCE_MS);
-    await until('ended', async () => JSON.stringify(await stage.leftovers()) === JSON.stringify(NOTHING_LEFT), PATIENCE_MS);
+    await until(
+      'ended',
+      async () => JSON.stringify(await stage.leftovers()) === JSON.stringify(NOTHING_LEFT),
+      PATIENCE_MS,
+    );
     expect((await stage.walk()).status).toBe('ok');
   });
 

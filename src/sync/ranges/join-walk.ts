@@ -122,18 +122,14 @@ function mergedCheckpoint(
   ranges: readonly RangeProgress[],
   { records, zone }: { records: number; zone: ReturnType<typeof updatedZone> },
 ): CheckpointRow {
-  let merged = { ...planned, walk_records: records };
+  const merged = { ...planned, walk_records: records };
   for (const { checkpoint } of ranges) {
     const { walk_high_water: high, walk_high_key, walk_clock, walk_started_at, walk_pages, kept_size } = checkpoint;
     const isLater = high !== null && timeOf(high, zone) > timeOf(merged.walk_high_water, zone);
-    merged = {
-      ...merged,
-      ...(isLater ? { walk_high_water: high, walk_high_key } : {}),
-      walk_clock: earlierOf(merged.walk_clock, walk_clock),
-      walk_started_at,
-      walk_pages: merged.walk_pages + walk_pages,
-      kept_size,
-    };
+    if (isLater) Object.assign(merged, { walk_high_water: high, walk_high_key });
+    merged.walk_clock = earlierOf(merged.walk_clock, walk_clock);
+    merged.walk_pages += walk_pages;
+    Object.assign(merged, { walk_started_at, kept_size });
   }
   return merged;
 }

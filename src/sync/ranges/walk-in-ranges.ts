@@ -170,12 +170,9 @@ async function untilJoined(context: RunContext, crew: RangeCrew): Promise<Joined
   const rows = await readRanges(own, owned.resource);
   const counted = { by: countedBy(rows.map(progressOf)) };
   // One that failed in an earlier run goes on where it was.
-  const failed = rows.filter(({ state }) => state === 'failed').map((row) => ({ ...row, state: 'open' as const }));
-  if (failed.length > 0)
-    await warehouse.apply(
-      failed.map((row) => saveRange(own, row)),
-      owned.lease(),
-    );
+  const failed = rows.filter(({ state }) => state === 'failed');
+  const reopened = failed.map((row) => saveRange(own, Object.assign(row, { state: 'open' })));
+  if (reopened.length > 0) await warehouse.apply(reopened, owned.lease());
   for (;;) {
     const walked = await untilWalked(context, crew, counted);
     const joined = await readJoined(context, walked);

@@ -96,7 +96,7 @@ export function begunCheckpoint(checkpoint: RangeProgress['checkpoint']): RangeP
 }
 
 async function walkPages(context: ResourceContext, course: { row: RangeRow }): Promise<void> {
-  const { owned, profile, warehouse, clock, signal, runAhead } = context;
+  const { owned, profile, warehouse, signal, runAhead } = context;
   const { walk_started_at: walkStartedAt } = course.row;
   const suspects = await openSuspects(context, { mode: 'full', walkStartedAt });
   const loader = await openPageLoader(context, olderPolicy(suspects));
@@ -135,7 +135,6 @@ async function walkPages(context: ResourceContext, course: { row: RangeRow }): P
     signal.throwIfAborted();
     await nextTurn();
   }
-  void clock;
 }
 
 /** The pages of the range that are stored, so that it can prove that its place still holds. */
@@ -181,7 +180,10 @@ function rowAfter(context: ResourceContext, row: RangeRow, { page, facts, counte
   const progress: RangeProgress = {
     ...before,
     checkpoint: checkpointAfter(before.checkpoint, passed, clock.now()),
-    ...{ figures, notes, shared, meter },
+    figures,
+    notes,
+    shared,
+    meter,
     firstTotal: before.checkpoint.walk_pages === 0 ? total : before.firstTotal,
     lastTotal: total,
     serverDate: serverDate ?? before.serverDate,
