@@ -1,7 +1,7 @@
 import type { Clock } from '../model/clock.ts';
 import { countRecords } from '../shape/records/select-records.ts';
 import type { ResourceProfile } from '../source/profile.ts';
-import { oneByOne, RunAhead, type AnswerSource, type PageAnswer } from './requests/answer-source.ts';
+import { RunAhead, type AnswerSource, type PageAnswer } from './requests/answer-source.ts';
 import { askFor, type AskOptions } from './requests/ask.ts';
 import { WalkGuard } from './guards/walk-guard.ts';
 import type { TemplateValues } from '../source/template.ts';
@@ -39,7 +39,7 @@ export interface WalkOptions extends AskOptions {
   kept?: number;
   /** True if an end that nothing proves is accepted. */
   acceptsEnd?: boolean;
-  /** Most requests under way at once if the page style allows it; 0: nothing is fetched ahead. */
+  /** Most requests under way at once, one where each page names the next one; 0: nothing is fetched ahead. */
   runAhead: number;
   /** As many are under way in any case, within `runAhead`; 1 if absent. */
   leastAhead?: number;
@@ -55,8 +55,9 @@ export interface WalkOptions extends AskOptions {
 /**
  * One passage over a resource's pages, in the order of the listing. The last page has `next: null` and says what showed
  * the end and what speaks against it (`end`); a walk that ends without one threw. In styles where an answer names the
- * next page, that page is requested when the consumer asks for it, never sooner: a crash costs at most one page. Numbered
- * pages run ahead, see `RunAhead`; if they moved meanwhile, a page may come a second time, with what had slipped.
+ * next page, that page is requested as soon as the page before it is understood, while the consumer has that one in hand:
+ * a crash costs at most two pages. Numbered pages run further ahead, see `RunAhead`; if they moved meanwhile, a page may
+ * come a second time, with what had slipped.
  *
  * Throws `SyncError` (recovery `stop`) if the service's pages cannot be trusted: `bad_page`, `page_too_short`,
  * `pagination_missing`, `pagination_invalid`, `bad_cursor`, `bad_next`, `foreign_next`, `bad_link_header`, `guard_*`;
@@ -149,17 +150,19 @@ function openSource(
   { style, first }: { style: PageStyle; first: URL },
   get: GetPage,
 ): AnswerSource {
-  if (style.ahead === null) return oneByOne((position) => get(position, { isAhead: false }));
   const { records, page } = options.resource;
+  const foresight = knowsHowMany(page) ? style.ahead : null;
   // A page that overlaps with the one before brings one record fewer.
-  const overlap = style.ahead.sooner(first, 1) === null ? 0 : 1;
+  const overlap = style.ahead === null || style.ahead.sooner(first, 1) === null ? 0 : 1;
+  // A consumer that has two pages in hand at once asks for the second of them while it writes the first.
+  const named = options.overlaps === true ? 0 : 1;
   return new RunAhead({
     get,
     urlOf: (position) => urlAt(first, position),
     countOf: (answer) => countRecords(answer.json, records),
-    foresight: style.ahead,
+    foresight,
     size: page.size - overlap,
-    most: knowsHowMany(page) ? options.runAhead : 0,
+    most: foresight === null ? Math.min(options.runAhead, named) : options.runAhead,
     least: options.leastAhead,
     clock: options.clock,
   });

@@ -61,7 +61,8 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
   const byKey = new Map<string, KeyedRecord>();
   const copies: KeyedRecord[] = [];
   const setAside: SetAside[] = [];
-  for (const record of takenIn(records)) {
+  const taken = takenIn(records);
+  for (const record of taken) {
     const found = record.aside === undefined ? recordKey(record.value, profile.id) : { reject: record.aside };
     if ('reject' in found) {
       setAside.push({ key: null, ...found.reject, bytes: record.bytes });
@@ -81,7 +82,7 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
     if (before !== undefined) copies.push(stays ? before : keyed);
     if (stays) byKey.set(keyed.key, keyed);
   }
-  const leftOut = leftOutOf(records, profile).filter(({ key }) => !byKey.has(key));
+  const leftOut = taken === records ? [] : leftOutOf(records, profile).filter(({ key }) => !byKey.has(key));
   return { keyed: [...byKey.values()], setAside, leftOut, clashes: clashesOf(copies, byKey) };
 }
 

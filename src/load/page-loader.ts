@@ -125,21 +125,20 @@ async function loadPage(
   const { warehouse, owned, runId } = context;
   const { resource } = owned;
   const { keyed, tombstones, found, fresh } = prepared;
-  const setAside = [...prepared.setAside];
-  const unkeyed = setAside.length;
+  const unkeyed = prepared.setAside.length;
   const requestedAt = found.stampedAt;
   const shaped = prepared.shaped ?? (await shapedFor(context, fresh));
 
-  const aside = new Map(shaped.rejects.map((reject) => [reject.index, reject]));
-  const written = fresh.filter((_, index) => !aside.has(index));
-  for (const [index, { reason, detail }] of aside) setAside.push(rejected(fresh[index], reason, detail));
+  const aside = shaped.rejects.map(({ index, reason, detail }) => rejected(fresh[index], reason, detail));
+  const setAside = aside.length === 0 ? prepared.setAside : [...prepared.setAside, ...aside];
+  const written = withoutRejects(fresh, shaped.rejects);
   const mayResolve = owned.openRejects > 0 || setAside.length > 0;
 
   const outcome = outcomeOf(prepared, shaped, setAside.length);
   const { lost, leftOut } = prepared;
   const listed = { records: page.records.length, keys: keyed.map(keyOf), unkeyed, leftOut: leftOut.map(keyOf), lost };
   const stated = found.stated.map(({ key }) => ({ key, at: tombstones.get(key)?.at ?? null }));
-  const facts = { ...listed, updated: updatedTimes([...keyed, ...leftOut]), older: found.older, stated };
+  const facts = { ...listed, updated: updatedTimes(keyed, leftOut), older: found.older, stated };
   await warehouse.commit({
     ...(owned.shared === null ? {} : { growths: owned.shared.growths }),
     page: prepared.rows ?? prepareRows(context, shapeOf(owned), shaped.rows, written, requestedAt),
@@ -196,8 +195,18 @@ function noteSeen(watch: Map<string, number>, records: readonly KeyedRecord[], r
   }
 }
 
-function updatedTimes(records: readonly LeftOut[]): DatedKey[] {
-  return records.flatMap(({ key, updated }) => (updated === null ? [] : [{ key, ...updated }]));
+function withoutRejects(fresh: readonly KeyedRecord[], rejects: ShapedPage['rejects']): readonly KeyedRecord[] {
+  if (rejects.length === 0) return fresh;
+  const aside = new Set(rejects.map(({ index }) => index));
+  return fresh.filter((_, index) => !aside.has(index));
+}
+
+/** Runs for each record of each page, so it makes nothing but its result. */
+function updatedTimes(...lists: readonly (readonly LeftOut[])[]): DatedKey[] {
+  const dated: DatedKey[] = [];
+  for (const list of lists)
+    for (const { key, updated } of list) if (updated !== null) dated.push({ key, text: updated.text, at: updated.at });
+  return dated;
 }
 
 interface Begun {

@@ -68,7 +68,7 @@ export async function preparePage(
   const requestedAt = timestampText(page.requestedAt);
   const found = await findDifference(context, policy, shape, { keyed, tombstones, requestedAt });
   const lost = await lostAmong(context, shape, leftOut, requestedAt);
-  const fresh = [...found.inserts, ...found.updates];
+  const fresh = found.updates.length === 0 ? found.inserts : [...found.inserts, ...found.updates];
   const counted = { forgotten, taken: takenIn(records).length };
   const prepared = { ...counted, keyed, tombstones, setAside, leftOut, lost, clashes, found, fresh };
   const shaped = shapeRecords({ shape, profile, records: fresh });

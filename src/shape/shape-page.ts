@@ -68,7 +68,8 @@ function finished(
 ): ShapedPage {
   const { rejects, overflowed, discarded, repaired } = written;
   const rows = written.rows.filter((table) => table.cells.length > 0);
-  return { shape: after, changes: shapeChanges(before, after), rows, rejects, overflowed, discarded, repaired };
+  const changes = before === after ? [] : shapeChanges(before, after);
+  return { shape: after, changes, rows, rejects, overflowed, discarded, repaired };
 }
 
 /** The values of the records that may be walked; one that is set aside makes no table grow. */

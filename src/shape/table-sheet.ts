@@ -23,7 +23,7 @@ const MOST_CELLS = 200_000;
 /** A sheet with room for what the page before made of so many records: an array that grows is copied again and again. */
 export function openSheet(node: TableNode, records: number): TableSheet {
   const width = node.shape.key.length + node.shape.columns.length;
-  const rows = node.index === 0 ? records : Math.ceil(records * node.rowsPerRecord);
+  const rows = node.index === 0 ? records : Math.ceil((records * node.rowsPerHundred) / 100);
   // Filled at once it stays without holes, which are slow to send to another thread.
   const cells = Array<Cell>(Math.min(rows * width, MOST_CELLS)).fill(null);
   return { node, cells, width, base: 0, end: 0, recordAt: 0, overflow: [] };
@@ -53,6 +53,6 @@ export function takeBack(sheet: TableSheet): void {
 /** The rows of a page of so many records. */
 export function closeSheet({ node, cells, width, end }: TableSheet, records: number): TableRows {
   cells.length = end;
-  if (records > 0) node.rowsPerRecord = end / width / records;
+  if (records > 0) node.rowsPerHundred = Math.ceil((end / width / records) * 100);
   return { table: node.shape, width, cells };
 }

@@ -172,6 +172,8 @@ export interface Warehouse extends RowCounting {
   readonly named: (table: string) => RawBuilder<unknown>;
   /** True if processes of other machines may write to it too. */
   readonly isOnNetwork: boolean;
+  /** True if this thread may go on while a page is being written: a server writes it, or a thread of its own. */
+  readonly writesAside: boolean;
   /** Epoch milliseconds of the clock that all who write to it go by: the database's own, or this machine's. */
   now(): Promise<number>;
   /**

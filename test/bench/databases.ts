@@ -1,3 +1,4 @@
+import { readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { Client } from 'pg';
 import { startPostgres } from '../support/postgres-server.ts';
@@ -7,6 +8,8 @@ export interface BenchDatabase {
   name: string;
   /** The yardstick on it, in this folder. */
   rawLoop: string;
+  /** Of its server, if it has one. */
+  pid?: number;
   /** Makes an empty database: what the raw loop takes, and the `warehouse` setting for the same. */
   make(name: string): Promise<{ raw: string; setting: string }>;
   /** Between two measured runs: what one has left to do is not done in the time of the next. */
@@ -28,7 +31,11 @@ export const OPEN_DATABASE: Readonly<Record<string, (folder: string) => Promise<
         return Promise.resolve({ raw: file, setting: `sqlite:${file}` });
       },
       settle: nothing,
-      drop: nothing,
+      drop: (name) => {
+        for (const ending of ['', '-wal', '-shm', '-journal'])
+          rmSync(path.join(folder, `${name}.db${ending}`), { force: true });
+        return Promise.resolve();
+      },
       close: nothing,
     }),
   postgres: async () => {
@@ -36,8 +43,11 @@ export const OPEN_DATABASE: Readonly<Record<string, (folder: string) => Promise<
     const server = await startPostgres({ settings: { fsync: 'on', full_page_writes: 'on', max_connections: '100' } });
     const admin = new Client({ connectionString: server.url() });
     await admin.connect();
+    const { rows } = await admin.query<{ data_directory: string }>('SHOW data_directory');
+    const pid = Number.parseInt(readFileSync(path.join(rows[0]?.data_directory ?? '', 'postmaster.pid'), 'utf8'), 10);
     return {
       name: 'postgres',
+      pid,
       rawLoop: 'raw-loop-postgres.ts',
       make: async (name) => {
         const { rowCount } = await admin.query('SELECT 1 FROM pg_database WHERE datname = $1', [name]);

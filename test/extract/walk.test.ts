@@ -85,17 +85,31 @@ describe.each(STYLES)('%s: a walk', (style) => {
 });
 
 describe.each(SERIAL)('%s', (style) => {
-  it('F060 asks for the next page only when the page before was taken care of', async () => {
+  it.each([
+    ['one page further than the one in hand', {}, 1],
+    ['no page further where the consumer has two in hand', { overlaps: true }, 0],
+    ['no page further where nothing may be fetched ahead', { runAhead: 0 }, 0],
+  ])('F060 asks for %s', async (_, extras, further) => {
     const server = await startListing(serve(style, numbered(50)));
-    const pages = walkOver(server, pageProfile(style, 10));
+    const pages = walkOver(server, pageProfile(style, 10), extras);
     for (let page = 1; page <= 3; page++) {
       await pages.next();
       await sleep(20);
-      expect(server.requests).toHaveLength(page);
+      expect(server.requests).toHaveLength(page + further);
     }
     await pages.return();
   });
+
+  it('F060 asks for nothing more behind a page that is enough', async () => {
+    const server = await startListing(serve(style, numbered(50)));
+    const { pages, error } = await collect(walkOver(server, pageProfile(style, 10), { isEnough: () => hasRecords }));
+    expect([error, idsOf(pages).length, server.requests.length]).toEqual([null, 10, 1]);
+  });
 });
+
+function hasRecords({ records }: { records: readonly unknown[] }): boolean {
+  return records.length > 0;
+}
 
 describe('F033 an answer without an array of records', () => {
   it.each([

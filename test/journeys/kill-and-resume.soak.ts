@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DATABASES } from '../support/databases.ts';
+import { DATABASES, SQLITE } from '../support/databases.ts';
 import { freshSeed } from '../support/random.ts';
 import { killLoop } from './kill-loop.ts';
 
@@ -20,5 +20,12 @@ describe.for(DATABASES)(`kill -9 at random moments, for long (SEED=${seed}) on $
   it('F060 loses nothing in 60 kills of a walk that fetches ahead', async () => {
     const { midWalk } = await killLoop({ database, kills: 60, seed, pagination: 'page' });
     expect(midWalk).toBeGreaterThan(15);
+  });
+});
+
+describe(`kill -9 of a process that writes in a thread (SEED=${seed})`, () => {
+  it('F060 loses nothing and writes nothing twice in ten kills', async () => {
+    const { midWalk } = await killLoop({ database: SQLITE, kills: 10, seed, pagination: 'cursor', pageSize: 110 });
+    expect(midWalk).toBeGreaterThan(2);
   });
 });

@@ -7,7 +7,7 @@ const seed = freshSeed();
 const pageSize = 10;
 
 describe.for(DATABASES)(`kill -9 at random moments (SEED=${seed}) on $name`, (database) => {
-  it('F060 F120 F156 T19 loses nothing, writes nothing twice and fetches at most one page again', async () => {
+  it('F060 F120 F156 T19 loses nothing, writes nothing twice and fetches at most two pages again', async () => {
     const { midWalk } = await killLoop({
       database,
       kills: database === SQLITE ? 3 : 2,
@@ -19,8 +19,15 @@ describe.for(DATABASES)(`kill -9 at random moments (SEED=${seed}) on $name`, (da
   });
 });
 
+describe(`kill -9 of a process that writes in a thread (SEED=${seed})`, () => {
+  it('F060 loses nothing and writes nothing twice', async () => {
+    const { midWalk } = await killLoop({ database: SQLITE, kills: 2, seed, pagination: 'cursor', pageSize: 110 });
+    expect(midWalk).toBeGreaterThan(0);
+  });
+});
+
 describe(`kill -9 at a random moment (SEED=${seed})`, () => {
-  it('F060 fetches at most the pages that were under way again where pages are fetched ahead', async () => {
+  it('F060 fetches at most the pages again that were under way or waited for their turn', async () => {
     const { midWalk } = await killLoop({ database: SQLITE, kills: 4, seed, pagination: 'page', pageSize });
     expect(midWalk).toBeGreaterThan(0);
   });

@@ -37,6 +37,8 @@ export interface ServerOptions {
   initdb?: readonly string[];
   /** Folder of another server's programs; those of the package where absent. */
   programs?: string;
+  /** Where its own folder is made; with other files that are gone soon where absent. */
+  within?: string;
 }
 
 /** Postgres refuses to run as root; the user `nobody` is everywhere. */
@@ -60,8 +62,9 @@ export async function startPostgres({
   settings = {},
   initdb = [],
   programs,
+  within = tmpdir(),
 }: ServerOptions = {}): Promise<PostgresServer> {
-  const folder = ownFolder();
+  const folder = ownFolder(within);
   const bin = programs ?? path.join(await readableBinaries(folder), 'bin');
   const data = path.join(folder, 'data');
   const made = spawnSync(
@@ -78,8 +81,8 @@ export async function startPostgres({
   return server;
 }
 
-function ownFolder(): string {
-  const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-postgres-'));
+function ownFolder(within = tmpdir()): string {
+  const folder = mkdtempSync(path.join(within, 'content-sync-postgres-'));
   if ('uid' in asNobody) chownSync(folder, NOBODY, NOBODY);
   return folder;
 }

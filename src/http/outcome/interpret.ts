@@ -1,6 +1,6 @@
 import type { JsonValue } from '../../model/json.ts';
 import { SyncError } from '../../model/errors.ts';
-import { exactSize, roughSize } from '../../shape/json/json-size.ts';
+import { exactSize, roughSize, type JsonSize } from '../../shape/json/json-size.ts';
 import { parseBody } from '../../shape/json/parse-body.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
 import { OPEN_BRACE, OPEN_BRACKET } from '../../shape/json/scan-json.ts';
@@ -80,8 +80,8 @@ function readContent({ bytes, headers }: WireAnswer, limits: Limits): Content {
     decoded = decodeText(bytes, String(headers['content-type'] ?? ''));
     const other = isContainer(decoded.bytes) ? null : otherThanJson(decoded.text);
     if (other !== null) return other;
-    admit(decoded.bytes, limits);
-    const json = parseBody(decoded.bytes);
+    const { digits } = admit(decoded.bytes, limits);
+    const json = parseBody(decoded.bytes, digits);
     return json === null ? { ...NOTHING, code: 'empty_body' } : { ...NOTHING, bytes: decoded.bytes, json };
   } catch (error) {
     if (!(error instanceof SyncError)) throw error;
@@ -106,14 +106,16 @@ function otherThanJson(text: string): Content | null {
   return text[start] === '<' ? { ...NOTHING, code: 'not_the_api', excerpt: text.slice(start, start + EXCERPT) } : null;
 }
 
-/** Throws `SyncError`: `too_many_values`, `too_many_digits`, and what the account throws. */
-function admit(bytes: Buffer, { values, digits, hold }: Limits): void {
-  const isLikely = (size: { values: number; digits: number }): boolean =>
-    size.values <= values && size.digits <= digits;
+/** Returns the body's rough size. Throws `SyncError`: `too_many_values`, `too_many_digits`, and what the account throws. */
+function admit(bytes: Buffer, { values, digits, hold }: Limits): JsonSize {
+  const isLikely = (size: JsonSize): boolean => size.values <= values && size.digits <= digits;
   const take = (count: number): void => hold.resize(bytes.length * PER_BYTE + count * PER_VALUE);
   const rough = roughSize(bytes);
   try {
-    if (isLikely(rough)) return take(rough.values);
+    if (isLikely(rough)) {
+      take(rough.values);
+      return rough;
+    }
   } catch {
     // Commas within texts may have counted as values.
   }
@@ -123,6 +125,7 @@ function admit(bytes: Buffer, { values, digits, hold }: Limits): void {
     throw beyond('too_many_digits', `the long numbers of the body have more than ${digits} digits together`);
   }
   take(exact.values);
+  return rough;
 }
 
 function beyond(code: string, message: string): SyncError {

@@ -157,7 +157,7 @@ export function restoreShared(text: string | null, options: BudgetOptions, now: 
       ...plain,
       quotas: new Map(quotas.map((quota) => [quota.name, restoredQuota(quota)])),
       ceiling: { ...unknown.ceiling, ...ceiling },
-      slots: { ...unknown.slots, ...slots },
+      slots: { ...unknown.slots, ...slots, starting: false },
       open: new Map(open.map(([request, at]) => [request, at])),
     },
     holders: new Map(open.map(([request, , owner, yields]) => [request, { owner, yields }])),

@@ -156,11 +156,16 @@ export function noteFailure(budget: Budget, request: number): void {
 export function noteBudgetAnswer(budget: Budget, request: number, answer: BudgetAnswer): void {
   const sentAt = budget.open.get(request) ?? answer.at;
   budget.open.delete(request);
-  noteAnswer(budget.slots, answer.at, answer.latencyMs, answer.limited);
+  // Many refusals of what was under way together are one sign.
+  if (!answer.limited || sentAt >= budget.refusedAt) {
+    noteAnswer(budget.slots, answer.at, answer.latencyMs, answer.limited);
+  }
   learnQuotas(budget, request, sentAt, answer);
   if (answer.limited) refused(budget, answer, sentAt);
   else accepted(budget, answer.at, sentAt);
   if (answer.limits.waitMs) stop(budget, answer, answer.limits.waitMs);
+  // What the rate grows by is tried out by requests: while none may be sent, it does not grow.
+  if (answer.limited) budget.ceiling.cutAt = Math.max(budget.ceiling.cutAt, budget.pausedUntil);
 }
 
 function learnQuotas(budget: Budget, request: number, sentAt: number, { limits, at }: BudgetAnswer): void {
@@ -203,12 +208,13 @@ function accepted(budget: Budget, at: number, sentAt: number): void {
 /** Too many requests. If a quota explains it, its own block holds; else the rate was too high, and is cut. */
 function refused(budget: Budget, answer: BudgetAnswer, sentAt: number): void {
   const explained = answer.limits.quotas.some((quota) => quota.remaining === 0);
+  const refusedBefore = budget.refusedAt;
   // Answers to what was under way at the first refusal say the same once more.
   if (sentAt >= budget.refusedAt) {
     budget.refusals += 1;
     budget.refusedAt = answer.at;
   }
-  if (!explained) noteLimited(budget.ceiling, answer.at, sentAt);
+  if (!explained) noteLimited(budget.ceiling, { at: answer.at, sentAt, refusedBefore });
   const stated = Boolean(answer.limits.waitMs) || (explained && closedUntil(budget, answer.at) !== null);
   pause(budget, answer.at + (stated ? SHORTEST_PAUSE_MS : ownPause(budget)));
 }

@@ -1,12 +1,14 @@
 /**
  * How many requests may be under way at once, found from their latency and from push-back: up by one per round of
- * answers while the limit is used and answers come no slower, down by a tenth when they come clearly slower or are
- * refused. Source: Vector's adaptive request concurrency (vectordotdev/vector, src/sinks/util/adaptive_concurrency),
+ * answers (at the start doubled) while the limit is used and answers come no slower, down by a tenth when they come
+ * clearly slower or are refused. Source: Vector's adaptive request concurrency (vectordotdev/vector, src/sinks/util/adaptive_concurrency),
  * and from TCP Vegas the comparison with the fastest round, without which a slow rise is taken for the normal case.
  */
 export interface ConcurrencyLimit {
   current: number;
   readonly most: number;
+  /** True while it doubles: until it does not grow for the first time, or is no longer small. Not in a budget that is shared. */
+  starting: boolean;
   /** Latency of the rounds so far in milliseconds; null before the first. */
   past: Past | null;
   /** The answers since the limit was last computed. */
@@ -34,11 +36,14 @@ const FORGETTING = 0.003;
 /** Slow answers alone never leave fewer slots than this: some resources are slower than others by nature. */
 const LEAST_WHEN_SLOW = 2;
 const SHORTEST_ROUND = 4;
+/** The same at the start, where the number doubles with every round: so few are a load for hardly any service. */
+const SHORTEST_AT_START = 2;
+const FEW = 8;
 /** Part of the slots that may be kept for live lanes, and so counts as used. */
 const NOT_ALWAYS_USABLE = 0.2;
 
 export function newConcurrencyLimit(most: number): ConcurrencyLimit {
-  return { current: 1, most, past: null, round: newRound() };
+  return { current: 1, starting: true, most, past: null, round: newRound() };
 }
 
 export function noteUnderWay(limit: ConcurrencyLimit, underWay: number): void {
@@ -51,24 +56,27 @@ export function noteAnswer(limit: ConcurrencyLimit, at: number, latencyMs: numbe
   round.pushedBack ||= pushedBack;
   round.sum += pushedBack ? 0 : latencyMs;
   round.answers += pushedBack ? 0 : 1;
-  if (pushedBack || round.answers >= Math.max(SHORTEST_ROUND, limit.current)) endRound(limit, at);
+  if (pushedBack || round.answers >= Math.max(limit.starting ? SHORTEST_AT_START : SHORTEST_ROUND, limit.current))
+    endRound(limit, at);
 }
 
 function endRound(limit: ConcurrencyLimit, at: number): void {
   const { sum, answers, pushedBack, used } = limit.round;
+  const before = limit.current;
   const latency = answers === 0 ? null : sum / answers;
   if (pushedBack) limit.current = Math.max(1, Math.floor(limit.current * DECREASE));
   else if (latency !== null) limit.current = next(limit, latency, used);
   if (latency !== null && !pushedBack) limit.past = remembered(limit.past, latency, at);
+  limit.starting &&= limit.current > before && limit.current < FEW;
   limit.round = newRound();
 }
 
-function next({ current, most, past }: ConcurrencyLimit, latency: number, used: boolean): number {
+function next({ current, starting, most, past }: ConcurrencyLimit, latency: number, used: boolean): number {
   const swift = past === null || latency <= past.fastest + UNNOTICED_MS;
   if (!swift && (latency > past.fastest * QUEUEING || latency > past.mean + DEVIATIONS * deviation(past))) {
     return current <= LEAST_WHEN_SLOW ? current : Math.max(LEAST_WHEN_SLOW, Math.floor(current * DECREASE));
   }
-  return used && (swift || latency <= past.mean) ? Math.min(most, current + 1) : current;
+  return used && (swift || latency <= past.mean) ? Math.min(most, starting ? 2 * current : current + 1) : current;
 }
 
 function deviation(past: Past): number {

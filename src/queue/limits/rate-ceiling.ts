@@ -12,6 +12,7 @@ export interface RateCeiling {
   phase: 'guess' | 'measure' | 'hold';
   /** Part of the peak that may be used. */
   readonly share: number;
+  /** When the rate was last cut, or the pause after that ended: it grows from then on. */
   cutAt: number;
   /** Requests accepted since the last cut. */
   accepted: number;
@@ -27,7 +28,7 @@ const STEEPNESS = 6e-4;
 /** From this multiple on the limit has vanished. */
 const VANISHED = 8;
 /** A guess doubles in this many seconds; growing like that overshoots, so that at the collision a part is taken back. */
-const DOUBLES_IN_S = 1.5;
+const DOUBLES_IN_S = 1.2;
 const OVERSHOOT = 0.9;
 /** Growth per second while measuring. */
 const MEASURING = 0.03;
@@ -66,22 +67,30 @@ export function noteAccepted(ceiling: RateCeiling, at: number): void {
   while ((ceiling.lately[0] ?? at) < at - 1_000) ceiling.lately.shift();
 }
 
+/** `refusedBefore`: when the collision before this one was. */
+interface Refusal {
+  at: number;
+  sentAt: number;
+  refusedBefore: number;
+}
+
 /**
  * One collision with the limit; answers to requests that were sent before the last cut belong to the same one. If
  * nothing at all was accepted since then, it is not the rate that is wrong.
  */
-export function noteLimited(ceiling: RateCeiling, at: number, sentAt: number): void {
+export function noteLimited(ceiling: RateCeiling, refusal: Refusal): void {
+  const { at, sentAt } = refusal;
   if (ceiling.peak !== null && sentAt < ceiling.cutAt) return;
   const known = ceilingAt(ceiling, at) !== Number.POSITIVE_INFINITY;
   if (!known) Object.assign(ceiling, { peak: Math.max(1, ceiling.lately.length), phase: 'guess' });
-  else if (ceiling.accepted > 0) collide(ceiling, at);
+  else if (ceiling.accepted > 0) collide(ceiling, refusal);
   ceiling.cutAt = at;
   ceiling.accepted = 0;
 }
 
 /** The meaning of a collision depends on the phase before it. */
-function collide(ceiling: RateCeiling, at: number): void {
-  const seconds = Math.max(1, (at - ceiling.cutAt) / 1_000);
+function collide(ceiling: RateCeiling, { at, refusedBefore }: Refusal): void {
+  const seconds = Math.max(1, (at - refusedBefore) / 1_000);
   const measured = ceiling.accepted / seconds;
   const collision = rateAtCollision(ceiling, at, measured);
   const telling = seconds >= TELLING_S;

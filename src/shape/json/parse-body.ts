@@ -53,9 +53,12 @@ const MOST_SEARCHED = 65_536;
 
 const cuts = new WeakMap<readonly JsonValue[], ArrayCut>();
 
-/** `parseJson` of bytes, which must be UTF-8 without a byte order mark. Remembers where elements lie: see `cutOf`. */
-export function parseBody(bytes: Buffer): JsonValue {
-  return (bytes.length < LEAST ? null : parseInParts(bytes)) ?? parseJson(bytes.toString());
+/**
+ * `parseJson` of bytes, which must be UTF-8 without a byte order mark. Remembers where elements lie: see `cutOf`.
+ * `digits`: what `roughDigits` says of them, if that is known.
+ */
+export function parseBody(bytes: Buffer, digits?: number): JsonValue {
+  return (bytes.length < LEAST ? null : parseInParts(bytes, digits)) ?? parseJson(bytes.toString());
 }
 
 /** Where the elements of an array lie that `parseBody` made of these bytes; null if it does not know. */
@@ -65,8 +68,8 @@ export function cutOf(bytes: Buffer, array: readonly JsonValue[]): ArrayCut | nu
 }
 
 /** Null if the body holds no array of several objects that can be cut, or is not valid. */
-export function parseInParts(bytes: Buffer): JsonValue | null {
-  const isPlain = roughDigits(bytes) === 0 && !bytes.includes(BACKSLASH);
+export function parseInParts(bytes: Buffer, digits: number = roughDigits(bytes)): JsonValue | null {
+  const isPlain = digits === 0 && !bytes.includes(BACKSLASH);
   const body = { bytes, read: isPlain ? readPlainText : readText };
   try {
     const arrays = cutArrays(body);

@@ -28,26 +28,32 @@ const MOST_KEPT_ORDERS = 64;
 const SHORT = 24;
 const ASCII = 128;
 const QUOTE = 34;
+const COMMA = 44;
 const COLON = 58;
+const OPEN_BRACKET = 91;
+const CLOSE_BRACKET = 93;
+const OPEN_BRACE = 123;
+const CLOSE_BRACE = 125;
 const ZERO = 48;
 const TEN = 10;
-/** A length with its quote and colon. */
-const LENGTH_BYTES = 20;
+/** Room that is always there: a text's length with its quote and colon, and a bracket and a comma after it. */
+const ROOM = 32;
 
 /** The members of an object in the order of their keys. */
 interface Order {
   keys: readonly string[];
-  sorted: readonly { key: string; label: string }[];
+  sorted: readonly string[];
+  /** What is written before each value: the key by its length. */
+  labels: readonly Buffer[];
 }
 
 /**
  * A value as bytes that do not depend on the order of keys: sorted keys, and texts by their length instead of escapes.
  * This runs for each record if no bodies are kept, so the buffer and the orders are kept for the next record: records
- * of a page have their keys in the same order.
+ * of a page have their keys in the same order. Positions are passed on as numbers, which is faster than a field.
  */
 class CanonicalText {
   #bytes = Buffer.allocUnsafe(FIRST_BYTES);
-  #length = 0;
   /** By the ordinal number of the object within its value. */
   readonly #orders: Order[] = [];
   #objects = 0;
@@ -55,43 +61,52 @@ class CanonicalText {
   /** Valid until the next call. */
   of(value: JsonValue): Buffer {
     if (this.#bytes.length > MOST_KEPT_BYTES) this.#bytes = Buffer.allocUnsafe(FIRST_BYTES);
-    this.#length = 0;
     this.#objects = 0;
-    this.#add(value, 0);
-    return this.#bytes.subarray(0, this.#length);
+    const end = this.#add(value, 0, 0);
+    return this.#bytes.subarray(0, end);
   }
 
-  #add(value: JsonValue, depth: number): void {
-    if (typeof value === 'string') {
-      this.#writeLength(value.length);
-      this.#write(value);
-    } else if (typeof value !== 'object' || value === null) {
-      this.#write(Object.is(value, -0) ? '-0' : String(value));
-    } else if (isExact(value)) this.#write(value.rawJSON);
-    else if (depth > MAX_DEPTH) this.#write('…');
-    else if (Array.isArray(value)) this.#addArray(value, depth);
-    else this.#addObject(value, depth);
+  /** Writes a value at a position. Returns the position after it, as all of these do. */
+  #add(value: JsonValue, at: number, depth: number): number {
+    if (typeof value === 'string') return this.#addText(value, at);
+    if (typeof value !== 'object' || value === null)
+      return this.#write(Object.is(value, -0) ? '-0' : String(value), at);
+    if (depth > MAX_DEPTH && !isExact(value)) return this.#write('…', at);
+    if (Array.isArray(value)) return this.#addArray(value, at, depth);
+    return isExact(value) ? this.#write(value.rawJSON, at) : this.#addObject(value, at, depth);
   }
 
-  #addArray(value: readonly JsonValue[], depth: number): void {
-    this.#write('[');
-    for (const element of value) {
-      this.#add(element, depth + 1);
-      this.#write(',');
+  #addText(text: string, at: number): number {
+    const from = writeLength(this.#withRoom(at, 0), at, text.length);
+    return this.#write(text, from);
+  }
+
+  #addArray(array: readonly JsonValue[], from: number, depth: number): number {
+    let at = from;
+    this.#withRoom(at, 0)[at++] = OPEN_BRACKET;
+    for (const element of array) {
+      at = this.#add(element, at, depth + 1);
+      this.#withRoom(at, 0)[at++] = COMMA;
     }
-    this.#write(']');
+    this.#withRoom(at, 0)[at++] = CLOSE_BRACKET;
+    return at;
   }
 
-  #addObject(value: JsonObject, depth: number): void {
-    this.#write('{');
-    for (const { key, label } of this.#orderOf(value).sorted) {
-      const field = value[key];
-      if (field === undefined) continue;
-      this.#write(label);
-      this.#add(field, depth + 1);
-      this.#write(',');
+  #addObject(object: JsonObject, from: number, depth: number): number {
+    const { sorted, labels } = this.#orderOf(object);
+    let at = from;
+    this.#withRoom(at, 0)[at++] = OPEN_BRACE;
+    for (let nth = 0; nth < sorted.length; nth += 1) {
+      const field = object[sorted[nth] ?? ''];
+      const label = labels[nth];
+      if (field === undefined || label === undefined) continue;
+      const bytes = this.#withRoom(at, label.length);
+      for (let index = 0; index < label.length; index += 1) bytes[at + index] = label[index] ?? 0;
+      at = this.#add(field, at + label.length, depth + 1);
+      this.#withRoom(at, 0)[at++] = COMMA;
     }
-    this.#write('}');
+    this.#withRoom(at, 0)[at++] = CLOSE_BRACE;
+    return at;
   }
 
   #orderOf(value: JsonObject): Order {
@@ -99,36 +114,38 @@ class CanonicalText {
     const nth = this.#objects++;
     const known = this.#orders[nth];
     if (known !== undefined && isSame(known.keys, keys)) return known;
-    const order = { keys, sorted: keys.toSorted().map((key) => ({ key, label: `${key.length}:${key}=` })) };
+    const sorted = keys.toSorted();
+    const order = { keys, sorted, labels: sorted.map((key) => Buffer.from(`${key.length}:${key}=`)) };
     if (nth < MOST_KEPT_ORDERS) this.#orders[nth] = order;
     return order;
   }
 
-  /** Written digit by digit, because a text would be made anew for each value. */
-  #writeLength(length: number): void {
-    this.#makeRoom(LENGTH_BYTES);
-    this.#bytes[this.#length++] = QUOTE;
-    let unit = 1;
-    while (unit * TEN <= length) unit *= TEN;
-    for (; unit >= 1; unit = Math.floor(unit / TEN)) {
-      this.#bytes[this.#length++] = ZERO + (Math.floor(length / unit) % TEN);
-    }
-    this.#bytes[this.#length++] = COLON;
+  #write(text: string, at: number): number {
+    const bytes = this.#withRoom(at, text.length * UNIT_BYTES);
+    const short = text.length < SHORT ? writeAscii(bytes, at, text) : 0;
+    return at + (short > 0 ? short : bytes.write(text, at));
   }
 
-  #write(text: string): void {
-    this.#makeRoom(text.length * UNIT_BYTES);
-    const short = text.length < SHORT ? writeAscii(this.#bytes, this.#length, text) : 0;
-    this.#length += short > 0 ? short : this.#bytes.write(text, this.#length);
-  }
-
-  #makeRoom(by: number): void {
-    const needed = this.#length + by;
-    if (needed <= this.#bytes.length) return;
+  /** The buffer with room for so many bytes at a position, and a little more. */
+  #withRoom(at: number, by: number): Buffer {
+    const needed = at + by + ROOM;
+    if (needed <= this.#bytes.length) return this.#bytes;
     const larger = Buffer.allocUnsafe(2 * needed);
-    this.#bytes.copy(larger, 0, 0, this.#length);
+    this.#bytes.copy(larger, 0, 0, at);
     this.#bytes = larger;
+    return larger;
   }
+}
+
+/** Written digit by digit, because a text would be made anew for each value. */
+function writeLength(bytes: Buffer, from: number, length: number): number {
+  let at = from;
+  bytes[at++] = QUOTE;
+  let unit = 1;
+  while (unit * TEN <= length) unit *= TEN;
+  for (; unit >= 1; unit = Math.floor(unit / TEN)) bytes[at++] = ZERO + (Math.floor(length / unit) % TEN);
+  bytes[at++] = COLON;
+  return at;
 }
 
 /** Returns the bytes written; 0 if the text holds anything else. */

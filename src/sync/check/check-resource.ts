@@ -32,7 +32,7 @@ export async function checkResource(
   const walked = await tested('listing', signal, async () => {
     if (profile.partitions !== null) context = { ...asked, partition: await samplePartition(asked, resources) };
     if (profile.partitions !== null && context.partition === null) return NO_PARENT;
-    for await (const page of walk({ ...listingWalk(context, 'incremental'), runAhead: 1 })) {
+    for await (const page of walk(listingWalk(context, 'incremental'))) {
       pages.push(page);
       if (pages.length === 2) break;
     }

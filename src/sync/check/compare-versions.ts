@@ -55,7 +55,7 @@ async function sampleOf(context: RequestContext): Promise<Sample> {
   const records = new Map<string, JsonValue>();
   let sample: Sample = { records, total: null, isWhole: true };
   let pages = 0;
-  for await (const page of walk({ ...listingWalk(context, 'incremental'), runAhead: 1 })) {
+  for await (const page of walk(listingWalk(context, 'incremental'))) {
     for (const { value } of page.records) {
       const key = keyIn(value, context.profile);
       if (key !== null) records.set(key, value);

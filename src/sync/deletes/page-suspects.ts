@@ -54,8 +54,7 @@ export function suspectStatements(
 ): CompiledQuery[] {
   const { suspects, walkStartedAt } = known;
   const asked = timestampText(requestedAt);
-  const doubted = new Set([...older, ...stated].map(({ key }) => key));
-  const listed = keys.filter((key) => !doubted.has(key) && (suspects.get(key)?.evidence_at ?? '9') <= asked);
+  const listed = listedAgain(known, { keys, older, stated }, asked);
   const states = older.map(({ key, value }) => olderState(known, key, canonicalHash(value)));
   // A later page of this walk may show them to be records of the resource after all.
   const noted = { hash: null, sweeps: LEFT_OUT, evidence_at: asked } as const;
@@ -67,6 +66,17 @@ export function suspectStatements(
     ...suspectStated(own, { resource, reason: 'stated', evidence_at: asked }, stated),
     ...suspectLost(own, resource, lost, asked),
   ];
+}
+
+/** Mostly there is nothing to look for. */
+function listedAgain(
+  { suspects }: WalkSuspects,
+  { keys, older, stated }: Pick<PageFacts, 'keys' | 'older' | 'stated'>,
+  asked: TimestampText,
+): string[] {
+  if (suspects.size === 0) return [];
+  const doubted = new Set([...older, ...stated].map(({ key }) => key));
+  return keys.filter((key) => !doubted.has(key) && (suspects.get(key)?.evidence_at ?? '9') <= asked);
 }
 
 /** The record itself says that it is none of the resource's: as good as any number of walks that do not meet it. */

@@ -2,7 +2,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { WalkEnd } from '../../extract/guards/walk-end.ts';
 import type { Page } from '../../extract/page.ts';
-import { isNumbered } from '../../extract/page-styles/page-styles.ts';
 import { partitionedWalk } from '../../extract/partitioned-walk.ts';
 import { walk, type WalkOptions } from '../../extract/walk.ts';
 import { walkWindows } from '../../extract/walk-windows.ts';
@@ -57,8 +56,8 @@ export interface LoadedWalk {
 
 /**
  * One walk: pages come out of the API, each becomes rows, and the rows and the checkpoint that says so are committed as
- * one; while a page is being sent to Postgres, the next one of a numbered listing is prepared. A kill between two lines
- * of this loop costs the pages in hand and nothing else.
+ * one; while a page is being written, the next one is asked for and prepared. A kill between two lines of this loop
+ * costs those two pages and nothing else.
  * Returns the finished walk; throws `SyncError` with everything up to the last committed page in place.
  */
 export async function loadPages(context: RunContext, one: OneWalk): Promise<LoadedWalk> {
@@ -87,9 +86,8 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
     signal.throwIfAborted();
   };
   const write = (page: Page): Promise<void> => load(page).finally(page.release);
-  // If a page names the next one, that one is asked for once this one is there: a kill costs one page, not two. And
-  // SQLite writes in our own thread, where a page that is prepared meanwhile only takes memory.
-  const mayOverlap = warehouse.isOnNetwork && isNumbered(profile.page);
+  // Where pages are written in our own thread, one that is prepared meanwhile only takes memory.
+  const mayOverlap = warehouse.writesAside;
   let writing = Promise.resolve();
   try {
     const more = { before, overlaps: mayOverlap, ...(order === null ? {} : { isEnough: order.begin }) };

@@ -6,6 +6,8 @@ const LARGE_ROWS = 100;
 /** What is over after fewer large pages is over before a thread would have helped. */
 const PAGES_BEFORE = 2;
 const IDLE_MS = 5_000;
+/** A thread that has died so often would die again, such as one that may not open the file. */
+const MOST_DEATHS = 3;
 
 /**
  * The thread that a warehouse has while much is written to it: started with the third large page, ended when none has
@@ -18,6 +20,7 @@ export class BulkThread<Request, Answer> {
   #borrowed = 0;
   #large = 0;
   #idle: NodeJS.Timeout | undefined;
+  #deaths = 0;
   #isClosed = false;
 
   constructor(script: ThreadScript, budget: ThreadBudget = pageThreads) {
@@ -37,7 +40,7 @@ export class BulkThread<Request, Answer> {
   borrow(rows: number): PageThread<Request, Answer> | null {
     clearTimeout(this.#idle);
     this.#idle = this.#thread === null && this.#large === 0 && rows < LARGE_ROWS ? undefined : this.#endLater();
-    if (rows < LARGE_ROWS || this.#isClosed) return null;
+    if (rows < LARGE_ROWS || this.#isClosed || this.#deaths >= MOST_DEATHS) return null;
     this.#large += 1;
     if (this.#large <= PAGES_BEFORE) return null;
     const thread = this.#thread ?? this.#start();
@@ -67,7 +70,9 @@ export class BulkThread<Request, Answer> {
     await thread.ended;
     this.#budget.giveBack();
     // A dead one: the next comes after some large pages more.
-    if (this.#thread === thread) this.#forget();
+    if (this.#thread !== thread) return;
+    this.#deaths += 1;
+    this.#forget();
   }
 
   #endLater(): NodeJS.Timeout {

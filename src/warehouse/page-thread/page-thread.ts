@@ -46,14 +46,15 @@ export class PageThread<Request, Answer> {
     this.#worker = new Worker(file, { workerData: data, name, resourceLimits: LIMITS });
     this.#worker.unref();
     this.#worker.on('message', (answered: Answered<Answer>) => this.#answered(answered));
-    this.#worker.on('error', (error) => this.#end(error));
-    // An answer that cannot be read would never come.
+    let cause: unknown = null;
+    // Both are followed by the end: nothing that it has begun goes on then.
+    this.#worker.on('error', (error) => (cause = error));
     this.#worker.on('messageerror', (error) => {
-      this.#end(error);
+      cause = error;
       void this.#worker.terminate();
     });
     this.#worker.on('exit', (code) => {
-      this.#end(`it ended with ${code}`);
+      this.#end(cause ?? `it ended with ${code}`);
       this.#ended.resolve();
     });
   }

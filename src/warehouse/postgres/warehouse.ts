@@ -16,6 +16,7 @@ import { VIEW_DIALECT } from './views/dialect.ts';
 import { dropTables } from './widening/drop-tables.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
 import { stageTables, swapTables } from './widening/swap-tables.ts';
+import { OtherTypes } from './pages/copy-steps.ts';
 import { createPageWriter, purge, rewriteRows, softDelete } from './pages/row-writer.ts';
 import { currentStep } from './pages/current-step.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
@@ -57,6 +58,7 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
     own,
     dialect: VIEW_DIALECT,
     isOnNetwork: true,
+    writesAside: true,
     now: () => databaseNow(database),
     stored: storedRows(database),
     tableNames: () => tableNames(own, schema),
@@ -83,7 +85,9 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
           attempts += 1;
           return [...before, ...(attempts === 1 ? steps : stepsOf(rows, true)), ...statements.map(asStep)];
         });
-      return orUnindexed(database, rows.resource, write);
+      const orAsText = (): Promise<void> =>
+        write().catch((error: unknown) => (error instanceof OtherTypes ? write() : Promise.reject(error)));
+      return orUnindexed(database, rows.resource, orAsText);
     },
     softDelete: (deletion) =>
       underLease(deletion.lease, async (session) => {

@@ -1,28 +1,29 @@
-import type { Database, Statement } from 'better-sqlite3';
-import { sql, type Kysely, type CompiledQuery } from 'kysely';
+import { sql, type Kysely } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
-import { WAREHOUSE_MIGRATIONS, LAST_DONE, migratedMeanwhile } from '../migrate.ts';
+import { WAREHOUSE_MIGRATIONS } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import { rowQueries } from '../reading.ts';
-import { type Upkeep, type Warehouse, leaseLost, type LeaseProof } from '../warehouse.ts';
+import type { Upkeep, Warehouse } from '../warehouse.ts';
 import { cleanFile } from './connection/clean-file.ts';
 import { openFile, type OpenFile } from './connection/open-file.ts';
 import { readBeside } from './connection/read-beside.ts';
-import type { RetryWhileLocked } from './connection/wait-for-lock.ts';
+import { configureWarehouse } from './connection/configure.ts';
 import { syncLog, walUpkeep } from './connection/wal-upkeep.ts';
-import { createPageWriter, purge, rewriteRows, softDelete } from './pages/row-writer.ts';
+import { purge, rewriteRows, softDelete } from './pages/row-writer.ts';
+import { pageCommits } from './pages/page-commits.ts';
+import { statementRunner } from './pages/run-statements.ts';
+import { transactions, type Transact } from './pages/transactions.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
 import { tendIndexes } from './keys/tend-indexes.ts';
 import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { emptyBrokenViews } from './views/make-views.ts';
-import { NUMBER_TEXT } from './widening/ddl.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
 import { stageTables, swapTables } from './widening/swap-tables.ts';
 
 /** Opens (and makes, and migrates) a source's database file. Throws `ConfigError` if it cannot be used. */
 export async function openWarehouse(file: string, clock: Clock): Promise<Warehouse> {
-  const kind = { migrations: WAREHOUSE_MIGRATIONS, configure };
+  const kind = { migrations: WAREHOUSE_MIGRATIONS, configure: configureWarehouse };
   const opened = await openFile<OwnTables>(file, clock, kind);
   try {
     await opened.retryWhileLocked(() => growOwnColumns(opened.db, opened.own));
@@ -33,28 +34,13 @@ export async function openWarehouse(file: string, clock: Clock): Promise<Warehou
   return sqliteWarehouse(opened, clock);
 }
 
-function configure(db: Database): void {
-  // Larger pages make wide rows cheaper; they only take effect on a file that is still empty.
-  db.pragma('page_size = 16384');
-  db.pragma('journal_mode = WAL');
-  // A power cut may take the last pages, together with their checkpoint: they are fetched again.
-  db.pragma('synchronous = NORMAL');
-  db.pragma('cache_size = -8000');
-  // Each multi-row insert keeps a journal of its own to undo it alone; in a file it costs more than the rows.
-  db.pragma('temp_store = MEMORY');
-  db.pragma('journal_size_limit = 67108864');
-  // Child rows come and go with their record in one transaction: to look each of them up would only cost.
-  db.pragma('foreign_keys = OFF');
-  db.function(NUMBER_TEXT, { deterministic: true }, String);
-}
-
 /** The warehouse on an open and migrated database. */
 function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
-  const { db, own, retryWhileLocked, name } = open;
-  const writePage = createPageWriter(db, own);
+  const { db, own, retryWhileLocked, retryWriting, name } = open;
   const stored = storedRows(db, own);
   const runAll = statementRunner(db);
-  const transact = transactions(db, retryWhileLocked);
+  const transact = transactions(db, retryWriting);
+  const pages = pageCommits(open);
   const foldWal = walUpkeep(db);
   // By its path: that of another file is none of ours to fold back.
   const upkeep = (): Promise<Upkeep> => (name.state().is === 'named' ? foldWal() : Promise.resolve({ walBytes: 0 }));
@@ -64,6 +50,9 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     own,
     dialect: VIEW_DIALECT,
     isOnNetwork: false,
+    get writesAside() {
+      return pages.areAside;
+    },
     now: () => Promise.resolve(clock.now()),
     stored: (table, keys, updated) => retryWhileLocked(() => stored(table, keys, updated)),
     tableNames: () => tableNames(own),
@@ -72,16 +61,12 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     tendKeys: (plan, lease) => tendIndexes(db, plan, (text) => transact(lease(), () => void db.exec(text))),
     rewrite: (rewrite) =>
       transact(rewrite.lease, () => {
-        rewriteRows(db, own, rewrite);
+        rewriteRows(db, rewrite);
         runAll(rewrite.statements);
       }),
     // Rows are bound as they are.
     prepare: (rows) => ({ rows }),
-    commit: ({ page, lease, statements }) =>
-      transact(lease, () => {
-        writePage(page.rows);
-        runAll(statements);
-      }),
+    commit: (page) => pages.commit(page),
     softDelete: (deletion) =>
       transact(deletion.lease, () => {
         const deleted = softDelete(db, own, deletion);
@@ -96,6 +81,7 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     upkeep,
     nameState: () => name.state(),
     close: async () => {
+      await pages.close();
       // If another program has the file open too, closing does not copy what was written.
       await upkeep();
       await open.close();
@@ -108,7 +94,7 @@ type TableMethods = Pick<Warehouse, 'evolve' | 'dropTables' | 'stageTables' | 's
 /** Makes, changes and drops tables, each with the views on them in one transaction. */
 function tableChanges(
   { db, own }: OpenFile<OwnTables>,
-  transact: ReturnType<typeof transactions>,
+  transact: Transact,
   runAll: ReturnType<typeof statementRunner>,
 ): TableMethods {
   return {
@@ -148,43 +134,4 @@ export function rowsIn(own: Kysely<OwnTables>): ReturnType<typeof rowQueries> {
     isUntimed: (text) => sql`coalesce(ltrim(${text}, '"'), '') NOT GLOB '[0-9]*'`,
     compared: (text) => text,
   });
-}
-
-/** Returns what runs work in one transaction, under the lease if one is given. */
-function transactions(db: Database, retryWhileLocked: RetryWhileLocked) {
-  const lastDone = db.prepare(`SELECT ${LAST_DONE}`).pluck();
-  const renew = db.prepare(`UPDATE "_sync_leases" SET "expires_at" = ?, "commits" = "commits" + 1
-    WHERE "name" = ? AND "token" = ? AND "fence" = ? AND "commits" >= ?`);
-  const check = ({ name, token, fence, expiresAt, commits }: LeaseProof): void => {
-    const newer = migratedMeanwhile(lastDone.get());
-    if (newer !== null) throw newer;
-    if (renew.run(expiresAt, name, token, fence, commits()).changes === 0) throw leaseLost(name);
-  };
-  return <T>(lease: LeaseProof | undefined, work: () => T): Promise<T> => {
-    const transaction = db.transaction(() => {
-      if (lease !== undefined) check(lease);
-      return work();
-    });
-    return retryWhileLocked(() => {
-      // IMMEDIATE, because a read that turns into a write fails at once when somebody else has written in between.
-      const result = transaction.immediate();
-      lease?.committed();
-      return result;
-    });
-  };
-}
-
-/**
- * Returns a function that runs statements inside the caller's transaction. Those with values are compiled once and kept;
- * one without any comes once, and may be long.
- */
-function statementRunner(db: Database): (queries: readonly CompiledQuery[]) => void {
-  const statements = new Map<string, Statement>();
-  return (queries) => {
-    for (const { sql: text, parameters } of queries) {
-      const statement = statements.get(text) ?? db.prepare(text);
-      if (parameters.length > 0) statements.set(text, statement);
-      statement.run(...parameters);
-    }
-  };
 }

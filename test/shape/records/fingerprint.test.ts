@@ -51,6 +51,16 @@ describe('sameJson and canonicalHash', () => {
     );
   });
 
+  it.each([
+    [
+      '{"b":[1,-0,1.5e3,null,true,12345678901234567890,[],{}],"a":"x","é":{"🙂":"\\ud800\\u0000","":""}}',
+      '6cb9ea5d3018a53f44a958eeca07bb02',
+    ],
+    [JSON.stringify({ text: 'é🙂"'.repeat(5_000) }), 'd9b54304f73880335d8e2caa7d3b6cf6'],
+  ])('stay what is stored in warehouses', (text, stored) => {
+    expect(canonicalHash(parseJson(text))).toBe(stored);
+  });
+
   it('F096 do not overflow on a million levels', () => {
     const deep = parseJson('['.repeat(1_000_000) + ']'.repeat(1_000_000));
     expect(canonicalHash(deep)).toHaveLength(32);

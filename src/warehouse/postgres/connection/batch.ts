@@ -11,6 +11,8 @@ export interface Step {
   ifNone?: () => Error;
   /** The error that the first row stands for; null if all is well. */
   refuse?: (row: Readonly<Record<string, unknown>>) => Error | null;
+  /** The same of the types of its columns, as Postgres numbers them. */
+  refuseTypes?: (types: readonly number[]) => Error | null;
 }
 
 /** The result of a step. */
@@ -100,6 +102,8 @@ export class Batch implements Submittable {
     query.handleCommandComplete(message, connection);
     query.handleReadyForQuery(connection);
     if (current.answer?.rowCount === 0) this.#refusal ??= step.ifNone?.() ?? null;
+    const types = current.answer?.fields.map(({ dataTypeID }) => dataTypeID);
+    if (types !== undefined) this.#refusal ??= step.refuseTypes?.(types) ?? null;
     const row: unknown = current.answer?.rows[0];
     if (isRow(row)) this.#refusal ??= step.refuse?.(row) ?? null;
   }

@@ -1,6 +1,7 @@
 import { escapeIdentifier as quoted } from 'pg';
 import { columnText, INDEX } from '../../key-plan.ts';
 import type { KeyPlan } from '../../key-plan.ts';
+import { emptiedColumns } from '../../own-columns.ts';
 import type { LeaseProof } from '../../warehouse.ts';
 import { execute, transact, type Database } from '../connection/transact.ts';
 import { nameBehind } from '../widening/ddl.ts';
@@ -25,9 +26,13 @@ export async function makeIndexes(database: Database, plan: KeyPlan, lease: () =
   for (const { name, table, column } of missing) {
     await alone(database, lease, `CREATE INDEX ${quoted(name)} ON ${quoted(table)} (${quoted(column)})`);
   }
-  // A table that was just filled has no statistics yet, and no index is chosen well without them.
-  for (const table of new Set(missing.map((index) => index.table))) {
-    await alone(database, lease, `ANALYZE ${quoted(table)}`);
+  // A table that was just filled has no statistics yet, and no index is chosen well without them. Those of the other
+  // columns cost several times as much: the server makes them in its own time.
+  for (const table of plan.tables.filter(({ name }) => missing.some((index) => index.table === name))) {
+    const indexed = wanted.filter((index) => index.table === table.name).map(({ column }) => column);
+    const columns = new Set([...table.key, ...emptiedColumns(table).map(({ name }) => name), ...indexed]);
+    const list = [...columns].map((column) => quoted(column)).join(', ');
+    await alone(database, lease, `ANALYZE ${quoted(table.name)} (${list})`);
   }
 }
 

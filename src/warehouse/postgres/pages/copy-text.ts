@@ -11,13 +11,22 @@ const NEWLINE = 10;
 const BEYOND_ASCII = 128;
 
 /** Bytes of UTF-8 per UTF-16 unit at most, and of what stands beside a cell. */
-const UNIT_BYTES = 3;
+export const UNIT_BYTES = 3;
 const BESIDE_BYTES = 2;
 /** So short a text costs less to be written here than to be handed over. */
-const SHORT = 24;
+export const SHORT = 24;
+
+/** Takes rows cell by cell, and writes them as one of Postgres's formats of COPY has them. */
+export interface CopyFormat {
+  /** The next cell of the line. */
+  add(cell: Cell | undefined): void;
+  /** The same as its UTF-8 bytes, which are not decoded for it. */
+  addBytes(bytes: Buffer): void;
+  endLine(): void;
+}
 
 /** Lines of a COPY, written as bytes at once: the texts of a page would all have to be kept until its end. */
-export class CopyLines {
+export class CopyLines implements CopyFormat {
   #bytes: Buffer;
   #length = 0;
   #isBegun = false;
@@ -27,7 +36,6 @@ export class CopyLines {
     this.#bytes = Buffer.allocUnsafe(expectedBytes);
   }
 
-  /** The next cell of the line. */
   add(cell: Cell | undefined): void {
     const text = copyCell(cell);
     this.#separate(text.length * UNIT_BYTES);
@@ -35,7 +43,6 @@ export class CopyLines {
     this.#length += written > 0 ? written : this.#bytes.write(text, this.#length);
   }
 
-  /** The same as its UTF-8 bytes, which are not decoded for it. */
   addBytes(bytes: Buffer): void {
     const isUnclear = UNCLEAR_BYTES.some((byte) => bytes.includes(byte));
     const clear = isUnclear ? Buffer.from(escaped(bytes.toString('latin1')), 'latin1') : bytes;
@@ -67,7 +74,7 @@ export class CopyLines {
 }
 
 /** Returns the bytes written; 0 if the text holds anything else. */
-function writeAscii(bytes: Buffer, from: number, text: string): number {
+export function writeAscii(bytes: Buffer, from: number, text: string): number {
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
     if (code >= BEYOND_ASCII) return 0;
@@ -83,16 +90,20 @@ export function copyCell(cell: Cell | undefined): string {
 }
 
 /** Approximate bytes of a cell in a list of short ones. */
-const CELL_BYTES = 16;
+export const CELL_BYTES = 16;
 
 /** Rows of so many cells each. */
 export function copyRows(cells: readonly Cell[], width: number): Buffer {
   const lines = new CopyLines(cells.length * CELL_BYTES);
+  addRows(lines, cells, width);
+  return lines.data();
+}
+
+export function addRows(lines: CopyFormat, cells: readonly Cell[], width: number): void {
   for (let at = 0; at < cells.length; at += width) {
     for (let cell = 0; cell < width; cell += 1) lines.add(cells[at + cell]);
     lines.endLine();
   }
-  return lines.data();
 }
 
 function escaped(text: string): string {

@@ -1,5 +1,6 @@
 import { escapeIdentifier } from 'pg';
 import type { Cell, Column, TableShape } from '../../../model/table.ts';
+import type { ColumnType } from '../../../model/vocabulary.ts';
 import { emptiedColumns, stampedColumns } from '../../own-columns.ts';
 import { DECLARED_TYPES } from '../connection/column-types.ts';
 
@@ -17,6 +18,8 @@ const THERE = '"_there"';
 interface TypedColumn {
   name: string;
   type: string;
+  /** Ours, of the values that the column takes. */
+  kind: ColumnType;
 }
 
 /** The columns of a row as they are inserted. */
@@ -25,16 +28,30 @@ function insertedColumns(table: TableShape): TypedColumn[] {
 }
 
 function keyColumns({ key }: TableShape): TypedColumn[] {
-  return key.map((name, index) => ({ name, type: index === 0 ? 'text' : 'bigint' }));
+  return declaredColumns(key.map((name, index) => ({ name, type: index === 0 ? 'text' : 'integer' })));
 }
 
 function declaredColumns(columns: readonly Pick<Column, 'name' | 'type'>[]): TypedColumn[] {
-  return columns.map(({ name, type }) => ({ name, type: DECLARED_TYPES[type] }));
+  return columns.map(({ name, type }) => ({ name, type: DECLARED_TYPES[type], kind: type }));
 }
 
 /** Rows that are new, in the text format of COPY. */
 export function copyStatement(table: TableShape): string {
   return `COPY ${escapeIdentifier(table.name)} (${namesOf(insertedColumns(table))}) FROM STDIN`;
+}
+
+/** The types of their cells, in order. */
+export function insertedTypes(table: TableShape): ColumnType[] {
+  return insertedColumns(table).map(({ kind }) => kind);
+}
+
+/** The columns that are inserted, without any row: their types come with the answer, and stay until the transaction's end. */
+export function typesStatement(tables: readonly TableShape[]): string {
+  const columns = tables.flatMap((table, index) =>
+    insertedColumns(table).map(({ name }) => `"_${index}".${escapeIdentifier(name)}`),
+  );
+  const from = tables.map(({ name }, index) => `${escapeIdentifier(name)} AS "_${index}"`);
+  return `SELECT ${columns.join(', ')} FROM ${from.join(', ')} WHERE false`;
 }
 
 /** Rows of a resource's own table from one parameter, a JSON array of arrays; overwrites what was there. */

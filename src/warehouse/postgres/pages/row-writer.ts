@@ -6,7 +6,8 @@ import { stampedColumns } from '../../own-columns.ts';
 import type { PageRows, RowRewrite, WrittenRecord, SoftDelete, Purge } from '../../warehouse.ts';
 import type { Step } from '../connection/batch.ts';
 import type { Session } from '../connection/session.ts';
-import { CopyLines, copyRows } from './copy-text.ts';
+import { createCopySteps, listedRows, versionsStep, type CopiedRows } from './copy-steps.ts';
+import { copyRows, type CopyFormat } from './copy-text.ts';
 import { copyStatement, deleteStatement, jsonCell, rewriteStatement, upsertStatement } from './row-statements.ts';
 
 /**
@@ -19,7 +20,7 @@ import { copyStatement, deleteStatement, jsonCell, rewriteStatement, upsertState
  * row to be new: somebody may have written one since it was looked up, and it would fail in the same way again.
  */
 export function createPageWriter() {
-  const copyInto = oncePer(copyStatement);
+  const copied = createCopySteps();
   const upsertInto = oncePer(upsertStatement);
   const deleteFrom = oncePer(deleteStatement);
 
@@ -36,13 +37,12 @@ export function createPageWriter() {
         ...page.children.map((child) => ({ text: deleteFrom(child), values: [keys] })),
       ];
     };
-    const fresh = (): Step => ({ text: copyInto(root.table), data: freshRows(root, page, mayBeThere) });
-    const lists = children.filter(({ cells }) => cells.length > 0);
+    const fresh = known.length < page.records.length ? [freshRows(root, page, mayBeThere)] : [];
+    const lists = children.filter(({ cells }) => cells.length > 0).map(listedRows);
     return [
       ...(known.length > 0 ? changed() : []),
       ...endVersions(page, isRepeated),
-      ...(known.length < page.records.length ? [fresh()] : []),
-      ...lists.map(({ table, cells, width }) => ({ text: copyInto(table), data: copyRows(cells, width) })),
+      ...copied([...fresh, ...lists], isRepeated),
       ...copyOfVersions(page),
     ];
   };
@@ -53,19 +53,19 @@ function freshRows(
   { table, width, cells }: TableRows,
   page: PageRows,
   mayBeThere: (record: WrittenRecord) => boolean,
-): Buffer {
-  const lines = new CopyLines(bytesOf(page.records));
+): CopiedRows {
   const keys = table.key.length;
   const stamped = stampedColumns(table);
-  page.records.forEach((record, index) => {
-    if (mayBeThere(record)) return;
-    const from = index * width;
-    for (let cell = 0; cell < keys; cell += 1) lines.add(cells[from + cell]);
-    for (const { stamp } of stamped) lines.add(stamp(record, page));
-    for (let cell = keys; cell < width; cell += 1) lines.add(cells[from + cell]);
-    lines.endLine();
-  });
-  return lines.data();
+  const write = (lines: CopyFormat): void =>
+    page.records.forEach((record, index) => {
+      if (mayBeThere(record)) return;
+      const from = index * width;
+      for (let cell = 0; cell < keys; cell += 1) lines.add(cells[from + cell]);
+      for (const { stamp } of stamped) lines.add(stamp(record, page));
+      for (let cell = keys; cell < width; cell += 1) lines.add(cells[from + cell]);
+      lines.endLine();
+    });
+  return { table, bytes: bytesOf(page.records), write };
 }
 
 /** A row of a resource's own table, stamped. */
@@ -78,7 +78,6 @@ function jsonRow({ table, width, cells }: TableRows, page: PageRows, index: numb
   return [...cells.slice(from, from + keys), ...stamps, ...source].map(jsonCell);
 }
 
-const COPY = `COPY "_sync_versions" ("resource", "id", "version", "valid_from", "op", "hash", "body") FROM STDIN`;
 const CLOSE = `UPDATE "_sync_versions" AS v SET "valid_to" = $2 FROM unnest($3::text[], $4::bigint[]) AS old("id", "version")
   WHERE v."resource" = $1 AND v."id" = old."id" AND v."version" = old."version"`;
 const DROP = `DELETE FROM "_sync_versions" WHERE "resource" = $1 AND "id" = ANY($2)`;
@@ -108,13 +107,14 @@ function endVersions(page: PageRows, isRepeated: boolean): Step[] {
 /** Remembers the source of every written record. */
 function copyOfVersions({ resource, history, requestedAt, records }: PageRows): Step[] {
   if (history === 'none' || records.length === 0) return [];
-  const lines = new CopyLines(bytesOf(records));
-  for (const { key, version, hash, bytes } of records) {
-    for (const cell of [resource, key, version, requestedAt, 'upsert', hash]) lines.add(cell);
-    lines.addBytes(bytes);
-    lines.endLine();
-  }
-  return [{ text: COPY, data: lines.data() }];
+  const write = (lines: CopyFormat): void => {
+    for (const { key, version, hash, bytes } of records) {
+      for (const cell of [resource, key, version, requestedAt, 'upsert', hash]) lines.add(cell);
+      lines.addBytes(bytes);
+      lines.endLine();
+    }
+  };
+  return [versionsStep({ bytes: bytesOf(records), write })];
 }
 
 /** Bytes of a record besides its source, approximately. */

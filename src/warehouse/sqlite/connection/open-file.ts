@@ -5,10 +5,11 @@ import { Kysely, sql } from 'kysely';
 import type { MigrationDialect } from '../../../../migrations/dialect.ts';
 import type { Clock } from '../../../model/clock.ts';
 import { ConfigError, messageOf } from '../../../model/errors.ts';
-import { migrate, type Migrations } from '../../migrate.ts';
+import { migrate, writtenByNewer, type Migrations } from '../../migrate.ts';
 import { databaseError } from './errors.ts';
 import { BUSY_TIMEOUT_MS, lockRetryingDialect, lockRetry, type RetryWhileLocked } from './wait-for-lock.ts';
 import { namedFile, type NamedFile } from './named-file.ts';
+import { WriteGate } from './write-gate.ts';
 
 interface FileKind {
   migrations: Migrations;
@@ -24,6 +25,10 @@ export interface OpenFile<Tables> {
   own: Kysely<Tables>;
   /** Throws `warehouse_gone`, too, if the file is not the one of its name any more. */
   retryWhileLocked: RetryWhileLocked;
+  /** The same for work that writes, which waits for the writes of another thread. */
+  retryWriting: RetryWhileLocked;
+  /** Held while another thread of this process writes. */
+  gate: WriteGate;
   name: NamedFile;
   close: () => Promise<void>;
 }
@@ -38,7 +43,9 @@ export async function openFile<Tables>(
   const db = openDatabase(file, isReader);
   const waiting = lockRetry(clock, file);
   const retryWhileLocked: RetryWhileLocked = (work) => waiting(() => name.whileNamed(work));
-  const own = new Kysely<Tables>({ dialect: lockRetryingDialect(db, retryWhileLocked) });
+  const gate = new WriteGate();
+  const retryWriting: RetryWhileLocked = (work) => retryWhileLocked(() => gate.pass(work));
+  const own = new Kysely<Tables>({ dialect: lockRetryingDialect(db, { retryWhileLocked, retryWriting }) });
   try {
     await retryWhileLocked(() => configure(db));
     await retryWhileLocked(() => checkFile(db, file));
@@ -53,6 +60,8 @@ export async function openFile<Tables>(
       db,
       own,
       retryWhileLocked,
+      retryWriting,
+      gate,
       name,
       close: () => (isReader ? close() : name.close(db, close)),
     };
@@ -93,6 +102,7 @@ async function migrateLocked<Tables>(
   migrations: Migrations,
   file: string,
 ): Promise<void> {
+  if (await retryWhileLocked(() => isUpToDate(db, migrations, file))) return;
   // One write transaction around all steps: two processes that start together migrate one after the other.
   await retryWhileLocked(() => db.exec('BEGIN IMMEDIATE'));
   try {
@@ -102,6 +112,16 @@ async function migrateLocked<Tables>(
     if (db.inTransaction) db.exec('ROLLBACK');
     throw error;
   }
+}
+
+/** Asked first, because to compare all tables with the steps takes longer than all else that opens a file. */
+function isUpToDate(db: Database.Database, migrations: Migrations, file: string): boolean {
+  const there = db.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_sync_migrations'").get();
+  if (there === undefined) return false;
+  const done = new Set(db.prepare<[], string>('SELECT "name" FROM "_sync_migrations"').pluck().all());
+  const newer = [...done].find((step) => !(step in migrations));
+  if (newer !== undefined) throw writtenByNewer(file, newer);
+  return Object.keys(migrations).every((step) => done.has(step));
 }
 
 /** Up to here the whole file is checked at every start (some 40 ms); beyond it only what decides what is fetched. */

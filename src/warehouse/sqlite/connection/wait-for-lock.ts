@@ -52,12 +52,18 @@ async function untilFree<T>(work: () => T | Promise<T>, clock: Clock, isOver: ()
   }
 }
 
+/** What single statements are run by: those that read, and those that write. */
+interface Retries {
+  retryWhileLocked: RetryWhileLocked;
+  retryWriting: RetryWhileLocked;
+}
+
 /** Kysely's SQLite, whose single statements wait for another program's lock as our transactions do. */
-export function lockRetryingDialect(db: Database, retryWhileLocked: RetryWhileLocked): Dialect {
+export function lockRetryingDialect(db: Database, retries: Retries): Dialect {
   const dialect = new SqliteDialect({ database: db });
   return {
     createAdapter: () => new SingleStatements(),
-    createDriver: () => new LockRetryingDriver(db, retryWhileLocked),
+    createDriver: () => new LockRetryingDriver(db, retries),
     createIntrospector: (own) => dialect.createIntrospector(own),
     createQueryCompiler: () => dialect.createQueryCompiler(),
   };
@@ -73,18 +79,24 @@ class SingleStatements extends SqliteAdapter {
   }
 }
 
-class LockRetryingDriver extends SqliteDriver {
-  readonly #retryWhileLocked: RetryWhileLocked;
+const READS = /^\s*(?:SELECT|WITH|PRAGMA)\b/i;
 
-  constructor(db: Database, retryWhileLocked: RetryWhileLocked) {
+class LockRetryingDriver extends SqliteDriver {
+  readonly #retries: Retries;
+
+  constructor(db: Database, retries: Retries) {
     super({ database: db });
-    this.#retryWhileLocked = retryWhileLocked;
+    this.#retries = retries;
   }
 
   override async acquireConnection(): Promise<DatabaseConnection> {
     const connection = await super.acquireConnection();
+    const { retryWhileLocked, retryWriting } = this.#retries;
     return {
-      executeQuery: (query, options) => this.#retryWhileLocked(() => connection.executeQuery(query, options)),
+      executeQuery: (query, options) => {
+        const retry = READS.test(query.sql) ? retryWhileLocked : retryWriting;
+        return retry(() => connection.executeQuery(query, options));
+      },
       streamQuery: (query, size, options) => connection.streamQuery(query, size, options),
     };
   }

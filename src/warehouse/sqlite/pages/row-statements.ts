@@ -1,44 +1,42 @@
 import type { Database, Statement } from 'better-sqlite3';
-import { sql, type Kysely } from 'kysely';
 import type { Cell, TableShape } from '../../../model/table.ts';
 import { emptiedColumns, stampedColumns } from '../../own-columns.ts';
-import type { OwnTables } from '../../own-tables.ts';
 
 /** The columns of a row as they are inserted. */
 export function insertedColumns(table: TableShape): string[] {
   return [...table.key, ...[...stampedColumns(table), ...table.columns].map(({ name }) => name)];
 }
 
+/** A name as it stands in a statement. */
+function id(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
 /** The insert of so many rows; into a resource's own table it overwrites what was there. */
-export function upsertStatement(own: Kysely<OwnTables>, table: TableShape, rows: number): string {
+export function upsertStatement(table: TableShape, rows: number): string {
   const names = insertedColumns(table);
   const row = `(${Array(names.length).fill('?').join(',')})`;
-  const columns = sql.join(names.map((name) => sql.id(name)));
   // Without a name of its own, a table that is called `excluded` would be meant by both.
-  const insert = sql`INSERT INTO ${sql.id(table.name)} AS "_there" (${columns}) VALUES ${sql.raw(Array(rows).fill(row).join(','))}`;
-  if (table.path.length > 0) return insert.compile(own).sql;
-  const keys = sql.join(table.key.map((name) => sql.id(name)));
-  const updates = names.slice(table.key.length).map((name) => sql`${sql.id(name)} = excluded.${sql.id(name)}`);
-  const emptied = emptiedColumns(table).map(({ name }) => sql`${sql.id(name)} = NULL`);
+  const insert = `INSERT INTO ${id(table.name)} AS "_there" (${names.map(id).join(', ')}) VALUES ${Array(rows).fill(row).join(',')}`;
+  if (table.path.length > 0) return insert;
+  const updates = names.slice(table.key.length).map((name) => `${id(name)} = excluded.${id(name)}`);
+  const emptied = emptiedColumns(table).map(({ name }) => `${id(name)} = NULL`);
   // The guard makes a late page harmless: what was asked for later stays.
-  return sql`${insert} ON CONFLICT (${keys}) DO UPDATE SET ${sql.join([...updates, ...emptied])}
-    WHERE excluded."_synced_at" >= "_there"."_synced_at"`.compile(own).sql;
+  return `${insert} ON CONFLICT (${table.key.map(id).join(', ')}) DO UPDATE SET ${[...updates, ...emptied].join(', ')}
+    WHERE excluded."_synced_at" >= "_there"."_synced_at"`;
 }
 
 /** Writes a record's source columns anew, if its row is of that version: cells, key, version. */
-export function rewriteStatement(own: Kysely<OwnTables>, table: TableShape): string {
-  const key = sql.id(table.key[0] ?? '');
-  const sets = table.columns.map(({ name }) => sql`${sql.id(name)} = ${sql.val(null)}`);
-  const all = sets.length === 0 ? [sql`${key} = ${key}`] : sets;
-  return sql`UPDATE ${sql.id(table.name)} SET ${sql.join(all)} WHERE ${key} = ${sql.val('')} AND "_version" = ${sql.val(0)}`.compile(
-    own,
-  ).sql;
+export function rewriteStatement(table: TableShape): string {
+  const key = id(table.key[0] ?? '');
+  const sets = table.columns.map(({ name }) => `${id(name)} = ?`);
+  const all = sets.length === 0 ? [`${key} = ${key}`] : sets;
+  return `UPDATE ${id(table.name)} SET ${all.join(', ')} WHERE ${key} = ? AND "_version" = ?`;
 }
 
 /** Deletes the rows of one record, by its key. */
-export function deleteStatement(own: Kysely<OwnTables>, table: TableShape): string {
-  const key = sql.id(table.key[0] ?? '');
-  return sql`DELETE FROM ${sql.id(table.name)} WHERE ${key} = ${sql.val('')}`.compile(own).sql;
+export function deleteStatement(table: TableShape): string {
+  return `DELETE FROM ${id(table.name)} WHERE ${id(table.key[0] ?? '')} = ?`;
 }
 
 /** A cell as SQLite takes it. */

@@ -3,6 +3,7 @@ import type { Column, ShapeChange, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import { ownColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
+import { NUMBER_TEXT } from '../connection/configure.ts';
 import { PARENT_KEY, parentKey, parentTable } from '../../parent-table.ts';
 
 /** A column of a source or of ours. */
@@ -22,9 +23,6 @@ const DECLARED_TYPES: Readonly<Record<ColumnType, string>> = {
   text: 'TEXT',
   json: 'TEXT',
 };
-
-/** The SQL function (made at opening) that writes a number as JSON and JavaScript do. */
-export const NUMBER_TEXT = '_sync_number_text';
 
 /**
  * `CREATE TABLE` with the columns that the shape has now; ours right after the key, before any long body. `tables` are

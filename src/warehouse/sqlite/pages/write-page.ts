@@ -1,0 +1,124 @@
+import type { Database, Statement } from 'better-sqlite3';
+import type { TableRows, TableShape } from '../../../model/table.ts';
+import { oncePer } from '../../once-per.ts';
+import { stampedColumns } from '../../own-columns.ts';
+import type { PageRows } from '../../warehouse.ts';
+import { leaseCheck, type LeaseValues } from './lease-check.ts';
+import {
+  bound,
+  deleteStatement,
+  insertedColumns,
+  multiRowInsert,
+  upsertStatement,
+  type MultiRowInsert,
+} from './row-statements.ts';
+import { statementRunner, type PlainStatement } from './run-statements.ts';
+
+/** What one transaction writes. */
+export interface WrittenPage {
+  rows: PageRows;
+  statements: readonly PlainStatement[];
+}
+
+/** What is known of the steps by which the tables came to be: the subquery for the last one, and the last that we know. */
+export interface KnownSteps {
+  lastDone: string;
+  lastStep: string;
+}
+
+/** Returns what writes a page in a transaction of its own, in whichever thread the connection is. */
+export function pageTransaction(db: Database, steps: KnownSteps): (page: WrittenPage, lease: LeaseValues) => void {
+  const check = leaseCheck(db, steps);
+  const writePage = createPageWriter(db);
+  const runAll = statementRunner(db);
+  const transaction = db.transaction(({ rows, statements }: WrittenPage, lease: LeaseValues) => {
+    check(lease);
+    writePage(rows);
+    runAll(statements);
+  });
+  // IMMEDIATE, because a read that turns into a write fails at once when somebody else has written in between.
+  return (page, lease) => transaction.immediate(page, lease);
+}
+
+/**
+ * Writes the rows, children and versions of a page through statements that are compiled once per table shape and
+ * kept. Runs inside the caller's transaction.
+ */
+function createPageWriter(db: Database): (page: PageRows) => void {
+  const writeVersions = createVersionWriter(db);
+  const insertInto = oncePer((table: TableShape) => {
+    const width = insertedColumns(table).length;
+    return multiRowInsert(db, width, (rows) => upsertStatement(table, rows));
+  });
+  const deleteFrom = oncePer((table: TableShape): Statement => db.prepare(deleteStatement(table)));
+
+  return (page) => {
+    const [root, ...children] = page.rows;
+    if (root !== undefined) writeRoot(insertInto(root.table), root, page);
+    const replaced = page.records.filter((record) => record.version > 1);
+    for (const child of replaced.length === 0 ? [] : page.children) {
+      for (const { key } of replaced) deleteFrom(child).run(key);
+    }
+    for (const child of children) writeChildren(insertInto(child.table), child);
+    writeVersions(page);
+  };
+}
+
+function writeRoot(insert: MultiRowInsert, { table, width, cells }: TableRows, page: PageRows): void {
+  const keys = table.key.length;
+  const stamped = stampedColumns(table);
+  insert(cells.length / width, (row, params, at) => {
+    const from = row * width;
+    const record = page.records[row];
+    if (record === undefined) throw new Error('a row without its record');
+    for (let cell = 0; cell < keys; cell += 1) params[at + cell] = bound(cells[from + cell]);
+    let to = at + keys;
+    for (const { stamp } of stamped) params[to++] = stamp(record, page);
+    for (let cell = keys; cell < width; cell += 1) params[to++] = bound(cells[from + cell]);
+  });
+}
+
+function writeChildren(insert: MultiRowInsert, { width, cells }: TableRows): void {
+  insert(cells.length / width, (row, params, at) => {
+    for (let cell = 0; cell < width; cell += 1) params[at + cell] = bound(cells[row * width + cell]);
+  });
+}
+
+/** Values that differ from row to row; the rest of a version's columns are the same for all. */
+const WIDTH = 6;
+/** The body comes as the bytes that it was sent as: SQLite only has to know that they are text. */
+const ROW = "(?,?,?,?,'upsert',?,CAST(? AS TEXT))";
+
+/** Remembers the source of every written record and closes or drops the one before, as the history policy says. */
+function createVersionWriter(db: Database): (page: PageRows) => void {
+  const insert = multiRowInsert(
+    db,
+    WIDTH,
+    (rows) =>
+      `INSERT INTO "_sync_versions" ("resource", "id", "version", "valid_from", "op", "hash", "body")
+       VALUES ${Array(rows).fill(ROW).join(',')}`,
+  );
+  const close = db.prepare(
+    'UPDATE "_sync_versions" SET "valid_to" = ? WHERE "resource" = ? AND "id" = ? AND "version" = ?',
+  );
+  const drop = db.prepare('DELETE FROM "_sync_versions" WHERE "resource" = ? AND "id" = ?');
+
+  return ({ resource, history, requestedAt, records }) => {
+    if (history === 'none') return;
+    for (const { key, version } of records) {
+      if (version === 1) continue;
+      if (history === 'all') close.run(requestedAt, resource, key, version - 1);
+      else drop.run(resource, key);
+    }
+    insert(records.length, (row, params, at) => {
+      const record = records[row];
+      if (record === undefined) return;
+      params[at] = resource;
+      params[at + 1] = record.key;
+      params[at + 2] = record.version;
+      params[at + 3] = requestedAt;
+      params[at + 4] = record.hash;
+      params[at + 5] = record.bytes;
+    });
+  };
+}

@@ -1,0 +1,185 @@
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
+import type { BenchDatabase } from './databases.ts';
+import type { Figure } from './figures.ts';
+import { measure, median, type Measured } from './measure.ts';
+import { backfillOf, expectRecords, KEY, startPosts, type Service } from './product.ts';
+import { profileArgs, stagesIn } from './profiled.ts';
+import { stageTable } from './stages.ts';
+
+/** Two numbers to reach, by the name of a database. */
+type Wanted = Readonly<Record<string, readonly [floor: number, aim: number]>>;
+
+export interface Case {
+  name: string;
+  /** Rows per second of the product divided by the raw loop's in the same round. */
+  ratio: Wanted;
+  /** Seconds of the product for 100,000 records. */
+  cpu: Wanted;
+  isFlat: boolean;
+  history: 'all' | 'none';
+  /** True: both load the same data into the database of the round before. */
+  isAgain: boolean;
+}
+
+export const CASES: readonly Case[] = [
+  {
+    name: 'default',
+    ratio: { sqlite: [0.75, 0.95], postgres: [0.55, 0.75] },
+    cpu: { sqlite: [5, 4], postgres: [4.5, 3.5] },
+    isFlat: false,
+    history: 'all',
+    isAgain: false,
+  },
+  {
+    name: 'second',
+    ratio: { sqlite: [0.85, 1.1], postgres: [0.8, 1] },
+    cpu: {},
+    isFlat: false,
+    history: 'all',
+    isAgain: true,
+  },
+  {
+    name: 'none-flat',
+    ratio: { sqlite: [0.75, 0.95], postgres: [0.65, 0.85] },
+    cpu: {},
+    isFlat: true,
+    history: 'none',
+    isAgain: false,
+  },
+];
+
+export interface BackfillBench {
+  /** The file that starts the product. */
+  main: string;
+  folder: string;
+  records: number;
+  rounds: number;
+}
+
+interface Round {
+  raw: Measured;
+  product: Measured;
+}
+
+/** The figures of a case, and what is printed of it besides. */
+export interface CaseResult {
+  figures: Figure[];
+  text: string;
+}
+
+/** The product's backfill against the raw loop, by turns, on the same service and data; then once more with a profile. */
+export async function runCase(bench: BackfillBench, database: BenchDatabase, test: Case): Promise<CaseResult> {
+  const service = await startPosts(bench.records, test.isFlat);
+  try {
+    const rounds: Round[] = [];
+    // The first round fills the service's pages and is not counted; `second` finds its databases filled by it.
+    for (let number = 0; number <= bench.rounds; number += 1) {
+      rounds.push(await runRound(bench, database, test, service, number));
+    }
+    const stages = await runProfiled(bench, database, test, service);
+    return caseResult(bench, `${database.name} ${test.name}`, { database, test, rounds: rounds.slice(1), stages });
+  } finally {
+    service.stop();
+  }
+}
+
+async function runRound(
+  bench: BackfillBench,
+  database: BenchDatabase,
+  test: Case,
+  service: Service,
+  number: number,
+): Promise<Round> {
+  const names = ['raw', 'product'].map((name) =>
+    test.isAgain ? `${name}_again` : `${name}_${test.history}_${number}`,
+  );
+  const [raw, product] = await Promise.all(names.map((name) => database.make(name)));
+  const { history } = test;
+  const both = {
+    raw: [path.join(import.meta.dirname, database.rawLoop), service.url, KEY, raw?.raw ?? '', String(bench.records)],
+    product: backfillOf(bench.main, bench.folder, { url: service.url, warehouse: product?.setting ?? '', history }),
+  };
+  const beside = { service: service.pid, ...(database.pid === undefined ? {} : { database: database.pid }) };
+  const measured: Partial<Round> = {};
+  // The order changes from round to round, so that a machine that slows down slows both.
+  for (const side of number % 2 === 1 ? (['product', 'raw'] as const) : (['raw', 'product'] as const)) {
+    await database.settle();
+    measured[side] = await measure(both[side], { beside });
+  }
+  if (!test.isAgain) await Promise.all(names.map((name) => database.drop(name)));
+  if (measured.raw === undefined || measured.product === undefined) throw new Error('a side was not measured');
+  expectRecords(measured.product.stdout, bench.records);
+  return { raw: measured.raw, product: measured.product };
+}
+
+/** A table of what the product does with its time, thread by thread. */
+async function runProfiled(bench: BackfillBench, database: BenchDatabase, test: Case, service: Service) {
+  const name = test.isAgain ? 'product_again' : `profiled_${test.history}`;
+  const { setting } = await database.make(name);
+  const folder = path.join(bench.folder, `profile-${database.name}-${test.name}`);
+  mkdirSync(folder);
+  const { history } = test;
+  const backfill = backfillOf(bench.main, bench.folder, { url: service.url, warehouse: setting, history });
+  await measure([...profileArgs(folder), ...backfill]);
+  if (!test.isAgain) await database.drop(name);
+  return stageTable(stagesIn(folder));
+}
+
+interface CaseRounds {
+  database: BenchDatabase;
+  test: Case;
+  rounds: readonly Round[];
+  stages: string;
+}
+
+function caseResult(bench: BackfillBench, name: string, { database, test, rounds, stages }: CaseRounds): CaseResult {
+  const { records } = bench;
+  const ratios = rounds.map(({ raw, product }) => raw.seconds / product.seconds);
+  const [least, most] = [Math.min(...ratios), Math.max(...ratios)].map((ratio) => ratio.toFixed(2));
+  const products = rounds.map(({ product }) => product);
+  const per100k = (of: (run: Measured) => number): number => (median(products.map(of)) * 100_000) / records;
+  const [ratioFloor, ratioAim] = test.ratio[database.name] ?? [];
+  const [cpuFloor, cpuAim] = test.cpu[database.name] ?? [];
+  const cpu = per100k((run) => run.cpuSeconds);
+  const figures: Figure[] = [
+    { name: `${name} ratio`, value: median(ratios), better: 'more', ...wanted(ratioFloor, ratioAim) },
+    { name: `${name} CPU per 100,000`, value: cpu, unit: 's', better: 'less', ...wanted(cpuFloor, cpuAim) },
+    {
+      name: `${name} peak memory`,
+      value: median(products.map((run) => run.peakMegabytes)),
+      unit: 'MB',
+      better: 'less',
+    },
+  ];
+  if (database.pid !== undefined) {
+    const value = per100k((run) => run.besideSeconds['database'] ?? Number.NaN);
+    figures.push({ name: `${name} CPU of the database per 100,000`, value, unit: 's', better: 'less' });
+  }
+  const sides = ['raw', 'product'] as const;
+  const lines = sides.map(
+    (side) =>
+      `  ${side.padEnd(7)}  ${sideText(
+        rounds.map((round) => round[side]),
+        records,
+      )}`,
+  );
+  const head = `${name} (${records} records, ${rounds.length} rounds, ratio ${least} to ${most})`;
+  return { figures, text: `${[head, ...lines].join('\n')}\n\n${stages}` };
+}
+
+/** For a figure, without what is not wanted of it. */
+export function wanted(floor: number | undefined, aim: number | undefined): Pick<Figure, 'floor' | 'aim'> {
+  return { ...(floor === undefined ? {} : { floor }), ...(aim === undefined ? {} : { aim }) };
+}
+
+function sideText(runs: readonly Measured[], records: number): string {
+  const per100k = (of: (run: Measured) => number): string => ((median(runs.map(of)) * 100_000) / records).toFixed(2);
+  const rows = Math.round(records / median(runs.map((run) => run.seconds))).toLocaleString('en-US');
+  const beside = Object.keys(runs[0]?.besideSeconds ?? {}).map(
+    (name) => `${per100k((run) => run.besideSeconds[name] ?? Number.NaN)} of the ${name}`,
+  );
+  const cpu = [per100k((run) => run.cpuSeconds), ...beside].join(' + ');
+  const peak = median(runs.map((run) => run.peakMegabytes)).toFixed(0);
+  return `${rows} rows/s, ${cpu} CPU s per 100,000, peak ${peak} MB`;
+}
