@@ -87,10 +87,7 @@ type Statements = (facts: PageFacts, outcome: PageOutcome) => CompiledQuery[];
 export async function openPageLoader(context: LoadContext, policy: OlderPolicy): Promise<PageLoader> {
   const { owned } = context;
   const ahead = pagesAhead(context, policy);
-  await owned.takeTurn(async () => {
-    await openTables(context);
-    ahead.wrote(new Set());
-  });
+  await owned.takeTurn(() => openTables(context).then(() => ahead.wrote(new Set())));
   return {
     prepare: (page) => ahead.begin(page),
     load: (page, statements) =>

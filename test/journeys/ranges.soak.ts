@@ -4,7 +4,6 @@ import type { Command } from '../support/command.ts';
 import { POSTGRES } from '../support/databases.ts';
 import { until } from '../support/serving.ts';
 import { NOTHING_LEFT, rangeStage, type RangeStage } from './range-stage.ts';
-import { startWorker } from './working.ts';
 
 const PATIENCE_MS = 300_000;
 
@@ -59,7 +58,6 @@ describe.skipIf(POSTGRES.missing !== null)('workers in ranges that die', { timeo
     const leader = await ownerOf(stage, 'report');
     const frozen = stage.workers.find((worker) => worker !== leader);
     frozen?.kill('SIGSTOP');
-    await startWorker(stage.stage);
     expect(await walked).toMatchObject({ status: 'ok' });
     frozen?.kill('SIGCONT');
     await delay(5_000);
