@@ -11,7 +11,7 @@ export default defineConfig({
     root: import.meta.dirname,
     include: ['**/*.test.ts'],
     setupFiles: ['support/fixed-seed.ts', 'support/finish-file.ts'],
-    globalSetup: ['support/global-postgres.ts', 'support/global-bundle.ts'],
+    globalSetup: ['support/global-postgres.ts', 'support/global-build.ts'],
     // Many tests start the command line: it need not be compiled each time.
     env: {
       NODE_COMPILE_CACHE: path.join(import.meta.dirname, '../node_modules/.cache/node'),

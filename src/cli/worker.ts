@@ -55,7 +55,14 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   };
   const { atOnce } = options;
   const sources = Object.values(settings.sources).map(watch);
-  const cluster = joinCluster({ sources, clock, log, secrets, ...(atOnce === undefined ? {} : { atOnce }) });
+  const cluster = joinCluster({
+    sources,
+    clock,
+    log,
+    secrets,
+    rangePages: settings.worker.range_pages,
+    ...(atOnce === undefined ? {} : { atOnce }),
+  });
   const newDoor = (next: Settings) => doorFor({ clock, log, metrics }, { ...next.serve, ...hostOf(next, options) });
   let door = newDoor(settings);
   const parts: ListenParts = { context, log, metrics, cluster, known, door: (request) => door(request) };

@@ -44,7 +44,9 @@ export interface WalkOptions extends AskOptions {
   /** As many are under way in any case, within `runAhead`; 1 if absent. */
   leastAhead?: number;
   /** Called for each listing; what it returns is called with each new page: true if nothing that follows is wanted. */
-  isEnough?: () => (page: Pick<Page, 'records'>) => boolean;
+  isEnough?: () => (page: Pick<Page, 'records' | 'position' | 'total'>) => boolean;
+  /** Nothing is fetched ahead that begins behind so many records of the listing; absent: all of it may be. */
+  most?: number;
   /** True if the next page is asked for while one is still being loaded, and the consumer releases each. */
   overlaps?: boolean;
   clock: Pick<Clock, 'monotonic' | 'sleep'>;
@@ -85,7 +87,11 @@ async function* walkPages(options: WalkOptions): AsyncGenerator<Page, void, unde
       const page = isEnough(read) ? pages.cutShort(read) : read;
       guard.admit(page);
       const { next, total } = page;
-      await source.foresee({ next, received: pages.step, total: likelyTotal(total, ledger.met) });
+      await source.foresee({
+        next,
+        received: pages.step,
+        total: leastOf(likelyTotal(total, ledger.met), options.most),
+      });
       const handedOut = options.clock.monotonic();
       const release = memory.handOut();
       yield { ...page, number: (number += 1), release };
@@ -165,6 +171,10 @@ function openSource(
 /** Where each page names the next one and no total is told, any page ahead may lie behind the end. */
 function knowsHowMany(page: ResourceProfile['page']): boolean {
   return page.style !== 'page' || page.next_page === null || page.total !== null;
+}
+
+function leastOf(total: number | null, most: number | undefined): number | null {
+  return most === undefined ? total : Math.min(total ?? most, most);
 }
 
 /** A total that has been passed already says nothing about what is still to come. */

@@ -7,6 +7,7 @@ import { restoredAmong, type OlderPolicy } from './difference.ts';
 import type { Updated } from '../shape/columns/updated-time.ts';
 import type { KeyClashes, KeyedRecord, LeftOut } from './key-records.ts';
 import { sourceTexts } from './source-texts.ts';
+import { growAlone, untilCurrent } from './beside-others.ts';
 import { growTables, shapeForWarehouse, finishReshape } from './grow-shape.ts';
 import type { LoadContext } from './load-context.ts';
 import {
@@ -86,25 +87,26 @@ type Statements = (facts: PageFacts, outcome: PageOutcome) => CompiledQuery[];
 export async function openPageLoader(context: LoadContext, policy: OlderPolicy): Promise<PageLoader> {
   const { owned } = context;
   const ahead = pagesAhead(context, policy);
-  await owned.takeTurn(async () => {
-    await openTables(context);
-    ahead.wrote(new Set());
-  });
+  await owned.takeTurn(() => openTables(context).then(() => ahead.wrote(new Set())));
   return {
     prepare: (page) => ahead.begin(page),
     load: (page, statements) =>
-      owned.takeTurn(async () => {
-        const prepared = (await ahead.take(page)) ?? (await preparePage(context, policy, shapeOf(owned), page));
-        const written = await loadPage(context, page, prepared, statements);
-        ahead.wrote(written.keys);
-        return written.outcome;
-      }),
+      owned.takeTurn(() =>
+        untilCurrent(context, async (isFirst) => {
+          const begun = isFirst ? await ahead.take(page) : null;
+          const prepared = begun ?? (await preparePage(context, policy, shapeOf(owned), page));
+          const written = await loadPage(context, page, prepared, statements);
+          ahead.wrote(written.keys);
+          return written.outcome;
+        }),
+      ),
   };
 }
 
 async function openTables(context: LoadContext): Promise<void> {
   const { warehouse, owned, profile } = context;
   const { resource } = owned;
+  if (owned.shared !== null) return growAlone(context, openTables);
   const known = owned.shape ?? (await readTables(warehouse, resource));
   const initial = initialShape(resource, profile);
   const shape = known ?? (await growTables(context, null, initial, []));
@@ -135,6 +137,7 @@ async function loadPage(
   const stated = found.stated.map(({ key }) => ({ key, at: tombstones.get(key)?.at ?? null }));
   const facts = { ...listed, updated: updatedTimes(keyed, leftOut), older: found.older, stated };
   await warehouse.commit({
+    ...(owned.shared === null ? {} : { growths: owned.shared.growths }),
     page: prepared.rows ?? prepareRows(context, shapeOf(owned), shaped.rows, written, requestedAt),
     lease: owned.lease(),
     statements: [
@@ -159,6 +162,7 @@ export async function shapedFor(context: LoadContext, records: readonly KeyedRec
   const before = shapeOf(owned);
   const shaped = await shapeForWarehouse(context, { shape: before, profile, records });
   if (shaped.shape === before) return shaped;
+  if (owned.shared !== null) return growAlone(context, (alone) => shapedFor(alone, records));
   owned.shape = await growTables(context, before, shaped.shape, shaped.changes);
   owned.shape = await finishReshape(context, owned.shape);
   // Columns may have come under other names, and stored bodies may have made more of them.

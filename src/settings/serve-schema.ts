@@ -39,5 +39,15 @@ export const workerSchema = z
       .nullable()
       .default(8081)
       .meta({ description: 'Its port; 0 picks a free one, null listens nowhere' }),
+    range_pages: z
+      .int()
+      .min(2)
+      .nullable()
+      .default(50)
+      .meta({
+        description:
+          'Pages of a numbered listing that make a range at least, where several processes on one Postgres walk it together; null walks every listing in one (assumed)',
+        examples: [20, null],
+      }),
   })
   .meta({ description: 'Health and metrics of `worker`; hosts and auth are those of serve' });

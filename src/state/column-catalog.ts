@@ -68,7 +68,7 @@ function columnRows(own: Kysely<OwnTables>) {
 function shapeOf(resource: string, rows: readonly ColumnRow[]): ResourceShape {
   const tables = [...Map.groupBy(rows, (row) => row.table_name).values()].map(tableOf);
   // The resource's own table first, parents before their children.
-  tables.sort((a, b) => a.path.length - b.path.length || a.name.localeCompare(b.name));
+  tables.sort((a, b) => a.path.length - b.path.length || (a.name < b.name ? -1 : 1));
   return { resource, tables };
 }
 

@@ -6,6 +6,7 @@ import { forgetDeletes } from '../state/deletes.ts';
 import { forgetFeeds } from '../state/feeds.ts';
 import { saveReshape } from '../state/reshapes.ts';
 import { beginRun, readRun, type RunStart } from '../state/runs.ts';
+import { forgetRanges } from '../state/ranges.ts';
 import { forgetSeen } from '../state/seen.ts';
 import { forgetViews, viewColumns } from '../state/view-catalog.ts';
 import type { RunRow } from '../warehouse/run-row.ts';
@@ -119,6 +120,7 @@ async function forgetResource({ warehouse, owned, clock, profile }: ResourceCont
       forgetDeletes(own, resource),
       saveReshape(own, resource, null),
       forgetSeen(own, resource),
+      ...forgetRanges(own, resource),
       own.deleteFrom('_sync_suspects').where('resource', '=', resource).compile(),
       forgetFeeds(own, resource),
       deleteCheckpoint(own, resource),

@@ -3,6 +3,7 @@ import type { WalkMode } from '../model/vocabulary.ts';
 import { NO_FIGURES, type RunFigures, type RunStart } from '../state/runs.ts';
 import type { PageOutcome } from '../load/page-loader.ts';
 import { NO_NOTES, type RunNotes } from './report.ts';
+import type { RangeCrew } from './ranges/crew.ts';
 import type { ResourceContext } from './resource-context.ts';
 import type { RunWatcher } from './run-options.ts';
 import type { Warning } from './warnings.ts';
@@ -25,6 +26,7 @@ export interface RunContext extends ResourceContext {
   run: RunStart;
   progress: RunProgress;
   watcher: RunWatcher;
+  crew?: RangeCrew | undefined;
 }
 
 /** Nothing is counted yet; `warnings` are reported before the first page. */

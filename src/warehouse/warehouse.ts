@@ -70,6 +70,11 @@ export interface PageCommit<Prepared extends PreparedRows = PreparedRows> {
   lease: LeaseProof;
   /** Statements on own tables (checkpoint, rejects, ...) that belong to the same moment. */
   statements: readonly CompiledQuery[];
+  /**
+   * Where other processes write rows of the resource too: how often tables had changed when the page was compared with
+   * what is there. If they have changed since, or one of its rows has, it throws `page_outdated` and writes nothing.
+   */
+  growths?: number;
 }
 
 /** One step of schema evolution, committed whole or not at all. */

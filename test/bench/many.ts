@@ -11,6 +11,7 @@ import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { askDrain } from '../../src/serve/work-items/work-items.ts';
 import { WorkQueue } from '../../src/serve/work-items/work-queue.ts';
 import { openInbox, openWarehouse } from '../../src/warehouse/databases.ts';
+import { factorText, ONE, settled, type OneWalk } from './many-on-one.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts';
 
 /**
@@ -23,6 +24,8 @@ const { values: options } = parseArgs({
     rate: { type: 'string', default: '4' },
     seconds: { type: 'string', default: '20' },
     workers: { type: 'string', default: '1,2,4' },
+    /** `resource`: only that of many workers on one resource. */
+    only: { type: 'string', default: '' },
   },
 });
 const ACCOUNTS = Number(options.accounts);
@@ -77,6 +80,7 @@ async function staged(
   sandboxes: Sandboxes,
   resources: string[],
   use: (stage: Stage) => Promise<void>,
+  pages?: { page: Record<string, unknown>; concurrency: number },
 ) {
   const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-many-'));
   const name = `many_${Date.now()}`;
@@ -84,7 +88,7 @@ async function staged(
   await admin.connect();
   await admin.query(`CREATE DATABASE ${name}`);
   const config = path.join(folder, 'content-sync.yaml');
-  writeConfig(folder, config, `${server.url(name)}?schema={source}`, sandboxes, resources);
+  writeConfig(folder, config, `${server.url(name)}?schema={source}`, sandboxes, resources, pages);
   const queue = new WorkQueue({ address: server.url(name), clock: systemClock, failed: tell });
   const running: ChildProcess[] = [];
   try {
@@ -139,10 +143,12 @@ function writeConfig(
   warehouse: string,
   { accounts }: Sandboxes,
   resources: string[],
+  pages?: { page: Record<string, unknown>; concurrency: number },
 ): void {
-  const page = { size: PAGE };
+  const page = { size: PAGE, ...pages?.page };
   const profile = {
     extends: 'content-service',
+    ...(pages === undefined ? {} : { http: { concurrency: pages.concurrency } }),
     resources: { content: { page }, images: { page }, analytics: { page } },
   };
   writeFileSync(path.join(folder, 'profile.yaml'), JSON.stringify(profile));
@@ -152,7 +158,7 @@ function writeConfig(
       base_url: url,
       auth: { type: 'api_key', key: apiKey },
       profile: './profile.yaml',
-      rate: { share: 1 },
+      rate: { share: 1, ...(pages === undefined ? {} : { requests_per_second: 1_000 }) },
       resources,
       webhook: { secrets: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'] },
     },
@@ -239,6 +245,41 @@ async function oneAccount(server: PostgresServer): Promise<void> {
   sandboxes.close();
 }
 
+/** One resource, walked by one worker and by several: no limit, and every answer takes its time. */
+async function oneResource(server: PostgresServer): Promise<void> {
+  const walks: OneWalk[] = [];
+  const page = { style: 'page', size: ONE.page, total: 'total' };
+  for (const workers of [1, 4]) {
+    const pages = { page, concurrency: workers * ONE.atOnce };
+    const sandboxes = await startSandboxes({
+      accounts: 1,
+      generate: { content: ONE.records },
+      latency: ONE.latency,
+      pagination: 'page',
+    });
+    await staged(
+      server,
+      sandboxes,
+      ['content'],
+      async (stage) => {
+        await stage.startWorkers(workers, 1);
+        await settled();
+        const began = performance.now();
+        const { queue } = stage;
+        const { id } = await queue.put({ kind: 'walk', source: nameOf(0), resource: 'content', command: 'backfill' });
+        const end = JSON.stringify(await queue.outcome(id, new AbortController().signal));
+        if (!end.includes('"status":"ok"')) tell(end);
+        const seconds = (performance.now() - began) / 1_000;
+        const [figures] = await sandboxes.ask<AccountFigures[]>('figures');
+        walks.push({ workers, seconds, requests: figures?.requests ?? 0 });
+      },
+      pages,
+    );
+    sandboxes.close();
+  }
+  console.log(factorText(walks));
+}
+
 async function deliver(inbox: Awaited<ReturnType<typeof openInbox>>): Promise<void> {
   const received_at = new Date().toISOString().replace('T', ' ').replace('Z', '');
   const resources = ['content', 'images', 'analytics'];
@@ -249,13 +290,18 @@ async function deliver(inbox: Awaited<ReturnType<typeof openInbox>>): Promise<vo
   }
 }
 
-const server = await startPostgres({ settings: { fsync: 'on', full_page_writes: 'on' } });
-try {
+async function accounts(server: PostgresServer): Promise<void> {
   const records = Math.ceil(RATE * PAGE * (SECONDS + (WARM_UP_MS + LONGEST_START_MS) / 1_000));
   const sandboxes = await startSandboxes({ accounts: ACCOUNTS, generate: { content: records }, rate: RATE });
   for (const workers of options.workers.split(',').map(Number)) await round(server, sandboxes, workers);
   sandboxes.close();
   await oneAccount(server);
+}
+
+const server = await startPostgres({ settings: { fsync: 'on', full_page_writes: 'on' } });
+try {
+  if (options.only !== 'resource') await accounts(server);
+  await oneResource(server);
 } finally {
   await server.remove();
 }

@@ -54,15 +54,17 @@ interface Copy {
   /** The `warehouse` setting. */
   warehouse: string;
   history?: 'all' | 'none';
+  /** Records per page; 500 if absent. */
+  page?: number;
   /** More lines of the config. */
   settings?: object;
 }
 
-/** Arguments of a backfill of the posts alone, by pages of 500; writes its config and profile into the folder. */
+/** Arguments of a backfill of the posts alone; writes its config and profile into the folder. */
 export function backfillOf(main: string, folder: string, copy: Copy): string[] {
-  const { url, warehouse, history = 'all', settings = {} } = copy;
+  const { url, warehouse, history = 'all', page = 500, settings = {} } = copy;
   const profile = path.join(folder, 'bench.yaml');
-  const content = { history, page: { size: 500 } };
+  const content = { history, page: { size: page } };
   const resources = { images: null, analytics: null, content };
   // JSON is YAML.
   writeFileSync(profile, JSON.stringify({ extends: 'content-service-page', resources }));

@@ -6,13 +6,15 @@ import { CASES, runCase, type BackfillBench } from './backfills.ts';
 import { OPEN_DATABASE, type BenchDatabase } from './databases.ts';
 import { failed, figureLine, losses, valuesOf, type Figure } from './figures.ts';
 import { benchSizes } from './growth.ts';
+import { benchWaiting } from './latency.ts';
 import { KEY, productMain, startService } from './product.ts';
 import { benchQueries } from './queries.ts';
 import { machineName, storedFigures, storeFigures } from './stored-runs.ts';
 
 /**
  * `npm run bench`: the product, as it is built, against the raw loop, by turns, on the same service and data, and what it
- * costs in time by stage; then memory and growth by size, and typical queries. On SQLite and on Postgres, or with
+ * costs in time by stage; then memory and growth by size, what waiting costs, and
+ * typical queries. On SQLite and on Postgres, or with
  * `--database` on one of them. `--only` names one part, see `PARTS`. `--ts` runs the sources instead of the build. At the
  * end all figures with their floors and aims, and which of them have lost a tenth against the stored run of this machine;
  * `--save` stores them, and `--check` ends with 1 where one is below its floor or has lost.
@@ -44,6 +46,7 @@ type Part = (database: BenchDatabase) => Promise<Figure[]>;
 const PARTS: Readonly<Record<string, Part>> = {
   ...Object.fromEntries(CASES.map((test) => [test.name, backfills(test)])),
   memory: (database) => benchSizes(bench, database, options.sizes.split(',').map(Number)),
+  waiting: (database) => benchWaiting(bench, database),
   queries: runQueries,
 };
 

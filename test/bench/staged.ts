@@ -93,7 +93,11 @@ export async function staged({ sandbox: options, copied, database }: Options): P
   }
 }
 
-async function startSandboxProcess(options: SandboxOptions, stack: AsyncDisposableStack): Promise<SandboxProcess> {
+/** Starts one, which ends with the stack. */
+export async function startSandboxProcess(
+  options: SandboxOptions,
+  stack: AsyncDisposableStack,
+): Promise<SandboxProcess> {
   const child = fork(path.join(import.meta.dirname, 'sandbox-process.ts'), [JSON.stringify(options)]);
   stack.defer(() => stopped(child));
   const open = new Map<number, (answer: never) => void>();

@@ -2,12 +2,10 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { createServer, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { spawn } from '@lydell/node-pty';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { runCommand } from '../support/command.ts';
+import { MAIN, runCommand } from '../support/command.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const KEY = '0123456789abcdef0123456789';
 
 /** A service of no known kind, with a bearer token, numbered pages and a filter. */

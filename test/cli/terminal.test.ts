@@ -1,11 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
+import { MAIN } from '../support/command.ts';
 import { journey } from '../support/journey.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const RECORDS = { content: 400, images: 50, analytics: 300 };
 
 /** util-linux's `script` gives a process a terminal of its own; other systems have another one, or none. */

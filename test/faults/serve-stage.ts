@@ -3,11 +3,10 @@ import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
+import { MAIN } from '../support/command.ts';
 import { rawRequest, type Answered, type RawRequest } from '../support/raw-request.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const PATIENCE_MS = 30_000;
 
 /** `content-sync serve` as a process of its own. */

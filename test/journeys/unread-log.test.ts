@@ -2,11 +2,10 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, constants, openSync, writeSync } from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { MAIN } from '../support/command.ts';
 import { freePort, servingStage, until, type ServingStage } from '../support/serving.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const FEW = { generate: { content: 90, images: 1, analytics: 1 } };
 
 /** The writing end of a pipe that somebody holds and nobody reads, filled to its last byte. */

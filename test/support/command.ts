@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { inject, onTestFinished } from 'vitest';
 import { runCli } from '../../src/cli/commands.ts';
 
-const MAIN = inject('main') ?? fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+/** What starts the command line: as it is built, or from the sources where nothing was built for the run. */
+export const MAIN = inject('main') ?? fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
 /** How a process ended: by itself with a code, or by a signal. */
 export interface Ended {

@@ -1,6 +1,6 @@
 import type { JsonValue } from '../../src/model/json.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../src/model/vocabulary.ts';
-import { asOtherClient } from './databases.ts';
+import { asReader } from './postgres-clients.ts';
 import { rowsIn } from './temp-warehouse.ts';
 
 /** A column of a copied table. */
@@ -66,7 +66,7 @@ export async function copiedCells(
 /** All rows that a query finds, as another program reads them. */
 export async function rowsOf(address: string, query: string): Promise<Record<string, unknown>[]> {
   if (!isPostgres(address)) return rowsIn(address.slice('sqlite:'.length), query);
-  return asOtherClient(address, async (client) => (await client.query<Record<string, unknown>>(query)).rows);
+  return asReader(address, async (client) => (await client.query<Record<string, unknown>>(query)).rows);
 }
 
 export function isPostgres(address: string): boolean {

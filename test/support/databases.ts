@@ -7,8 +7,11 @@ import { systemClock } from '../../src/observe/system-clock.ts';
 import { openWarehouse } from '../../src/warehouse/databases.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { onFileFinished } from './file-finished.ts';
+import { asOtherClient, asReader, leave, schemaOf } from './postgres-clients.ts';
 import { snapshotOf } from './postgres-snapshot.ts';
 import { asOther, tempFolder } from './temp-warehouse.ts';
+
+export { asOtherClient } from './postgres-clients.ts';
 
 /** A kind of database that tests run on. */
 export interface TestDatabase {
@@ -59,7 +62,7 @@ export const POSTGRES: TestDatabase = {
     return { setting: `${address}?schema={source}`, close: () => dropDatabase(address) };
   },
   read: async (address, look) => {
-    const db = await asOtherClient(address, (client) => snapshotOf(client, schemaOf(address)));
+    const db = await asReader(address, (client) => snapshotOf(client, schemaOf(address)));
     try {
       return look(db);
     } finally {
@@ -154,6 +157,7 @@ async function newDatabase(): Promise<string> {
 }
 
 async function dropDatabase(address: string): Promise<void> {
+  await leave(address);
   await asAdmin(`DROP DATABASE IF EXISTS ${new URL(address).pathname.slice(1)} WITH (FORCE)`);
 }
 
@@ -181,24 +185,5 @@ function readFile<T>(file: string, look: (db: Database.Database) => T): T {
     return look(db);
   } finally {
     db.close();
-  }
-}
-
-function schemaOf(address: string): string {
-  return new URL(address).searchParams.get('schema') ?? 'public';
-}
-
-/** Runs `use` on a connection of its own, as every other program would. */
-export async function asOtherClient<T>(address: string, use: (client: Client) => Promise<T>): Promise<T> {
-  const url = new URL(address);
-  const schema = url.searchParams.get('schema');
-  url.searchParams.delete('schema');
-  const client = new Client({ connectionString: url.href });
-  await client.connect();
-  try {
-    if (schema !== null) await client.query(`SET search_path TO "${schema}"`);
-    return await use(client);
-  } finally {
-    await client.end();
   }
 }

@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3';
-import type { Client } from 'pg';
+import type { Client, QueryArrayResult } from 'pg';
 
 interface ColumnFact {
   table: string;
@@ -46,13 +46,21 @@ const COLUMNS = `SELECT c.relname AS table, a.attname AS name, format_type(a.att
 export async function snapshotOf(client: Client, schema: string): Promise<Database.Database> {
   await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL timezone TO 'UTC'");
   const { rows } = await client.query<ColumnFact>(COLUMNS, [schema]);
+  const tables = [...Map.groupBy(rows, (column) => column.table)];
+  const selects = tables.map(([table, columns]) => selectText(schema, table, columns));
+  const cells = await answersTo(client, [...selects, 'COMMIT']);
   const db = new Database(':memory:');
-  for (const [table, columns] of Map.groupBy(rows, (column) => column.table)) {
-    const cells = await client.query<unknown[]>({ text: selectText(schema, table, columns), rowMode: 'array' });
-    store(db, table, columns, cells.rows);
-  }
-  await client.query('COMMIT');
+  for (const [at, [table, columns]] of tables.entries()) store(db, table, columns, cells[at] ?? []);
   return db;
+}
+
+/** The rows that each of several statements finds, in one trip. */
+async function answersTo(client: Client, statements: readonly string[]): Promise<(readonly (readonly unknown[])[])[]> {
+  const answers: QueryArrayResult | QueryArrayResult[] = await client.query({
+    text: statements.join(';\n'),
+    rowMode: 'array',
+  });
+  return [answers].flat().map(({ rows }) => rows);
 }
 
 function selectText(schema: string, table: string, columns: readonly ColumnFact[]): string {

@@ -2,13 +2,13 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
+import { MAIN } from '../support/command.ts';
 import { differences } from '../support/compare-copy.ts';
 import { journey } from '../support/journey.ts';
 import { longOrShort } from '../support/length.ts';
 import { rowsIn, tempFolder } from '../support/temp-warehouse.ts';
 
 const SCRIPT = new URL('filling.ts', import.meta.url).pathname;
-const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 const MEGABYTE = 1_048_576;
 const RECORDS = longOrShort(3_000, 1_500);
 

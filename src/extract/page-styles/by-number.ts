@@ -24,6 +24,7 @@ export function pageStyle(profile: PageProfiles['page']): PageStyle {
     after: (url) => atNumber(url, profile.page_param, numberOf(url) + 1),
     before: (url, count) => (numberOf(url) - profile.first) * count,
     sooner: () => null,
+    paged: (url, index) => atNumber(url, param, first + index),
     holding: (url, record, size) => atSize(profile, url, { param, value: first + Math.floor(record / size), size }),
   };
   const next = (facts: PageFacts): PageStep | GuardFault => {
@@ -76,6 +77,7 @@ export function offsetStyle(profile: PageProfiles['offset']): PageStyle {
   const ahead: Foresight = {
     after: (url, count) => atNumber(url, profile.offset_param, at(url) + count),
     before: at,
+    paged: () => null,
     sooner: (url, count) => withPlaces(url, { [profile.offset_param]: Math.max(0, at(url) - count) }),
     holding: (url, record, size) =>
       atSize(profile, url, { param: profile.offset_param, value: record - (record % size), size }),

@@ -58,6 +58,8 @@ export interface Foresight {
   before(position: URL, count: number): number;
   /** A request for the page that begins `count` records sooner; null if pages cannot begin anywhere. */
   sooner(position: URL, count: number): URL | null;
+  /** The page of this index, that of the first is 0; null if pages begin wherever the one before ended. */
+  paged(position: URL, index: number): PagePosition | null;
   /** The page that holds the record of this index if pages hold `size`; null if the size cannot be asked for. */
   holding(position: URL, record: number, size: number): URL | null;
 }

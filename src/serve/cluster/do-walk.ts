@@ -3,6 +3,7 @@ import type { Clock } from '../../model/clock.ts';
 import { errorReport, SyncError } from '../../model/errors.ts';
 import { scrubOwn } from '../../observe/scrub/scrub.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
+import type { RangeCrew } from '../../sync/ranges/crew.ts';
 import type { RunReport } from '../../sync/report.ts';
 import type { RunWatcher } from '../../sync/run-options.ts';
 import { readPauses } from '../../state/pauses.ts';
@@ -16,6 +17,8 @@ export interface WalkParts {
   clock: Clock;
   watcher: RunWatcher;
   secrets: readonly string[];
+  /** Absent: listings are walked in one. */
+  crew?: RangeCrew | undefined;
 }
 
 /** By then another process may have released the resource. */
@@ -25,7 +28,7 @@ const OWNED_ELSEWHERE: ReadonlySet<string> = new Set(['lease_held', 'lease_lost'
 
 /** Walks a resource, unless another walk has made it fresh since the item was queued. */
 export async function doWalk(
-  { app, clock, watcher, secrets }: WalkParts,
+  { app, clock, watcher, secrets, crew }: WalkParts,
   item: WalkItem,
   signal: AbortSignal,
 ): Promise<WorkEnd<WalkResult>> {
@@ -36,7 +39,12 @@ export async function doWalk(
       return done({ report: nothingLeft(item) });
     const { resource, command } = item;
     // By name, so that a scheduled full walk is one even if an earlier backfill was interrupted.
-    const asked = { command: { [resource]: command }, resources: [resource], restart: false };
+    const asked = {
+      command: { [resource]: command },
+      resources: [resource],
+      restart: false,
+      ...(crew ? { crew } : {}),
+    };
     const walk = (until: AbortSignal): Promise<RunReport> => app.sync({ ...asked, signal: until, watcher });
     const report = await pauses.unlessPaused(resource, signal, walk);
     // A walk that was paused goes to nobody: it goes on once it is resumed.

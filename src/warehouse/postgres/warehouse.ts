@@ -18,6 +18,7 @@ import { growOwnColumns, growTables } from './widening/grow-tables.ts';
 import { stageTables, swapTables } from './widening/swap-tables.ts';
 import { OtherTypes } from './pages/copy-steps.ts';
 import { createPageWriter, purge, rewriteRows, softDelete } from './pages/row-writer.ts';
+import { currentStep } from './pages/current-step.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
 import type { Session } from './connection/session.ts';
 
@@ -76,12 +77,13 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
       return orUnindexed(database, rewrite.rows[0]?.table.name ?? '', work);
     },
     prepare: (rows) => ({ rows, steps: stepsOf(rows, false) }),
-    commit: ({ page: { rows, steps }, lease, statements }: PageCommit<PreparedSteps>) => {
+    commit: ({ page: { rows, steps }, lease, statements, growths }: PageCommit<PreparedSteps>) => {
+      const before = growths === undefined ? [] : [currentStep(rows, growths)];
       let attempts = 0;
       const write = (): Promise<void> =>
         inOneTrip(lease, () => {
           attempts += 1;
-          return [...(attempts === 1 ? steps : stepsOf(rows, true)), ...statements.map(asStep)];
+          return [...before, ...(attempts === 1 ? steps : stepsOf(rows, true)), ...statements.map(asStep)];
         });
       const orAsText = (): Promise<void> =>
         write().catch((error: unknown) => (error instanceof OtherTypes ? write() : Promise.reject(error)));

@@ -1,0 +1,51 @@
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  existsSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+
+const ROOT = path.join(import.meta.dirname, '../..');
+const BUILD = 'test/package/build.ts';
+/** Below `node_modules`, so that native packages are found, and always the same, so that compiled code is kept. */
+const FOLDER = path.join(ROOT, 'node_modules/.cache/content-sync-tests');
+const SOURCES = ['src/**/*.ts', 'migrations/**/*.ts', BUILD, 'package-lock.json'];
+
+/**
+ * The file that starts the command line, built as for a release from the sources of this moment: from the sources
+ * themselves a start takes three times as long. Throws if it cannot be built.
+ */
+export function builtMain(): string {
+  const stamp = path.join(FOLDER, 'stamp');
+  const state = stateOfSources();
+  const built = path.join(FOLDER, 'dist');
+  const main = path.join(built, 'src/main.js');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === state) return main;
+  const [next, old] = [`${built}.${process.pid}`, `${built}.${process.pid}.old`];
+  mkdirSync(FOLDER, { recursive: true });
+  const { status, stderr } = spawnSync(process.execPath, [path.join(ROOT, BUILD), next], { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`the build failed: ${stderr}`);
+  for (const name of ['package.json', 'config'])
+    if (!existsSync(path.join(FOLDER, name))) symlinkSync(path.join(ROOT, name), path.join(FOLDER, name));
+  // Another run in this clone may just be starting what stands there.
+  if (existsSync(built)) renameSync(built, old);
+  renameSync(next, built);
+  writeFileSync(stamp, state);
+  rmSync(old, { recursive: true, force: true });
+  return main;
+}
+
+/** When each file was changed: what was built from the same files need not be built again. */
+function stateOfSources(): string {
+  const files = globSync(SOURCES, { cwd: ROOT });
+  const times = files.toSorted().map((file) => [file, statSync(path.join(ROOT, file)).mtimeMs]);
+  return createHash('sha256').update(JSON.stringify(times)).digest('hex');
+}
