@@ -81,12 +81,8 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
       let attempts = 0;
       const write = (): Promise<void> =>
         inOneTrip(lease, () => {
-          attempts += 1;
-          return [
-            ...currentSteps(rows, growths),
-            ...(attempts === 1 ? steps : stepsOf(rows, true)),
-            ...statements.map(asStep),
-          ];
+          const rowSteps = (attempts += 1) === 1 ? steps : stepsOf(rows, true);
+          return [currentSteps(rows, growths), rowSteps, statements.map(asStep)].flat();
         });
       const orAsText = (): Promise<void> =>
         write().catch((error: unknown) => (error instanceof OtherTypes ? write() : Promise.reject(error)));
