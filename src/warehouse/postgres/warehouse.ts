@@ -18,7 +18,7 @@ import { growOwnColumns, growTables } from './widening/grow-tables.ts';
 import { stageTables, swapTables } from './widening/swap-tables.ts';
 import { OtherTypes } from './pages/copy-steps.ts';
 import { createPageWriter, purge, rewriteRows, softDelete } from './pages/row-writer.ts';
-import { currentStep } from './pages/current-step.ts';
+import { currentSteps } from './pages/current-steps.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
 import type { Session } from './connection/session.ts';
 
@@ -78,12 +78,11 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
     },
     prepare: (rows) => ({ rows, steps: stepsOf(rows, false) }),
     commit: ({ page: { rows, steps }, lease, statements, growths }: PageCommit<PreparedSteps>) => {
-      const before = growths === undefined ? [] : [currentStep(rows, growths)];
       let attempts = 0;
       const write = (): Promise<void> =>
         inOneTrip(lease, () => {
-          attempts += 1;
-          return [...before, ...(attempts === 1 ? steps : stepsOf(rows, true)), ...statements.map(asStep)];
+          const rowSteps = (attempts += 1) === 1 ? steps : stepsOf(rows, true);
+          return [currentSteps(rows, growths), rowSteps, statements.map(asStep)].flat();
         });
       const orAsText = (): Promise<void> =>
         write().catch((error: unknown) => (error instanceof OtherTypes ? write() : Promise.reject(error)));

@@ -5,12 +5,17 @@ import { pageOutdated } from '../../page-outdated.ts';
 import type { PageRows } from '../../warehouse.ts';
 import type { Step } from '../connection/batch.ts';
 
+/** Nothing where nobody else writes the resource: then `growths` is not given. */
+export function currentSteps(page: PageRows, growths: number | undefined): Step[] {
+  return growths === undefined ? [] : [currentStep(page, growths)];
+}
+
 /**
  * Sees that the rows of a page are still those that it was compared with, and the tables those that it was made for, and
  * holds both until the transaction is over. What is taken for new and is there by now fails by its key. In the order of
  * their keys, so that two pages do not wait for each other in a circle.
  */
-export function currentStep({ resource, rows, records }: PageRows, growths: number): Step {
+function currentStep({ resource, rows, records }: PageRows, growths: number): Step {
   const keys = records.map(({ key }) => key);
   const versions = records.map(({ version }) => version - 1);
   const [root] = rows;
