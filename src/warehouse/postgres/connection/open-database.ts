@@ -6,7 +6,7 @@ import { ConfigError } from '../../../model/errors.ts';
 import { INBOX_MIGRATIONS, migrate, WAREHOUSE_MIGRATIONS, writtenByNewer, type Migrations } from '../../migrate.ts';
 import type { PostgresAddress } from './address.ts';
 import { COMMIT_MARKS, COMMON_SCHEMA, FORGET_OLD_MARKS } from './commit-marks.ts';
-import { ownDialect, sessionDialect } from './own-dialect.ts';
+import { ownDialect, gatheringDialect } from './own-dialect.ts';
 import { borrowDatabase } from './pools.ts';
 import { onlyRow } from './session.ts';
 import { hideOwnTables, refuseStrangers, refuseWithoutCreate } from './schema-rights.ts';
@@ -120,12 +120,14 @@ async function bringUpToDate(database: Database, tables: TableSet): Promise<void
       const there = await session.execute('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
       if (there.rowCount === 0) await session.execute(`CREATE SCHEMA ${escapeIdentifier(schema)}`);
       else await session.execute(WAIT_FOR_PAGES);
-      await migrate(new Kysely({ dialect: sessionDialect(session) }), {
+      const { dialect, flush } = gatheringDialect(session);
+      await migrate(new Kysely({ dialect }), {
         ...tables,
         dialect: MIGRATION_DIALECT,
         shown,
         schema,
       });
+      await flush();
       await hideOwnTables(session, schema);
     },
     // A step that is done is not done again.
