@@ -8,7 +8,7 @@ it('cuts all pages into ranges that overlap by one, none of them too short', () 
     expect(ranges.at(-1)?.border).toBeNull();
     for (const [index, { first, border }] of ranges.entries()) {
       expect((border ?? pages) - first).toBeGreaterThanOrEqual(4);
-      if (border !== null) expect(ranges[index + 1]?.first).toBe(border);
+      expect(ranges[index + 1]?.first ?? null).toBe(border);
     }
   }
 });
