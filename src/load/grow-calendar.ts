@@ -1,5 +1,6 @@
-import type { TableShape } from '../model/table.ts';
-import { addYears, yearsOfCalendar, type Years } from '../state/calendar.ts';
+import type { Column, TableRows, TableShape } from '../model/table.ts';
+import { addYears, forgetCovers, saveCover, yearOfCover, yearsOfCalendar, type Years } from '../state/calendar.ts';
+import { readTables } from '../state/column-catalog.ts';
 import type { LoadContext } from './load-context.ts';
 
 /** So far ahead people plan. */
@@ -9,28 +10,86 @@ const FIRST_YEAR = 1970;
 const MOST_YEARS_AHEAD = 10;
 
 /**
- * Adds the days that the calendar lacks: `now` those up to two years ahead, which takes one small question where nothing
- * is to be done; `data` those of the resource's own times too, for which its tables are read once.
+ * Adds the days that the calendar lacks, up to two years ahead, at the begin of a run: two small questions where nothing
+ * is to be done. What is written brings its own days (`coverRows`), so the tables themselves are read once a year only:
+ * rows of an earlier version may lack some, and by then more years ahead count.
  */
-export async function growCalendar(context: LoadContext, by: 'now' | 'data'): Promise<void> {
-  const { warehouse, clock } = context;
-  const year = new Date(clock.now()).getUTCFullYear();
-  const stored = await yearsOfCalendar(warehouse.own);
-  const [first, last] = (by === 'data' ? await yearsOfData(context, year) : null) ?? [year, year];
-  const [from, to] = stored ?? [year, year];
-  const wanted: Years = [Math.min(first, from, year), Math.max(last, to, year + YEARS_AHEAD)];
-  const statements = addYears(warehouse.own, stored, wanted);
-  if (statements.length > 0) await warehouse.apply(statements);
+export async function growCalendar(context: LoadContext): Promise<void> {
+  const { warehouse, owned, clock } = context;
+  const { own } = warehouse;
+  const year = yearOf(clock.now());
+  const stored = await yearsOfCalendar(own);
+  const isCovered = stored !== null && (await yearOfCover(own, owned.resource)) === year;
+  const found = isCovered ? null : await yearsOfTables(context, year);
+  const wanted = withYears(stored, found, year);
+  const days = addYears(own, stored, wanted);
+  const covers = isCovered ? [] : [forgetCovers(own), saveCover(own, owned.resource, year)];
+  if (days.length + covers.length > 0) await warehouse.apply([...covers, ...days]);
+  owned.years = wanted;
 }
 
-async function yearsOfData({ warehouse, owned }: LoadContext, year: number): Promise<Years | null> {
-  const within = [`${FIRST_YEAR}-01-01`, `${year + MOST_YEARS_AHEAD}-01-01`] as const;
+/** Adds the days of rows that are about to be written. They come first, so that no kill leaves a row without its days. */
+export async function coverRows(context: LoadContext, rows: readonly TableRows[]): Promise<void> {
+  const { warehouse, owned, clock } = context;
+  if (rows.length === 0) return;
+  const year = yearOf(clock.now());
+  owned.years ??= await yearsOfCalendar(warehouse.own);
+  const found = yearsBeyond(rows, owned.years, year);
+  if (found === null) return;
+  const wanted = withYears(owned.years, found, year);
+  await warehouse.apply(addYears(warehouse.own, owned.years, wanted));
+  owned.years = wanted;
+}
+
+/** The years of the rows' times that are not `known`; null if there are none. Looks at every row of every page. */
+function yearsBeyond(rows: readonly TableRows[], known: Years | null, year: number): Years | null {
+  const [least, most] = datesAround([FIRST_YEAR, year + MOST_YEARS_AHEAD - 1]);
+  let [first, last] = known === null ? [most, least] : datesAround(known);
+  let isBeyond = false;
+  for (const { table, width, cells } of rows) {
+    for (const at of placesOfTimes(table)) {
+      for (let cell = at; cell < cells.length; cell += width) {
+        const time = cells[cell];
+        if (typeof time !== 'string' || (time >= first && time < last) || time < least || time >= most) continue;
+        isBeyond = true;
+        const own = datesAround([Number(time.slice(0, 4)), Number(time.slice(0, 4))]);
+        if (time < first) first = own[0];
+        if (time >= last) last = own[1];
+      }
+    }
+  }
+  return isBeyond ? [Number(first.slice(0, 4)), Number(last.slice(0, 4)) - 1] : null;
+}
+
+/** The first day, and the day after the last one. */
+function datesAround([first, last]: Years): [from: string, before: string] {
+  return [`${first}-01-01`, `${last + 1}-01-01`];
+}
+
+function placesOfTimes({ key, columns }: TableShape): number[] {
+  return columns.flatMap((column, at) => (isTime(column) ? [key.length + at] : []));
+}
+
+function isTime({ type }: Column): boolean {
+  return type === 'date' || type === 'timestamp';
+}
+
+function withYears(stored: Years | null, found: Years | null, year: number): Years {
+  const [from, to] = stored ?? [year, year];
+  const [first, last] = found ?? [year, year];
+  return [Math.min(first, from, year), Math.max(last, to, year + YEARS_AHEAD)];
+}
+
+function yearOf(ms: number): number {
+  return new Date(ms).getUTCFullYear();
+}
+
+/** The first and the last year of all stored times of a resource. */
+async function yearsOfTables({ warehouse, owned }: LoadContext, year: number): Promise<Years | null> {
+  const within = datesAround([FIRST_YEAR, year + MOST_YEARS_AHEAD - 1]);
+  const { tables } = owned.shape ?? (await readTables(warehouse, owned.resource)) ?? { tables: [] };
   const spans = [];
-  for (const table of owned.shape?.tables ?? []) spans.push(await warehouse.timeSpan(table, timesOf(table), within));
+  for (const table of tables) spans.push(await warehouse.timeSpan(table, table.columns.filter(isTime), within));
   const years = spans.flatMap((span) => span ?? []).map((time) => Number(time.slice(0, 4)));
   return years.length === 0 ? null : [Math.min(...years), Math.max(...years)];
-}
-
-function timesOf({ columns }: TableShape) {
-  return columns.filter(({ type }) => type === 'date' || type === 'timestamp');
 }

@@ -7,6 +7,7 @@ import { rememberShape } from '../state/column-catalog.ts';
 import { markReshape, readReshape, saveReshape } from '../state/reshapes.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import { evolveTables } from './evolve-tables.ts';
+import { coverRows } from './grow-calendar.ts';
 import type { LoadContext } from './load-context.ts';
 import { storedValue } from '../shape/records/as-record.ts';
 import { bodiesAfter, type StoredBody } from '../state/versions.ts';
@@ -120,6 +121,7 @@ async function rewritePage(
     return growTables(context, shape, shaped.shape, shaped.changes);
   }
   const last = bodies.length < RECORDS_PER_PAGE ? null : (bodies.at(-1)?.id ?? null);
+  await coverRows(context, shaped.rows);
   await warehouse.rewrite({
     lease: owned.lease(),
     rows: shaped.rows,

@@ -2,14 +2,15 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CompiledQuery } from 'kysely';
 import type { ResourceShape } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import { commentKey, readCatalogue, saveComment, type Catalogue } from '../state/column-catalog.ts';
+import { commentKey, readCatalogue, type Catalogue } from '../state/column-catalog.ts';
+import { saveTexts } from '../state/column-rows.ts';
 import { commentsOf, type Comment } from '../state/column-comments.ts';
 import { lastSuccesses } from '../state/checkpoints.ts';
 import {
   claimGrowth,
   readGrowths,
   readViews,
-  rememberView,
+  rememberViews,
   renameView,
   type MadeView,
   type StoredView,
@@ -58,13 +59,14 @@ export async function viewGrowth(
   // Somebody may have dropped one, with a table or by itself.
   const isThere = ({ name }: PlannedView): boolean => names.has(name.toLowerCase());
   const changed = new Set(planned.filter((view) => !isThere(view) || !isMade(view, stored.get(view.name))));
+  const formers = new Map(planned.map(({ name, former }) => [name, former]));
   const at = timestampText(clock.now());
   return {
     views: planned.map((view) => asChange(view, changed.has(view))),
     comments: commentsOn(model, comments, new Set([...changed].map(({ resource }) => resource)).add(after.resource)),
     statements: [
       ...planned.flatMap(({ name, former }) => (former === undefined ? [] : renameView(own, former, name))),
-      ...[...changed].flatMap((view) => rememberView(own, rowsOf(view), stored.get(view.former ?? view.name), at)),
+      ...rememberViews(own, [...changed].map(rowsOf), (name) => stored.get(formers.get(name) ?? name), at),
       ...changedComments(own, comments, catalogue.comments),
     ],
     claim: claimGrowth(own, growths),
@@ -161,11 +163,12 @@ function changedComments(
   comments: readonly Comment[],
   stored: ReadonlyMap<string, string | null>,
 ): CompiledQuery[] {
-  return comments.flatMap(({ table, column, comment }) => {
+  const changed = comments.flatMap(({ table, column, comment }) => {
     const before = column === null ? undefined : stored.get(commentKey(table, column));
     if (column === null || before === undefined || before?.startsWith(comment) === true) return [];
-    return [saveComment(own, table, column, comment)];
+    return [{ table, column, text: comment }];
   });
+  return saveTexts(own, 'comment', changed);
 }
 
 function byColumn(comments: readonly Comment[]): ViewedResource['comments'] {

@@ -8,6 +8,7 @@ import type { Updated } from '../shape/columns/updated-time.ts';
 import type { KeyClashes, KeyedRecord, LeftOut } from './key-records.ts';
 import { sourceTexts } from './source-texts.ts';
 import { growAlone, untilCurrent } from './beside-others.ts';
+import { coverRows } from './grow-calendar.ts';
 import { growTables, shapeForWarehouse, finishReshape } from './grow-shape.ts';
 import type { LoadContext } from './load-context.ts';
 import {
@@ -121,7 +122,7 @@ async function loadPage(
 ): Promise<{ outcome: PageOutcome; keys: ReadonlySet<string> }> {
   const { warehouse, owned, runId } = context;
   const { resource } = owned;
-  const { keyed, tombstones, found, fresh } = prepared;
+  const { keyed, tombstones, found, fresh, lost, leftOut } = prepared;
   const unkeyed = prepared.setAside.length;
   const requestedAt = found.stampedAt;
   const shaped = prepared.shaped ?? (await shapedFor(context, fresh));
@@ -132,10 +133,10 @@ async function loadPage(
   const mayResolve = owned.openRejects > 0 || setAside.length > 0;
 
   const outcome = outcomeOf(prepared, shaped, setAside.length);
-  const { lost, leftOut } = prepared;
   const listed = { records: page.records.length, keys: keyed.map(keyOf), unkeyed, leftOut: leftOut.map(keyOf), lost };
   const stated = found.stated.map(({ key }) => ({ key, at: tombstones.get(key)?.at ?? null }));
   const facts = { ...listed, updated: updatedTimes(keyed, leftOut), older: found.older, stated };
+  await coverRows(context, shaped.rows);
   await warehouse.commit({
     ...(owned.shared === null ? {} : { growths: owned.shared.growths }),
     page: prepared.rows ?? prepareRows(context, shapeOf(owned), shaped.rows, written, requestedAt),
@@ -174,14 +175,13 @@ function outcomeOf(
   { rejects, overflowed, discarded, repaired }: ShapedPage,
   rejected: number,
 ): PageOutcome {
-  const { wentBack } = found;
   const asideInserts = rejects.filter(({ index }) => index < found.inserts.length).length;
   const inserted = found.inserts.length - asideInserts;
   const updated = found.updates.length - (rejects.length - asideInserts);
   // The rest are records without any change, and second copies on the same page that say the same.
   const unchanged = records - inserted - updated - rejected - clashes.older - clashes.undecided;
-  const rows = { records, inserted, updated, unchanged, rejected };
-  return { ...rows, ...(forgotten === 0 ? {} : { forgotten }), clashes, wentBack, overflowed, discarded, repaired };
+  const rows = { records, inserted, updated, unchanged, rejected, wentBack: found.wentBack };
+  return { ...rows, ...(forgotten === 0 ? {} : { forgotten }), clashes, overflowed, discarded, repaired };
 }
 
 /** Notes when watched records were last listed, also those that say nothing new. */

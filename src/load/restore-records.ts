@@ -6,6 +6,7 @@ import { resolveRejects } from '../state/rejects.ts';
 import { forgetSuspects } from '../state/suspects.ts';
 import { latestVersions } from '../state/versions.ts';
 import { dropForgotten } from './drop-forgotten.ts';
+import { coverRows } from './grow-calendar.ts';
 import { keyRecords } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
 import { shapedFor } from './page-loader.ts';
@@ -48,6 +49,7 @@ async function restorePart(context: LoadContext, records: readonly SourceRecord[
   const fresh = keyed.filter((_, index) => !aside.has(index));
   const keys = fresh.map(keyOf);
   const back = keys.filter((key) => (rows.get(key)?.deletedAt ?? null) !== null);
+  await coverRows(context, shaped.rows);
   await warehouse.commit({
     page: prepareRows(context, shapeOf(owned), shaped.rows, fresh, at),
     lease: owned.lease(),

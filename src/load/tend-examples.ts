@@ -1,6 +1,7 @@
 import type { Column, TableShape } from '../model/table.ts';
 import { pathText } from '../shape/columns/source-path.ts';
-import { columnsToLookAt, saveExample } from '../state/column-catalog.ts';
+import { columnsToLookAt } from '../state/column-catalog.ts';
+import { saveTexts } from '../state/column-rows.ts';
 import { countGrowth } from '../state/view-catalog.ts';
 import { refreshViews } from './evolve-tables.ts';
 import { exampleOf, mayBeShown } from './example-value.ts';
@@ -23,10 +24,11 @@ export async function tendExamples(context: LoadContext): Promise<void> {
     shape.tables.map(async (table) => {
       const columns = table.columns.filter(({ name }) => unseen.get(table.name)?.has(name));
       const examples = await examplesOf(context, table, columns);
-      return columns.map(({ name }) => saveExample(warehouse.own, table.name, name, examples.get(name) ?? ''));
+      return columns.map(({ name }) => ({ table: table.name, column: name, text: examples.get(name) ?? '' }));
     }),
   );
-  await warehouse.apply([...found.flat(), countGrowth(warehouse.own)], owned.lease());
+  const statements = saveTexts(warehouse.own, 'example', found.flat());
+  await warehouse.apply([...statements, countGrowth(warehouse.own)], owned.lease());
   await refreshViews(context);
 }
 

@@ -12,12 +12,34 @@ const COLUMNS = ['date', 'month', 'quarter', 'year', 'iso_week', 'weekday', 'is_
 
 /** The years of which the calendar has all days; null if it has none. */
 export async function yearsOfCalendar(own: Kysely<OwnTables>): Promise<Years | null> {
-  const ends = own
-    .selectFrom('_sync_calendar')
-    .select(({ fn }) => [fn.min('date').as('first'), fn.max('date').as('last')]);
+  const days = own.selectFrom('_sync_calendar').select('date').limit(1);
+  // Each by the index, which both ends in one question would not be.
+  const ends = own.selectNoFrom([days.orderBy('date').as('first'), days.orderBy('date', 'desc').as('last')]);
   const { first, last } = await ends.executeTakeFirstOrThrow();
-  // Null where there is no row.
-  return first ? [Number(first.slice(0, 4)), Number(last.slice(0, 4))] : null;
+  return first === null || last === null ? null : [Number(first.slice(0, 4)), Number(last.slice(0, 4))];
+}
+
+/** The year in which the rows of a resource were last found to have their days; null if they never were. */
+export async function yearOfCover(own: Kysely<OwnTables>, resource: string): Promise<number | null> {
+  const found = own.selectFrom('_sync_calendar_covers').select('year').where('resource', '=', resource);
+  return (await found.executeTakeFirst())?.year ?? null;
+}
+
+/** The statement that notes it; belongs into the transaction of the days. */
+export function saveCover(own: Kysely<OwnTables>, resource: string, year: number): CompiledQuery {
+  return own
+    .insertInto('_sync_calendar_covers')
+    .values({ resource, year })
+    .onConflict((conflict) => conflict.column('resource').doUpdateSet({ year }))
+    .compile();
+}
+
+/** The statement that, where somebody has emptied the calendar, has the rows of all resources looked through again. */
+export function forgetCovers(own: Kysely<OwnTables>): CompiledQuery {
+  return own
+    .deleteFrom('_sync_calendar_covers')
+    .where((where) => where.not(where.exists(where.selectFrom('_sync_calendar').select('date'))))
+    .compile();
 }
 
 /** The statements that add the days of `wanted` that are not there yet. Two processes may do it at the same time. */

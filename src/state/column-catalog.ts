@@ -5,6 +5,8 @@ import type { Column, ResourceShape, ShapeChange, TableShape } from '../model/ta
 import { COLUMN_TYPES } from '../model/vocabulary.ts';
 import type { ColumnRow, OwnTables } from '../warehouse/own-tables.ts';
 import { columnComment, keyComment, NOTHING_SAID, type SaidOfFields } from './column-comments.ts';
+import { inParts } from './in-parts.ts';
+import { ROWS_PER_STATEMENT, saveColumns } from './column-rows.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 
 const pathSchema = z.array(z.string());
@@ -86,13 +88,7 @@ export function rememberShape(
   const fresh = after.tables.filter((table) => !known.has(table.name));
   const keys = fresh.flatMap((table) => keyRows(after.resource, table, at, said));
   const columns = changes.map((change) => columnRow(after, change, at, said));
-  const upserts = [...keys, ...columns].map((row) =>
-    own
-      .insertInto('_sync_columns')
-      .values(row)
-      .onConflict((conflict) => conflict.columns(['table_name', 'column_name']).doUpdateSet({ type: row.type }))
-      .compile(),
-  );
+  const upserts = saveColumns(own, [...keys, ...columns]);
   const kept = changes.flatMap(({ table, beside }) =>
     beside === undefined ? [] : [keepColumn(own, table, beside.name)],
   );
@@ -107,20 +103,16 @@ export function schemaChanges(
   at: string,
   runId: string | null,
 ): CompiledQuery[] {
-  return changes.map((change) =>
-    own
-      .insertInto('_sync_schema_changes')
-      .values({
-        changed_at: at,
-        resource,
-        table_name: change.table,
-        column_name: change.column.name,
-        from_type: change.from,
-        to_type: change.column.type,
-        run_id: runId,
-      })
-      .compile(),
-  );
+  const rows = changes.map(({ table, column, from }) => ({
+    changed_at: at,
+    resource,
+    table_name: table,
+    column_name: column.name,
+    from_type: from,
+    to_type: column.type,
+    run_id: runId,
+  }));
+  return inParts(rows, ROWS_PER_STATEMENT).map((part) => own.insertInto('_sync_schema_changes').values(part).compile());
 }
 
 function keepColumn(own: Kysely<OwnTables>, table: string, column: string): CompiledQuery {
@@ -215,22 +207,10 @@ export function commentKey(table: string, column: string): string {
   return JSON.stringify([table, column]);
 }
 
-/** The statement that changes what the catalogue says of a column. */
-export function saveComment(own: Kysely<OwnTables>, table: string, column: string, comment: string): CompiledQuery {
-  const columns = own.updateTable('_sync_columns').set({ comment });
-  return columns.where('table_name', '=', table).where('column_name', '=', column).compile();
-}
-
 /** Columns of a resource, by table, of which no value was looked at yet. */
 export async function columnsToLookAt(own: Kysely<OwnTables>, resource: string): Promise<Map<string, Set<string>>> {
   const columns = own.selectFrom('_sync_columns').select(['table_name', 'column_name']);
   const unseen = columns.where('resource', '=', resource).where('role', '=', 'source').where('example', 'is', null);
   const tables = Map.groupBy(await unseen.execute(), ({ table_name }) => table_name);
   return new Map(Array.from(tables, ([table, rows]) => [table, new Set(rows.map(({ column_name }) => column_name))]));
-}
-
-/** The statement that remembers a value of a column; an empty one if none may be shown. */
-export function saveExample(own: Kysely<OwnTables>, table: string, column: string, example: string): CompiledQuery {
-  const columns = own.updateTable('_sync_columns').set({ example });
-  return columns.where('table_name', '=', table).where('column_name', '=', column).compile();
 }

@@ -32,6 +32,7 @@ export async function ownRange(options: RangeToOwn): Promise<OwnedResource> {
       resource,
       shared,
       shape: await readTables(warehouse, resource),
+      years: null,
       openRejects: await countOpenRejects(own, resource),
       watches: new Set(),
       besides: [],

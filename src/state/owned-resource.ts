@@ -3,6 +3,7 @@ import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import { SharedResources, type Acquired } from '../model/shared-resources.ts';
 import type { ResourceShape } from '../model/table.ts';
+import type { Years } from './calendar.ts';
 import { readTables } from './column-catalog.ts';
 import { NO_PRIVACY_KEY, readForgotten, type Forgotten, type PrivacyKey } from './forgotten.ts';
 import { acquireLease, type Lease } from './leases.ts';
@@ -26,6 +27,8 @@ export interface OwnedResource {
   release(now?: boolean): Promise<void>;
   /** Null before the tables are read or created. Whoever makes them grow puts the new shape here. */
   shape: ResourceShape | null;
+  /** Years that the calendar has, at the least; null before that is read. It never loses one. */
+  years: Years | null;
   /** Open rejects: while there are none, no record can resolve one. */
   openRejects: number;
   /** Records that a person has had erased: nothing of them is stored any more. */
@@ -106,6 +109,7 @@ interface OwnershipParts {
 class SharedOwnership {
   readonly resource: string;
   shape: ResourceShape | null = null;
+  years: Years | null = null;
   openRejects = 0;
   shared: SharedTables | null = null;
   readonly watches = new Set<Map<string, number>>();
@@ -161,6 +165,7 @@ class SharedOwnership {
     this.lease = lease;
     // An owner in between may have made the tables grow, and a set-back database has lost some.
     this.shape = await readTables(this.#warehouse, this.resource);
+    this.years = null;
     this.openRejects = await countOpenRejects(this.#warehouse.own, this.resource);
     await this.rereadForgotten();
   }
@@ -215,6 +220,12 @@ function viewOf(acquired: Acquired<SharedOwnership>): OwnedResource {
     },
     set shape(shape) {
       own.shape = shape;
+    },
+    get years() {
+      return own.years;
+    },
+    set years(years) {
+      own.years = years;
     },
     get openRejects() {
       return own.openRejects;

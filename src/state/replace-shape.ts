@@ -2,6 +2,7 @@ import type { CompiledQuery, Kysely } from 'kysely';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
 import type { OwnTables } from '../warehouse/own-tables.ts';
 import { columnRow, commentKey, keyRows, schemaChanges } from './column-catalog.ts';
+import { saveColumns } from './column-rows.ts';
 import type { SaidOfFields } from './column-comments.ts';
 
 /** The statements that remember tables which have taken the place of others; only what differs goes into the log. */
@@ -26,7 +27,7 @@ export function replaceShape(
   const changed = all.filter(({ column, from }) => from !== column.type);
   return [
     own.deleteFrom('_sync_columns').where('resource', '=', after.resource).compile(),
-    ...rows.map((row) => own.insertInto('_sync_columns').values(row).compile()),
+    ...saveColumns(own, rows),
     ...schemaChanges(own, after.resource, changed, at, runId),
   ];
 }

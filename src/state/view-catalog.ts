@@ -1,5 +1,7 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import type { OwnTables, TimestampText } from '../warehouse/own-tables.ts';
+import { ROWS_PER_STATEMENT } from './column-rows.ts';
+import { inParts } from './in-parts.ts';
 import type { ViewColumnRow, ViewRow } from '../warehouse/view-rows.ts';
 
 /** A view of ours as it was made. */
@@ -46,31 +48,56 @@ export function countGrowth(own: Kysely<OwnTables>): CompiledQuery {
 }
 
 /**
- * The statements that remember a view as it is made, instead of as it is stored; a column that it had keeps the time at
- * which it came.
+ * The statements that remember views as they are made, instead of as they are stored; a column that one had keeps the
+ * time at which it came. Few for many views: each may have hundreds of columns.
  */
-export function rememberView(
+export function rememberViews(
   own: Kysely<OwnTables>,
-  made: MadeView,
-  stored: StoredView | undefined,
+  made: readonly MadeView[],
+  storedView: (name: string) => StoredView | undefined,
   at: TimestampText,
 ): CompiledQuery[] {
-  const { columns, ...view } = made;
-  const row = { ...view, made_at: at };
-  const upsert = own
-    .insertInto('_sync_views')
-    .values(row)
-    .onConflict((conflict) => conflict.column('view_name').doUpdateSet(row))
-    .compile();
+  const views = made.map((view) => viewRow(view, at));
+  const columns = made.flatMap((view) => newColumns(view, storedView(view.view_name), at));
+  return [
+    ...inParts(views, ROWS_PER_STATEMENT).map((part) => upsertViews(own, part)),
+    ...inParts(columns, ROWS_PER_STATEMENT).map((part) => upsertColumns(own, part)),
+  ];
+}
+
+function viewRow({ view_name, resource, query, description }: MadeView, at: TimestampText): ViewRow {
+  return { view_name, resource, query, description, made_at: at };
+}
+
+/** The columns of a view that are new, or of which something else is said now. */
+function newColumns(
+  { view_name, columns }: MadeView,
+  stored: StoredView | undefined,
+  at: TimestampText,
+): ViewColumnRow[] {
   const known = new Map(stored?.columns.map((column) => [column.column_name, column]));
-  const rows = columns
-    .map((column, position) =>
-      Object.assign({ view_name: view.view_name, position, first_seen: at, promised_at: null }, column),
-    )
+  return columns
+    .map((column, position) => Object.assign({ view_name, position, first_seen: at, promised_at: null }, column))
     .filter((column) => !isSaid(column, known.get(column.column_name)));
-  if (rows.length === 0) return [upsert];
-  // In one statement: a view of hundreds of columns would be hundreds of round trips.
-  const ofColumns = own
+}
+
+function upsertViews(own: Kysely<OwnTables>, rows: readonly ViewRow[]): CompiledQuery {
+  return own
+    .insertInto('_sync_views')
+    .values(rows)
+    .onConflict((conflict) =>
+      conflict.column('view_name').doUpdateSet((is) => ({
+        resource: is.ref('excluded.resource'),
+        query: is.ref('excluded.query'),
+        description: is.ref('excluded.description'),
+        made_at: is.ref('excluded.made_at'),
+      })),
+    )
+    .compile();
+}
+
+function upsertColumns(own: Kysely<OwnTables>, rows: readonly ViewColumnRow[]): CompiledQuery {
+  return own
     .insertInto('_sync_view_columns')
     .values(rows)
     .onConflict((conflict) =>
@@ -83,7 +110,6 @@ export function rememberView(
       })),
     )
     .compile();
-  return [upsert, ofColumns];
 }
 
 /** The statements that remember a view under another name, with all that it has promised. */

@@ -28,7 +28,7 @@ export async function syncResource(context: RunContext, planned: WalkPlan, isFil
   watcher.started(owned.resource, planned);
 
   await context.owned.takeTurn(() => refreshViews(context));
-  await growCalendar(context, 'now');
+  await growCalendar(context);
   // A run that was killed when its walk had just ended has left this undone.
   const plan = knownUnder(planned, await sweepSeen(context));
   const { feed } = context.profile;
@@ -43,7 +43,6 @@ export async function syncResource(context: RunContext, planned: WalkPlan, isFil
     ...(await feedGaps(context, unnamed)),
   );
   await purgeDeleted(context);
-  if (progress.mode === 'full') await growCalendar(context, 'data');
   await owned.takeTurn(async () => {
     await tendKeys(context);
     await tendExamples(context);

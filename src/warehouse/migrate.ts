@@ -22,6 +22,7 @@ import * as verifications from '../../migrations/019-verifications.ts';
 import * as forgotten from '../../migrations/020-forgotten.ts';
 import * as alerts from '../../migrations/022-alerts.ts';
 import * as ranges from '../../migrations/023-ranges.ts';
+import * as calendarCovers from '../../migrations/024-calendar-covers.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
 import * as roomAndDifferences from '../../migrations/inbox/002-room-and-differences.ts';
 import * as zonedTimes from '../../migrations/inbox/003-zoned-times.ts';
@@ -57,6 +58,7 @@ export const WAREHOUSE_MIGRATIONS: Migrations = {
   '020-forgotten': forgotten,
   '022-alerts': alerts,
   '023-ranges': ranges,
+  '024-calendar-covers': calendarCovers,
 };
 export const INBOX_MIGRATIONS: Migrations = {
   '001-deliveries': deliveries,

@@ -54,15 +54,17 @@ interface Copy {
   /** The `warehouse` setting. */
   warehouse: string;
   history?: 'all' | 'none';
+  /** What is run; a backfill if absent. */
+  command?: 'backfill' | 'sync';
   /** Records per page; 500 if absent. */
   page?: number;
   /** More lines of the config. */
   settings?: object;
 }
 
-/** Arguments of a backfill of the posts alone; writes its config and profile into the folder. */
+/** Arguments of a run of the posts alone; writes its config and profile into the folder. */
 export function backfillOf(main: string, folder: string, copy: Copy): string[] {
-  const { url, warehouse, history = 'all', page = 500, settings = {} } = copy;
+  const { url, warehouse, history = 'all', page = 500, settings = {}, command = 'backfill' } = copy;
   const profile = path.join(folder, 'bench.yaml');
   const content = { history, page: { size: page } };
   const resources = { images: null, analytics: null, content };
@@ -71,7 +73,7 @@ export function backfillOf(main: string, folder: string, copy: Copy): string[] {
   const config = path.join(folder, 'config.yaml');
   const bench = { base_url: url, auth: { type: 'api_key', key: KEY }, profile, rate: { share: 1 } };
   writeFileSync(config, JSON.stringify({ ...settings, warehouse, sources: { bench } }));
-  return [main, 'backfill', '--json', '--config', config, '--log-level', 'warn'];
+  return [main, command, '--json', '--config', config, '--log-level', 'warn'];
 }
 
 /** Throws if a run, by what it has printed, did not read so many records. */

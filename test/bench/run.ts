@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { CASES, runCase, type BackfillBench } from './backfills.ts';
+import { benchChanges } from './changes.ts';
 import { OPEN_DATABASE, type BenchDatabase } from './databases.ts';
 import { failed, figureLine, losses, valuesOf, type Figure } from './figures.ts';
 import { benchSizes } from './growth.ts';
@@ -47,6 +48,7 @@ const PARTS: Readonly<Record<string, Part>> = {
   ...Object.fromEntries(CASES.map((test) => [test.name, backfills(test)])),
   memory: (database) => benchSizes(bench, database, options.sizes.split(',').map(Number)),
   waiting: (database) => benchWaiting(bench, database),
+  growth: (database) => benchChanges(bench, database),
   queries: runQueries,
 };
 

@@ -1,11 +1,13 @@
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { ownResources } from '../../src/state/owned-resource.ts';
+import type { LoadContext } from '../../src/load/load-context.ts';
 import { openPageLoader, type PageOutcome } from '../../src/load/page-loader.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { profilesFor, profileWith, recordsOf, type ProfileChoice } from './page-records.ts';
 
 interface Loading {
+  context: LoadContext;
   /** Loads the records, each by its source text, as one page; `requestedAt` in epoch milliseconds. */
   load: (texts: readonly string[], requestedAt?: number) => Promise<PageOutcome>;
 }
@@ -24,18 +26,17 @@ export async function loading(warehouse: Warehouse, options: LoadingOptions = {}
   const resource = options.resource ?? 'content';
   const owned = await ownResources(warehouse, systemClock).acquire(resource);
   onTestFinished(() => owned.release());
-  const loader = await openPageLoader(
-    {
-      warehouse,
-      owned,
-      ...profilesFor(profileWith(options.profile), options.resources ?? [resource]),
-      runId: 'run',
-      clock: systemClock,
-      signal: options.signal ?? new AbortController().signal,
-    },
-    { acceptsOlder: options.mode !== 'incremental' },
-  );
+  const context: LoadContext = {
+    warehouse,
+    owned,
+    ...profilesFor(profileWith(options.profile), options.resources ?? [resource]),
+    runId: 'run',
+    clock: systemClock,
+    signal: options.signal ?? new AbortController().signal,
+  };
+  const loader = await openPageLoader(context, { acceptsOlder: options.mode !== 'incremental' });
   return {
+    context,
     load: (texts, requestedAt = Date.now()) => loader.load({ records: recordsOf(texts), requestedAt }, () => []),
   };
 }

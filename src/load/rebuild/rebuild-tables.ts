@@ -9,6 +9,7 @@ import { saveReshape } from '../../state/reshapes.ts';
 import { readViews, viewColumns } from '../../state/view-catalog.ts';
 import { GROWTH_OUTDATED } from '../../warehouse/warehouse.ts';
 import { SyncError } from '../../model/errors.ts';
+import { coverRows } from '../grow-calendar.ts';
 import { viewGrowth } from '../grow-views.ts';
 import type { LoadContext } from '../load-context.ts';
 import { shapeOf } from '../prepare-page.ts';
@@ -105,6 +106,7 @@ async function fill(context: LoadContext, rebuild: Rebuild): Promise<void> {
       records: written.map(({ key, bytes }) => ({ key, bytes, version: 1, hash: textHash(bytes) })),
     });
     const keys = written.map(({ key }) => key);
+    await coverRows(context, shaped.rows);
     await warehouse.commit({ page, lease: owned.lease(), statements: keepStamps(context, rebuild, keys) });
   }
 }

@@ -47,6 +47,7 @@ function notOwned({ shape, forgotten }: Reading): OwnedResource {
     shape,
     forgotten,
     rereadForgotten: () => Promise.resolve(),
+    years: null,
     shared: null,
     openRejects: 0,
     watches: new Set(),

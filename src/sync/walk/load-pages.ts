@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { WalkEnd } from '../../extract/guards/walk-end.ts';
 import type { Page } from '../../extract/page.ts';
+import { isNumbered } from '../../extract/page-styles/page-styles.ts';
 import { partitionedWalk } from '../../extract/partitioned-walk.ts';
 import { walk, type WalkOptions } from '../../extract/walk.ts';
 import { walkWindows } from '../../extract/walk-windows.ts';
@@ -22,6 +23,7 @@ import type { WalkPlan } from '../plan.ts';
 import { countPage, withPage, type RunContext } from '../run-progress.ts';
 import { filterQuery, listingWalk } from '../listing-walk.ts';
 import { isNewestFirst, orderOf } from './newest-first.ts';
+import { oneAhead } from './one-ahead.ts';
 import { proveWalk, type WalkProof, type Repetition } from '../prove-walk.ts';
 import { partitionsOf } from './partitions-of.ts';
 import { resumeWalk } from './resume-walk.ts';
@@ -90,8 +92,18 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   const mayOverlap = warehouse.writesAside;
   let writing = Promise.resolve();
   try {
-    const more = { before, overlaps: mayOverlap, ...(order === null ? {} : { isEnough: order.begin }) };
-    for await (const page of await pagesOf(context, one, start, more)) {
+    const stop = new AbortController();
+    const more = {
+      before,
+      overlaps: mayOverlap,
+      signal: AbortSignal.any([signal, stop.signal]),
+      ...(order === null ? {} : { isEnough: order.begin }),
+    };
+    const pages = await pagesOf(context, one, start, more);
+    // So neither this thread nor the one that writes waits for the other because of one page that takes longer. If a page
+    // names the next one, a kill would cost one page more.
+    const isAhead = mayOverlap && isNumbered(profile.page);
+    for await (const page of isAhead ? oneAhead(pages, () => stop.abort()) : pages) {
       if (mayOverlap) loader.prepare(page);
       await writing;
       writing = write(page);
@@ -162,7 +174,7 @@ export async function pagesOf(
   context: RunContext,
   { windows }: Pick<OneWalk, 'windows'>,
   start: CheckpointRow,
-  more: Pick<WalkOptions, 'before' | 'overlaps' | 'isEnough'>,
+  more: Pick<WalkOptions, 'before' | 'overlaps' | 'isEnough'> & Partial<Pick<WalkOptions, 'signal'>>,
 ): Promise<AsyncIterable<Page>> {
   const options = { ...walkOptions(context, start), ...more };
   const { partitions } = context.profile;

@@ -11,7 +11,10 @@ export interface CopiedTable {
   isAfresh?: true;
 }
 
-/** Own tables of a source, copied beside its resources. Leases are left out: nobody holds any in the new place. */
+/**
+ * Own tables of a source, copied beside its resources. Leases are left out: nobody holds any in the new place. So are ranges:
+ * a walk that several processes were making begins anew there.
+ */
 export const OWN_TABLES: readonly CopiedTable[] = [
   { name: '_sync_versions', key: ['resource', 'id', 'version'] },
   { name: '_sync_deletes', key: ['resource', 'id', 'version'] },

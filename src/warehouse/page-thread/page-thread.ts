@@ -1,4 +1,5 @@
 import path from 'node:path';
+import v8 from 'node:v8';
 import { Worker, type Transferable } from 'node:worker_threads';
 import { messageOf } from '../../model/errors.ts';
 
@@ -25,7 +26,9 @@ export interface AnsweredError {
 export const END = 'end';
 
 /** A page's cells and texts, several times over; not its bodies, which lie outside of the heap. */
-const LIMITS = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 8 };
+const LIMITS = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 24 };
+/** A page's cells and texts are garbage once it is written: smaller than one page, all of them would be moved before. */
+v8.setFlagsFromString('--min-semi-space-size=8');
 
 /** Whoever asked does the work without the thread: nobody else gets to see this. */
 export class ThreadGone extends Error {}

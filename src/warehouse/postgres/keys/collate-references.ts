@@ -7,7 +7,7 @@ import { execute, type Database } from '../connection/transact.ts';
 import { attachViews, dropViews, viewPlan } from '../views/attach-views.ts';
 import { nameBehind } from '../widening/ddl.ts';
 import { dependentsOf, refuseOthersViews, type TableColumns } from '../widening/dependents.ts';
-import { claimGrowth } from '../widening/grow-tables.ts';
+import { claimStep } from '../widening/grow-tables.ts';
 import { exclusively, isLocked, type ExclusiveStep } from '../widening/exclusive-step.ts';
 import { REFERENCE_KEY } from './foreign-keys.ts';
 
@@ -26,7 +26,7 @@ export async function collateReferences(database: Database, plan: KeyPlan, lease
   const passes = (error: unknown): boolean => isLocked(error) && (tries += 1) < TRIES;
   const work = async (step: ExclusiveStep): Promise<void> => {
     const { session } = step;
-    if (claim !== null) await claimGrowth(session, claim);
+    if (claim !== null) await session.runAll([claimStep(claim)]);
     const change = await viewPlan(session, views, uses, true);
     const dependents = await dependentsOf(session, uses, change);
     refuseOthersViews(dependents);

@@ -2,6 +2,7 @@ import { escapeIdentifier as quoted, escapeLiteral } from 'pg';
 import { z } from 'zod';
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { ViewChange } from '../../view-dialect.ts';
+import type { Step } from '../connection/batch.ts';
 import type { Session } from '../connection/session.ts';
 import { VIEW_DIALECT } from './dialect.ts';
 
@@ -60,16 +61,16 @@ export async function emptiedViews(
   return rows.flatMap((row) => (row.is_used ? [emptied(standingView(row))] : []));
 }
 
-/** Takes views away from the names that tables need, with all that people built on them. */
-export async function clearNames({ execute }: Session, views: readonly ViewChange[]): Promise<void> {
-  for (const { name, former } of views) {
-    if (former === undefined) continue;
-    const { rowCount } = await execute(
-      `SELECT FROM pg_class WHERE relkind = 'v' AND relname = $1 AND relnamespace = current_schema()::regnamespace`,
-      [former],
-    );
-    if (rowCount !== 0) await execute(`ALTER VIEW ${quoted(former)} RENAME TO ${quoted(name)}`);
-  }
+/** The steps that take views away from the names that tables need, with all that people built on them. */
+export function clearedNames(views: readonly ViewChange[]): Step[] {
+  return views.flatMap(({ name, former }) => {
+    if (former === undefined) return [];
+    // What stands under the name may be a table by now.
+    const rename = `BEGIN IF EXISTS (SELECT FROM pg_class WHERE relkind = 'v' AND relname = ${escapeLiteral(former)}
+      AND relnamespace = current_schema()::regnamespace)
+      THEN ALTER VIEW ${quoted(former)} RENAME TO ${quoted(name)}; END IF; END`;
+    return [{ text: `DO ${escapeLiteral(rename)}` }];
+  });
 }
 
 /**

@@ -43,6 +43,8 @@ export async function dependentsOf(
   { views, retyped, detached }: ViewPlan,
 ): Promise<Dependent[]> {
   const pairs = uses.flatMap(({ table, columns }) => columns.map((column) => [table, column] as const));
+  // As with every growth by new columns alone.
+  if (pairs.length + retyped.length === 0) return [];
   const { rows } = await execute<DependentRow>(DEPENDENTS, [
     pairs.map(([table]) => table),
     pairs.map(([, column]) => column),

@@ -1,12 +1,14 @@
 import { sql, type CompiledQuery, type Kysely } from 'kysely';
 import { ConfigError } from '../../../model/errors.ts';
 import { grownColumns, OWN_COLUMNS } from '../../own-columns.ts';
+import type { TableShape } from '../../../model/table.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import { growthOutdated, type ShapeGrowth } from '../../warehouse.ts';
 import { refuseStrangers, refuseWithoutCreate } from '../connection/schema-rights.ts';
+import type { Answer, Step } from '../connection/batch.ts';
 import type { Session } from '../connection/session.ts';
 import { execute as asking, transact, type Database } from '../connection/transact.ts';
-import { clearNames } from '../views/attach-views.ts';
+import { clearedNames } from '../views/attach-views.ts';
 import { changeComments } from './change-comments.ts';
 import { addColumns, createDeletedIndex, createTable } from './ddl.ts';
 import { widenColumns } from './widen-columns.ts';
@@ -39,16 +41,18 @@ export async function growTables(database: Database, own: Kysely<OwnTables>, gro
   await widenColumns(database, lease, widenings, {
     tables: names,
     prepare: async (session) => {
-      // First of all: it holds up those who are planning another change, until this one is there.
-      if (claim !== null) await claimGrowth(session, claim);
-      await clearNames(session, views);
-      for (const table of fresh) {
-        await refuseForeignTable(session, database.schema, table.name);
-        await execute(session, createTable(own, table, references));
-        if (table.path.length === 0) await execute(session, createDeletedIndex(own, table));
-      }
-      for (const statement of statements) await execute(session, statement);
-      if (fresh.length > 0) await writeComments(session, freshNames);
+      const made = fresh.flatMap((table) => madeTable(own, database.schema, table, references));
+      const tail = fresh.length === 0 ? [] : [commentsStep(freshNames)];
+      // First of all the claim: it holds up those who are planning another change, until this one is there.
+      const steps = [
+        ...(claim === null ? [] : [claimStep(claim)]),
+        ...clearedNames(views),
+        ...made,
+        ...statements.map(asStep),
+        ...tail,
+      ];
+      const answers = await session.runAll(steps);
+      if (tail.length > 0) await comment(session, answers.at(-1)?.rows ?? []);
     },
     alter,
     views,
@@ -83,21 +87,31 @@ export async function growOwnColumns(database: Database, own: Kysely<OwnTables>)
   await transact(database, grow, { mayRepeat: true });
 }
 
-/** A table that somebody else made under this name is never written to. */
-async function refuseForeignTable(session: Session, schema: string, name: string): Promise<void> {
-  const { rowCount } = await session.execute(
-    'SELECT 1 FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND relname = $2',
-    [schema, name],
-  );
-  if (rowCount === 0) return;
-  throw new ConfigError('table_exists', `the warehouse has a table or view "${name}" that content-sync did not make`, {
+/** A table with its index. One that somebody else made under this name is never written to. */
+function madeTable(own: Kysely<OwnTables>, schema: string, table: TableShape, references: ReadonlySet<string>): Step[] {
+  const { name, path } = table;
+  const isThere = {
+    text: 'SELECT 1 FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND relname = $2',
+    values: [schema, name],
+    refuse: () => foreignTable(name),
+  };
+  const index = path.length === 0 ? [createDeletedIndex(own, table)] : [];
+  return [isThere, ...[createTable(own, table, references), ...index].map(asStep)];
+}
+
+function foreignTable(name: string): ConfigError {
+  return new ConfigError('table_exists', `the warehouse has a table or view "${name}" that content-sync did not make`, {
     hint: 'rename it, or point `warehouse` at a database or schema of its own',
   });
 }
 
-export async function claimGrowth(session: Session, claim: CompiledQuery): Promise<void> {
-  const { rowCount } = await session.execute(claim.sql, claim.parameters);
-  if (rowCount === 0) throw growthOutdated();
+/** Throws what has it planned again if there was another growth since. */
+export function claimStep(claim: CompiledQuery): Step {
+  return { ...asStep(claim), ifNone: growthOutdated };
+}
+
+function asStep({ sql: text, parameters: values }: CompiledQuery): Step {
+  return { text, values };
 }
 
 async function execute(session: Session, query: CompiledQuery): Promise<void> {
@@ -108,13 +122,21 @@ async function execute(session: Session, query: CompiledQuery): Promise<void> {
  * Comments new tables and columns with what the catalog says of them, for people who choose among them. What somebody has
  * written over it stays.
  */
-export async function writeComments({ execute }: Session, tables: readonly string[]): Promise<void> {
-  const { rows } = await execute<{ statement: string }>(COMMENTS, [
-    tables,
-    OWN_COLUMNS.map(({ name }) => name),
-    OWN_COLUMNS.map(({ comment }) => comment),
-  ]);
-  if (rows.length > 0) await execute(rows.map(({ statement }) => statement).join(';'));
+export async function writeComments(session: Session, tables: readonly string[]): Promise<void> {
+  const [answer] = await session.runAll([commentsStep(tables)]);
+  await comment(session, answer?.rows ?? []);
+}
+
+/** Its answer are the statements that are missing. */
+function commentsStep(tables: readonly string[]): Step {
+  return {
+    text: COMMENTS,
+    values: [tables, OWN_COLUMNS.map(({ name }) => name), OWN_COLUMNS.map(({ comment: text }) => text)],
+  };
+}
+
+async function comment({ execute: run }: Session, rows: Answer['rows']): Promise<void> {
+  if (rows.length > 0) await run(rows.map(({ statement }) => String(statement)).join(';'));
 }
 
 const COMMENTS = `

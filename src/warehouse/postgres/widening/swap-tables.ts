@@ -5,12 +5,12 @@ import type { OwnTables } from '../../own-tables.ts';
 import type { TableStaging, TableSwap } from '../../table-swap.ts';
 import type { Session } from '../connection/session.ts';
 import { transact, type Database } from '../connection/transact.ts';
-import { attachViews, clearNames, emptiedViews } from '../views/attach-views.ts';
+import { attachViews, clearedNames, emptiedViews } from '../views/attach-views.ts';
 import { changeComments } from './change-comments.ts';
 import { createDeletedIndex, createTable, nameBehind } from './ddl.ts';
 import { keysTo, tableInUse } from './drop-tables.ts';
 import { causeCode, exclusively, type ExclusiveStep } from './exclusive-step.ts';
-import { claimGrowth, writeComments } from './grow-tables.ts';
+import { claimStep, writeComments } from './grow-tables.ts';
 import { fillerName } from './kept-columns.ts';
 
 /** Something else depends on it, or cannot stand on what takes its place: a column or its type is gone. */
@@ -48,8 +48,7 @@ export async function swapTables(database: Database, swap: TableSwap): Promise<v
 async function swapIn({ session, lock }: ExclusiveStep, swap: TableSwap): Promise<void> {
   const { shape, names, dropped, standing, views, statements, claim } = swap;
   const { execute } = session;
-  await claimGrowth(session, claim);
-  await clearNames(session, views);
+  await session.runAll([claimStep(claim), ...clearedNames(views)]);
   const belongings = await belongingsOf(session, swap);
   const ours = new Set([...standing.keys(), ...views.map(({ name }) => name)]);
   await lock(dropped, await emptiedViews(session, [...ours], dropped));
@@ -65,7 +64,7 @@ async function swapIn({ session, lock }: ExclusiveStep, swap: TableSwap): Promis
   const index = nameBehind('_sync_deleted_', names.get(root?.name ?? '') ?? '');
   if (root !== undefined)
     await execute(`ALTER INDEX ${quoted(index)} RENAME TO ${quoted(nameBehind('_sync_deleted_', root.name))}`);
-  for (const { sql, parameters } of statements) await execute(sql, parameters);
+  await session.runAll(statements.map(({ sql: text, parameters: values }) => ({ text, values })));
   // All of them: those that were taken off the tables read as before.
   const detached = new Map(views.map(({ name }) => [name, '']));
   for (const made of attachViews({ views, retyped: [], detached }, new Map())) await execute(made);

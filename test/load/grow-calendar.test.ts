@@ -1,0 +1,86 @@
+import { describe, expect, it } from 'vitest';
+import { growCalendar } from '../../src/load/grow-calendar.ts';
+import { rebuildTables } from '../../src/load/rebuild/rebuild-tables.ts';
+import { yearsOfCalendar } from '../../src/state/calendar.ts';
+import type { Warehouse } from '../../src/warehouse/warehouse.ts';
+import { DATABASES, warehouseOn } from '../support/databases.ts';
+import { HandClock } from '../support/hand-clock.ts';
+import { loading } from '../support/page-loading.ts';
+
+const NOW = new Date().getUTCFullYear();
+const DATED = `"updated_at":"${NOW}-01-01T00:00:00Z"`;
+
+function post(id: number, members: string): string {
+  return `{"id":${id},${DATED},${members}}`;
+}
+
+/** A warehouse that tells how often tables were read for their times. */
+function counting(warehouse: Warehouse): { warehouse: Warehouse; reads: () => number } {
+  let reads = 0;
+  const timeSpan: Warehouse['timeSpan'] = (...asked) => {
+    reads += 1;
+    return warehouse.timeSpan(...asked);
+  };
+  return { warehouse: { ...warehouse, timeSpan }, reads: () => reads };
+}
+
+describe.for(DATABASES)('the calendar, on $name', (database) => {
+  it('has the days of all that is written, without reading the tables for it', async () => {
+    const { warehouse: real } = await warehouseOn(database);
+    const { warehouse, reads } = counting(real);
+    const { context, load } = await loading(warehouse);
+    const years = () => yearsOfCalendar(real.own);
+    await growCalendar(context);
+    expect(await years()).toEqual([NOW, NOW + 2]);
+
+    await load([post(1, '"on":"2019-05-01"'), post(2, '"on":"2021-05-01"')]);
+    expect(await years()).toEqual([2019, NOW + 2]);
+    // Those of lists count, and slips of the pen do not.
+    await load([
+      post(3, `"on":"${NOW + 10}-01-01","plan":[{"at":"2016-12-31T23:59:59Z"}]`),
+      post(4, '"on":"0019-01-01"'),
+    ]);
+    await load([post(5, `"on":"${NOW + 4}-12-31"`), post(6, '"on":"1969-12-31"'), post(1, '"on":"2018-05-01"')]);
+    expect(await years()).toEqual([2016, NOW + 4]);
+
+    const failing = { ...warehouse, commit: () => Promise.reject(new Error('killed')) };
+    await context.owned.release(true);
+    const killed = await loading(failing);
+    await expect(killed.load([post(7, '"on":"2015-01-01"')])).rejects.toThrow('killed');
+    expect(await years()).toEqual([2015, NOW + 4]);
+    await growCalendar(killed.context);
+    // The first time, when they were empty.
+    expect(reads()).toBe(1);
+  });
+
+  it('gets the days of rows from before, once, and again in another year or where it was emptied', async () => {
+    const { warehouse: real, write } = await warehouseOn(database);
+    const { warehouse, reads } = counting(real);
+    const { context, load } = await loading(warehouse);
+    const years = () => yearsOfCalendar(real.own);
+    await load([post(1, `"on":"2012-05-01"`), post(2, `"on":"${NOW + 10}-05-01"`)]);
+    // As an earlier version leaves it when its walk is interrupted.
+    await write(`DELETE FROM _sync_calendar WHERE "date" < '2022-01-01'`);
+    for (const _ of [1, 2]) await growCalendar(context);
+    expect([await years(), reads()]).toEqual([[2012, NOW + 2], 1]);
+
+    const clock = new HandClock(`${NOW + 1}-01-01T10:00:00.000Z`);
+    for (const _ of [1, 2]) await growCalendar({ ...context, clock });
+    expect([await years(), reads()]).toEqual([[2012, NOW + 10], 2]);
+
+    await write('DELETE FROM _sync_calendar');
+    for (const _ of [1, 2]) await growCalendar({ ...context, clock });
+    expect([await years(), reads()]).toEqual([[2012, NOW + 10], 3]);
+  });
+
+  it('has the days of texts that a rebuild makes times of', async () => {
+    const { warehouse } = await warehouseOn(database);
+    const { context, load } = await loading(warehouse);
+    await growCalendar(context);
+    await load([post(1, '"on":"2013-05-01"'), post(2, '"on":"soon"')]);
+    await load([post(2, '"on":"2014-05-01"')]);
+    expect(await yearsOfCalendar(warehouse.own)).toEqual([NOW, NOW + 2]);
+    await rebuildTables(context, () => []);
+    expect(await yearsOfCalendar(warehouse.own)).toEqual([2013, NOW + 2]);
+  });
+});
