@@ -72,6 +72,8 @@ async function round(server: PostgresServer, sandboxes: Sandboxes, workers: numb
   });
 }
 
+const asked: NonNullable<Parameters<typeof openInbox>[2]>['asked'] = (execute) => askDrain(nameOf(0), execute);
+
 /** Three walks and re-fetches on one account, whose budget all four share. */
 async function oneAccount(server: PostgresServer): Promise<void> {
   const generate = { content: 8_000, images: 8_000, analytics: 8_000 };
@@ -86,7 +88,6 @@ async function oneAccount(server: PostgresServer): Promise<void> {
     await untilAsked(sandboxes, 1);
     const before = await sandboxes.ask<AccountFigures[]>('figures');
     const began = performance.now();
-    const asked: NonNullable<Parameters<typeof openInbox>[2]>['asked'] = (execute) => askDrain(nameOf(0), execute);
     const inbox = await openInbox(stage.address(nameOf(0)), systemClock, { asked });
     await deliver(inbox);
     await delay(SECONDS * 1_000);
