@@ -72,7 +72,8 @@ async function round(server: PostgresServer, sandboxes: Sandboxes, workers: numb
   });
 }
 
-const asked: NonNullable<Parameters<typeof openInbox>[2]>['asked'] = (execute) => askDrain(nameOf(0), execute);
+type Asked = NonNullable<NonNullable<Parameters<typeof openInbox>[2]>['asked']>;
+const asked: Asked = (execute) => askDrain(nameOf(0), execute);
 
 /** Three walks and re-fetches on one account, whose budget all four share. */
 async function oneAccount(server: PostgresServer): Promise<void> {

@@ -3,7 +3,8 @@ import { LANES } from '../../model/vocabulary.ts';
 import { newQuota, type Quota } from '../limits/quota.ts';
 import { thinned } from '../limits/refill-meter.ts';
 import { LONGEST_WAIT_MS } from '../limits/rate-time.ts';
-import { newBudget, paceNow, type Budget, type BudgetOptions, type RestoredBudget } from './budget.ts';
+import { newBudget, paceNow, type Budget, type RestoredBudget } from './budget.ts';
+import type { BudgetOptions } from './budget-options.ts';
 import type { SharedState } from './grant-round.ts';
 
 /*

@@ -1,7 +1,8 @@
 import type { Clock } from '../../model/clock.ts';
 import { DeferredError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { Budget, BudgetAnswer, BudgetOptions } from './budget.ts';
+import type { Budget, BudgetAnswer } from './budget.ts';
+import type { BudgetOptions } from './budget-options.ts';
 import type { Waiters } from '../lane-queue.ts';
 
 /** One request that waits, and since when by the monotonic clock. */

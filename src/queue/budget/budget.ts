@@ -1,4 +1,3 @@
-import type { RateDialect } from '../../source/rate-dialect.ts';
 import {
   boundBy,
   newConcurrencyLimit,
@@ -10,20 +9,7 @@ import { learn, nominalRate, opensAt, paceOf, newQuota, type Quota } from '../li
 import { ceilingAt, newCeiling, noteAccepted, noteLimited, type RateCeiling } from '../limits/rate-ceiling.ts';
 import type { QuotaHint, AnswerLimits } from '../limits/answer-limits.ts';
 import { LONGEST_WAIT_MS } from '../limits/rate-time.ts';
-
-export interface BudgetOptions {
-  dialect: RateDialect;
-  /** The limit that the service is known to have; `share` counts here as well. */
-  requestsPerSecond?: number | undefined;
-  /** Part of what the service allows that may be used, above 0 and up to 1. */
-  share: number;
-  /** Most requests that each process may have under way. */
-  concurrency: number;
-  /** Most of all processes together; null or absent for as many as each of them may have. */
-  concurrencyTotal?: number | null | undefined;
-  /** 0 up to 1, for jitter. */
-  random: () => number;
-}
+import { mostSlots, type BudgetOptions } from './budget-options.ts';
 
 /** One answer as the budget sees it. */
 export interface BudgetAnswer {
@@ -110,10 +96,6 @@ export function newBudget(options: BudgetOptions, restored: RestoredBudget, at: 
     due: Math.min(restored.due ?? at, at - CATCH_UP_MS),
     shutAt: at - CATCH_UP_MS,
   };
-}
-
-function mostSlots({ concurrency, concurrencyTotal }: BudgetOptions, processes: number): number {
-  return Math.min(concurrency * processes, concurrencyTotal ?? Number.POSITIVE_INFINITY);
 }
 
 /** Counts the processes that send requests now. */
