@@ -106,8 +106,14 @@ export function storeBudget(budget: Budget, moment: Moment): string {
       answeredAt: wallTime(quota.answeredAt),
     }),
   );
-  const pausedUntil = ahead(budget.pausedUntil);
-  return JSON.stringify({ version: 1, pausedUntil, refusals, due, peak: ceiling.peak, quotas });
+  return JSON.stringify({
+    version: 1,
+    pausedUntil: ahead(budget.pausedUntil),
+    refusals,
+    due,
+    peak: ceiling.peak,
+    quotas,
+  });
 }
 
 function learnedOf({ name, limit, windowMs, requests, longestResetMs, learned, proven }: Quota) {
