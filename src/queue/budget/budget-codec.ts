@@ -99,21 +99,14 @@ export function storeBudget(budget: Budget, moment: Moment): string {
   const wallTime = (at: number) => Math.ceil(at - moment.monotonic + moment.now);
   const ahead = (at: number) => (at > moment.monotonic ? wallTime(at) : null);
   const due = Number.isFinite(paceNow(budget, moment.monotonic)) ? wallTime(budget.due) : null;
-  const { refusals, ceiling } = budget;
+  const { refusals, ceiling, pausedUntil } = budget;
   const quotas = [...budget.quotas.values()].map((quota) =>
     Object.assign(learnedOf(quota), {
       blockedUntil: ahead(quota.blockedUntil),
       answeredAt: wallTime(quota.answeredAt),
     }),
   );
-  return JSON.stringify({
-    version: 1,
-    pausedUntil: ahead(budget.pausedUntil),
-    refusals,
-    due,
-    peak: ceiling.peak,
-    quotas,
-  });
+  return JSON.stringify({ version: 1, pausedUntil: ahead(pausedUntil), refusals, due, peak: ceiling.peak, quotas });
 }
 
 function learnedOf({ name, limit, windowMs, requests, longestResetMs, learned, proven }: Quota) {
