@@ -30,9 +30,9 @@ export async function growAlone<T>(context: LoadContext, grow: (alone: LoadConte
   if (shared === null) return grow(context);
   return shared.grow(async (lease) => {
     await rereadTables(context);
-    // What is set on it is set on the resource.
     const alone: OwnedResource = Object.create(owned, { lease: { value: lease }, shared: { value: null } });
     const grown = await grow({ ...context, owned: alone });
+    owned.shape = alone.shape;
     shared.growths = await readGrowths(warehouse.own);
     return grown;
   });

@@ -92,11 +92,12 @@ async function changesOf(bench: BackfillBench, database: BenchDatabase, copy: Co
 
 async function run(
   { main, folder }: BackfillBench,
-  { pid, settle }: BenchDatabase,
+  database: BenchDatabase,
   { service, setting }: Copy,
   command: 'backfill' | 'sync',
 ): Promise<Measured> {
-  await settle();
+  await database.settle();
+  const { pid } = database;
   const args = backfillOf(main, folder, { url: service.url, warehouse: setting, command });
   return measure(args, pid === undefined ? {} : { beside: { postgres: pid } });
 }

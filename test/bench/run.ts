@@ -14,8 +14,8 @@ import { machineName, storedFigures, storeFigures } from './stored-runs.ts';
 
 /**
  * `npm run bench`: the product, as it is built, against the raw loop, by turns, on the same service and data, and what it
- * costs in time by stage; then memory and growth by size, what waiting costs, and
- * typical queries. On SQLite and on Postgres, or with
+ * costs in time by stage; then memory and growth by size, what waiting and changes cost,
+ * and typical queries. On SQLite and on Postgres, or with
  * `--database` on one of them. `--only` names one part, see `PARTS`. `--ts` runs the sources instead of the build. At the
  * end all figures with their floors and aims, and which of them have lost a tenth against the stored run of this machine;
  * `--save` stores them, and `--check` ends with 1 where one is below its floor or has lost.

@@ -1,3 +1,4 @@
+import type { Step } from '../connection/batch.ts';
 import { escapeIdentifier } from 'pg';
 import type { Cell, Column, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
@@ -79,6 +80,17 @@ export function rewriteStatement(table: TableShape): string {
     FROM ${ROWS} WHERE ${THERE}.${key} = ${ROW}->>1 AND ${THERE}."_version" = (${ROW}->>0)::bigint
     RETURNING ${THERE}.${key} AS "key"`;
 }
+
+/**
+ * Steps that each name their rows by keys, run so that they find them by these: as long as the server has no statistics of
+ * what was just filled, it would read whole tables.
+ */
+export function byIndexes(steps: readonly Step[]): Step[] {
+  return steps.length === 0 ? [] : [{ text: WITHOUT_SCANS }, ...steps, { text: WITH_SCANS }];
+}
+
+const WITHOUT_SCANS = 'SET LOCAL enable_seqscan TO off';
+const WITH_SCANS = 'SET LOCAL enable_seqscan TO DEFAULT';
 
 /** Deletes the rows of the records whose keys are in the one parameter. */
 export function deleteStatement(table: TableShape): string {

@@ -8,7 +8,14 @@ import type { Step } from '../connection/batch.ts';
 import type { Session } from '../connection/session.ts';
 import { createCopySteps, listedRows, versionsStep, type CopiedRows } from './copy-steps.ts';
 import { copyRows, type CopyFormat } from './copy-text.ts';
-import { copyStatement, deleteStatement, jsonCell, rewriteStatement, upsertStatement } from './row-statements.ts';
+import {
+  byIndexes,
+  copyStatement,
+  deleteStatement,
+  jsonCell,
+  rewriteStatement,
+  upsertStatement,
+} from './row-statements.ts';
 
 /**
  * Returns the steps that write a page; `isRepeated` if a transaction with it has failed before.
@@ -40,8 +47,7 @@ export function createPageWriter() {
     const fresh = known.length < page.records.length ? [freshRows(root, page, mayBeThere)] : [];
     const lists = children.filter(({ cells }) => cells.length > 0).map(listedRows);
     return [
-      ...(known.length > 0 ? changed() : []),
-      ...endVersions(page, isRepeated),
+      ...byIndexes([...(known.length > 0 ? changed() : []), ...endVersions(page, isRepeated)]),
       ...copied([...fresh, ...lists], isRepeated),
       ...copyOfVersions(page),
     ];
