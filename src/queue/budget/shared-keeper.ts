@@ -130,7 +130,7 @@ export class SharedKeeper implements BudgetKeeper {
     const isNews = granted.length > 0 || this.#ended.length > 0 || isUnseen;
     if (isNews || isClaimDue(state.claims.get(this.#owner), stored, delay, this.now())) {
       await this.#store(state, granted);
-    } else await this.#rest(outcome, state.grants);
+    } else await this.#rest(outcome, state);
   }
 
   #restored(): SharedState {
@@ -165,15 +165,22 @@ export class SharedKeeper implements BudgetKeeper {
   }
 
   /** Until the budget allows the next one, this process has to store that it is alive, or something happens here. */
-  async #rest({ delay, ahead, grantMs }: GrantRound, grant: number): Promise<void> {
+  async #rest({ delay, ahead, grantMs }: GrantRound, state: SharedState): Promise<void> {
+    const { grants: grant } = state;
     const isPassing = delay === 0 && ahead > 0;
     if (!isPassing) this.#passing = null;
     else if (this.#passing?.grant !== grant) this.#passing = { grant, since: this.#clock.monotonic() };
     const mayOpen = Number.isFinite(delay) ? delay + ahead * grantMs : LOOK_MS * (1 + ahead);
     const look = isPassing ? Math.min(mayOpen, OVERDUE_MS) : mayOpen;
     await this.#sleep(this.#line.size === 0 ? SEEN_MS : Math.min(look, isNear(delay) ? CLAIM_MS / 2 : SEEN_MS));
-    // A process that goes next anyway learns what others have done when it stores.
-    if (ahead > 0 || !Number.isFinite(delay)) this.#row.outdate();
+    // A process that goes next anyway learns what others have done when it stores, and so does one that is alone.
+    if (ahead > 0 || (!Number.isFinite(delay) && !this.#isAlone(state))) this.#row.outdate();
+  }
+
+  /** True if nobody else was there when the row was last read: then only what happens here opens the way. */
+  #isAlone({ seen, claims, holders }: SharedState): boolean {
+    const owners = [...seen.keys(), ...claims.keys(), ...[...holders.values()].map(({ owner }) => owner)];
+    return owners.every((owner) => owner === this.#owner);
   }
 
   async #sleep(ms: number): Promise<void> {
