@@ -22,4 +22,5 @@ export async function up(db: Kysely<unknown>, { timestamp }: MigrationDialect): 
     .addColumn('progress', 'text', (c) => c.notNull())
     .addPrimaryKeyConstraint('_sync_ranges_pk', ['resource', 'range'])
     .execute();
+  await db.schema.alterTable('_sync_checkpoints').addColumn('ranges_given_up_at', timestamp).execute();
 }

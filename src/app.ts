@@ -191,6 +191,7 @@ async function openClient(
     requestsPerSecond: rate.requests_per_second,
     share: rate.share,
     concurrency: profile.http.concurrency,
+    concurrencyTotal: profile.http.concurrency_total,
   });
   const tokenOrigin = otherTokenOrigin({ profile, auth, baseUrl });
   const logged = (event: AttemptEvent): void => {

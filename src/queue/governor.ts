@@ -73,8 +73,10 @@ export interface GovernorOptions {
   requestsPerSecond?: number | undefined;
   /** Part of what the service allows that may be used, above 0 and up to 1. */
   share: number;
-  /** Most requests under way at once. */
+  /** Most requests under way at once, of this process. */
   concurrency: number;
+  /** Most of all processes that share the budget; null or absent for as many as each of them may have. */
+  concurrencyTotal?: number | null | undefined;
   /** A longer wait than this is not waited for. */
   maxWaitMs: number;
   /** The text that `state()` returned before the restart; for a budget of its own. */

@@ -30,11 +30,19 @@ export const httpSchema = z.strictObject({
     .max(1_000_000_000)
     .default(1_000_000)
     .meta({ examples: [5_000_000] }),
-  /** Requests under way at once, to one origin. */
+  /** Requests that each process may have under way at once, to one origin. */
   concurrency: z
     .int()
     .min(1)
     .max(64)
     .default(8)
+    .meta({ examples: [2] }),
+  /** The same of all processes on one database together; null: as many as each of them may have. */
+  concurrency_total: z
+    .int()
+    .min(1)
+    .max(4_096)
+    .nullable()
+    .default(null)
     .meta({ examples: [2] }),
 });

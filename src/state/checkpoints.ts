@@ -29,6 +29,7 @@ const checkpointSchema: z.ZodType<CheckpointRow> = z.strictObject({
   unproved_full_at: timestamp.nullable(),
   kept_size: count.nullable(),
   due_at: timestamp.nullable(),
+  ranges_given_up_at: timestamp.nullable(),
   walk_mode: z.enum(WALK_MODES).nullable(),
   walk_position: z.string().regex(/^\//, 'expected a path').nullable(),
   walk_since: z.string().nullable(),
@@ -59,6 +60,7 @@ export function freshCheckpoint(resource: string, fingerprint: string): Checkpoi
     unproved_full_at: null,
     kept_size: null,
     due_at: null,
+    ranges_given_up_at: null,
     full_credential: null,
     ...NO_WALK,
   };

@@ -11,7 +11,7 @@ import type { OwnTables } from '../warehouse/own-tables.ts';
 const SAVE_LIMITS_MS = 1_000;
 
 /** For a token endpoint of another origin, which has limits of its own. */
-export const TOKEN_LIMITS = { dialect: rateDialectSchema.parse('auto'), share: 1, concurrency: 1 };
+export const TOKEN_LIMITS = { dialect: rateDialectSchema.parse('auto'), share: 1, concurrency: 1, concurrencyTotal: 1 };
 
 /** Where the knowledge of limits is kept: for all processes, or for this one; nowhere if both are null. */
 export interface KnownLimits {
@@ -31,7 +31,7 @@ interface GovernorPlace extends KnownLimits {
 export async function openGovernor(
   { coordination, own, isKept, clock, opened, maxWaitMs }: GovernorPlace,
   name: string,
-  limits: Pick<GovernorOptions, 'dialect' | 'requestsPerSecond' | 'share' | 'concurrency'>,
+  limits: Pick<GovernorOptions, 'dialect' | 'requestsPerSecond' | 'share' | 'concurrency' | 'concurrencyTotal'>,
 ): Promise<Governor> {
   const shared = coordination === null ? undefined : budgetIn(coordination, name);
   const restored = coordination === null && own !== null ? await readLimit(own, name) : null;

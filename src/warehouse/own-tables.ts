@@ -33,6 +33,8 @@ export interface CheckpointRow {
   /** Records on the largest page that named a next one; null if none did yet. */
   kept_size: number | null;
   due_at: TimestampText | null;
+  /** When a walk in ranges last proved nothing; null if the last one did, or with other settings of the resource. */
+  ranges_given_up_at: TimestampText | null;
   /** The unfinished walk; all null between walks. */
   walk_mode: WalkMode | null;
   walk_position: string | null;

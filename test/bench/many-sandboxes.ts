@@ -1,7 +1,7 @@
 import { startSandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
-import type { AccountFigures } from './many.ts';
+import type { AccountFigures } from './many-stage.ts';
 
-/** Many accounts, each a sandbox with a limit of its own, in one process; `many.ts` starts it. */
+/** Many accounts, each a sandbox with a limit of its own, in one process; `many-stage.ts` starts it. */
 const { accounts, ...options }: SandboxOptions & { accounts: number } = JSON.parse(process.argv[2] ?? '{}');
 const sandboxes = await Promise.all(Array.from({ length: accounts }, () => startSandbox(options)));
 

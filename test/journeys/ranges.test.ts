@@ -56,5 +56,32 @@ describe.skipIf(POSTGRES.missing !== null)('several workers on one resource', { 
     expect(walked.warnings?.map(({ code }) => code)).toEqual(['ranges_given_up']);
     expect(await stage.isCopied()).toBe(true);
     expect(await stage.leftovers()).toEqual(NOTHING_LEFT);
+
+    // It is not read twice again, but in one.
+    stage.wrong.by = 0;
+    const before = stage.service.requests.length;
+    const next = await stage.walk();
+    expect(next).toMatchObject({ status: 'ok' });
+    expect(next.warnings ?? []).toEqual([]);
+    expect(stage.service.requests.length - before).toBeLessThan(43);
+  });
+
+  it('write one record from two ranges, and give the tables new columns from several at once', async () => {
+    const stage = await rangeStage({ records: 403, workers: 2 });
+    const { listing } = stage;
+    expect((await stage.walk()).status).toBe('ok');
+    // All but the first page have columns that no page before had; those of each ten are of another name.
+    for (const [id, item] of listing.items) {
+      if (id > PAGE) Object.assign(item, { [`of_${id % 7}`]: id, [`text_${Math.ceil(id / 60)}`]: `text ${id}` });
+    }
+    // The first page of each range is read by two.
+    const borders = Array.from({ length: 8 }, (_, range) => Math.floor((range * 41) / 8) * PAGE + 1).slice(1);
+    listing.before = () => borders.forEach((id) => listing.change(id));
+    const walked = await stage.walk();
+    listing.before = () => undefined;
+    expect(walked).toMatchObject({ status: 'ok' });
+    expect((await stage.walk()).status).toBe('ok');
+    expect(await stage.isCopied()).toBe(true);
+    expect(await stage.leftovers()).toEqual(NOTHING_LEFT);
   });
 });

@@ -63,7 +63,7 @@ describe('what one process is told', () => {
     await end();
     const [told = 0] = seen.limited;
     // What was under way, and what was granted while the row was being written.
-    expect(seen.limited.length).toBeLessThanOrEqual(8);
+    expect(seen.limited.length).toBeLessThanOrEqual(16);
     const after = seen.arrivals.filter((at) => at > told + 60);
     expect((after[0] ?? 0) - told).toBeGreaterThan(4_950);
     expect((after[1] ?? 0) - (after[0] ?? 0)).toBeGreaterThan(10);
@@ -98,17 +98,44 @@ describe('what one process is told', () => {
 });
 
 describe('slots', () => {
-  it('are one number over all processes', async () => {
-    const { clock, seen, join, end } = sharing({ limiter: noLimit, headers: 'none', latencyMs: 200 });
+  it.each([
+    ['as many for each process', null, 16],
+    ['no more than the sum that is set, over all processes', 8, 8],
+  ])('are %s', async (_name, concurrencyTotal, most) => {
+    const options = { concurrency: 4, concurrencyTotal };
+    const { clock, seen, join, end } = sharing({ limiter: noLimit, headers: 'none', latencyMs: 200, options });
     const members = Array.from({ length: 4 }, join);
     for (const member of members) member.work('backfill', 8);
     await clock.advance(20_000);
     await end();
     const each = members.map(({ waits }) => sum(waits));
-    expect(seen.mostUnderWay).toBe(8);
-    // 8 under way, each of which takes 200 ms.
-    expect(between(seen.arrivals, 10_000, 20_000)).toBeGreaterThan(0.85 * 10 * 40);
+    expect(seen.mostUnderWay).toBe(most);
+    // So many under way, each of which takes 200 ms.
+    expect(between(seen.arrivals, 10_000, 20_000)).toBeGreaterThan(0.85 * 10 * 5 * most);
     expect(Math.min(...each)).toBeGreaterThan(0.3 * Math.max(...each));
+  });
+
+  it('are cut for all processes by what one of them is refused, and by one that is gone', async () => {
+    let refuse = false;
+    const limiter: Limiter = () => ({ ...noLimit(), allowed: !refuse, retryMs: 1_000 });
+    const { clock, seen, row, join, end } = sharing({ limiter, headers: 'none', latencyMs: 200 });
+    const slots = (): unknown => JSON.parse(row.text()).slots.current;
+    const [first, second] = [join(), join()];
+    first.work('backfill', 8);
+    second.work('backfill', 8);
+    await clock.advance(10_000);
+    expect(slots()).toBe(16);
+    refuse = true;
+    await clock.advance(150);
+    refuse = false;
+    await clock.advance(250);
+    expect(slots()).toBe(14);
+    expect(seen.limited.length).toBeGreaterThan(0);
+    second.freeze();
+    await clock.advance(10_000);
+    expect(slots()).toBe(8);
+    second.thaw();
+    await end();
   });
 
   it('of a process that is gone come back, and it may go on when it was only frozen', async () => {

@@ -6,6 +6,8 @@ export interface MemoryRow extends SharedBudget {
   /** Statements so far, and those that were refused because another one came first. */
   readonly counts: { reads: number; swaps: number; conflicts: number };
   readonly longest: () => number;
+  /** As it is stored. */
+  readonly text: () => string;
 }
 
 export function memoryRow(clock: HandClock, delay: () => number, ahead = 0): MemoryRow {
@@ -16,6 +18,7 @@ export function memoryRow(clock: HandClock, delay: () => number, ahead = 0): Mem
   return {
     counts,
     longest: () => longest,
+    text: () => row.state ?? '{}',
     read: async () => {
       counts.reads += 1;
       await clock.sleep(delay());

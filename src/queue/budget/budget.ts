@@ -1,5 +1,11 @@
 import type { RateDialect } from '../../source/rate-dialect.ts';
-import { newConcurrencyLimit, noteAnswer, noteUnderWay, type ConcurrencyLimit } from '../limits/concurrency-limit.ts';
+import {
+  boundBy,
+  newConcurrencyLimit,
+  noteAnswer,
+  noteUnderWay,
+  type ConcurrencyLimit,
+} from '../limits/concurrency-limit.ts';
 import { learn, nominalRate, opensAt, paceOf, newQuota, type Quota } from '../limits/quota.ts';
 import { ceilingAt, newCeiling, noteAccepted, noteLimited, type RateCeiling } from '../limits/rate-ceiling.ts';
 import type { QuotaHint, AnswerLimits } from '../limits/answer-limits.ts';
@@ -11,7 +17,10 @@ export interface BudgetOptions {
   requestsPerSecond?: number | undefined;
   /** Part of what the service allows that may be used, above 0 and up to 1. */
   share: number;
+  /** Most requests that each process may have under way. */
   concurrency: number;
+  /** Most of all processes together; null or absent for as many as each of them may have. */
+  concurrencyTotal?: number | null | undefined;
   /** 0 up to 1, for jitter. */
   random: () => number;
 }
@@ -90,7 +99,7 @@ export function newBudget(options: BudgetOptions, restored: RestoredBudget, at: 
     knownRate: known.length === 0 ? null : Math.min(...known),
     quotas: new Map(restored.quotas.map((quota) => [quota.name, quota])),
     ceiling: newCeiling(restored.peak, options.share, at),
-    slots: newConcurrencyLimit(options.concurrency),
+    slots: newConcurrencyLimit(mostSlots(options, 1)),
     pausedUntil: restored.pausedUntil,
     probing: true,
     refusals: restored.refusals,
@@ -101,6 +110,15 @@ export function newBudget(options: BudgetOptions, restored: RestoredBudget, at: 
     due: Math.min(restored.due ?? at, at - CATCH_UP_MS),
     shutAt: at - CATCH_UP_MS,
   };
+}
+
+function mostSlots({ concurrency, concurrencyTotal }: BudgetOptions, processes: number): number {
+  return Math.min(concurrency * processes, concurrencyTotal ?? Number.POSITIVE_INFINITY);
+}
+
+/** Counts the processes that send requests now. */
+export function noteProcesses({ options, slots }: Budget, processes: number): void {
+  boundBy(slots, mostSlots(options, processes));
 }
 
 /** Milliseconds until the next request may start; infinite while only an answer to an open one can tell. */

@@ -4,6 +4,7 @@ import {
   delayOf,
   noteBudgetAnswer,
   noteFailure,
+  noteProcesses,
   noteStart,
   paceNow,
   type Budget,
@@ -96,6 +97,7 @@ export function grantRound(state: SharedState, claimant: Claimant, now: number):
   const { budget } = state;
   forgetGone(state, claimant, now);
   state.seen.set(claimant.owner, now);
+  noteProcesses(budget, state.seen.size);
   const wasFull = budget.open.size >= budget.slots.current;
   for (const ended of claimant.ended) takeIn(state, claimant.owner, ended);
   const waiting = [...claimant.waiting];

@@ -6,7 +6,8 @@
  */
 export interface ConcurrencyLimit {
   current: number;
-  readonly most: number;
+  /** What it may grow to; `boundBy` changes it. */
+  most: number;
   /** True while it doubles: until it does not grow for the first time, or is no longer small. Not in a budget that is shared. */
   starting: boolean;
   /** Latency of the rounds so far in milliseconds; null before the first. */
@@ -44,6 +45,12 @@ const NOT_ALWAYS_USABLE = 0.2;
 
 export function newConcurrencyLimit(most: number): ConcurrencyLimit {
   return { current: 1, starting: true, most, past: null, round: newRound() };
+}
+
+/** From now on at most so many, as processes come and go. */
+export function boundBy(limit: ConcurrencyLimit, most: number): void {
+  limit.most = most;
+  limit.current = Math.min(limit.current, most);
 }
 
 export function noteUnderWay(limit: ConcurrencyLimit, underWay: number): void {

@@ -1,7 +1,7 @@
 import type { PageRange } from '../../extract/walk-range.ts';
 
-/** Ranges for each process: one that is slow, or gone, then holds up little. */
-const RANGES_PER_HAND = 3;
+/** Ranges for each process, a multiple of those that it walks at once: so that none walks the last ones alone. */
+const RANGES_PER_HAND = 4;
 const MOST_RANGES = 96;
 
 /**

@@ -122,7 +122,7 @@ function mergedCheckpoint(
   ranges: readonly RangeProgress[],
   { records, zone }: { records: number; zone: ReturnType<typeof updatedZone> },
 ): CheckpointRow {
-  const merged = { ...planned, walk_records: records };
+  const merged: CheckpointRow = { ...planned, walk_records: records, ranges_given_up_at: null };
   for (const { checkpoint } of ranges) {
     const { walk_high_water: high, walk_high_key, walk_clock, walk_started_at, walk_pages, kept_size } = checkpoint;
     const isLater = high !== null && timeOf(high, zone) > timeOf(merged.walk_high_water, zone);

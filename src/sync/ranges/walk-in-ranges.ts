@@ -1,7 +1,7 @@
 import { pageIndexes, type PageRange } from '../../extract/walk-range.ts';
 import { openPageLoader } from '../../load/page-loader.ts';
 import { SyncError } from '../../model/errors.ts';
-import { timestampText } from '../../model/timestamp-text.ts';
+import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { saveCheckpoint } from '../../state/checkpoints.ts';
 import { readTables } from '../../state/column-catalog.ts';
 import type { SharedTables } from '../../state/owned-resource.ts';
@@ -44,7 +44,7 @@ import { begunCheckpoint } from './walk-one-range.ts';
  * - in the whole: the ranges together have met, each record counted once, as many as the least total that any page told.
  *   A record that moves from a range to one that has been read is in neither, and missing here.
  * What that leaves open after some attempts, or a total that is never met, is no verdict: the listing is walked once in
- * one, and that walk decides (`ranges_given_up`). The sweep for deletes sees the pages of all ranges as those of one walk.
+ * one, and that walk decides (`ranges_given_up`), as do those of the next 30 days. The sweep for deletes sees the pages of all ranges as those of one walk.
  *
  * No listing is cut that gives too few pages for two ranges of `worker.range_pages`, or while fewer than two processes
  * work. Cursors and offsets, listings of parents, windows, feeds and records in parts are walked in one.
@@ -56,10 +56,12 @@ const LOOK_MS = 200;
 /** Ranges that nobody walks are asked for again so often. */
 const OFFER_MS = 3_000;
 const TELL_MS = 2_000;
+/** A listing that was too busy for it may have become calm. */
+const FORGIVEN_MS = 30 * 86_400_000;
 
 /**
- * The full walk of a resource in ranges; null if it is to be walked in one, or has come to no proof. Ranges of a run
- * before this one are gone on with. Throws what stopped a range, as a walk does.
+ * The full walk of a resource in ranges; null if it is to be walked in one, or has come to no proof: then `planned`, with
+ * which the walk in one begins, says so from here on. Ranges of a run before this one are gone on with. Throws what stopped a range, as a walk does.
  */
 export async function walkInRanges(context: RunContext, planned: CheckpointRow): Promise<JoinedWalk | null> {
   const { owned, warehouse, clock, signal, crew } = context;
@@ -67,13 +69,13 @@ export async function walkInRanges(context: RunContext, planned: CheckpointRow):
   const isUnderWay = (await readRanges(warehouse.own, owned.resource)).some(
     (row) => row.walk_started_at === planned.walk_started_at,
   );
-  if (crew === undefined || !mayBeCut(context, planned)) return dropped(context);
+  if (crew === undefined || !mayBeCut(context, planned) || wasGivenUp(context, planned)) return dropped(context);
   if (!isUnderWay && !(await begin(context, planned, crew))) return dropped(context);
   const shared = await shareTables(warehouse, owned.resource, clock, signal);
   await readAnew(context, shared);
   try {
     const joined = await untilJoined(context, crew);
-    return joined.isProved ? joined : await givenUp(context, joined);
+    return joined.isProved ? joined : await givenUp(context, planned, joined);
   } catch (error) {
     // Others go on while another process takes the lead; after an error nobody does.
     const isLeft = error instanceof SyncError && ['interrupted', 'lease_lost'].includes(error.code);
@@ -102,13 +104,21 @@ async function dropped({ warehouse, owned }: RunContext): Promise<null> {
   return null;
 }
 
-async function givenUp(context: RunContext, joined: JoinedWalk): Promise<null> {
+async function givenUp(context: RunContext, planned: CheckpointRow, joined: JoinedWalk): Promise<null> {
+  const { warehouse, owned, clock } = context;
+  planned.ranges_given_up_at = timestampText(clock.now());
   context.progress.warnings.push({
     code: 'ranges_given_up',
     message: `the listing was walked in ${joined.ranges} ranges at once, which did not prove to be whole, so it was walked again in one`,
-    hint: 'records move in it while it is read, or its total counts more than is listed: worker.range_pages: null walks it in one at once',
+    hint: 'records move in it while it is read, or its total counts more than is listed: the next walks are made in one',
   });
+  await warehouse.apply([saveCheckpoint(warehouse.own, planned)], owned.lease());
   return dropped(context);
+}
+
+/** Walked in one, it is read once and not twice. */
+function wasGivenUp({ clock }: RunContext, { ranges_given_up_at: at }: CheckpointRow): boolean {
+  return at !== null && clock.now() - timestampMs(at) < FORGIVEN_MS;
 }
 
 /** True for a full walk of a listing whose pages are named by their numbers, and that tells a total. */

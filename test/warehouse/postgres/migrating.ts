@@ -1,4 +1,4 @@
-import { Client } from 'pg';
+import { Query } from 'pg';
 import { systemClock } from '../../../src/observe/system-clock.ts';
 import { openWarehouse } from '../../../src/warehouse/databases.ts';
 
@@ -10,18 +10,14 @@ await warehouse.close();
 console.log('open');
 
 function dieBefore(statement: number): void {
-  const query: Function = Reflect.get(Client.prototype, 'query');
+  const submit: Function = Reflect.get(Query.prototype, 'submit');
   let count = 0;
-  const counting = function counting(this: Client, ...args: unknown[]): unknown {
-    // What changes something, as Kysely writes it or we do.
-    if (/^(create|insert|alter|grant|revoke)\b/i.test(textOf(args[0])) && (count += 1) > statement) {
+  const counting = function counting(this: Query, ...args: unknown[]): unknown {
+    // What changes something, as Kysely writes it or we do; also those that are sent together.
+    if (/^(create|insert|alter|grant|revoke)\b/i.test(String(Reflect.get(this, 'text'))) && (count += 1) > statement) {
       process.kill(process.pid, 'SIGKILL');
     }
-    return Reflect.apply(query, this, args);
+    return Reflect.apply(submit, this, args);
   };
-  Object.defineProperty(Client.prototype, 'query', { value: counting });
-}
-
-function textOf(query: unknown): string {
-  return typeof query === 'object' && query !== null && 'text' in query ? String(query.text) : String(query);
+  Object.defineProperty(Query.prototype, 'submit', { value: counting });
 }

@@ -26,7 +26,7 @@ describe.skipIf(POSTGRES.missing !== null)('a warehouse on Postgres is opened', 
     const other = await POSTGRES.address();
     await openedAndClosed(other);
     const whole = await rowsOf(other, OWN);
-    const kills = sampled([1, 5, 10, 15], 2, 1).map(async (statement) => {
+    const kills = sampled([1, 10, 40, 80], 2, 1).map(async (statement) => {
       const address = await POSTGRES.address();
       const { signal } = await startScript(SCRIPT, [address, String(statement)]).ended;
       const left = await rowsOf(address, OWN);

@@ -10,9 +10,10 @@ import {
   type QueryResult,
   type TableMetadata,
 } from 'kysely';
-import type { ExecuteSql } from '../../database.ts';
+import type { SqlResult } from '../../database.ts';
+import type { Step } from './batch.ts';
 import type { Session } from './session.ts';
-import { execute, transact, type Database } from './transact.ts';
+import { execute, executeInUtc, type Database } from './transact.ts';
 
 /**
  * Kysely's Postgres for single statements, which wait for the server as our transactions do. One with a time gets
@@ -20,11 +21,8 @@ import { execute, transact, type Database } from './transact.ts';
  */
 export function ownDialect(database: Database): Dialect {
   const run = execute(database);
-  return statementDialect((text, values) =>
-    values?.some(isTime) === true
-      ? transact(database, (session) => session.execute(text, values), { mayRepeat: true })
-      : run(text, values),
-  );
+  const runInUtc = executeInUtc(database);
+  return statementDialect((text, values) => (values?.some(isTime) === true ? runInUtc : run)(text, values));
 }
 
 const TIME = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{3})?$/;
@@ -38,19 +36,50 @@ function isTime(value: unknown): boolean {
  * fails as well, for no reason of its own: a later statement reports that first failure again.
  */
 export function sessionDialect(session: Session): Dialect {
+  const asked = firstFailure();
+  return statementDialect((text, values) => asked(() => session.execute(text, values)));
+}
+
+/**
+ * The same, but what only makes or changes something waits for the next question, or for `flush`: hundreds of such
+ * statements then take few round trips. Nothing may look at how many rows they changed.
+ */
+export function gatheringDialect(session: Session): { dialect: Dialect; flush: () => Promise<void> } {
+  const asked = firstFailure();
+  const waiting: Step[] = [];
+  const flush = async (): Promise<void> => {
+    await asked(() => session.runAll(waiting.splice(0)));
+  };
+  const dialect = statementDialect(async (text, values = []) => {
+    if (CHANGES.test(text)) {
+      waiting.push({ text, values });
+      return { rows: [], rowCount: 0 };
+    }
+    await flush();
+    return asked(() => session.execute(text, values));
+  });
+  return { dialect, flush };
+}
+
+/** Runs what it is given, and reports the first failure again for whatever fails behind it. */
+function firstFailure(): <T>(ask: () => Promise<T>) => Promise<T> {
   let first: { error: unknown } | null = null;
-  return statementDialect(async (text, values) => {
+  return async (ask) => {
     try {
-      return await session.execute(text, values);
+      return await ask();
     } catch (error) {
       first ??= { error };
       throw first.error;
     }
-  });
+  };
 }
 
+const CHANGES = /^\s*(?:create|alter|drop|insert|update|delete|comment)\b(?!.*\breturning\b)/is;
+
+type RunStatement = (text: string, values?: readonly unknown[]) => Promise<SqlResult<object>>;
+
 /** One statement after the other. No connection is held between two of them; a transaction is `transact`'s. */
-function statementDialect(run: ExecuteSql): Dialect {
+function statementDialect(run: RunStatement): Dialect {
   const connection: DatabaseConnection = {
     executeQuery: async <Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> => {
       const { rows, rowCount } = await run(sql, parameters);

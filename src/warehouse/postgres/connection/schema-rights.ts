@@ -36,7 +36,7 @@ export async function refuseWithoutCreate(ask: ExecuteSql, { schema, shown }: Sc
  * write there.
  */
 export async function refuseStrangers(ask: ExecuteSql, { schema, shown }: Schema): Promise<void> {
-  const { rows } = await ask<{ what: string; owner: string; remedy: string }>(STRANGERS, [schema]);
+  const { rows } = await ask<{ what: string; owner: string; remedy: string }>(strangersIn('$1'), [schema]);
   if (rows.length === 0) return;
   const names = rows.map(({ what, owner }) => `${what} (of ${owner})`).join(', ');
   throw new ConfigError(
@@ -55,8 +55,10 @@ const RIGHTS = `SELECT current_user::text AS role, pg_catalog.current_database()
       AS may_make_tables
   FROM (SELECT $1::text::name AS name) AS asked LEFT JOIN pg_catalog.pg_namespace AS n ON n.nspname = asked.name`;
 
-const STRANGERS = `
-  WITH place AS (SELECT oid, nspowner FROM pg_catalog.pg_namespace WHERE nspname = $1::text::name),
+/** What `refuseStrangers` refuses, as a query; `schema` is SQL for the name of one. */
+export function strangersIn(schema: string): string {
+  return `
+  WITH place AS (SELECT oid, nspowner FROM pg_catalog.pg_namespace WHERE nspname = ${schema}::text::name),
   strangers AS (
     SELECT r.oid, r.rolname FROM pg_catalog.pg_roles AS r, place, pg_catalog.pg_database AS d
     WHERE d.datname = pg_catalog.current_database() AND NOT r.rolsuper AND r.rolname <> current_user
@@ -79,6 +81,7 @@ const STRANGERS = `
     WHERE NOT t.tgisinternal AND c.relkind IN ('r', 'p')
   )
   SELECT what, rolname::text AS owner, remedy FROM found JOIN strangers ON strangers.oid = found.owner ORDER BY what`;
+}
 
 /**
  * Takes tables of ours from the roles that may read what comes to be in the schema, in the transaction that makes them.

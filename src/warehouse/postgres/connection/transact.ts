@@ -1,6 +1,6 @@
-import type { Pool, PoolClient } from 'pg';
+import { escapeIdentifier, type Pool, type PoolClient } from 'pg';
 import type { Clock } from '../../../model/clock.ts';
-import type { ExecuteSql } from '../../database.ts';
+import type { ExecuteSql, SqlResult } from '../../database.ts';
 import { LAST_DONE, migratedMeanwhile } from '../../migrate.ts';
 import { leaseLost, type LeaseProof } from '../../warehouse.ts';
 import { Batch, type Step } from './batch.ts';
@@ -69,6 +69,21 @@ export function execute(database: Database, options: TransactOptions = {}): Exec
     );
 }
 
+/**
+ * The same with the settings of our transactions. What is sent as one question is one transaction to the server, without
+ * the round trips and statements that begin and end one.
+ */
+export function executeInUtc(database: Database) {
+  const settings = { text: SETTINGS, values: settingsOf(database, {}) };
+  return (text: string, values: readonly unknown[] = []): Promise<SqlResult<object>> =>
+    retryWhileLocked(database, RETRY_FOR_MS, () =>
+      onClient(database, async (client) => {
+        const [, answer] = await client.query(new Batch([settings, { text, values }], STATEMENT_MS + NETWORK_MS)).done;
+        return { rows: answer?.rows ?? [], rowCount: answer?.rowCount ?? null };
+      }),
+    );
+}
+
 /** Runs what does no harm when it is done twice, until the server is there again. Throws `SyncError`. */
 export async function retryWhileLocked<T>(database: Database, retryForMs: number, work: () => Promise<T>): Promise<T> {
   const { clock, random, shown } = database;
@@ -88,16 +103,17 @@ export async function retryWhileLocked<T>(database: Database, retryForMs: number
   }
 }
 
-/** One attempt. A connection on which anything went wrong is not used again. */
-async function attempt<T>(
-  database: Database,
-  work: (session: Session) => Promise<T>,
-  options: TransactOptions,
-): Promise<T> {
-  const client = await database.pool.connect();
+/** One attempt. */
+function attempt<T>(database: Database, work: (session: Session) => Promise<T>, options: TransactOptions): Promise<T> {
+  return onClient(database, (client) => begunOn(client, database, work, options));
+}
+
+/** A connection on which anything went wrong is not used again. */
+async function onClient<T>({ pool }: Database, work: (client: PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
   let failure: unknown = null;
   try {
-    return await begunOn(client, database, work, options);
+    return await work(client);
   } catch (error) {
     failure = error;
     throw error;
@@ -147,14 +163,21 @@ const SETTINGS = `SELECT set_config('search_path', $1, true), set_config('timezo
     WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), set_config('statement_timeout', $2, true),
   set_config('lock_timeout', $3, true), set_config('idle_in_transaction_session_timeout', $4, true)`;
 
+function settingsOf(
+  { schema }: Database,
+  { statementMs = STATEMENT_MS, lockMs = LOCK_MS }: TransactOptions,
+): unknown[] {
+  return [escapeIdentifier(schema), statementMs, lockMs, FROZEN_MS];
+}
+
 async function begin(
   client: PoolClient,
-  { schema }: Database,
+  database: Database,
   mark: CommitMark,
   options: TransactOptions,
 ): Promise<void> {
-  const { statementMs = STATEMENT_MS, lockMs = LOCK_MS, mayRepeat = false, lease, opening } = options;
-  const values = [client.escapeIdentifier(schema), statementMs, lockMs, FROZEN_MS];
+  const { statementMs = STATEMENT_MS, mayRepeat = false, lease, opening } = options;
+  const values = settingsOf(database, options);
   const begun = [{ text: 'BEGIN' }, { text: SETTINGS, values }, ...(mayRepeat ? [] : [leaveMark(mark)])];
   const steps = [...begun, ...(lease === undefined ? [] : [leaseStep(lease)]), ...(opening?.() ?? [])];
   const answerMs = steps.length === begun.length ? NETWORK_MS : statementMs + NETWORK_MS;
