@@ -35,9 +35,9 @@ export async function coverRows(context: LoadContext, rows: readonly TableRows[]
   const year = yearOf(clock.now());
   owned.years ??= await yearsOfCalendar(warehouse.own);
   const found = yearsBeyond(rows, owned.years, year);
-  if (found === null) return;
+  if (found === null && owned.years !== null) return;
   const wanted = withYears(owned.years, found, year);
-  await warehouse.apply(addYears(warehouse.own, owned.years, wanted));
+  await warehouse.apply([forgetCovers(warehouse.own), ...addYears(warehouse.own, owned.years, wanted)]);
   owned.years = wanted;
 }
 
