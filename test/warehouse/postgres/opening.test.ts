@@ -79,7 +79,9 @@ describe.skipIf(POSTGRES.missing !== null)('a warehouse on Postgres is opened', 
     await asOtherClient(address, (client) =>
       client.query(`CREATE DATABASE ${name} ENCODING 'SQL_ASCII' TEMPLATE template0 LOCALE 'C'`),
     );
-    onTestFinished(() => asOtherClient(address, async (client) => void (await client.query(`DROP DATABASE ${name} WITH (FORCE)`))));
+    onTestFinished(() =>
+      asOtherClient(address, async (client) => void (await client.query(`DROP DATABASE ${name} WITH (FORCE)`))),
+    );
     const ascii = new URL(address);
     ascii.pathname = name;
     await expect(openedAndClosed(`${ascii.href}?schema=blog`)).rejects.toMatchObject({
