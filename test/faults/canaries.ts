@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
 /** Where a secret was found: its name, the form in which it stood there, and what stood around it. */
@@ -46,7 +46,20 @@ export function filesIn(folder: string, isOurs: (file: string) => boolean): [fil
     .filter((entry) => entry.isFile())
     .map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)))
     .filter((file) => !isOurs(file))
-    .map((file) => [file, readFileSync(path.join(folder, file)).toString('latin1')]);
+    .flatMap((file) => {
+      const bytes = bytesOf(path.join(folder, file));
+      return bytes === null ? [] : [[file, bytes.toString('latin1')]];
+    });
+}
+
+/** Null for a file that is gone by now: a source at rest closes its own. */
+function bytesOf(file: string): Buffer | null {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    if (!existsSync(file)) return null;
+    throw error;
+  }
 }
 
 /** UTF-8 bytes as one character each: the form in which files are searched. */

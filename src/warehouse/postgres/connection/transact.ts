@@ -65,7 +65,10 @@ export async function transact<T>(
 export function execute(database: Database, options: TransactOptions = {}): ExecuteSql {
   return (text, values) =>
     retryWhileLocked(database, options.retryForMs ?? RETRY_FOR_MS, () =>
-      database.pool.query(queryOf(text, values, (options.statementMs ?? STATEMENT_MS) + NETWORK_MS)),
+      // Not by the pool, which gives a connection up for whatever the server refuses.
+      onClient(database, (client) =>
+        client.query(queryOf(text, values, (options.statementMs ?? STATEMENT_MS) + NETWORK_MS)),
+      ),
     );
 }
 
