@@ -239,6 +239,8 @@ function pagesAhead(context: LoadContext, policy: OlderPolicy) {
     take: async (page: LoadablePage): Promise<PreparedPage | null> => {
       const begun = pages.get(page);
       if (begun === undefined) return null;
+      // A weak map keeps what it holds through young collections, which would move a page's values for nothing.
+      pages.delete(page);
       const prepared = await begun.prepared;
       return prepared !== null && knowsAll(begun, prepared) ? prepared : null;
     },
