@@ -1,4 +1,5 @@
 import { Query, type Connection, type QueryResult, type QueryResultRow, type Submittable } from 'pg';
+import type { CopyData } from './copy-data.ts';
 import { VALUE_PARSERS } from './value-parsers.ts';
 
 /** One statement of a batch. */
@@ -6,7 +7,7 @@ export interface Step {
   text: string;
   values?: readonly unknown[];
   /** The data of a `COPY ... FROM STDIN`. */
-  data?: Buffer;
+  data?: CopyData;
   /** Thrown if there was no row for it. It explains more than any error that follows from it. */
   ifNone?: () => Error;
   /** The error that the first row stands for; null if all is well. */
@@ -17,11 +18,6 @@ export interface Step {
 
 /** The result of a step. */
 export type Answer = QueryResult<QueryResultRow>;
-
-/** The part of a `pg` connection that a custom query may use; missing in its types. */
-interface BatchConnection extends Connection {
-  endCopyFrom(): void;
-}
 
 /** The methods that `pg` calls on its queries; missing in its types. */
 interface Answering extends Submittable {
@@ -49,6 +45,8 @@ export class Batch implements Submittable {
   readonly #settle: PromiseWithResolvers<Answer[]>;
   /** Steps that are through. */
   #through = 0;
+  /** How often the data of the next one was taken. */
+  #executed = 0;
   #refusal: Error | null = null;
 
   constructor(steps: readonly Step[], answerMs: number) {
@@ -59,22 +57,15 @@ export class Batch implements Submittable {
   }
 
   submit(connection: Connection): void {
-    // `pg` gives the connection that it has; pg-copy-streams does the same with it.
-    // oxlint-disable-next-line no-unsafe-type-assertion
-    const to = connection as BatchConnection;
     // A query ends with a sync, after which the server would go on behind one that failed.
-    const unsynced: Connection = Object.create(to, { sync: { value: () => undefined } });
-    to.stream.cork();
+    const unsynced: Connection = Object.create(connection, { sync: { value: () => undefined } });
+    connection.stream.cork();
     for (const { query, step } of this.#asked) {
       query.submit(unsynced);
-      if (step.data === undefined) continue;
-      // `pg` would copy it twice to put this before it.
-      to.stream.write(copyDataHeader(step.data.length));
-      to.stream.write(step.data);
-      to.endCopyFrom();
+      if (step.data !== undefined) connection.stream.write(step.data.messages);
     }
-    to.sync();
-    to.stream.uncork();
+    connection.sync();
+    connection.stream.uncork();
   }
 
   /** Replaced by `pg` with one that ends its timer too. */
@@ -96,8 +87,10 @@ export class Batch implements Submittable {
 
   handleCommandComplete(message: unknown, connection: Connection): void {
     const current = this.#current();
+    this.#executed += 1;
+    if (current === undefined || this.#executed < (current.step.data?.executions ?? 1)) return;
+    this.#executed = 0;
     this.#through += 1;
-    if (current === undefined) return;
     const { query, step } = current;
     query.handleCommandComplete(message, connection);
     query.handleReadyForQuery(connection);
@@ -129,13 +122,6 @@ export class Batch implements Submittable {
 
 function isRow(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null;
-}
-
-/** The header of a data message: a letter, and a length that includes itself. */
-function copyDataHeader(length: number): Buffer {
-  const header = Buffer.alloc(5, 'd');
-  header.writeInt32BE(length + 4, 1);
-  return header;
 }
 
 /** The query keeps what comes for it, and returns it when nothing more comes. */

@@ -2,6 +2,7 @@ import type { TableRows, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import { oncePer } from '../../once-per.ts';
 import type { Step } from '../connection/batch.ts';
+import type { CopyData, CopyMemory } from '../connection/copy-data.ts';
 import { CopyFields, PUT_CELL, TYPE_NUMBERS, type PutCell } from './copy-binary.ts';
 import { addRows, CELL_BYTES, CopyLines, type CopyFormat } from './copy-text.ts';
 import { copyStatement, insertedTypes, typesStatement } from './row-statements.ts';
@@ -14,6 +15,8 @@ export interface CopiedRows {
   write: (lines: CopyFormat) => void;
 }
 
+type Written = Omit<CopiedRows, 'table'>;
+
 /** Thrown if columns have other types than we gave them: somebody has changed a table of ours. */
 export class OtherTypes extends Error {}
 
@@ -22,16 +25,16 @@ export class OtherTypes extends Error {}
  * other one costs half as much, and a field of it says nothing of its type: so the columns are looked at first, in
  * the same transaction, from which on nobody can change them.
  */
-export function createCopySteps() {
+export function createCopySteps(memory: CopyMemory) {
   const textInto = oncePer(copyStatement);
   const plans = oncePer((table: TableShape) => binaryPlan(table));
 
   return (rows: readonly CopiedRows[], asText: boolean): Step[] => {
     const steps = rows.map((each) => {
       const plan = asText ? null : plans(each.table);
-      const data = plan === null ? null : fieldsOf(each, plan.puts);
+      const data = plan === null ? null : fieldsOf(memory, each, plan.puts);
       return plan === null || data === null
-        ? { text: textInto(each.table), data: linesOf(each), checked: [] }
+        ? { text: textInto(each.table), data: linesOf(memory, each), checked: [] }
         : { text: plan.text, data, checked: [each.table] };
     });
     return [...typesSteps(steps.flatMap((step) => step.checked)), ...steps.map(({ text, data }) => ({ text, data }))];
@@ -78,14 +81,15 @@ function typesStep(tables: readonly TableShape[]): Step {
 }
 
 /** Null if a cell is none that the format can say. */
-function fieldsOf({ bytes, write }: Omit<CopiedRows, 'table'>, puts: readonly PutCell[]): Buffer | null {
-  const fields = new CopyFields(bytes, puts);
+function fieldsOf(memory: CopyMemory, { bytes, write }: Written, puts: readonly PutCell[]): CopyData | null {
+  const fields = new CopyFields(memory, bytes, puts);
   write(fields);
   return fields.data();
 }
 
-function linesOf({ bytes, write }: Omit<CopiedRows, 'table'>): Buffer {
-  const lines = new CopyLines(bytes);
+/** Rows in the format that columns of any type take. */
+export function linesOf(memory: CopyMemory, { bytes, write }: Written): CopyData {
+  const lines = new CopyLines(memory, bytes);
   write(lines);
   return lines.data();
 }
@@ -99,7 +103,9 @@ const VERSIONS = `COPY "_sync_versions" ("resource", "id", "version", "valid_fro
 const VERSION_PUTS = putsOf(['text', 'text', 'integer', 'timestamp', 'text', 'text', 'text']) ?? [];
 
 /** Of a table of ours alone, whose columns are as our migrations made them. */
-export function versionsStep(rows: Omit<CopiedRows, 'table'>): Step {
-  const data = fieldsOf(rows, VERSION_PUTS);
-  return data === null ? { text: VERSIONS, data: linesOf(rows) } : { text: `${VERSIONS} (FORMAT binary)`, data };
+export function versionsStep(memory: CopyMemory, rows: Written): Step {
+  const data = fieldsOf(memory, rows, VERSION_PUTS);
+  return data === null
+    ? { text: VERSIONS, data: linesOf(memory, rows) }
+    : { text: `${VERSIONS} (FORMAT binary)`, data };
 }
