@@ -7,7 +7,7 @@ import { rowQueries } from '../reading.ts';
 import type { PostgresAddress } from './connection/address.ts';
 import { cleanTables } from './connection/clean-tables.ts';
 import { openDatabase, WAREHOUSE_TABLES } from './connection/open-database.ts';
-import { databaseNow, transact, type Database } from './connection/transact.ts';
+import { commitSteps, databaseNow, transact, type Database } from './connection/transact.ts';
 import { orUnindexed } from './keys/indexes.ts';
 import { tendKeys } from './keys/tend-keys.ts';
 import { snapshotReader } from './snapshot-reader.ts';
@@ -15,7 +15,7 @@ import { VIEW_DIALECT } from './views/dialect.ts';
 import { dropTables } from './widening/drop-tables.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
 import { stageTables, swapTables } from './widening/swap-tables.ts';
-import { asStep, inOneTrip, pageCommits } from './pages/page-commits.ts';
+import { asStep, pageCommits } from './pages/page-commits.ts';
 import { purge, rewriteRows, softDelete } from './pages/row-writer.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
 import type { Session } from './connection/session.ts';
@@ -72,7 +72,7 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
       }),
     purge: (old) => underLease(old.lease, (session) => purge(session, old)),
     liveSample: (table, resource, limit) => liveSample(database, table, resource, limit),
-    apply: (queries, lease) => inOneTrip(database, lease, () => queries.map(asStep)),
+    apply: (queries, lease) => commitSteps(database, () => queries.map(asStep), lease === undefined ? {} : { lease }),
     // The server keeps its own log small.
     // Each commit waits for the server's log, and the inbox is in the same one, behind what was committed before.
     persist: () => Promise.resolve(),

@@ -8,12 +8,15 @@ export interface Step {
   values?: readonly unknown[];
   /** The data of a `COPY ... FROM STDIN`. */
   data?: CopyData;
-  /** Thrown if there was no row for it. It explains more than any error that follows from it. */
+  /**
+   * Thrown if there was no row for it. It explains more than any error that follows from it. As with `refuse`, what
+   * follows has been done by then: a COMMIT must be a question of its own.
+   */
   ifNone?: () => Error;
   /** The error that the first row stands for; null if all is well. */
   refuse?: (row: Readonly<Record<string, unknown>>) => Error | null;
-  /** The same of the types of its columns, as Postgres numbers them. */
-  refuseTypes?: (types: readonly number[]) => Error | null;
+  /** The error that an error of the server's in it stands for, where it is made to fail. */
+  explain?: (error: Error) => Error;
 }
 
 /** The result of a step. */
@@ -31,6 +34,8 @@ interface Asked {
   step: Step;
   query: Answering;
   answer: Answer | null;
+  /** By `pg`, which has not sent all of it. */
+  isRefused: boolean;
 }
 
 /**
@@ -60,12 +65,20 @@ export class Batch implements Submittable {
     // A query ends with a sync, after which the server would go on behind one that failed.
     const unsynced: Connection = Object.create(connection, { sync: { value: () => undefined } });
     connection.stream.cork();
-    for (const { query, step } of this.#asked) {
+    for (const asked of this.#asked) {
+      const { query, step } = asked;
       query.submit(unsynced);
+      // Its values cannot be sent: nothing behind it may be done, a COMMIT least of all.
+      if (asked.isRefused) break;
       if (step.data !== undefined) connection.stream.write(step.data.messages);
     }
     connection.sync();
     connection.stream.uncork();
+  }
+
+  /** True once only the last step is still to be answered. */
+  get isAtLast(): boolean {
+    return this.#through >= this.#asked.length - 1;
   }
 
   /** Replaced by `pg` with one that ends its timer too. */
@@ -95,8 +108,6 @@ export class Batch implements Submittable {
     query.handleCommandComplete(message, connection);
     query.handleReadyForQuery(connection);
     if (current.answer?.rowCount === 0) this.#refusal ??= step.ifNone?.() ?? null;
-    const types = current.answer?.fields.map(({ dataTypeID }) => dataTypeID);
-    if (types !== undefined) this.#refusal ??= step.refuseTypes?.(types) ?? null;
     const row: unknown = current.answer?.rows[0];
     if (isRow(row)) this.#refusal ??= step.refuse?.(row) ?? null;
   }
@@ -104,7 +115,6 @@ export class Batch implements Submittable {
   handleReadyForQuery(): void {
     this.callback();
     const answers = this.#asked.flatMap(({ answer }) => answer ?? []);
-    // One whose values could not be sent was left out by `pg`.
     if (answers.length < this.#asked.length) this.#refusal ??= new Error('a statement of a batch was not sent');
     if (this.#refusal === null) this.#settle.resolve(answers);
     else this.#settle.reject(this.#refusal);
@@ -112,7 +122,8 @@ export class Batch implements Submittable {
 
   handleError(error: unknown): void {
     this.callback();
-    this.#settle.reject(this.#refusal ?? error);
+    const explain = this.#current()?.step.explain;
+    this.#settle.reject(this.#refusal ?? (explain !== undefined && error instanceof Error ? explain(error) : error));
   }
 
   #current(): Asked | undefined {
@@ -129,9 +140,12 @@ function asked(step: Step): Asked {
   const { text, values = [] } = step;
   // `queryMode` is not in the types of `pg`: as everything here, statements without values go by the protocol's steps.
   const config = { text, values: [...values], types: VALUE_PARSERS, queryMode: 'extended' };
-  const query = new Query(config, undefined, (_, answer) => (entry.answer = answer));
+  const query = new Query(config, undefined, (error: unknown, answer) => {
+    entry.isRefused = error !== null && error !== undefined;
+    if (!entry.isRefused) entry.answer = answer;
+  });
   // Nor is what it does with the answers.
   // oxlint-disable-next-line no-unsafe-type-assertion
-  const entry: Asked = { step, query: query as unknown as Answering, answer: null };
+  const entry: Asked = { step, query: query as unknown as Answering, answer: null, isRefused: false };
   return entry;
 }

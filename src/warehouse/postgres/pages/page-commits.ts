@@ -1,8 +1,8 @@
 import type { CompiledQuery } from 'kysely';
-import type { LeaseProof, PageCommit, PreparedRows, Warehouse } from '../../warehouse.ts';
+import type { PageCommit, PreparedRows, Warehouse } from '../../warehouse.ts';
 import type { Step } from '../connection/batch.ts';
 import { CopyMemory } from '../connection/copy-data.ts';
-import { transact, type Database } from '../connection/transact.ts';
+import { commitSteps, type Database } from '../connection/transact.ts';
 import { orUnindexed } from '../keys/indexes.ts';
 import { OtherTypes } from './copy-steps.ts';
 import { currentSteps } from './current-steps.ts';
@@ -22,10 +22,14 @@ export function pageCommits(database: Database): Pick<Warehouse, 'prepare' | 'co
     let attempts = 0;
     let sent: readonly Step[] = [];
     const write = (): Promise<void> =>
-      inOneTrip(database, lease, () => {
-        sent = (attempts += 1) === 1 ? steps : stepsOf(rows, true);
-        return [currentSteps(rows, growths), sent, statements.map(asStep)].flat();
-      });
+      commitSteps(
+        database,
+        () => {
+          sent = (attempts += 1) === 1 ? steps : stepsOf(rows, true);
+          return [currentSteps(rows, growths), sent, statements.map(asStep)].flat();
+        },
+        { lease },
+      );
     const orAsText = (): Promise<void> =>
       write().catch((error: unknown) => (error instanceof OtherTypes ? write() : Promise.reject(error)));
     await orUnindexed(database, rows.resource, orAsText);
@@ -34,15 +38,6 @@ export function pageCommits(database: Database): Pick<Warehouse, 'prepare' | 'co
   }
 
   return { prepare: (rows): PreparedSteps => ({ rows, steps: stepsOf(rows, false) }), commit };
-}
-
-/** One transaction of steps that are all known beforehand; they are asked for again at each attempt. */
-export function inOneTrip(
-  database: Database,
-  lease: LeaseProof | undefined,
-  opening: () => readonly Step[],
-): Promise<void> {
-  return transact(database, () => Promise.resolve(), { ...(lease === undefined ? {} : { lease }), opening });
 }
 
 export function asStep({ sql: text, parameters: values }: CompiledQuery): Step {

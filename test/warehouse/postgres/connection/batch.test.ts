@@ -79,7 +79,8 @@ describe.skipIf(POSTGRES.missing !== null)('statements in one round trip', () =>
     await onClient(async (client) => {
       const circular = { toPostgres: () => circular };
       const unsendable = { text: 'SELECT $1::text', values: [circular] };
-      await expect(runAll(client, [{ text: 'BEGIN' }, COPY, unsendable])).rejects.toThrow('was not sent');
+      const steps = [{ text: 'BEGIN' }, COPY, unsendable, { text: 'COMMIT' }];
+      await expect(runAll(client, steps)).rejects.toThrow('was not sent');
       await client.query('ROLLBACK');
       expect((await client.query('SELECT FROM t')).rowCount).toBe(0);
     });
