@@ -52,6 +52,11 @@ export class BulkThread<Request, Answer> {
     this.#borrowed -= 1;
   }
 
+  /** Ends the thread if nobody has it, so that its memory can be used: if many pages come, another one is begun. */
+  async rest(): Promise<void> {
+    if (this.#borrowed === 0) await this.#end();
+  }
+
   /** To be called when nothing is borrowed any more. Resolves once the thread has ended. */
   async close(): Promise<void> {
     this.#isClosed = true;

@@ -58,7 +58,11 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     tableNames: () => tableNames(own),
     snapshot: () => retryWhileLocked(() => snapshotReader(readBeside(db.name))),
     ...tableChanges(open, transact, runAll),
-    tendKeys: (plan, lease) => tendIndexes(db, plan, (text) => transact(lease(), () => void db.exec(text))),
+    tendKeys: (plan, lease) => {
+      const run = (text: string): Promise<void> => transact(lease(), () => void db.exec(text));
+      // To sort takes about as much memory as the thread for pages, which has nothing to do any more.
+      return tendIndexes(db, plan, { begin: () => pages.rest(), run });
+    },
     rewrite: (rewrite) =>
       transact(rewrite.lease, () => {
         rewriteRows(db, rewrite);

@@ -49,6 +49,23 @@ describe('a thread for bulk work', () => {
     expect(Array.from({ length: 4 }, () => none.borrow(LARGE))).toEqual([null, null, null, null]);
   });
 
+  it('rests only while nobody has it, and another one comes with later pages', async () => {
+    const sums = bulk(new ThreadBudget(1));
+    const thread = started(sums);
+    await sums.rest();
+    expect((await thread.ask(new Uint8Array([4, 5]))).sum).toBe(109);
+    sums.release();
+    await sums.rest();
+    expect(thread.isGone).toBe(true);
+    expect((await started(sums).ask(new Uint8Array([4, 5]))).sum).toBe(109);
+    // It has not died.
+    for (let turn = 0; turn < 3; turn += 1) {
+      sums.release();
+      await sums.rest();
+      started(sums);
+    }
+  });
+
   it('fails what it was asked when it dies, and another one comes with later pages; not for ever', async () => {
     const sums = bulk(new ThreadBudget(1));
     for (let death = 0; death < 3; death += 1) {

@@ -15,6 +15,8 @@ export interface PageCommits {
   /** True if this thread may go on while a page is being written. */
   readonly areAside: boolean;
   commit(page: PageCommit): Promise<void>;
+  /** Gives back what is only needed while many pages come. */
+  rest(): Promise<void>;
   /** Resolves once nothing but this thread's connection has the file open. */
   close(): Promise<void>;
 }
@@ -51,6 +53,7 @@ export function pageCommits(open: WritableFile): PageCommits {
       }
       return here(page, lease);
     },
+    rest: () => bulk.rest(),
     close: () => bulk.close(),
   };
 }
