@@ -203,13 +203,14 @@ export async function pagesOf(
 }
 
 function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {
-  const { profile, runAhead, warehouse } = context;
+  const { profile, runAhead, inLine, warehouse } = context;
   return {
     ...listingWalk(context, LANES_BY_MODE[start.walk_mode ?? 'full'], filterQuery(profile, start.walk_since)),
     from: positionFrom(start.walk_position, profile.query, filterQuery(profile, start.walk_since).values ?? {}),
     pagesBefore: start.walk_pages,
     ...keptSize(start, profile.page),
     runAhead: isNewestFirst(profile) && start.walk_mode === 'incremental' ? 0 : runAhead,
+    inLine,
     leastAhead: warehouse.isOnNetwork ? LEAST_AHEAD_ON_NETWORK : 1,
   };
 }
