@@ -34,6 +34,7 @@ async function stageOf(records: number) {
   return { stage, listing, service, leader: await open(), other: await open() };
 }
 
+const expected = () => ({ after: null, isDelete: false });
 const rangeOf = (range: number) => ({ kind: 'range', source: 'blog', resource: 'report', range }) as const;
 
 function isCopied(stage: Journey, { items }: MovingListing): Promise<unknown[]> {
@@ -78,7 +79,6 @@ describe.skipIf(POSTGRES.missing !== null)('a range that a process is asked to w
     const outcomes: string[] = [];
     for (let id = 1; id <= 400; id += 7) {
       listing.change(id);
-      const expected = () => ({ after: null, isDelete: false });
       outcomes.push(await leader.refetch({ resource: 'report', key: String(id), expected, signal }));
     }
     const { status, resources } = await run;
