@@ -42,6 +42,8 @@ export interface WalkOptions extends AskOptions {
   acceptsEnd?: boolean;
   /** Most requests under way at once, one where each page names the next one; 0: nothing is fetched ahead. */
   runAhead: number;
+  /** So many more are asked for, which wait until one of those has ended; 0 if absent. */
+  inLine?: number;
   /** As many are under way in any case, within `runAhead`; 1 if absent. */
   leastAhead?: number;
   /** Called for each listing; what it returns is called with each new page: true if nothing that follows is wanted. */
@@ -81,10 +83,12 @@ async function* walkPages(options: WalkOptions): AsyncGenerator<Page, void, unde
   const isEnough = options.isEnough?.() ?? never;
   try {
     if (isResumed)
-      for (const page of await pages.provePlace(position)) yield { ...page, number: (number += 1), release: ignore };
+      for (const page of await pages.provePlace(position))
+        yield { ...page, number: (number += 1), release: ignore, discard: ignore };
     while (position !== null) {
       const walked = await pages.at(position);
-      for (const page of walked.slice(0, -1)) yield { ...page, number: (number += 1), release: ignore };
+      for (const page of walked.slice(0, -1))
+        yield { ...page, number: (number += 1), release: ignore, discard: ignore };
       const read = walked.at(-1);
       if (read === undefined) throw new Error('a page that was read is missing');
       const page = isEnough(read) ? pages.cutShort(read) : read;
@@ -96,8 +100,9 @@ async function* walkPages(options: WalkOptions): AsyncGenerator<Page, void, unde
         total: leastOf(likelyTotal(total, ledger.met), options.most),
       });
       const handedOut = options.clock.monotonic();
-      const release = memory.handOut();
-      yield { ...page, number: (number += 1), release };
+      const { release, discard } = memory.handOut();
+      // Of the last page the answer itself is read once more.
+      yield { ...page, number: (number += 1), release, discard: page.end === null ? discard : release };
       if (options.overlaps !== true) release();
       source.consumed(options.clock.monotonic() - handedOut);
       position = next;
@@ -167,6 +172,7 @@ function openSource(
     foresight,
     size: page.size - overlap,
     most: foresight === null ? Math.min(options.runAhead, named) : options.runAhead,
+    inLine: foresight === null ? 0 : options.inLine,
     least: options.leastAhead,
     clock: options.clock,
   });

@@ -43,7 +43,7 @@ export function createRecogniser(context: LoadContext): Recogniser | null {
   if (fields === null) return null;
   const lookups = new WeakMap<ArrayBufferLike, Lookup>();
   return {
-    lookupOf: ([first]) => (first === undefined ? null : (lookups.get(first.bytes.buffer) ?? null)),
+    lookupOf: (records) => joinedLookup(records, lookups),
     recognise: async (sources) => {
       const elements = sources.map((source) => ({ source, hash: textHash(source), partial: null }));
       const [first] = sources;
@@ -55,6 +55,25 @@ export function createRecogniser(context: LoadContext): Recogniser | null {
         return elements;
       }
     },
+  };
+}
+
+/** What was looked up for the records of one body, or of several; null if there is a body of which nothing was. */
+function joinedLookup(
+  records: readonly SourceRecord[],
+  lookups: Pick<WeakMap<ArrayBufferLike, Lookup>, 'get'>,
+): Lookup | null {
+  const bodies = new Set(records.map(({ bytes }) => bytes.buffer));
+  const found = Array.from(bodies, (body) => lookups.get(body) ?? null);
+  const [first = null, ...others] = found;
+  if (first === null || others.length === 0) return first;
+  if (!found.every((lookup) => lookup !== null && lookup.shape === first.shape)) return null;
+  const all = found.filter((lookup) => lookup !== null);
+  return {
+    turn: Math.min(...all.map(({ turn }) => turn)),
+    shape: first.shape,
+    keys: new Set(all.flatMap(({ keys }) => [...keys])),
+    rows: new Map(all.flatMap(({ rows }) => [...rows])),
   };
 }
 

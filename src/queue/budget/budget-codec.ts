@@ -69,6 +69,7 @@ const sharedSchema = z.object({
   }),
   slots: z.object({
     current: z.number(),
+    starting: z.boolean().default(false),
     past: z.object({ mean: z.number(), variance: z.number(), fastest: z.number(), at: time }).nullable(),
     round: z.object({ sum: z.number(), answers: z.number(), pushedBack: z.boolean(), used: z.boolean() }),
   }),
@@ -157,7 +158,7 @@ export function restoreShared(text: string | null, options: BudgetOptions, now: 
       ...plain,
       quotas: new Map(quotas.map((quota) => [quota.name, restoredQuota(quota)])),
       ceiling: { ...unknown.ceiling, ...ceiling },
-      slots: { ...unknown.slots, ...slots, starting: false },
+      slots: { ...unknown.slots, ...slots },
       open: new Map(open.map(([request, at]) => [request, at])),
     },
     holders: new Map(open.map(([request, , owner, yields]) => [request, { owner, yields }])),
@@ -181,7 +182,7 @@ function restoredQuota({ samples, lately, ...quota }: StoredState['quotas'][numb
 export function storeShared({ budget, holders, seen, claims, grants, liveAt }: SharedState, at: number): string {
   const { options: _, knownRate: __, quotas, ceiling, slots, open, ...plain } = budget;
   const { peak, phase, cutAt, accepted, lately } = ceiling;
-  const { current, past, round } = slots;
+  const { current, starting, past, round } = slots;
   // An answer matters to those that were under way when it came.
   const earliest = Math.min(...open.values());
   const state: StoredState = {
@@ -189,7 +190,7 @@ export function storeShared({ budget, holders, seen, claims, grants, liveAt }: S
     at,
     quotas: [...quotas.values()].map((quota) => storedQuota(quota, earliest)),
     ceiling: { peak, phase, cutAt, accepted, lately },
-    slots: { current, past, round },
+    slots: { current, starting, past, round },
     ...plain,
     open: [...open].map(([request, start]) => {
       const { owner = '', yields = true } = holders.get(request) ?? {};
