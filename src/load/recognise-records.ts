@@ -63,17 +63,21 @@ function joinedLookup(
   records: readonly SourceRecord[],
   lookups: Pick<WeakMap<ArrayBufferLike, Lookup>, 'get'>,
 ): Lookup | null {
-  const bodies = new Set(records.map(({ bytes }) => bytes.buffer));
-  const found = Array.from(bodies, (body) => lookups.get(body) ?? null);
-  const [first = null, ...others] = found;
-  if (first === null || others.length === 0) return first;
-  if (!found.every((lookup) => lookup !== null && lookup.shape === first.shape)) return null;
-  const all = found.filter((lookup) => lookup !== null);
+  let joined: Lookup | null = null;
+  for (const body of new Set(records.map(({ bytes }) => bytes.buffer))) {
+    const lookup = lookups.get(body);
+    if (lookup === undefined || (joined !== null && joined.shape !== lookup.shape)) return null;
+    joined = joined === null ? lookup : bothOf(joined, lookup);
+  }
+  return joined;
+}
+
+function bothOf(one: Lookup, other: Lookup): Lookup {
   return {
-    turn: Math.min(...all.map(({ turn }) => turn)),
-    shape: first.shape,
-    keys: new Set(all.flatMap(({ keys }) => [...keys])),
-    rows: new Map(all.flatMap(({ rows }) => [...rows])),
+    turn: Math.min(one.turn, other.turn),
+    shape: one.shape,
+    keys: one.keys.union(other.keys),
+    rows: new Map([...one.rows, ...other.rows]),
   };
 }
 
