@@ -3,6 +3,7 @@ import { countRecords } from '../shape/records/select-records.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { RunAhead, type AnswerSource, type PageAnswer } from './requests/answer-source.ts';
 import { askFor, type AskOptions } from './requests/ask.ts';
+import { askKnown, type KnownRecords } from './requests/known-records.ts';
 import { WalkGuard } from './guards/walk-guard.ts';
 import type { TemplateValues } from '../source/template.ts';
 import { listingStart, type ListingTarget, type RequestTemplates } from './page-styles/listing-request.ts';
@@ -49,6 +50,8 @@ export interface WalkOptions extends AskOptions {
   isEnough?: () => (page: Pick<Page, 'records' | 'position' | 'total'>) => boolean;
   /** Nothing is fetched ahead that begins behind so many records of the listing; absent: all of it may be. */
   most?: number;
+  /** Records that need not be read; absent: all are. */
+  known?: KnownRecords;
   /** True if the next page is asked for while one is still being loaded, and the consumer releases each. */
   overlaps?: boolean;
   clock: Pick<Clock, 'monotonic' | 'sleep'>;
@@ -122,6 +125,7 @@ function openWalk(options: WalkOptions) {
   const isResumed = start !== positionOf(first);
   const memory = new PageMemory();
   const ask = askFor(options, parts, first);
+  const askAhead = options.known === undefined ? ask : askKnown(ask, resource.records, options.known);
   const unknown: WalkBefore = { pages: [], records: isResumed ? null : 0, leastTotal: null };
   const hasParts = Boolean(resource.parts);
   const isCutByNumber = !hasParts && (style.ahead !== null || style.mayHideNumbers);
@@ -130,7 +134,7 @@ function openWalk(options: WalkOptions) {
     const request = reader.requestOf(position);
     const hold = memory.open();
     const room = { hold, ...(isAhead ? { whenFull: 'fail' as const } : {}) };
-    const answer = await ask(positionOf(request), { ...room, ...(stop === undefined ? {} : { stop }) });
+    const answer = await askAhead(positionOf(request), { ...room, ...(stop === undefined ? {} : { stop }) });
     await admitRecords(hold, countRecords(answer.json, resource.records), { isAhead, clock, signal });
     return { ...answer, request, hold };
   };

@@ -41,7 +41,10 @@ export interface AttemptParts {
 
 /** The request and its state, as far as one attempt needs them. */
 interface AttemptOf {
-  request: Pick<ApiRequest, 'method' | 'headers' | 'body' | 'meter' | 'signal' | 'isWanted' | 'as' | 'skips'>;
+  request: Pick<
+    ApiRequest,
+    'method' | 'headers' | 'body' | 'meter' | 'signal' | 'isWanted' | 'as' | 'skips' | 'unread'
+  >;
   hop: Hop;
   hold: AnswerHold;
   /** Send even a credential that is known to have run out: it was renewed for this request already. */
@@ -86,15 +89,27 @@ export async function attempt(
       facts: factsOf(answer, readAnswerLimits(answer, dialect), false),
     };
   }
-  const reading = interpret(answer, request.isWanted ?? parts.hasRecords, { ...parts.bounds, hold });
-  const limits = readAnswerLimits({ ...answer, body: reading.seen.json }, dialect);
-  const seen = { ...reading.seen, limits };
-  const verdict = declaredVerdict(request.skips, seen) ?? parts.judge(seen);
+  const asked = { answer, hold, dialect };
+  const guessed = request.unread === undefined ? null : judged(parts, request, asked, request.unread);
+  // What is left unread may hide what speaks against an answer, or for it.
+  const { reading, limits, verdict } = guessed?.verdict.outcome === 'ok' ? guessed : judged(parts, request, asked);
   if (sent.proof !== null && verdict.outcome === 'ok') credentials.accepted(sent.proof);
   return {
     result: { kind: 'judged', verdict, answer, reading, sent },
     facts: factsOf(answer, limits, verdict.outcome === 'limited'),
   };
+}
+
+function judged(
+  parts: AttemptParts,
+  { isWanted, skips }: AttemptOf['request'],
+  { answer, hold, dialect }: { answer: WireAnswer; hold: AnswerHold; dialect: RateDialect },
+  unread?: string,
+) {
+  const reading = interpret(answer, isWanted ?? parts.hasRecords, { ...parts.bounds, hold, unread });
+  const limits = readAnswerLimits({ ...answer, body: reading.seen.json }, dialect);
+  const seen = { ...reading.seen, limits };
+  return { reading, limits, verdict: declaredVerdict(skips, seen) ?? parts.judge(seen) };
 }
 
 /** Away from home neither the credential nor the profile's headers go along: either may be a secret. */

@@ -57,6 +57,8 @@ export interface ApiRequest {
   skips?: AnswerRule | undefined;
   /** True for a body that is what was asked for, whatever else it says: a record may have a field named `error`. */
   isWanted?: ((body: JsonValue) => boolean) | undefined;
+  /** A path at which the records of the answer may be left unread (`shape/json/parse-body.ts`): the caller reads them. */
+  unread?: string | undefined;
   /** The memory that the answer takes, to be released by the caller; if absent it counts until the answer is there. */
   hold?: AnswerHold | undefined;
   /** `fail`: if there is no memory for the answer, it is not waited for (`memory_full`). */

@@ -3,7 +3,7 @@ import type { Cell } from '../model/table.ts';
 import { canonicalHash } from '../shape/records/fingerprint.ts';
 import { parseInstant } from '../shape/columns/timestamps.ts';
 import type { StoredRow } from '../warehouse/warehouse.ts';
-import { latestOf, type KeyedRecord } from './key-records.ts';
+import { latestOf, readWhole, type KeyedRecord } from './key-records.ts';
 
 /** Whether states that are older than the stored row are accepted. */
 export interface OlderPolicy {
@@ -62,6 +62,7 @@ function sortTombstone(result: Difference, record: KeyedRecord, row: StoredRow |
 }
 
 function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefined, policy: OlderPolicy): void {
+  if (row === undefined || row.hash !== record.hash || row.deletedAt !== null) readWhole(record);
   if (row === undefined) {
     result.inserts.push(record);
     return;

@@ -1,6 +1,7 @@
 import type { SourceRecord } from '../model/json.ts';
 import { canonicalHash, textHash } from '../shape/records/fingerprint.ts';
 import { takenIn } from '../shape/records/as-record.ts';
+import { parseJson } from '../shape/json/parse-json.ts';
 import { recordKey } from '../shape/records/record-key.ts';
 import { updatedTime, type Updated } from '../shape/columns/updated-time.ts';
 import type { HistoryPolicy } from '../model/vocabulary.ts';
@@ -31,6 +32,13 @@ const NO_CLASHES: KeyClashes = { older: 0, undecided: 0, example: null };
 /** A time is older than another only if it is so whichever moment it means. */
 export function latestOf({ at, latest }: Updated): number {
   return latest ?? at;
+}
+
+/** Reads a record that has been recognised, in place: the row that it was recognised by may be another one by now. */
+export function readWhole(record: KeyedRecord): void {
+  if (record.isPartial !== true) return;
+  record.value = parseJson(record.bytes.toString());
+  record.isPartial = false;
 }
 
 /** A record that cannot become a row. */
@@ -73,7 +81,8 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
       value: record.value,
       bytes: record.bytes,
       ...(record.asSent === undefined ? {} : { asSent: record.asSent }),
-      hash: hashOf(record, profile.history),
+      hash: record.hash ?? hashOf(record, profile.history),
+      isPartial: record.isPartial === true,
       updated: updatedTime(record.value, profile),
       version: 1,
     };

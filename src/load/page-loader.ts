@@ -7,6 +7,9 @@ import { restoredAmong, type OlderPolicy } from './difference.ts';
 import type { Updated } from '../shape/columns/updated-time.ts';
 import type { KeyClashes, KeyedRecord, LeftOut } from './key-records.ts';
 import { sourceTexts } from './source-texts.ts';
+import { pagesAhead } from './pages-ahead.ts';
+import { createRecogniser } from './recognise-records.ts';
+import type { KnownRecords } from '../extract/requests/known-records.ts';
 import { growAlone, untilCurrent } from './beside-others.ts';
 import { coverRows } from './grow-calendar.ts';
 import { growTables, shapeForWarehouse, finishReshape } from './grow-shape.ts';
@@ -20,7 +23,6 @@ import {
   type LostRow,
   type PreparedPage,
 } from './prepare-page.ts';
-import type { ResourceShape } from '../model/table.ts';
 import { rejected, rejectsOf } from './set-aside.ts';
 
 /** A record's key and the service's own time of change: its text, and the moment in epoch milliseconds. */
@@ -77,6 +79,8 @@ export interface PageLoader {
    * if nothing was written meanwhile that it does not know of.
    */
   prepare(page: LoadablePage): void;
+  /** Recognises records that are stored as they come; null if all of them must be read. */
+  readonly known: KnownRecords | null;
   /** Loads one page, in a turn of its own. Throws `SyncError`; then nothing of the page was written. */
   load(page: LoadablePage, statements: Statements): Promise<PageOutcome>;
 }
@@ -87,9 +91,11 @@ type Statements = (facts: PageFacts, outcome: PageOutcome) => CompiledQuery[];
 /** Creates the resource's table, empty, if it does not exist yet, so that a query finds it from the first run on. */
 export async function openPageLoader(context: LoadContext, policy: OlderPolicy): Promise<PageLoader> {
   const { owned } = context;
-  const ahead = pagesAhead(context, policy);
+  const known = createRecogniser(context);
+  const ahead = pagesAhead(context, policy, known);
   await owned.takeTurn(() => openTables(context).then(() => ahead.wrote(new Set())));
   return {
+    known,
     prepare: (page) => ahead.begin(page),
     load: (page, statements) =>
       owned.takeTurn(() =>
@@ -204,47 +210,4 @@ function updatedTimes(...lists: readonly (readonly LeftOut[])[]): DatedKey[] {
   for (const list of lists)
     for (const { key, updated } of list) if (updated !== null) dated.push({ key, text: updated.text, at: updated.at });
   return dated;
-}
-
-interface Begun {
-  /** The latest turn when it began: that one may have written after the warehouse was read. */
-  turn: number;
-  shape: ResourceShape;
-  /** Null if it failed: it fails again when the page is loaded, and is reported then. */
-  prepared: Promise<PreparedPage | null>;
-}
-
-/**
- * Reads what the warehouse holds while the page before is being written. That is as good as reading it afterwards if
- * nobody else had a turn meanwhile, the page before wrote other records, and the tables are the same.
- */
-function pagesAhead(context: LoadContext, policy: OlderPolicy) {
-  const { owned } = context;
-  const pages = new WeakMap<LoadablePage, Begun>();
-  let last: { turn: number; keys: ReadonlySet<string> } | null = null;
-
-  function knowsAll({ turn, shape }: Begun, { keyed }: PreparedPage): boolean {
-    if (last === null || last.turn !== turn || owned.turns !== turn + 1 || owned.shape !== shape) return false;
-    const { keys } = last;
-    return !keyed.some(({ key }) => keys.has(key));
-  }
-
-  return {
-    begin: (page: LoadablePage): void => {
-      const { shape, turns: turn } = owned;
-      if (shape === null) return;
-      pages.set(page, { turn, shape, prepared: preparePage(context, policy, shape, page).catch(() => null) });
-    },
-    /** Called in the page's turn. Null if the page was not begun, or something was written since that it misses. */
-    take: async (page: LoadablePage): Promise<PreparedPage | null> => {
-      const begun = pages.get(page);
-      if (begun === undefined) return null;
-      const prepared = await begun.prepared;
-      return prepared !== null && knowsAll(begun, prepared) ? prepared : null;
-    },
-    /** Called at the end of a turn of this loader, with the keys that it wrote. */
-    wrote: (keys: ReadonlySet<string>): void => {
-      last = { turn: owned.turns, keys };
-    },
-  };
 }

@@ -15,6 +15,7 @@ import { keyRecords, type KeyClashes, type KeyedRecord, type LeftOut, type SetAs
 import type { PreparedRows, StoredRow } from '../warehouse/warehouse.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';
 import type { LoadContext } from './load-context.ts';
+import type { Lookup } from './recognise-records.ts';
 
 export interface LoadablePage {
   records: readonly SourceRecord[];
@@ -54,19 +55,22 @@ export interface LostRow {
   isOlder: boolean;
 }
 
-/** Reads and computes, and changes nothing. Throws `SyncError`. */
+/**
+ * Reads and computes, and changes nothing. `lookup`: what was read of the warehouse already. Throws `SyncError`.
+ */
 export async function preparePage(
   context: LoadContext,
   policy: OlderPolicy,
   shape: ResourceShape,
   page: LoadablePage,
+  lookup: Lookup | null = null,
 ): Promise<PreparedPage> {
   const { profile, owned } = context;
   const { records, forgotten } = dropForgotten(page.records, profile, owned.forgotten);
   const { keyed, setAside, leftOut, clashes } = keyRecords(records, profile);
   const tombstones = tombstonesAmong(keyed, profile);
   const requestedAt = timestampText(page.requestedAt);
-  const found = await findDifference(context, policy, shape, { keyed, tombstones, requestedAt });
+  const found = await findDifference(context, policy, shape, { keyed, tombstones, requestedAt, lookup });
   const lost = await lostAmong(context, shape, leftOut, requestedAt);
   const fresh = found.updates.length === 0 ? found.inserts : [...found.inserts, ...found.updates];
   const counted = { forgotten, taken: takenIn(records).length };
@@ -108,13 +112,19 @@ async function findDifference(
   { warehouse, owned, profile, clock }: LoadContext,
   policy: OlderPolicy,
   shape: ResourceShape,
-  { keyed, tombstones, requestedAt }: Pick<PreparedPage, 'keyed' | 'tombstones'> & { requestedAt: string },
+  {
+    keyed,
+    tombstones,
+    requestedAt,
+    lookup,
+  }: Pick<PreparedPage, 'keyed' | 'tombstones'> & { requestedAt: string; lookup: Lookup | null },
 ): Promise<Difference> {
   const { resource } = owned;
   const [table] = shape.tables;
   if (table === undefined) throw new Error(`the shape of ${resource} has no table`);
   const updated = updatedColumns(table.columns, profile);
-  const rows = await warehouse.stored(table, keyed.map(keyOf), updated);
+  const isLookedUp = lookup !== null && keyed.every(({ key }) => lookup.keys.has(key));
+  const rows = isLookedUp ? lookup.rows : await warehouse.stored(table, keyed.map(keyOf), updated);
   const stored = asMoments(rows, updated, profile);
   const found = difference(keyed, stored, requestedAt, policy, timestampText(clock.now()), tombstones);
   if (profile.history === 'none' || found.updates.length === 0) return found;

@@ -19,6 +19,13 @@ export interface SourceRecord {
   bytes: Buffer;
   /** Its source as it came, if fields of it are hidden: `bytes` are then what is left of it. */
   asSent?: Buffer;
+  /** `textHash` of `bytes`, if somebody has asked for it already. */
+  hash?: string;
+  /**
+   * True if `value` holds no more than the key and the time of change: the source is that of the stored row, and nobody
+   * has read it. `wholeRecord` does.
+   */
+  isPartial?: boolean;
   /** Why it cannot become a row: it has no value and is set aside with its body. Absent for one that can. */
   aside?: { readonly reason: string; readonly detail: string };
   /** True if the profile's filter leaves it out: the service lists it, and it gets no row. */

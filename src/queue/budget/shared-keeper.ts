@@ -15,6 +15,11 @@ const OVERDUE_MS = 40;
 const LOOK_MS = 25;
 /** A process with requests under way stores so often that it is alive; one that waits for long reads so often. */
 const SEEN_MS = 1_500;
+/**
+ * So long may the end of a request wait to be stored with the start of the next one, while nobody else is there. Who comes
+ * meanwhile takes it for under way.
+ */
+const HELD_MS = 250;
 const LEAVE_MS = 1_000;
 /** An answer that asks for nothing is told so much later at most: together with the request that mostly follows it. */
 const TOLD_ALONE_MS = 5;
@@ -131,10 +136,17 @@ export class SharedKeeper implements BudgetKeeper {
     const { granted, delay } = outcome;
     if (delay > this.#maxWaitMs && Number.isFinite(delay)) return this.#line.refuse(deferredBy(delay, this.#clock));
     const isUnseen = this.#running.size > 0 && this.#row.sinceStored() >= SEEN_MS;
-    const isNews = granted.length > 0 || this.#ended.length > 0 || isUnseen;
+    const isNews = granted.length > 0 || this.#hasNews(state) || isUnseen;
     if (isNews || isClaimDue(state.claims.get(this.#owner), stored, delay, this.now())) {
       await this.#store(state, granted);
     } else await this.#rest(outcome, state);
+  }
+
+  /** An end that says nothing of a limit changes nothing before the next start, if nobody else is there. */
+  #hasNews(state: SharedState): boolean {
+    const earliest = this.now() - HELD_MS;
+    const isHeld = ({ answer }: Ended): boolean => answer !== null && !answer.limited && answer.at > earliest;
+    return this.#ended.length > 0 && !(this.#isAlone(state) && this.#ended.every(isHeld));
   }
 
   #restored(): SharedState {
@@ -176,7 +188,8 @@ export class SharedKeeper implements BudgetKeeper {
     else if (this.#passing?.grant !== grant) this.#passing = { grant, since: this.#clock.monotonic() };
     const mayOpen = Number.isFinite(delay) ? delay + ahead * grantMs : LOOK_MS * (1 + ahead);
     const look = isPassing ? Math.min(mayOpen, OVERDUE_MS) : mayOpen;
-    await this.#sleep(this.#line.size === 0 ? SEEN_MS : Math.min(look, isNear(delay) ? CLAIM_MS / 2 : SEEN_MS));
+    const rest = this.#line.size === 0 ? SEEN_MS : Math.min(look, isNear(delay) ? CLAIM_MS / 2 : SEEN_MS);
+    await this.#sleep(this.#ended.length === 0 ? rest : Math.min(rest, HELD_MS));
     // A process that goes next anyway learns what others have done when it stores, and so does one that is alone.
     if (ahead > 0 || (!Number.isFinite(delay) && !this.#isAlone(state))) this.#row.outdate();
   }

@@ -1,24 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { JsonValue } from '../../model/json.ts';
+import { cutArrays, parsedIf, type Body, type CutArray } from './cut-arrays.ts';
 import { roughDigits } from './json-size.ts';
 import { parseJson, readPlainText, readText } from './parse-json.ts';
-import {
-  BACKSLASH,
-  CLOSE_BRACKET,
-  COMMA,
-  OPEN_BRACE,
-  OPEN_BRACKET,
-  QUOTE,
-  skipBlank,
-  stringEnd,
-  valueEnd,
-} from './scan-json.ts';
+import { BACKSLASH } from './scan-json.ts';
 
 /*
- * Parses a body element by element where it holds arrays of objects. Where each element lies is guessed by native
- * searches, and proved by the parser: a text is an array of valid elements with commas between them in one way only, so
- * elements that are each valid by themselves are cut right. The rest of the body is parsed with a marker in place of
- * each array.
+ * Parses a body element by element where it holds arrays of objects (`cut-arrays.ts`). The rest of it is parsed with a
+ * marker in place of each array.
  */
 
 /** Where the elements of an array lie in the bytes of a body. */
@@ -28,37 +17,46 @@ export interface ArrayCut {
   open: number;
   /** Of each element the position where it begins and the one after it. */
   borders: readonly number[];
+  /** What is known of each element besides its value; absent if nothing is. */
+  known?: readonly KnownElement[];
 }
 
-/** An array with its elements. */
-interface CutArray extends ArrayCut {
-  values: JsonValue[];
-  borders: number[];
-  /** True if it holds several objects and nothing else. */
-  isCut: boolean;
-  /** The position after the array, or after what was read of it. */
-  end: number;
+/** An element that was looked at before it was read. */
+export interface KnownElement {
+  /** A view into the body. */
+  source: Buffer;
+  /** `textHash` of the source. */
+  hash: string;
+  /** What stands in place of its value, because somebody needs no more of it; null if it was read. */
+  partial: JsonValue | null;
 }
 
-/** A body, and the cheapest way to parse a part of it. */
-interface Body {
+/** An array whose elements are still to be read; until then its values are empty objects. */
+export interface UnreadArray {
   bytes: Buffer;
-  read: (text: string) => JsonValue;
+  values: JsonValue[];
+  /** Of each element, a view into the body. */
+  sources: readonly Buffer[];
+  /** Reads one of them; undefined if there is no such element after all. */
+  read: (index: number) => JsonValue | undefined;
 }
 
 /** Shorter bodies are parsed in one go. */
 const LEAST = 8_192;
-/** So many bytes outside of arrays of objects are searched for one: it is all that is read one by one. */
-const MOST_SEARCHED = 65_536;
-
 const cuts = new WeakMap<readonly JsonValue[], ArrayCut>();
+const unreads = new WeakMap<readonly JsonValue[], UnreadArray>();
 
 /**
  * `parseJson` of bytes, which must be UTF-8 without a byte order mark. Remembers where elements lie: see `cutOf`.
  * `digits`: what `roughDigits` says of them, if that is known.
  */
 export function parseBody(bytes: Buffer, digits?: number): JsonValue {
-  return (bytes.length < LEAST ? null : parseInParts(bytes, digits)) ?? parseJson(bytes.toString());
+  return (isLong(bytes) ? parseInParts(bytes, digits) : null) ?? parseJson(bytes.toString());
+}
+
+/** False for a body that is parsed fastest in one go. */
+export function isLong(bytes: Buffer): boolean {
+  return bytes.length >= LEAST;
 }
 
 /** Where the elements of an array lie that `parseBody` made of these bytes; null if it does not know. */
@@ -69,96 +67,53 @@ export function cutOf(bytes: Buffer, array: readonly JsonValue[]): ArrayCut | nu
 
 /** Null if the body holds no array of several objects that can be cut, or is not valid. */
 export function parseInParts(bytes: Buffer, digits: number = roughDigits(bytes)): JsonValue | null {
+  return inParts(bytes, digits, false, (arrays) => arrays.length > 0);
+}
+
+/**
+ * The same with elements of its only such array left unread: they are proved to be elements by being read, or by their
+ * whole source being known. To be followed by `readRest`. Null if the body is not of that form.
+ */
+export function parseAround(bytes: Buffer, digits: number): JsonValue | null {
+  return inParts(bytes, digits, true, (arrays) => arrays.length === 1 && (arrays[0]?.unread ?? 0) > 0);
+}
+
+/** What `parseAround` has left unread of an array of its own; null if nothing. */
+export function unreadOf(array: JsonValue | undefined): UnreadArray | null {
+  return Array.isArray(array) ? (unreads.get(array) ?? null) : null;
+}
+
+/**
+ * Reads those elements of an unread array that have nothing in their place. False if one of them cannot be read: then the
+ * body is to be parsed as a whole.
+ */
+export function readRest({ values, read }: UnreadArray, known: readonly KnownElement[]): boolean {
+  for (let index = 0; index < values.length; index += 1) {
+    const value = known[index]?.partial ?? read(index);
+    if (value === undefined) return false;
+    values[index] = value;
+  }
+  const cut = cuts.get(values);
+  if (cut !== undefined) cuts.set(values, { ...cut, known });
+  unreads.delete(values);
+  return true;
+}
+
+/** Null also if the arrays that were found are not `wanted`. */
+function inParts(
+  bytes: Buffer,
+  digits: number,
+  isLazy: boolean,
+  wanted: (arrays: readonly CutArray[]) => boolean,
+): JsonValue | null {
   const isPlain = digits === 0 && !bytes.includes(BACKSLASH);
-  const body = { bytes, read: isPlain ? readPlainText : readText };
+  const body = { bytes, read: isPlain ? readPlainText : readText, isLazy };
   try {
     const arrays = cutArrays(body);
-    return arrays.length === 0 ? null : assembled(body, arrays);
+    return wanted(arrays) ? assembled(body, arrays) : null;
   } catch {
     // What is not valid is parsed once more as a whole, for the parser's message.
     return null;
-  }
-}
-
-/** The outermost arrays of several objects near the beginning of the body, in their order. */
-function cutArrays(body: Body): CutArray[] {
-  const { bytes } = body;
-  const arrays: CutArray[] = [];
-  let searched = 0;
-  for (let at = 0; at < bytes.length && searched < MOST_SEARCHED; searched++) {
-    const code = bytes[at];
-    if (code === OPEN_BRACKET && bytes[skipBlank(bytes, at + 1)] === OPEN_BRACE) {
-      const array = cutArray(body, at);
-      if (array.isCut) arrays.push(array);
-      at = array.end;
-      continue;
-    }
-    const next = code === QUOTE ? stringEnd(bytes, at) : at + 1;
-    searched += next - at - 1;
-    at = next;
-  }
-  return arrays;
-}
-
-/** The array of objects at `open`. Throws if one of them is not valid. */
-function cutArray(body: Body, open: number): CutArray {
-  const { bytes } = body;
-  const first = skipBlank(bytes, open + 1);
-  const firstEnd = valueEnd(bytes, first);
-  const second = nextObject(bytes, firstEnd);
-  const array: CutArray = { bytes, open, values: [], borders: [], isCut: false, end: firstEnd };
-  if (second === null) return array;
-  const key = skipBlank(bytes, second + 1);
-  const seam = bytes.subarray(firstEnd - 1, bytes[key] === QUOTE ? stringEnd(bytes, key) : key + 1);
-  // An element may itself hold such an array.
-  const isPlain = bytes.indexOf(seam, first) === firstEnd - 1;
-  addElements(body, array, first, isPlain ? { seam, gap: second - firstEnd } : null);
-  return array;
-}
-
-/** What stands between the first two elements, with a byte before and the first key after: most often the same between all. */
-interface Seam {
-  seam: Buffer;
-  /** Bytes between the elements themselves. */
-  gap: number;
-}
-
-/** Adds the elements from `first` on, until one is no object. */
-function addElements(body: Body, array: CutArray, first: number, expected: Seam | null): void {
-  const { bytes, read } = body;
-  const { values, borders } = array;
-  let seam = expected;
-  for (let start: number | null = first; start !== null;) {
-    const seamAt: number = seam === null ? -1 : bytes.indexOf(seam.seam, start);
-    const guessed: JsonValue | undefined = seamAt === -1 ? undefined : parsedIf(body, start, seamAt + 1);
-    if (guessed === undefined) seam = null;
-    const end: number = guessed === undefined ? valueEnd(bytes, start) : seamAt + 1;
-    values.push(guessed ?? read(bytes.toString('utf8', start, end)));
-    borders.push(start, end);
-    if (seam !== null) {
-      start = end + seam.gap;
-      continue;
-    }
-    start = nextObject(bytes, end);
-    const after = skipBlank(bytes, end);
-    array.isCut = start === null && bytes[after] === CLOSE_BRACKET;
-    array.end = array.isCut ? after + 1 : end;
-  }
-}
-
-/** Where the object begins that follows a comma at `end`; null if none does. */
-function nextObject(bytes: Buffer, end: number): number | null {
-  const comma = skipBlank(bytes, end);
-  const next = bytes[comma] === COMMA ? skipBlank(bytes, comma + 1) : -1;
-  return bytes[next] === OPEN_BRACE ? next : null;
-}
-
-/** The element that reaches so far; undefined if there is no such element. */
-function parsedIf({ bytes, read }: Body, start: number, end: number): JsonValue | undefined {
-  try {
-    return read(bytes.toString('utf8', start, end));
-  } catch {
-    return undefined;
   }
 }
 
@@ -166,7 +121,8 @@ function parsedIf({ bytes, read }: Body, start: number, end: number): JsonValue 
  * The whole body. A marker would not be valid within a text, so each stands where an array may stand. No service
  * knows what is written in it. An array may be gone because its key comes once more.
  */
-function assembled({ bytes, read }: Body, arrays: readonly CutArray[]): JsonValue {
+function assembled(body: Body, arrays: readonly CutArray[]): JsonValue {
+  const { bytes, read } = body;
   const name = `m${randomUUID()}`;
   const marked = new Map<JsonValue | undefined, CutArray>();
   let text = '';
@@ -178,12 +134,12 @@ function assembled({ bytes, read }: Body, arrays: readonly CutArray[]): JsonValu
     from = array.end;
   }
   const json = read(text + bytes.toString('utf8', from));
-  fill(json, marked);
+  fill(body, json, marked);
   return json;
 }
 
 /** Puts the elements of each array in place of its marker. Does not recurse: any depth is fine. */
-function fill(json: JsonValue, marked: ReadonlyMap<JsonValue | undefined, CutArray>): void {
+function fill(body: Body, json: JsonValue, marked: ReadonlyMap<JsonValue | undefined, CutArray>): void {
   const open: JsonValue[] = [json];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     if (next === null || typeof next !== 'object') continue;
@@ -194,7 +150,18 @@ function fill(json: JsonValue, marked: ReadonlyMap<JsonValue | undefined, CutArr
     }
     next.length = 0;
     for (const value of cut.values) next.push(value);
-    const { open: at, borders } = cut;
-    cuts.set(next, { bytes: cut.bytes, open: at, borders });
+    const { bytes, open: at, borders } = cut;
+    cuts.set(next, { bytes, open: at, borders });
+    if (cut.unread > 0) unreads.set(next, unreadArray(body, next, borders));
   }
+}
+
+function unreadArray(body: Body, values: JsonValue[], borders: readonly number[]): UnreadArray {
+  const { bytes } = body;
+  const sources = values.map((_, index) => bytes.subarray(borders[2 * index], borders[2 * index + 1]));
+  // The first and the last one are read already.
+  const isRead = (index: number): boolean => index === 0 || index === values.length - 1;
+  const read = (index: number): JsonValue | undefined =>
+    isRead(index) ? values[index] : parsedIf(body, borders[2 * index] ?? 0, borders[2 * index + 1] ?? 0);
+  return { bytes, values, sources, read };
 }

@@ -98,6 +98,8 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
       overlaps: mayOverlap,
       signal: AbortSignal.any([signal, stop.signal]),
       ...(order === null ? {} : { isEnough: order.begin }),
+      // A first walk meets nothing that is stored.
+      ...(loader.known === null || planned.last_success_at === null ? {} : { known: loader.known }),
     };
     const pages = await pagesOf(context, one, start, more);
     const isAhead = mayOverlap && isNumbered(profile.page);
@@ -194,7 +196,7 @@ export async function pagesOf(
   context: RunContext,
   { windows }: Pick<OneWalk, 'windows'>,
   start: CheckpointRow,
-  more: Pick<WalkOptions, 'before' | 'overlaps' | 'isEnough'> & Partial<Pick<WalkOptions, 'signal'>>,
+  more: Pick<WalkOptions, 'before' | 'overlaps' | 'isEnough' | 'known'> & Partial<Pick<WalkOptions, 'signal'>>,
 ): Promise<AsyncIterable<Page>> {
   const options = { ...walkOptions(context, start), ...more };
   const { partitions } = context.profile;

@@ -1,14 +1,13 @@
-import { sql, type CompiledQuery, type Kysely } from 'kysely';
+import { sql, type Kysely } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
 import { NAMED } from '../name-state.ts';
 import type { OwnTables } from '../own-tables.ts';
-import type { LeaseProof, PageCommit, PreparedRows, Warehouse } from '../warehouse.ts';
+import type { LeaseProof, Warehouse } from '../warehouse.ts';
 import { rowQueries } from '../reading.ts';
 import type { PostgresAddress } from './connection/address.ts';
 import { cleanTables } from './connection/clean-tables.ts';
-import type { Step } from './connection/batch.ts';
 import { openDatabase, WAREHOUSE_TABLES } from './connection/open-database.ts';
-import { databaseNow, transact, type Database } from './connection/transact.ts';
+import { commitSteps, databaseNow, transact, type Database } from './connection/transact.ts';
 import { orUnindexed } from './keys/indexes.ts';
 import { tendKeys } from './keys/tend-keys.ts';
 import { snapshotReader } from './snapshot-reader.ts';
@@ -16,16 +15,10 @@ import { VIEW_DIALECT } from './views/dialect.ts';
 import { dropTables } from './widening/drop-tables.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
 import { stageTables, swapTables } from './widening/swap-tables.ts';
-import { OtherTypes } from './pages/copy-steps.ts';
-import { createPageWriter, purge, rewriteRows, softDelete } from './pages/row-writer.ts';
-import { currentSteps } from './pages/current-steps.ts';
+import { asStep, pageCommits } from './pages/page-commits.ts';
+import { purge, rewriteRows, softDelete } from './pages/row-writer.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
 import type { Session } from './connection/session.ts';
-
-/** A page with the steps that write it, encoded once. */
-interface PreparedSteps extends PreparedRows {
-  steps: readonly Step[];
-}
 
 /** Opens (and makes, and migrates) a source's schema. Throws `ConfigError` if it cannot be used. */
 export async function openWarehouse(address: PostgresAddress, clock: Clock): Promise<Warehouse> {
@@ -41,16 +34,10 @@ export async function openWarehouse(address: PostgresAddress, clock: Clock): Pro
 
 /** The warehouse in an open and migrated schema. */
 function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: () => Promise<void>): Warehouse {
-  const stepsOf = createPageWriter();
   const { schema } = database;
 
   function underLease<T>(lease: LeaseProof, work: (session: Session) => Promise<T>): Promise<T> {
     return transact(database, work, { lease });
-  }
-
-  /** One transaction of steps that are all known beforehand; they are asked for again at each attempt. */
-  function inOneTrip(lease: LeaseProof | undefined, opening: () => Step[]): Promise<void> {
-    return transact(database, () => Promise.resolve(), { ...(lease === undefined ? {} : { lease }), opening });
   }
 
   return {
@@ -76,18 +63,7 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
         });
       return orUnindexed(database, rewrite.rows[0]?.table.name ?? '', work);
     },
-    prepare: (rows) => ({ rows, steps: stepsOf(rows, false) }),
-    commit: ({ page: { rows, steps }, lease, statements, growths }: PageCommit<PreparedSteps>) => {
-      let attempts = 0;
-      const write = (): Promise<void> =>
-        inOneTrip(lease, () => {
-          const rowSteps = (attempts += 1) === 1 ? steps : stepsOf(rows, true);
-          return [currentSteps(rows, growths), rowSteps, statements.map(asStep)].flat();
-        });
-      const orAsText = (): Promise<void> =>
-        write().catch((error: unknown) => (error instanceof OtherTypes ? write() : Promise.reject(error)));
-      return orUnindexed(database, rows.resource, orAsText);
-    },
+    ...pageCommits(database),
     softDelete: (deletion) =>
       underLease(deletion.lease, async (session) => {
         const deleted = await softDelete(session, deletion);
@@ -96,7 +72,7 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
       }),
     purge: (old) => underLease(old.lease, (session) => purge(session, old)),
     liveSample: (table, resource, limit) => liveSample(database, table, resource, limit),
-    apply: (queries, lease) => inOneTrip(lease, () => queries.map(asStep)),
+    apply: (queries, lease) => commitSteps(database, () => queries.map(asStep), lease === undefined ? {} : { lease }),
     // The server keeps its own log small.
     // Each commit waits for the server's log, and the inbox is in the same one, behind what was committed before.
     persist: () => Promise.resolve(),
@@ -105,10 +81,6 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
     nameState: () => NAMED,
     close,
   };
-}
-
-function asStep({ sql: text, parameters: values }: CompiledQuery): Step {
-  return { text, values };
 }
 
 async function tableNames(own: Kysely<OwnTables>, schema: string): Promise<Set<string>> {

@@ -1,4 +1,5 @@
 import { Query, type Connection, type QueryResult, type QueryResultRow, type Submittable } from 'pg';
+import type { CopyData } from './copy-data.ts';
 import { VALUE_PARSERS } from './value-parsers.ts';
 
 /** One statement of a batch. */
@@ -6,22 +7,20 @@ export interface Step {
   text: string;
   values?: readonly unknown[];
   /** The data of a `COPY ... FROM STDIN`. */
-  data?: Buffer;
-  /** Thrown if there was no row for it. It explains more than any error that follows from it. */
+  data?: CopyData;
+  /**
+   * Thrown if there was no row for it. It explains more than any error that follows from it. As with `refuse`, what
+   * follows has been done by then: a COMMIT must be a question of its own.
+   */
   ifNone?: () => Error;
   /** The error that the first row stands for; null if all is well. */
   refuse?: (row: Readonly<Record<string, unknown>>) => Error | null;
-  /** The same of the types of its columns, as Postgres numbers them. */
-  refuseTypes?: (types: readonly number[]) => Error | null;
+  /** The error that an error of the server's in it stands for, where it is made to fail. */
+  explain?: (error: Error) => Error;
 }
 
 /** The result of a step. */
 export type Answer = QueryResult<QueryResultRow>;
-
-/** The part of a `pg` connection that a custom query may use; missing in its types. */
-interface BatchConnection extends Connection {
-  endCopyFrom(): void;
-}
 
 /** The methods that `pg` calls on its queries; missing in its types. */
 interface Answering extends Submittable {
@@ -35,6 +34,8 @@ interface Asked {
   step: Step;
   query: Answering;
   answer: Answer | null;
+  /** By `pg`, which has not sent all of it. */
+  isRefused: boolean;
 }
 
 /**
@@ -49,6 +50,8 @@ export class Batch implements Submittable {
   readonly #settle: PromiseWithResolvers<Answer[]>;
   /** Steps that are through. */
   #through = 0;
+  /** How often the data of the next one was taken. */
+  #executed = 0;
   #refusal: Error | null = null;
 
   constructor(steps: readonly Step[], answerMs: number) {
@@ -59,22 +62,23 @@ export class Batch implements Submittable {
   }
 
   submit(connection: Connection): void {
-    // `pg` gives the connection that it has; pg-copy-streams does the same with it.
-    // oxlint-disable-next-line no-unsafe-type-assertion
-    const to = connection as BatchConnection;
     // A query ends with a sync, after which the server would go on behind one that failed.
-    const unsynced: Connection = Object.create(to, { sync: { value: () => undefined } });
-    to.stream.cork();
-    for (const { query, step } of this.#asked) {
+    const unsynced: Connection = Object.create(connection, { sync: { value: () => undefined } });
+    connection.stream.cork();
+    for (const asked of this.#asked) {
+      const { query, step } = asked;
       query.submit(unsynced);
-      if (step.data === undefined) continue;
-      // `pg` would copy it twice to put this before it.
-      to.stream.write(copyDataHeader(step.data.length));
-      to.stream.write(step.data);
-      to.endCopyFrom();
+      // Its values cannot be sent: nothing behind it may be done, a COMMIT least of all.
+      if (asked.isRefused) break;
+      if (step.data !== undefined) connection.stream.write(step.data.messages);
     }
-    to.sync();
-    to.stream.uncork();
+    connection.sync();
+    connection.stream.uncork();
+  }
+
+  /** True once only the last step is still to be answered. */
+  get isAtLast(): boolean {
+    return this.#through >= this.#asked.length - 1;
   }
 
   /** Replaced by `pg` with one that ends its timer too. */
@@ -96,14 +100,14 @@ export class Batch implements Submittable {
 
   handleCommandComplete(message: unknown, connection: Connection): void {
     const current = this.#current();
+    this.#executed += 1;
+    if (current === undefined || this.#executed < (current.step.data?.executions ?? 1)) return;
+    this.#executed = 0;
     this.#through += 1;
-    if (current === undefined) return;
     const { query, step } = current;
     query.handleCommandComplete(message, connection);
     query.handleReadyForQuery(connection);
     if (current.answer?.rowCount === 0) this.#refusal ??= step.ifNone?.() ?? null;
-    const types = current.answer?.fields.map(({ dataTypeID }) => dataTypeID);
-    if (types !== undefined) this.#refusal ??= step.refuseTypes?.(types) ?? null;
     const row: unknown = current.answer?.rows[0];
     if (isRow(row)) this.#refusal ??= step.refuse?.(row) ?? null;
   }
@@ -111,7 +115,6 @@ export class Batch implements Submittable {
   handleReadyForQuery(): void {
     this.callback();
     const answers = this.#asked.flatMap(({ answer }) => answer ?? []);
-    // One whose values could not be sent was left out by `pg`.
     if (answers.length < this.#asked.length) this.#refusal ??= new Error('a statement of a batch was not sent');
     if (this.#refusal === null) this.#settle.resolve(answers);
     else this.#settle.reject(this.#refusal);
@@ -119,7 +122,8 @@ export class Batch implements Submittable {
 
   handleError(error: unknown): void {
     this.callback();
-    this.#settle.reject(this.#refusal ?? error);
+    const explain = this.#current()?.step.explain;
+    this.#settle.reject(this.#refusal ?? (explain !== undefined && error instanceof Error ? explain(error) : error));
   }
 
   #current(): Asked | undefined {
@@ -131,21 +135,17 @@ function isRow(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null;
 }
 
-/** The header of a data message: a letter, and a length that includes itself. */
-function copyDataHeader(length: number): Buffer {
-  const header = Buffer.alloc(5, 'd');
-  header.writeInt32BE(length + 4, 1);
-  return header;
-}
-
 /** The query keeps what comes for it, and returns it when nothing more comes. */
 function asked(step: Step): Asked {
   const { text, values = [] } = step;
   // `queryMode` is not in the types of `pg`: as everything here, statements without values go by the protocol's steps.
   const config = { text, values: [...values], types: VALUE_PARSERS, queryMode: 'extended' };
-  const query = new Query(config, undefined, (_, answer) => (entry.answer = answer));
+  const query = new Query(config, undefined, (error: unknown, answer) => {
+    entry.isRefused = error !== null && error !== undefined;
+    if (!entry.isRefused) entry.answer = answer;
+  });
   // Nor is what it does with the answers.
   // oxlint-disable-next-line no-unsafe-type-assertion
-  const entry: Asked = { step, query: query as unknown as Answering, answer: null };
+  const entry: Asked = { step, query: query as unknown as Answering, answer: null, isRefused: false };
   return entry;
 }

@@ -1,11 +1,11 @@
-import { escapeIdentifier, type Pool, type PoolClient } from 'pg';
+import { DatabaseError, escapeIdentifier, type Pool, type PoolClient } from 'pg';
 import type { Clock } from '../../../model/clock.ts';
 import type { ExecuteSql, SqlResult } from '../../database.ts';
-import { LAST_DONE, migratedMeanwhile } from '../../migrate.ts';
-import { leaseLost, type LeaseProof } from '../../warehouse.ts';
+import type { LeaseProof } from '../../warehouse.ts';
 import { Batch, type Step } from './batch.ts';
-import { isCommitted, leaveMark, newMark, type CommitMark } from './commit-marks.ts';
+import { isCommitted, keepMark, leaveMark, newMark, settingsFrom, type CommitMark } from './commit-marks.ts';
 import { databaseError, remedyOf } from './errors.ts';
+import { leaseStep } from './lease-step.ts';
 import { onlyRow, queryOf, sessionOf, type Session } from './session.ts';
 
 /** How long a transaction is tried again while the server is not there, and how often while others are in the way. */
@@ -34,8 +34,6 @@ export interface TransactOptions {
   lockMs?: number;
   /** Under which the transaction is committed, or not at all. */
   lease?: LeaseProof;
-  /** Statements that begin each attempt, in the round trip that begins the transaction. */
-  opening?: () => readonly Step[];
 }
 
 /** One source's tables in one database, and how to reach them. */
@@ -106,6 +104,27 @@ export async function retryWhileLocked<T>(database: Database, retryForMs: number
   }
 }
 
+/**
+ * One transaction of steps that are all known beforehand, as one question: the server need not wait for this process
+ * before it commits. `steps` are asked for again at each attempt. Throws `SyncError`.
+ */
+export async function commitSteps(
+  database: Database,
+  steps: () => readonly Step[],
+  options: Pick<TransactOptions, 'lease'> = {},
+): Promise<void> {
+  const whole = async (client: PoolClient): Promise<void> => {
+    const mark = newMark(client);
+    const batch = new Batch([...beginning(database, mark, options), ...steps(), COMMIT], STATEMENT_MS + NETWORK_MS);
+    // What the server itself refuses before the COMMIT is not committed.
+    const isRefused = (error: unknown): boolean => error instanceof DatabaseError && !batch.isAtLast;
+    await orDecided(database, { ...options, client, mark, isRefused }, () => client.query(batch).done);
+  };
+  await retryWhileLocked(database, RETRY_FOR_MS, () => onClient(database, whole));
+}
+
+const COMMIT = { text: 'COMMIT' } as const satisfies Step;
+
 /** One attempt. */
 function attempt<T>(database: Database, work: (session: Session) => Promise<T>, options: TransactOptions): Promise<T> {
   return onClient(database, (client) => begunOn(client, database, work, options));
@@ -132,22 +151,40 @@ async function begunOn<T>(
   options: TransactOptions,
 ): Promise<T> {
   const answerMs = (options.statementMs ?? STATEMENT_MS) + NETWORK_MS;
-  const mark = newMark(client);
-  await begin(client, database, mark, options);
+  const mark = options.mayRepeat === true ? null : newMark(client);
+  // To hold the lease may take until another transaction is over.
+  const beginMs = options.lease === undefined ? NETWORK_MS : answerMs;
+  await client.query(new Batch(beginning(database, mark, options), beginMs)).done;
   const result = await work(sessionOf(client, answerMs));
-  try {
-    await client.query(queryOf('COMMIT', undefined, answerMs));
-  } catch (error) {
-    // Sent, and no answer: only the server knows.
-    if (remedyOf(error) !== 'server' || options.mayRepeat === true) throw error;
-    if (!(await decided(database, mark, options))) throw error;
-  }
-  options.lease?.committed();
+  const commit = (): Promise<unknown> => client.query(queryOf('COMMIT', undefined, answerMs));
+  await orDecided(database, { ...options, client, mark }, commit);
   return result;
 }
 
+interface Committing extends Pick<TransactOptions, 'lease' | 'decideMs'> {
+  client: PoolClient;
+  /** Null if it does no harm when the work is done again. */
+  mark: CommitMark | null;
+  /** True of an error that says that there is no COMMIT any more. */
+  isRefused?: (error: unknown) => boolean;
+}
+
+/** Sends what ends with a COMMIT. */
+async function orDecided(database: Database, committing: Committing, send: () => Promise<unknown>): Promise<void> {
+  const { client, mark, lease, isRefused } = committing;
+  try {
+    await send();
+    if (mark !== null) keepMark(client, mark);
+  } catch (error) {
+    // Sent, and no answer: only the server knows.
+    if (remedyOf(error) !== 'server' || mark === null || isRefused?.(error) === true) throw error;
+    if (!(await decided(database, mark, committing))) throw error;
+  }
+  lease?.committed();
+}
+
 /** Throws if nobody answers: then the lease counts it, so that its next transaction finds out. */
-async function decided(database: Database, mark: CommitMark, { decideMs, lease }: TransactOptions): Promise<boolean> {
+async function decided(database: Database, mark: CommitMark, { decideMs, lease }: Committing): Promise<boolean> {
   try {
     return await isCommitted(mark, execute(database, { retryForMs: decideMs ?? RETRY_FOR_MS }));
   } catch (error) {
@@ -156,15 +193,7 @@ async function decided(database: Database, mark: CommitMark, { decideMs, lease }
   }
 }
 
-/**
- * Settings of the session go with the transaction, so that a pooler may lend its connections one transaction at a time.
- * What this process takes for committed must outlive the server, because the process does: `synchronous_commit` is
- * raised if it is less; more than that, as set to wait for replicas, stays.
- */
-const SETTINGS = `SELECT set_config('search_path', $1, true), set_config('timezone', 'UTC', true),
-  set_config('synchronous_commit', CASE current_setting('synchronous_commit')
-    WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), set_config('statement_timeout', $2, true),
-  set_config('lock_timeout', $3, true), set_config('idle_in_transaction_session_timeout', $4, true)`;
+const SETTINGS = `SELECT ${settingsFrom(1)}`;
 
 function settingsOf(
   { schema }: Database,
@@ -173,18 +202,11 @@ function settingsOf(
   return [escapeIdentifier(schema), statementMs, lockMs, FROZEN_MS];
 }
 
-async function begin(
-  client: PoolClient,
-  database: Database,
-  mark: CommitMark,
-  options: TransactOptions,
-): Promise<void> {
-  const { statementMs = STATEMENT_MS, mayRepeat = false, lease, opening } = options;
+/** The steps that begin a transaction. */
+function beginning(database: Database, mark: CommitMark | null, options: TransactOptions): Step[] {
   const values = settingsOf(database, options);
-  const begun = [{ text: 'BEGIN' }, { text: SETTINGS, values }, ...(mayRepeat ? [] : [leaveMark(mark)])];
-  const steps = [...begun, ...(lease === undefined ? [] : [leaseStep(lease)]), ...(opening?.() ?? [])];
-  const answerMs = steps.length === begun.length ? NETWORK_MS : statementMs + NETWORK_MS;
-  await client.query(new Batch(steps, answerMs)).done;
+  const begun = [{ text: 'BEGIN' }, mark === null ? { text: SETTINGS, values } : leaveMark(mark, values)];
+  return options.lease === undefined ? begun : [...begun, leaseStep(options.lease)];
 }
 
 /** True if a connection can be used again. */
@@ -194,22 +216,6 @@ async function rolledBack(client: PoolClient, failure: unknown): Promise<boolean
     () => true,
     () => false,
   );
-}
-
-/**
- * Holds the lease's row until the transaction is over, so that nobody takes the resource over meanwhile. Throws
- * `lease_lost` if somebody has, or if the database was set back to an earlier state, and `warehouse_newer` if
- * a newer version has migrated the tables meanwhile.
- */
-function leaseStep({ name, token, fence, expiresAt, commits }: LeaseProof): Step {
-  return {
-    // One step may take several transactions under one proof: the lease's own renewals in between stay.
-    text: `UPDATE "_sync_leases" SET "expires_at" = greatest("expires_at", $1::timestamptz), "commits" = "commits" + 1
-      WHERE "name" = $2 AND "token" = $3 AND "fence" = $4 AND "commits" >= $5 RETURNING ${LAST_DONE} AS "lastDone"`,
-    values: [expiresAt, name, token, fence, commits()],
-    refuse: ({ lastDone }) => migratedMeanwhile(lastDone),
-    ifNone: () => leaseLost(name),
-  };
 }
 
 /** Epoch milliseconds, with a fraction; not those of the statement's begin, which may have waited. */

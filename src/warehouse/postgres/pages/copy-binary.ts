@@ -1,5 +1,6 @@
 import type { Cell } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
+import { CopyWriter, type CopyData, type CopyMemory } from '../connection/copy-data.ts';
 import { daysOf, millisecondsOf } from './binary-times.ts';
 import { SHORT, UNIT_BYTES, writeAscii, type CopyFormat } from './copy-text.ts';
 
@@ -8,7 +9,8 @@ import { SHORT, UNIT_BYTES, writeAscii, type CopyFormat } from './copy-text.ts';
  * half of what the text format does, which it reads byte by byte, and nothing in it has to be escaped.
  */
 const SIGNATURE = Buffer.from('PGCOPY\n\u00FF\r\n\0\0\0\0\0\0\0\0\0', 'latin1');
-/** Of a row, or of the end. */
+const END = Buffer.of(255, 255);
+/** Of the cells of a row. */
 const COUNT_BYTES = 2;
 
 const TWO_32 = 2 ** 32;
@@ -44,9 +46,7 @@ export const TYPE_NUMBERS: Readonly<Record<ColumnType, number>> = {
 };
 
 /** Rows of a COPY in the binary format, written as bytes at once. */
-export class CopyFields implements CopyFormat {
-  #bytes: Buffer;
-  #length = 0;
+export class CopyFields extends CopyWriter implements CopyFormat {
   readonly #puts: readonly PutCell[];
   /** The place of the next cell in its row. */
   #column = 0;
@@ -57,25 +57,24 @@ export class CopyFields implements CopyFormat {
   #timeLow = 0;
 
   /** With room for about so many bytes, it grows if they are more; a `PutCell` for each cell of a row. */
-  constructor(expectedBytes: number, puts: readonly PutCell[]) {
-    this.#bytes = Buffer.allocUnsafe(SIGNATURE.length + expectedBytes);
-    this.#length = SIGNATURE.copy(this.#bytes);
+  constructor(memory: CopyMemory, expectedBytes: number, puts: readonly PutCell[]) {
+    super(memory, expectedBytes, SIGNATURE, END);
     this.#puts = puts;
   }
 
   add(cell: Cell | undefined): void {
     const put = this.#next();
     if (cell === null || cell === undefined) {
-      this.#makeRoom(LENGTH_BYTES);
+      this.makeRoom(LENGTH_BYTES);
       this.#int32(-1);
     } else if (put?.(this, cell) !== true) this.#isExact = false;
   }
 
   addBytes(bytes: Buffer): void {
     this.#next();
-    this.#makeRoom(LENGTH_BYTES + bytes.length);
+    this.makeRoom(LENGTH_BYTES + bytes.length);
     this.#int32(bytes.length);
-    this.#length += bytes.copy(this.#bytes, this.#length);
+    this.length += bytes.copy(this.bytes, this.length);
   }
 
   endLine(): void {
@@ -84,22 +83,22 @@ export class CopyFields implements CopyFormat {
   }
 
   text(text: string): true {
-    this.#makeRoom(LENGTH_BYTES + text.length * UNIT_BYTES);
+    this.makeRoom(LENGTH_BYTES + text.length * UNIT_BYTES);
     this.#putUtf8(text, 0);
     return true;
   }
 
   json(text: string): true {
-    this.#makeRoom(LENGTH_BYTES + 1 + text.length * UNIT_BYTES);
-    this.#bytes[this.#length + LENGTH_BYTES] = JSON_VERSION;
+    this.makeRoom(LENGTH_BYTES + 1 + text.length * UNIT_BYTES);
+    this.bytes[this.length + LENGTH_BYTES] = JSON_VERSION;
     this.#putUtf8(text, 1);
     return true;
   }
 
   boolean(value: boolean): true {
-    this.#makeRoom(LENGTH_BYTES + 1);
+    this.makeRoom(LENGTH_BYTES + 1);
     this.#int32(1);
-    this.#bytes[this.#length++] = value ? 1 : 0;
+    this.bytes[this.length++] = value ? 1 : 0;
     return true;
   }
 
@@ -115,16 +114,16 @@ export class CopyFields implements CopyFormat {
   }
 
   double(value: number): true {
-    this.#makeRoom(LENGTH_BYTES + 8);
+    this.makeRoom(LENGTH_BYTES + 8);
     this.#int32(8);
-    this.#length = this.#bytes.writeDoubleBE(value, this.#length);
+    this.length = this.bytes.writeDoubleBE(value, this.length);
     return true;
   }
 
   date(text: string): boolean {
     const days = daysOf(text);
     if (days === null) return false;
-    this.#makeRoom(LENGTH_BYTES + 4);
+    this.makeRoom(LENGTH_BYTES + 4);
     this.#int32(4);
     this.#int32(days);
     return true;
@@ -147,42 +146,32 @@ export class CopyFields implements CopyFormat {
   }
 
   /** All that was added; null if a cell could not be. */
-  data(): Buffer | null {
-    if (!this.#isExact) return null;
-    this.#makeRoom(COUNT_BYTES);
-    this.#bytes.fill(255, this.#length, this.#length + COUNT_BYTES);
-    return this.#bytes.subarray(0, this.#length + COUNT_BYTES);
+  data(): CopyData | null {
+    return this.#isExact ? this.ended() : this.dropped();
   }
 
   /** Before the first cell of a row stands how many there are. */
   #next(): PutCell | undefined {
     if (this.#column === 0) {
-      this.#makeRoom(COUNT_BYTES);
-      this.#bytes[this.#length++] = this.#puts.length >> 8;
-      this.#bytes[this.#length++] = this.#puts.length;
+      this.beginRow();
+      this.makeRoom(COUNT_BYTES);
+      this.bytes[this.length++] = this.#puts.length >> 8;
+      this.bytes[this.length++] = this.#puts.length;
     }
     return this.#puts[this.#column++];
   }
 
-  #makeRoom(by: number): void {
-    const needed = this.#length + by;
-    if (needed <= this.#bytes.length) return;
-    const larger = Buffer.allocUnsafe(Math.max(needed, 2 * this.#bytes.length));
-    this.#bytes.copy(larger, 0, 0, this.#length);
-    this.#bytes = larger;
-  }
-
   #int32(value: number): void {
-    const [bytes, at] = [this.#bytes, this.#length];
+    const [bytes, at] = [this.bytes, this.length];
     bytes[at] = value >> 24;
     bytes[at + 1] = value >> 16;
     bytes[at + 2] = value >> 8;
     bytes[at + 3] = value;
-    this.#length = at + 4;
+    this.length = at + 4;
   }
 
   #int64(high: number, low: number): void {
-    this.#makeRoom(LENGTH_BYTES + 8);
+    this.makeRoom(LENGTH_BYTES + 8);
     this.#int32(8);
     this.#int32(high);
     this.#int32(low);
@@ -190,10 +179,10 @@ export class CopyFields implements CopyFormat {
 
   /** The length of a field and its text, behind so many bytes of it that are there already. */
   #putUtf8(text: string, before: number): void {
-    const from = this.#length + LENGTH_BYTES + before;
-    const ascii = text.length < SHORT ? writeAscii(this.#bytes, from, text) : 0;
-    const written = ascii > 0 ? ascii : this.#bytes.write(text, from);
+    const from = this.length + LENGTH_BYTES + before;
+    const ascii = text.length < SHORT ? writeAscii(this.bytes, from, text) : 0;
+    const written = ascii > 0 ? ascii : this.bytes.write(text, from);
     this.#int32(before + written);
-    this.#length = from + written;
+    this.length = from + written;
   }
 }

@@ -1,10 +1,14 @@
+import { escapeIdentifier } from 'pg';
 import type { TableRows, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import { oncePer } from '../../once-per.ts';
 import type { Step } from '../connection/batch.ts';
+import type { CopyData, CopyMemory } from '../connection/copy-data.ts';
+import { errorCode } from '../connection/errors.ts';
+import { refusedWith, refusing } from '../connection/refusing.ts';
 import { CopyFields, PUT_CELL, TYPE_NUMBERS, type PutCell } from './copy-binary.ts';
 import { addRows, CELL_BYTES, CopyLines, type CopyFormat } from './copy-text.ts';
-import { copyStatement, insertedTypes, typesStatement } from './row-statements.ts';
+import { copyStatement, insertedColumns } from './row-statements.ts';
 
 /** Rows to be copied into a table, as they are written in either format. */
 export interface CopiedRows {
@@ -14,27 +18,34 @@ export interface CopiedRows {
   write: (lines: CopyFormat) => void;
 }
 
+type Written = Omit<CopiedRows, 'table'>;
+
 /** Thrown if columns have other types than we gave them: somebody has changed a table of ours. */
 export class OtherTypes extends Error {}
 
 /**
  * Returns steps that copy rows into tables of a resource; `asText` for the format that columns of any type take. The
- * other one costs half as much, and a field of it says nothing of its type: so the columns are looked at first, in
- * the same transaction, from which on nobody can change them.
+ * other one costs half as much, and a field of it says nothing of its type: so the columns are looked at behind it, in
+ * the same transaction.
  */
-export function createCopySteps() {
+export function createCopySteps(memory: CopyMemory) {
   const textInto = oncePer(copyStatement);
   const plans = oncePer((table: TableShape) => binaryPlan(table));
 
   return (rows: readonly CopiedRows[], asText: boolean): Step[] => {
     const steps = rows.map((each) => {
       const plan = asText ? null : plans(each.table);
-      const data = plan === null ? null : fieldsOf(each, plan.puts);
+      const data = plan === null ? null : fieldsOf(memory, each, plan.puts);
       return plan === null || data === null
-        ? { text: textInto(each.table), data: linesOf(each), checked: [] }
+        ? { text: textInto(each.table), data: linesOf(memory, each), checked: [] }
         : { text: plan.text, data, checked: [each.table] };
     });
-    return [...typesSteps(steps.flatMap((step) => step.checked)), ...steps.map(({ text, data }) => ({ text, data }))];
+    const copies = steps.map(({ text, data, checked }) => ({
+      text,
+      data,
+      ...(checked.length > 0 ? { explain: asOtherTypes } : {}),
+    }));
+    return [...copies, ...typesSteps(steps.flatMap(({ checked }) => checked))];
   };
 }
 
@@ -45,7 +56,7 @@ interface BinaryPlan {
 
 /** Null if it has a column that is only written as text. */
 function binaryPlan(table: TableShape): BinaryPlan | null {
-  const puts = putsOf(insertedTypes(table));
+  const puts = putsOf(insertedColumns(table).map(({ kind }) => kind));
   return puts === null ? null : { text: `${copyStatement(table)} (FORMAT binary)`, puts };
 }
 
@@ -54,38 +65,46 @@ function putsOf(types: readonly ColumnType[]): readonly PutCell[] | null {
   return puts.length === types.length ? puts : null;
 }
 
-/** The server's own bound is 1664 for a result, and 1600 for a table. */
-const MOST_COLUMNS = 1600;
-/** In one statement: the server thinks about the order of more tables, although it reads none. */
-const MOST_TABLES = 4;
-
+/** After the rows were copied, which nobody can change the tables from then on: whatever they did before shows here. */
 function typesSteps(tables: readonly TableShape[]): Step[] {
-  const columns = tables.reduce((sum, table) => sum + insertedTypes(table).length, 0);
-  const size = columns > MOST_COLUMNS ? 1 : MOST_TABLES;
-  const groups = Math.ceil(tables.length / size);
-  return Array.from({ length: groups }, (_, group) => typesStep(tables.slice(group * size, (group + 1) * size)));
+  if (tables.length === 0) return [];
+  const expected = tables.flatMap((table, index) =>
+    insertedColumns(table).map(({ name, kind }) => `${index + 1} ${TYPE_NUMBERS[kind]} ${name}`),
+  );
+  const names = tables.map(({ name }) => escapeIdentifier(name));
+  return [
+    {
+      text: TYPES,
+      values: [names, expected],
+      explain: (error) => (refusedWith(error) === null ? error : otherTypes()),
+    },
+  ];
 }
 
-function typesStep(tables: readonly TableShape[]): Step {
-  const expected = tables.flatMap((table) => insertedTypes(table).map((type) => TYPE_NUMBERS[type]));
-  return {
-    text: typesStatement(tables),
-    refuseTypes: (types) =>
-      types.length === expected.length && types.every((type, index) => type === expected[index])
-        ? null
-        : new OtherTypes('columns of a table of ours have other types than we gave them'),
-  };
+/** Of columns: the place of the table, the number of the type, and the name. */
+const TYPES = `SELECT ${refusing('count(*) = cardinality($2::text[])', 'count(*)::text')} FROM pg_catalog.pg_attribute
+  WHERE attrelid = ANY ($1::regclass[]) AND attnum > 0 AND NOT attisdropped
+    AND concat_ws(' ', array_position($1::regclass[], attrelid::regclass), atttypid, attname) = ANY ($2::text[])`;
+
+/** What cannot be read as the type that a column has by now, or has another length. */
+function asOtherTypes(error: Error): Error {
+  return /^(?:22|08P01)/.test(errorCode(error)) ? otherTypes() : error;
+}
+
+function otherTypes(): OtherTypes {
+  return new OtherTypes('columns of a table of ours have other types than we gave them');
 }
 
 /** Null if a cell is none that the format can say. */
-function fieldsOf({ bytes, write }: Omit<CopiedRows, 'table'>, puts: readonly PutCell[]): Buffer | null {
-  const fields = new CopyFields(bytes, puts);
+function fieldsOf(memory: CopyMemory, { bytes, write }: Written, puts: readonly PutCell[]): CopyData | null {
+  const fields = new CopyFields(memory, bytes, puts);
   write(fields);
   return fields.data();
 }
 
-function linesOf({ bytes, write }: Omit<CopiedRows, 'table'>): Buffer {
-  const lines = new CopyLines(bytes);
+/** Rows in the format that columns of any type take. */
+export function linesOf(memory: CopyMemory, { bytes, write }: Written): CopyData {
+  const lines = new CopyLines(memory, bytes);
   write(lines);
   return lines.data();
 }
@@ -99,7 +118,9 @@ const VERSIONS = `COPY "_sync_versions" ("resource", "id", "version", "valid_fro
 const VERSION_PUTS = putsOf(['text', 'text', 'integer', 'timestamp', 'text', 'text', 'text']) ?? [];
 
 /** Of a table of ours alone, whose columns are as our migrations made them. */
-export function versionsStep(rows: Omit<CopiedRows, 'table'>): Step {
-  const data = fieldsOf(rows, VERSION_PUTS);
-  return data === null ? { text: VERSIONS, data: linesOf(rows) } : { text: `${VERSIONS} (FORMAT binary)`, data };
+export function versionsStep(memory: CopyMemory, rows: Written): Step {
+  const data = fieldsOf(memory, rows, VERSION_PUTS);
+  return data === null
+    ? { text: VERSIONS, data: linesOf(memory, rows) }
+    : { text: `${VERSIONS} (FORMAT binary)`, data };
 }

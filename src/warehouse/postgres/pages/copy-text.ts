@@ -1,4 +1,5 @@
 import type { Cell } from '../../../model/table.ts';
+import { CopyWriter, type CopyData, type CopyMemory } from '../connection/copy-data.ts';
 
 /** Postgres's text format of COPY: a line per row, cells between tabs, and a way to say what that leaves unclear. */
 const NULL = '\\N';
@@ -25,50 +26,46 @@ export interface CopyFormat {
   endLine(): void;
 }
 
+const NOTHING = Buffer.alloc(0);
+
 /** Lines of a COPY, written as bytes at once: the texts of a page would all have to be kept until its end. */
-export class CopyLines implements CopyFormat {
-  #bytes: Buffer;
-  #length = 0;
+export class CopyLines extends CopyWriter implements CopyFormat {
   #isBegun = false;
 
   /** With room for about so many bytes; it grows if they are more. */
-  constructor(expectedBytes: number) {
-    this.#bytes = Buffer.allocUnsafe(expectedBytes);
+  constructor(memory: CopyMemory, expectedBytes: number) {
+    super(memory, expectedBytes, NOTHING, NOTHING);
   }
 
   add(cell: Cell | undefined): void {
     const text = copyCell(cell);
     this.#separate(text.length * UNIT_BYTES);
-    const written = text.length < SHORT ? writeAscii(this.#bytes, this.#length, text) : 0;
-    this.#length += written > 0 ? written : this.#bytes.write(text, this.#length);
+    const written = text.length < SHORT ? writeAscii(this.bytes, this.length, text) : 0;
+    this.length += written > 0 ? written : this.bytes.write(text, this.length);
   }
 
   addBytes(bytes: Buffer): void {
     const isUnclear = UNCLEAR_BYTES.some((byte) => bytes.includes(byte));
     const clear = isUnclear ? Buffer.from(escaped(bytes.toString('latin1')), 'latin1') : bytes;
     this.#separate(clear.length);
-    this.#length += clear.copy(this.#bytes, this.#length);
+    this.length += clear.copy(this.bytes, this.length);
   }
 
   endLine(): void {
-    this.#bytes[this.#length++] = NEWLINE;
+    this.bytes[this.length++] = NEWLINE;
     this.#isBegun = false;
   }
 
   /** All that was added. */
-  data(): Buffer {
-    return this.#bytes.subarray(0, this.#length);
+  data(): CopyData {
+    return this.ended();
   }
 
   /** Makes room for a cell, and for the end of the line. */
   #separate(by: number): void {
-    const needed = this.#length + by + BESIDE_BYTES;
-    if (needed > this.#bytes.length) {
-      const larger = Buffer.allocUnsafe(Math.max(needed, 2 * this.#bytes.length));
-      this.#bytes.copy(larger, 0, 0, this.#length);
-      this.#bytes = larger;
-    }
-    if (this.#isBegun) this.#bytes[this.#length++] = TAB;
+    if (!this.#isBegun) this.beginRow();
+    this.makeRoom(by + BESIDE_BYTES);
+    if (this.#isBegun) this.bytes[this.length++] = TAB;
     this.#isBegun = true;
   }
 }
@@ -93,12 +90,6 @@ export function copyCell(cell: Cell | undefined): string {
 export const CELL_BYTES = 16;
 
 /** Rows of so many cells each. */
-export function copyRows(cells: readonly Cell[], width: number): Buffer {
-  const lines = new CopyLines(cells.length * CELL_BYTES);
-  addRows(lines, cells, width);
-  return lines.data();
-}
-
 export function addRows(lines: CopyFormat, cells: readonly Cell[], width: number): void {
   for (let at = 0; at < cells.length; at += width) {
     for (let cell = 0; cell < width; cell += 1) lines.add(cells[at + cell]);

@@ -16,7 +16,7 @@ const ROW = '"_row"';
 /** The row that stands there already. */
 const THERE = '"_there"';
 
-interface TypedColumn {
+export interface TypedColumn {
   name: string;
   type: string;
   /** Ours, of the values that the column takes. */
@@ -24,7 +24,7 @@ interface TypedColumn {
 }
 
 /** The columns of a row as they are inserted. */
-function insertedColumns(table: TableShape): TypedColumn[] {
+export function insertedColumns(table: TableShape): TypedColumn[] {
   return [...keyColumns(table), ...declaredColumns(stampedColumns(table)), ...declaredColumns(table.columns)];
 }
 
@@ -39,20 +39,6 @@ function declaredColumns(columns: readonly Pick<Column, 'name' | 'type'>[]): Typ
 /** Rows that are new, in the text format of COPY. */
 export function copyStatement(table: TableShape): string {
   return `COPY ${escapeIdentifier(table.name)} (${namesOf(insertedColumns(table))}) FROM STDIN`;
-}
-
-/** The types of their cells, in order. */
-export function insertedTypes(table: TableShape): ColumnType[] {
-  return insertedColumns(table).map(({ kind }) => kind);
-}
-
-/** The columns that are inserted, without any row: their types come with the answer, and stay until the transaction's end. */
-export function typesStatement(tables: readonly TableShape[]): string {
-  const columns = tables.flatMap((table, index) =>
-    insertedColumns(table).map(({ name }) => `"_${index}".${escapeIdentifier(name)}`),
-  );
-  const from = tables.map(({ name }, index) => `${escapeIdentifier(name)} AS "_${index}"`);
-  return `SELECT ${columns.join(', ')} FROM ${from.join(', ')} WHERE false`;
 }
 
 /** Rows of a resource's own table from one parameter, a JSON array of arrays; overwrites what was there. */

@@ -5,9 +5,10 @@ import { oncePer } from '../../once-per.ts';
 import { stampedColumns } from '../../own-columns.ts';
 import type { PageRows, RowRewrite, WrittenRecord, SoftDelete, Purge } from '../../warehouse.ts';
 import type { Step } from '../connection/batch.ts';
+import { CopyMemory } from '../connection/copy-data.ts';
 import type { Session } from '../connection/session.ts';
-import { createCopySteps, listedRows, versionsStep, type CopiedRows } from './copy-steps.ts';
-import { copyRows, type CopyFormat } from './copy-text.ts';
+import { createCopySteps, linesOf, listedRows, versionsStep, type CopiedRows } from './copy-steps.ts';
+import type { CopyFormat } from './copy-text.ts';
 import {
   byIndexes,
   copyStatement,
@@ -26,8 +27,8 @@ import {
  * What is new goes straight into the tables, what is changed over what is there. A page that has failed before takes no
  * row to be new: somebody may have written one since it was looked up, and it would fail in the same way again.
  */
-export function createPageWriter() {
-  const copied = createCopySteps();
+export function createPageWriter(memory: CopyMemory) {
+  const copied = createCopySteps(memory);
   const upsertInto = oncePer(upsertStatement);
   const deleteFrom = oncePer(deleteStatement);
 
@@ -49,7 +50,7 @@ export function createPageWriter() {
     return [
       ...byIndexes([...(known.length > 0 ? changed() : []), ...endVersions(page, isRepeated)]),
       ...copied([...fresh, ...lists], isRepeated),
-      ...copyOfVersions(page),
+      ...copyOfVersions(memory, page),
     ];
   };
 }
@@ -111,7 +112,7 @@ function endVersions(page: PageRows, isRepeated: boolean): Step[] {
 }
 
 /** Remembers the source of every written record. */
-function copyOfVersions({ resource, history, requestedAt, records }: PageRows): Step[] {
+function copyOfVersions(memory: CopyMemory, { resource, history, requestedAt, records }: PageRows): Step[] {
   if (history === 'none' || records.length === 0) return [];
   const write = (lines: CopyFormat): void => {
     for (const { key, version, hash, bytes } of records) {
@@ -120,7 +121,7 @@ function copyOfVersions({ resource, history, requestedAt, records }: PageRows): 
       lines.endLine();
     }
   };
-  return [versionsStep({ bytes: bytesOf(records), write })];
+  return [versionsStep(memory, { bytes: bytesOf(records), write })];
 }
 
 /** Bytes of a record besides its source, approximately. */
@@ -145,9 +146,12 @@ export async function rewriteRows(session: Session, { rows, versions, children }
   if (root === undefined || root.cells.length === 0) return;
   const there = await updateRoot(session, root, versions);
   for (const table of children) await session.execute(deleteStatement(table), [[...there]]);
+  const memory = new CopyMemory();
   for (const { table, width, cells } of lists) {
     const kept = rowsOf(cells, width).filter(([key]) => there.has(String(key)));
-    if (kept.length > 0) await session.copyIn(copyStatement(table), copyRows(kept.flat(), width));
+    if (kept.length === 0) continue;
+    const data = linesOf(memory, listedRows({ table, width, cells: kept.flat() }));
+    await session.runAll([{ text: copyStatement(table), data }]);
   }
 }
 

@@ -1,6 +1,8 @@
 import type { Client } from 'pg';
 import { describe, expect, it } from 'vitest';
 import { Batch, type Step } from '../../../../src/warehouse/postgres/connection/batch.ts';
+import { COPIED_AT_ONCE, CopyMemory } from '../../../../src/warehouse/postgres/connection/copy-data.ts';
+import { CopyLines } from '../../../../src/warehouse/postgres/pages/copy-text.ts';
 import { asOtherClient, POSTGRES } from '../../../support/databases.ts';
 
 const ANSWER_MS = 20_000;
@@ -17,7 +19,16 @@ function runAll(client: Client, steps: readonly Step[]) {
   return client.query(new Batch(steps, ANSWER_MS)).done;
 }
 
-const COPY: Step = { text: 'COPY t FROM STDIN', data: Buffer.from('a\t1\nb\t2\n') };
+function copyOf(...rows: readonly (readonly [string, number])[]): Step {
+  const lines = new CopyLines(new CopyMemory(), 1);
+  for (const row of rows) {
+    for (const cell of row) lines.add(cell);
+    lines.endLine();
+  }
+  return { text: 'COPY t FROM STDIN', data: lines.data() };
+}
+
+const COPY = copyOf(['a', 1], ['b', 2]);
 const NONE: Step = { text: 'UPDATE t SET n = 0 WHERE id = $1', values: ['z'], ifNone: () => new Error('not ours') };
 
 describe.skipIf(POSTGRES.missing !== null)('statements in one round trip', () => {
@@ -47,11 +58,29 @@ describe.skipIf(POSTGRES.missing !== null)('statements in one round trip', () =>
     });
   });
 
+  it('copy many small rows some at a time, all of them or none', async () => {
+    const rows = Array.from({ length: 3 * COPIED_AT_ONCE + 1 }, (_, n): [string, number] => [`r${n}`, n]);
+    const sum: Step = { text: 'SELECT count(*)::int AS rows, sum(n)::int AS sum FROM t' };
+    await onClient(async (client) => {
+      const [copied, , last, found] = await runAll(client, [copyOf(...rows), sum, COPY, sum]);
+      expect([copied?.rowCount, last?.rowCount]).toEqual([1, 2]);
+      expect(found?.rows).toEqual([{ rows: rows.length + 2, sum: (rows.length * (rows.length - 1)) / 2 + 3 }]);
+      const twice = copyOf(...rows.map(([id, n]): [string, number] => [n === 300 ? 'sr299' : `s${id}`, n]));
+      await expect(runAll(client, [twice, sum])).rejects.toMatchObject({ code: '23505' });
+      expect(
+        (await runAll(client, [sum, copyOf(...rows.slice(0, 1).map(([id]): [string, number] => [`t${id}`, 0]))]))
+          .length,
+      ).toBe(2);
+      expect((await client.query('SELECT FROM t')).rowCount).toBe(rows.length + 3);
+    });
+  });
+
   it('are not taken for done where the values of one cannot be sent', async () => {
     await onClient(async (client) => {
       const circular = { toPostgres: () => circular };
       const unsendable = { text: 'SELECT $1::text', values: [circular] };
-      await expect(runAll(client, [{ text: 'BEGIN' }, COPY, unsendable])).rejects.toThrow('was not sent');
+      const steps = [{ text: 'BEGIN' }, COPY, unsendable, { text: 'COMMIT' }];
+      await expect(runAll(client, steps)).rejects.toThrow('was not sent');
       await client.query('ROLLBACK');
       expect((await client.query('SELECT FROM t')).rowCount).toBe(0);
     });

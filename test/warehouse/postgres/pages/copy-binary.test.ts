@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Cell } from '../../../../src/model/table.ts';
 import type { ColumnType } from '../../../../src/model/vocabulary.ts';
 import { Batch } from '../../../../src/warehouse/postgres/connection/batch.ts';
+import { CopyMemory } from '../../../../src/warehouse/postgres/connection/copy-data.ts';
 import { CopyFields, PUT_CELL } from '../../../../src/warehouse/postgres/pages/copy-binary.ts';
 import { CopyLines } from '../../../../src/warehouse/postgres/pages/copy-text.ts';
 import { asOtherClient, POSTGRES, warehouseOn } from '../../../support/databases.ts';
@@ -32,12 +33,22 @@ function there<T>(value: T | null): T {
   return value;
 }
 
+function tiny(from: number): string[] {
+  return Array.from({ length: 700 }, (_, n) => `{"id":"${from + n}","n":${n}}`);
+}
+
+function withManyChildren(from: number): string[] {
+  return Array.from({ length: 40 }, (_, n) => {
+    return `{"id":"${from + n}","tags":${JSON.stringify(Array(33).fill(`é${n}`))}}`;
+  });
+}
+
 describe.skipIf(POSTGRES.missing !== null)('rows as bytes', () => {
   it('are what the same rows are as text', async () => {
     await asOtherClient(await POSTGRES.address(), async (client) => {
       for (const [kind, type, cells] of CELLS) {
         const put = there(PUT_CELL[kind]);
-        const [fields, lines] = [new CopyFields(1, [put]), new CopyLines(1)];
+        const [fields, lines] = [new CopyFields(new CopyMemory(), 1, [put]), new CopyLines(new CopyMemory(), 1)];
         for (const cell of [...cells, null]) {
           for (const format of [fields, lines]) {
             format.add(cell);
@@ -72,7 +83,7 @@ describe.skipIf(POSTGRES.missing !== null)('rows as bytes', () => {
     ['json', [1]],
   ] as const)('are none where a cell says something else than its column holds: %s', (kind, cells) => {
     for (const cell of cells) {
-      const fields = new CopyFields(1, [there(PUT_CELL[kind])]);
+      const fields = new CopyFields(new CopyMemory(), 1, [there(PUT_CELL[kind])]);
       fields.add(cell);
       fields.endLine();
       expect([cell, fields.data()]).toEqual([cell, null]);
@@ -97,5 +108,27 @@ describe.skipIf(POSTGRES.missing !== null)('rows as bytes', () => {
       FROM content JOIN content_tags AS tag ON tag.content_id = id ORDER BY 1`),
     );
     expect(found.rows).toEqual(['1', '2', '3'].map((n) => ({ id: n, n, day: `2026-01-0${n}`, tag: n })));
+  });
+
+  it('are all there once where a page has many tiny records, or records many tiny children', async () => {
+    const { warehouse, address } = await warehouseOn(POSTGRES);
+    const { load } = await loading(warehouse, { profile: { history: 'all' } });
+    for (const [at, records] of [
+      tiny(0),
+      tiny(700),
+      withManyChildren(1_400),
+      withManyChildren(1_440),
+      withManyChildren(1_400),
+    ].entries()) {
+      await load(records, 1_000 * (at + 1));
+    }
+    const { rows } = await asOtherClient(address, (client) =>
+      client.query(`SELECT (SELECT count(*)::int FROM content) AS content, (SELECT sum(n)::int FROM content) AS sum,
+        (SELECT count(*)::int FROM _sync_versions) AS versions, (SELECT count(*)::int FROM content_tags) AS tags,
+        (SELECT count(DISTINCT value)::int FROM content_tags) AS values,
+        (SELECT count(*)::int FROM _sync_versions WHERE body::jsonb->>'id' = id) AS bodies`),
+    );
+    const sum = 700 * 699;
+    expect(rows).toEqual([{ content: 1_480, sum, versions: 1_480, tags: 2_640, values: 40, bodies: 1_480 }]);
   });
 });

@@ -1,0 +1,159 @@
+import type { KnownRecords } from '../extract/requests/known-records.ts';
+import type { JsonObject, SourceRecord } from '../model/json.ts';
+import type { Column, ResourceShape } from '../model/table.ts';
+import { plainTimestamp } from '../shape/columns/plain-times.ts';
+import { updatedColumns } from '../shape/columns/updated-time.ts';
+import type { KnownElement } from '../shape/json/parse-body.ts';
+import { textHash } from '../shape/records/fingerprint.ts';
+import { memberGuess, type GuessMember } from '../shape/records/guess-member.ts';
+import { recordKey } from '../shape/records/record-key.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+import type { StoredRow } from '../warehouse/warehouse.ts';
+import type { LoadContext } from './load-context.ts';
+
+/** What the warehouse held of a page's records when they came. */
+export interface Lookup {
+  /** The turn that was the latest when it was begun. */
+  turn: number;
+  shape: ResourceShape;
+  /** Keys that were looked for, and the rows that some of them have. */
+  keys: ReadonlySet<string>;
+  rows: ReadonlyMap<string, StoredRow>;
+}
+
+/** Recognises records that are stored as they came, and keeps what was looked up for it until the page is loaded. */
+export interface Recogniser extends KnownRecords {
+  /** Null if nothing was looked up for a page of these records. */
+  lookupOf(records: readonly SourceRecord[]): Lookup | null;
+}
+
+/** The fields that a record is recognised by; a partial record holds nothing else. */
+interface Fields {
+  id: string;
+  updated: string | null;
+}
+
+/**
+ * Null if records must be read whatever is stored: to be unwrapped, filtered, masked or put together, because a field of
+ * theirs says that they are deleted or which page comes next, or because no hash of their source is stored.
+ */
+export function createRecogniser(context: LoadContext): Recogniser | null {
+  const { profile } = context;
+  const fields = fieldsOf(profile);
+  if (fields === null) return null;
+  const lookups = new WeakMap<ArrayBufferLike, Lookup>();
+  return {
+    lookupOf: (records) => joined([...new Set(records.map(({ bytes }) => bytes.buffer))].map((of) => lookups.get(of))),
+    recognise: async (sources) => {
+      const elements = sources.map((source) => ({ source, hash: textHash(source), partial: null }));
+      const [first] = sources;
+      if (first === undefined || context.owned.shared !== null) return elements;
+      try {
+        return await recognised(context, fields, elements, (lookup) => lookups.set(first.buffer, lookup));
+      } catch {
+        // What is wrong with the warehouse is told by whoever writes to it.
+        return elements;
+      }
+    },
+  };
+}
+
+/** Those of several pages as one, as old as the oldest; null if there is none of one of them, or tables grew in between. */
+function joined(lookups: readonly (Lookup | undefined)[]): Lookup | null {
+  const [first, ...more] = lookups;
+  if (first === undefined || more.length === 0) return first ?? null;
+  const all = lookups.filter((lookup) => lookup?.shape === first.shape).filter((lookup) => lookup !== undefined);
+  if (all.length < lookups.length) return null;
+  return {
+    turn: Math.min(...all.map(({ turn }) => turn)),
+    shape: first.shape,
+    keys: new Set(all.flatMap(({ keys }) => [...keys])),
+    rows: new Map(all.flatMap(({ rows }) => [...rows])),
+  };
+}
+
+/** Fields by a name of their own, and times that are moments whoever reads them. */
+function fieldsOf(profile: ResourceProfile): Fields | null {
+  const { id, updated, page, history } = profile;
+  const isRead =
+    profile.unwrap.length > 0 || profile.filter.length > 0 || profile.key_field !== null || profile.mask !== null;
+  const isJoined = profile.parts !== null || profile.partitions !== null;
+  const isAsked = profile.deleted !== null || page.style === 'keyset' || history === 'none';
+  if (isRead || isJoined || isAsked || typeof id !== 'string' || !NAME.test(id)) return null;
+  if (updated === null) return { id, updated };
+  const isMoment = typeof updated === 'string' && NAME.test(updated) && profile.times[updated] === undefined;
+  return isMoment ? { id, updated } : null;
+}
+
+/** A path of one step. */
+const NAME = /^\w+$/;
+
+async function recognised(
+  { warehouse, owned }: LoadContext,
+  fields: Fields,
+  elements: readonly KnownElement[],
+  keep: (lookup: Lookup) => void,
+): Promise<readonly KnownElement[]> {
+  const { shape, turns: turn } = owned;
+  const [table] = shape?.tables ?? [];
+  const guess = guessesOf(elements[0]?.source, fields);
+  if (shape === null || table === undefined || guess === null) return elements;
+  const columns = updatedColumns(table.columns, fields);
+  const guessed = elements.map(({ source }) => guessedRecord(source, fields, guess));
+  const keys = new Set(guessed.flatMap((record) => record?.key ?? []));
+  const rows = await warehouse.stored(table, [...keys], columns);
+  keep({ turn, shape, keys, rows });
+  return elements.map(({ source, hash }, index) => {
+    const record = guessed[index] ?? null;
+    const row = record === null ? undefined : rows.get(record.key);
+    // The hash proves the key as well: it is that of what was once read under it.
+    const isStored = row !== undefined && row.hash === hash && row.deletedAt === null;
+    return {
+      source,
+      hash,
+      partial: isStored && record !== null && hasTime(row, record, columns) ? record.value : null,
+    };
+  });
+}
+
+interface Guesses {
+  id: GuessMember;
+  /** Null if no time of change is asked for. */
+  updated: GuessMember | null;
+}
+
+function guessesOf(example: Buffer | undefined, { id, updated }: Fields): Guesses | null {
+  const found = example === undefined ? null : memberGuess(example, id);
+  const time = example === undefined || updated === null ? null : memberGuess(example, updated);
+  return found === null || (updated !== null && time === null) ? null : { id: found, updated: time };
+}
+
+interface GuessedRecord {
+  key: string;
+  /** The cell of its time of change; null if none is asked for. */
+  updated: string | null;
+  value: JsonObject;
+}
+
+/** Null if not all fields are found. */
+function guessedRecord(source: Buffer, fields: Fields, guess: Guesses): GuessedRecord | null {
+  const id = guess.id(source);
+  if (id === undefined) return null;
+  const value: JsonObject = { [fields.id]: id };
+  const found = recordKey(value, fields.id);
+  if (!('key' in found)) return null;
+  const { key } = found;
+  if (fields.updated === null || guess.updated === null) return { key, updated: null, value };
+  const text = guess.updated(source);
+  const updated = typeof text === 'string' ? plainTimestamp(text) : null;
+  if (text === undefined || updated === null) return null;
+  value[fields.updated] = text;
+  return { key, updated, value };
+}
+
+/** True if the row's time of change, which was read in the record, is the one that was guessed. */
+function hasTime(row: StoredRow, { updated }: GuessedRecord, [column]: readonly Column[]): boolean {
+  if (updated === null || column?.type !== 'timestamp') return updated === null;
+  // One database leaves milliseconds out that are none.
+  return row.updated === updated || row.updated === `${updated}.000`;
+}
