@@ -64,12 +64,12 @@ function joined(lookups: readonly (Lookup | undefined)[]): Lookup | null {
   if (first === undefined || more.length === 0) return first ?? null;
   const all = lookups.filter((lookup) => lookup?.shape === first.shape).filter((lookup) => lookup !== undefined);
   if (all.length < lookups.length) return null;
-  return {
-    turn: Math.min(...all.map(({ turn }) => turn)),
-    shape: first.shape,
-    keys: new Set(all.flatMap(({ keys }) => [...keys])),
-    rows: new Map(all.flatMap(({ rows }) => [...rows])),
-  };
+  const whole = { keys: new Set<string>(), rows: new Map<string, StoredRow>() };
+  for (const { keys, rows } of all) {
+    for (const key of keys) whole.keys.add(key);
+    for (const [key, row] of rows) whole.rows.set(key, row);
+  }
+  return { ...whole, turn: Math.min(...all.map(({ turn }) => turn)), shape: first.shape };
 }
 
 /** Fields by a name of their own, and times that are moments whoever reads them. */
