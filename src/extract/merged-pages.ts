@@ -60,8 +60,11 @@ function mergedPage(held: readonly Page[], resource: ReadableResource, number: n
   const release = (): void => {
     for (const page of held) page.release();
   };
+  const discard = (): void => {
+    for (const page of held) page.discard();
+  };
   const keys = pageKeys(records, resource.id);
-  return { ...last, number, position, requestedAt, serverDate, records, keys, release, completesParts: true };
+  return { ...last, number, position, requestedAt, serverDate, records, keys, release, discard, completesParts: true };
 }
 
 function mergedRecords(parts: readonly SourceRecord[], resource: ReadableResource): SourceRecord[] {

@@ -29,6 +29,11 @@ export interface Page {
   kept: number;
   /** Gives back the memory that the page takes; nothing of it is read afterwards. May be called again. */
   release: () => void;
+  /**
+   * The same for whoever has written the page and is the only one who had its records: their bytes are gone at once, and
+   * views of them are empty.
+   */
+  discard: () => void;
   /** False if records of it may have further parts on the next page. */
   completesParts: boolean;
   /** How the walk ended with this page; null if it goes on. */

@@ -83,10 +83,12 @@ async function* walkPages(options: WalkOptions): AsyncGenerator<Page, void, unde
   const isEnough = options.isEnough?.() ?? never;
   try {
     if (isResumed)
-      for (const page of await pages.provePlace(position)) yield { ...page, number: (number += 1), release: ignore };
+      for (const page of await pages.provePlace(position))
+        yield { ...page, number: (number += 1), release: ignore, discard: ignore };
     while (position !== null) {
       const walked = await pages.at(position);
-      for (const page of walked.slice(0, -1)) yield { ...page, number: (number += 1), release: ignore };
+      for (const page of walked.slice(0, -1))
+        yield { ...page, number: (number += 1), release: ignore, discard: ignore };
       const read = walked.at(-1);
       if (read === undefined) throw new Error('a page that was read is missing');
       const page = isEnough(read) ? pages.cutShort(read) : read;
@@ -98,8 +100,9 @@ async function* walkPages(options: WalkOptions): AsyncGenerator<Page, void, unde
         total: leastOf(likelyTotal(total, ledger.met), options.most),
       });
       const handedOut = options.clock.monotonic();
-      const release = memory.handOut();
-      yield { ...page, number: (number += 1), release };
+      const { release, discard } = memory.handOut();
+      // Of the last page the answer itself is read once more.
+      yield { ...page, number: (number += 1), release, discard: page.end === null ? discard : release };
       if (options.overlaps !== true) release();
       source.consumed(options.clock.monotonic() - handedOut);
       position = next;

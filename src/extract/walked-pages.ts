@@ -24,7 +24,7 @@ interface WalkedPagesOptions {
   page: Pick<PageProfile, 'size' | 'size_param'>;
 }
 
-type WalkedPage = Omit<Page, 'number' | 'release'>;
+type WalkedPage = Omit<Page, 'number' | 'release' | 'discard'>;
 
 /** So often two neighbouring pages are read again until the listing stands still for the two of them. */
 const MOST_REREADS = 5;

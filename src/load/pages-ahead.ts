@@ -60,6 +60,8 @@ export function pagesAhead(context: LoadContext, policy: OlderPolicy, known: Rec
     begin: (page) => void begin(page),
     take: async (page) => {
       const begun = pages.get(page) ?? null;
+      // A weak map keeps what it holds through young collections, which would move a page's values for nothing.
+      pages.delete(page);
       const prepared = await begun?.prepared;
       if (begun === null || prepared == null) return null;
       return knowsAll(begun, prepared.keyed) ? prepared : null;

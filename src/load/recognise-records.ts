@@ -43,7 +43,7 @@ export function createRecogniser(context: LoadContext): Recogniser | null {
   if (fields === null) return null;
   const lookups = new WeakMap<ArrayBufferLike, Lookup>();
   return {
-    lookupOf: (records) => joined([...new Set(records.map(({ bytes }) => bytes.buffer))].map((of) => lookups.get(of))),
+    lookupOf: (records) => joinedLookup(records, lookups),
     recognise: async (sources) => {
       const elements = sources.map((source) => ({ source, hash: textHash(source), partial: null }));
       const [first] = sources;
@@ -58,18 +58,27 @@ export function createRecogniser(context: LoadContext): Recogniser | null {
   };
 }
 
-/** Those of several pages as one, as old as the oldest; null if there is none of one of them, or tables grew in between. */
-function joined(lookups: readonly (Lookup | undefined)[]): Lookup | null {
-  const [first, ...more] = lookups;
-  if (first === undefined || more.length === 0) return first ?? null;
-  const all = lookups.filter((lookup) => lookup?.shape === first.shape).filter((lookup) => lookup !== undefined);
-  if (all.length < lookups.length) return null;
-  const whole = { keys: new Set<string>(), rows: new Map<string, StoredRow>() };
-  for (const { keys, rows } of all) {
-    for (const key of keys) whole.keys.add(key);
-    for (const [key, row] of rows) whole.rows.set(key, row);
+/** What was looked up for the records of one body, or of several; null if there is a body of which nothing was. */
+function joinedLookup(
+  records: readonly SourceRecord[],
+  lookups: Pick<WeakMap<ArrayBufferLike, Lookup>, 'get'>,
+): Lookup | null {
+  let joined: Lookup | null = null;
+  for (const body of new Set(records.map(({ bytes }) => bytes.buffer))) {
+    const lookup = lookups.get(body);
+    if (lookup === undefined || (joined !== null && joined.shape !== lookup.shape)) return null;
+    joined = joined === null ? lookup : bothOf(joined, lookup);
   }
-  return { ...whole, turn: Math.min(...all.map(({ turn }) => turn)), shape: first.shape };
+  return joined;
+}
+
+function bothOf(one: Lookup, other: Lookup): Lookup {
+  return {
+    turn: Math.min(one.turn, other.turn),
+    shape: one.shape,
+    keys: one.keys.union(other.keys),
+    rows: new Map([...one.rows, ...other.rows]),
+  };
 }
 
 /** Fields by a name of their own, and times that are moments whoever reads them. */

@@ -1,4 +1,5 @@
 import { answerMemory, type AnswerHold } from '../../http/body/answer-memory.ts';
+import { discardBody } from '../../http/body/body.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 
@@ -7,10 +8,24 @@ const PER_RECORD = 2_048;
 /** Milliseconds that a page waits until there is memory for its records. */
 const LONGEST_WAIT = 120_000;
 
+/** An answer's part in the account, and the body that it stands for. */
+interface TakenAnswer {
+  hold: AnswerHold;
+  bytes: Buffer;
+}
+
+/** The ends of a page that was handed out; each may be called again. */
+interface HandedOut {
+  /** Gives back what the page takes of the account. */
+  release: () => void;
+  /** The same, and gives back the memory of its bodies at once: nothing of them may be read afterwards. */
+  discard: () => void;
+}
+
 /** The memory that the pages of one walk take, from being asked for until they are written. */
 export class PageMemory {
   readonly #open = new Set<AnswerHold>();
-  #taken: AnswerHold[] = [];
+  #taken: TakenAnswer[] = [];
 
   open(): AnswerHold {
     const hold = answerMemory.open();
@@ -19,15 +34,19 @@ export class PageMemory {
   }
 
   /** A page that is in hand from now on. */
-  take(hold: AnswerHold): void {
-    this.#taken.push(hold);
+  take({ hold, bytes }: TakenAnswer): void {
+    this.#taken.push({ hold, bytes });
   }
 
-  /** Gives back, once it is called, what the pages took that are in hand now. */
-  handOut(): () => void {
-    const holds = this.#taken;
-    this.#taken = [];
-    return () => this.#release(holds);
+  /** The ends of the pages that are in hand now. */
+  handOut(): HandedOut {
+    const taken = this.#taken.splice(0);
+    const release = (): void => this.#release(taken.map(({ hold }) => hold));
+    const discard = (): void => {
+      release();
+      for (const { bytes } of taken.splice(0)) discardBody(bytes);
+    };
+    return { release, discard };
   }
 
   /** Gives everything back. */

@@ -170,7 +170,7 @@ export class PageReader {
     signal?.throwIfAborted();
     try {
       const answer = await source.take(position);
-      memory.take(answer.hold);
+      memory.take(answer);
       return await this.#whole(answer, answer.request);
     } catch (error) {
       if (error instanceof PastEnd && (this.#last !== null || ledger.last !== null)) {

@@ -99,10 +99,36 @@ function gathered(stream: Readable, { cap, hold }: BodyLimit): Promise<Buffer> {
       }
     });
     stream.on('error', reject);
-    stream.on('end', () =>
-      resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, size)),
-    );
+    stream.on('end', () => {
+      const [first] = chunks;
+      resolve(chunks.length === 1 && first !== undefined ? first : joined(chunks, size));
+      // The stream may be found by others long after its end, and its listeners with it.
+      chunks.length = 0;
+    });
   });
+}
+
+/** Memory of whole bodies, which they share with nobody. */
+const own = new WeakSet<ArrayBufferLike>();
+
+function joined(chunks: readonly Buffer[], size: number): Buffer {
+  // Never out of a pool, in which others have their bytes too.
+  const all = Buffer.allocUnsafeSlow(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    all.set(chunk, at);
+    at += chunk.length;
+  }
+  own.add(all.buffer);
+  return all;
+}
+
+/**
+ * Gives back the memory of a body at once, which else takes a collection of all garbage. Whoever calls it has the last
+ * of its bytes: all views of it are empty from now on. Does nothing if others may have bytes in the same memory.
+ */
+export function discardBody({ buffer }: Buffer): void {
+  if (own.delete(buffer) && buffer instanceof ArrayBuffer) buffer.transfer(0);
 }
 
 async function unpacked(stream: Transform, name: string, limit: BodyLimit): Promise<Buffer> {

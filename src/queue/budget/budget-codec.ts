@@ -43,7 +43,6 @@ const restartSchema = z.object({
 
 /** Milliseconds from `at`: short, and right also after the database's clock was set back. */
 const time = z.number();
-
 const sharedSchema = z.object({
   format: z.literal(1),
   at: z.number(),
@@ -90,6 +89,7 @@ const sharedSchema = z.object({
 });
 
 type StoredState = z.infer<typeof sharedSchema>;
+const ownSchema = z.custom<StoredState>();
 const NOTHING_KNOWN: RestoredBudget = { pausedUntil: 0, refusals: 0, due: null, peak: null, quotas: [] };
 
 /** A moment on both clocks, in milliseconds, by which times are converted: `now` is that of the epoch. */
@@ -142,10 +142,10 @@ export function restoreBudget(text: string | undefined, moment: Moment): Restore
 /** A clock that was set back by more than two readings of it may differ. */
 const SET_BACK_MS = 1_000;
 
-/** Reads what `storeShared` wrote, by the clock that all processes go by. */
-export function restoreShared(text: string | null, options: BudgetOptions, now: number): SharedState {
+/** Reads what `storeShared` wrote, by the clock that all go by; unproved, which costs most of it, if `isOwn`. */
+export function restoreShared(text: string | null, options: BudgetOptions, now: number, isOwn = false): SharedState {
   const unknown = newBudget(options, NOTHING_KNOWN, now);
-  const stored = read(sharedSchema, text);
+  const stored = read(isOwn ? ownSchema : sharedSchema, text);
   if (stored === null) {
     return { budget: unknown, holders: new Map(), seen: new Map(), claims: new Map(), grants: 0, liveAt: 0 };
   }

@@ -36,8 +36,9 @@ export class SharedKeeper implements BudgetKeeper {
   #options: BudgetOptions;
   #line: WaitingLine;
   #row: SharedRow;
-  /** The row as it was last computed. */
+  /** The row as it was last computed, and as this process has last written it. */
   #state: SharedState;
+  #stored = '';
   /** The number that was granted to the task that is just being started. */
   #granted: number | null = null;
   /** Requests under way, and since when. */
@@ -150,7 +151,8 @@ export class SharedKeeper implements BudgetKeeper {
   }
 
   #restored(): SharedState {
-    this.#state = restoreShared(this.#row.state, this.#options, this.now());
+    const { state } = this.#row;
+    this.#state = restoreShared(state, this.#options, this.now(), state === this.#stored);
     return this.#state;
   }
 
@@ -166,7 +168,8 @@ export class SharedKeeper implements BudgetKeeper {
 
   async #store(state: SharedState, granted: readonly number[]): Promise<void> {
     const stored = this.#ended.length;
-    if (!(await this.#row.store(storeShared(state, this.now())))) return;
+    this.#stored = storeShared(state, this.now());
+    if (!(await this.#row.store(this.#stored))) return;
     this.#ended.splice(0, stored);
     for (const request of granted) this.#open(request);
   }

@@ -131,6 +131,7 @@ async function walkPages(context: ResourceContext, course: { row: RangeRow }): P
         ];
       })
       .finally(page.release);
+    page.discard();
     countPage(counted, outcome);
     course.row = next;
     signal.throwIfAborted();

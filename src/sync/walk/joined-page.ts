@@ -48,6 +48,7 @@ export function joinedPage(parts: readonly Page[]): JoinedPage {
     total: leastOf(parts.map(({ total }) => total)),
     keys: Buffer.concat(parts.map(({ keys }) => keys)),
     release: () => parts.forEach(({ release }) => release()),
+    discard: () => parts.forEach(({ discard }) => discard()),
     parts,
   };
 }

@@ -87,7 +87,7 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
     watcher.page(owned.resource, page, progress.figures);
     signal.throwIfAborted();
   };
-  const write = (page: JoinedPage): Promise<void> => load(page).finally(page.release);
+  const write = (page: JoinedPage): Promise<void> => load(page).then(page.discard).finally(page.release);
   // Where pages are written in our own thread, one that is prepared meanwhile only takes memory.
   const mayOverlap = warehouse.writesAside;
   let writing = Promise.resolve();

@@ -1,5 +1,6 @@
 import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { discardBody } from '../../../src/http/body/body.ts';
 import { newMeter, type ApiAnswer } from '../../../src/http/client.ts';
 import { clientFor, errorOf, get, serve, serveRaw, testProfile } from '../stage.ts';
 
@@ -205,5 +206,27 @@ describe('bodies that are no page', () => {
       response.end('not gzip');
     });
     expect((await errorOf(get(clientFor(stage.origin), `${stage.origin}/v1/content`))).code).toBe('not_found');
+  });
+});
+
+describe('the memory of a body', () => {
+  const large = JSON.stringify({ data: [{ id: '1', body: 'x'.repeat(300_000) }] });
+
+  it('is given back at once, and once only', async () => {
+    const { bytes } = await ask(large);
+    const view = bytes.subarray(10, 20);
+    expect(view.toString()).toBe(large.slice(10, 20));
+    discardBody(bytes);
+    discardBody(bytes);
+    expect([bytes.length, view.length]).toEqual([0, 0]);
+  });
+
+  it('stays where others may have bytes in it: in one piece, or made of another charset', async () => {
+    const small = (await ask('{"data":[]}')).bytes;
+    const other = (await ask(Buffer.from(large, 'latin1'), { 'content-type': 'application/json; charset=latin1' }))
+      .bytes;
+    discardBody(small);
+    discardBody(other);
+    expect([small.toString(), other.toString() === large]).toEqual(['{"data":[]}', true]);
   });
 });

@@ -6,6 +6,8 @@ import { profileWith, recordsOf } from '../../support/page-records.ts';
 
 const TWO = ['{"id":"1","updated_at":"2026-11-20T08:00:00Z"}', '{"id":"2","updated_at":"2026-11-20T09:00:00Z"}'];
 
+function none(): void {}
+
 function pageOf(texts: readonly string[], changed: Partial<Page> = {}): Page {
   const counts = { number: 1, again: 0, requestedAt: 0, kept: 0, serverDate: null, total: null };
   const place = {
@@ -16,7 +18,7 @@ function pageOf(texts: readonly string[], changed: Partial<Page> = {}): Page {
     keys: new Uint8Array(),
     end: null,
   } as const;
-  return { ...counts, ...place, records: recordsOf(texts), release: () => undefined, ...changed };
+  return { ...counts, ...place, records: recordsOf(texts), release: none, discard: none, ...changed };
 }
 
 function statuses(texts: readonly string[], choice = {}): string[] {

@@ -18,7 +18,15 @@ function pageOf(number: number, ids: readonly string[], changed: Partial<Page> =
     serverDate: number,
   };
   const plain = { again: 0, total: 900 - number, isNumbered: true, kept: 2, completesParts: true, end: null };
-  return { ...place, ...plain, records, keys: keyFingerprints(ids), release: () => undefined, ...changed };
+  return {
+    ...place,
+    ...plain,
+    records,
+    keys: keyFingerprints(ids),
+    release: () => undefined,
+    discard: () => undefined,
+    ...changed,
+  };
 }
 
 const ids = (from: number, count: number): string[] => Array.from({ length: count }, (_, at) => `r${from + at}`);
