@@ -42,6 +42,8 @@ export interface WalkOptions extends AskOptions {
   acceptsEnd?: boolean;
   /** Most requests under way at once, one where each page names the next one; 0: nothing is fetched ahead. */
   runAhead: number;
+  /** So many more are asked for, which wait until one of those has ended; 0 if absent. */
+  inLine?: number;
   /** As many are under way in any case, within `runAhead`; 1 if absent. */
   leastAhead?: number;
   /** Called for each listing; what it returns is called with each new page: true if nothing that follows is wanted. */
@@ -170,6 +172,7 @@ function openSource(
     foresight,
     size: page.size - overlap,
     most: foresight === null ? Math.min(options.runAhead, named) : options.runAhead,
+    inLine: foresight === null ? 0 : options.inLine,
     least: options.leastAhead,
     clock: options.clock,
   });

@@ -43,7 +43,7 @@ export function createRecogniser(context: LoadContext): Recogniser | null {
   if (fields === null) return null;
   const lookups = new WeakMap<ArrayBufferLike, Lookup>();
   return {
-    lookupOf: ([first]) => (first === undefined ? null : (lookups.get(first.bytes.buffer) ?? null)),
+    lookupOf: (records) => joinedLookup(records, lookups),
     recognise: async (sources) => {
       const elements = sources.map((source) => ({ source, hash: textHash(source), partial: null }));
       const [first] = sources;
@@ -55,6 +55,29 @@ export function createRecogniser(context: LoadContext): Recogniser | null {
         return elements;
       }
     },
+  };
+}
+
+/** What was looked up for the records of one body, or of several; null if there is a body of which nothing was. */
+function joinedLookup(
+  records: readonly SourceRecord[],
+  lookups: Pick<WeakMap<ArrayBufferLike, Lookup>, 'get'>,
+): Lookup | null {
+  let joined: Lookup | null = null;
+  for (const body of new Set(records.map(({ bytes }) => bytes.buffer))) {
+    const lookup = lookups.get(body);
+    if (lookup === undefined || (joined !== null && joined.shape !== lookup.shape)) return null;
+    joined = joined === null ? lookup : bothOf(joined, lookup);
+  }
+  return joined;
+}
+
+function bothOf(one: Lookup, other: Lookup): Lookup {
+  return {
+    turn: Math.min(one.turn, other.turn),
+    shape: one.shape,
+    keys: one.keys.union(other.keys),
+    rows: new Map([...one.rows, ...other.rows]),
   };
 }
 

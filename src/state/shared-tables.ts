@@ -1,3 +1,4 @@
+import PQueue from 'p-queue';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
@@ -8,6 +9,15 @@ import { readGrowths } from './view-catalog.ts';
 
 /** Between two looks whether another process is done with the tables. */
 const LOOK_MS = 100;
+
+/** What a process holds itself it takes over, as if an earlier one had left it: so its own take turns before. */
+const turns = new Map<string, PQueue>();
+
+function turnsOf(resource: string): PQueue {
+  const known = turns.get(resource) ?? new PQueue({ concurrency: 1 });
+  turns.set(resource, known);
+  return known;
+}
 
 /** For a process that writes a resource beside others. The shape must be read behind this. */
 export async function shareTables(
@@ -28,13 +38,14 @@ export async function shareTables(
   };
   return {
     growths: await readGrowths(warehouse.own),
-    grow: async (work) => {
-      const lease = await acquire();
-      try {
-        return await work(() => lease.proof());
-      } finally {
-        await lease.release();
-      }
-    },
+    grow: (work) =>
+      turnsOf(resource).add(async () => {
+        const lease = await acquire();
+        try {
+          return await work(() => lease.proof());
+        } finally {
+          await lease.release();
+        }
+      }),
   };
 }

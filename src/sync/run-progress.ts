@@ -42,9 +42,9 @@ export function countFrom(progress: RunProgress, stored: RunFigures | null): voi
   progress.figures = { ...NO_FIGURES, ...kept, ...countsOf(progress.meter) };
 }
 
-/** Counts a page that is stored. */
-export function countPage(progress: RunProgress, outcome: PageOutcome): void {
-  progress.figures = withPage(progress.figures, outcome, progress.meter);
+/** Counts a page that is stored, or several as one. */
+export function countPage(progress: RunProgress, outcome: PageOutcome, pages = 1): void {
+  progress.figures = withPage(progress.figures, outcome, progress.meter, pages);
   note(progress, outcome);
 }
 
@@ -54,9 +54,9 @@ export function countRecords(progress: RunProgress, outcome: PageOutcome): void 
   note(progress, outcome);
 }
 
-/** The figures with one more page. */
-export function withPage(figures: RunFigures, outcome: PageOutcome, meter: RequestMeter): RunFigures {
-  return { ...withRecords(figures, outcome), pages: figures.pages + 1, ...countsOf(meter) };
+/** The figures with one more page, or with several that were loaded as one. */
+export function withPage(figures: RunFigures, outcome: PageOutcome, meter: RequestMeter, pages = 1): RunFigures {
+  return { ...withRecords(figures, outcome), pages: figures.pages + pages, ...countsOf(meter) };
 }
 
 function withRecords(figures: RunFigures, outcome: PageOutcome): RunFigures {

@@ -290,3 +290,18 @@ describe('lanes over all processes', () => {
     expect(waits.at(-1)).toBeLessThan(400);
   });
 });
+
+describe('a process that has the budget for itself', () => {
+  it('stores once for each request, and finds in half a second that it may have eight under way', async () => {
+    const { clock, row, seen, join, end } = sharing({ limiter: noLimit, headers: 'none', latencyMs: 50 });
+    // Two more wait in line, as of a walk.
+    join().work('backfill', 10);
+    await clock.advance(500);
+    const [requests, swaps] = [seen.arrivals.length, row.counts.swaps];
+    await clock.advance(2_000);
+    const more = seen.arrivals.length - requests;
+    await end();
+    expect(more).toBeGreaterThan((0.9 * 8 * 2_000) / 51);
+    expect((row.counts.swaps - swaps) / more).toBeLessThan(1.05);
+  });
+});

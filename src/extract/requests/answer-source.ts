@@ -50,6 +50,8 @@ interface AheadOptions {
   size: number;
   /** Most requests under way at once; 0: nothing is fetched ahead. */
   most: number;
+  /** So many more are asked for once `most` are: they wait for the slot that comes free next; 0 if absent. */
+  inLine?: number | undefined;
   /** So many are under way if `most` allows it, even if fewer would hide the latency; 1 if absent. */
   least?: number | undefined;
   clock: Pick<Clock, 'monotonic'>;
@@ -151,7 +153,13 @@ export class RunAhead implements AnswerSource {
   private hasRoom(): boolean {
     const all = this.head === null ? this.queue : [this.head, ...this.queue];
     const underWay = all.filter((ahead) => !ahead.ready).length;
-    return underWay < this.window.size() && all.length < this.window.depth() && !all.some((ahead) => ahead.last);
+    const { most, inLine = 0 } = this.options;
+    const size = this.window.size();
+    return (
+      underWay < (size < most ? size : size + inLine) &&
+      all.length < this.window.depth() &&
+      !all.some((ahead) => ahead.last)
+    );
   }
 
   private launch(position: PagePosition, isAhead: boolean): Ahead {

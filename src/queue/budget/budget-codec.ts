@@ -43,7 +43,6 @@ const restartSchema = z.object({
 
 /** Milliseconds from `at`: short, and right also after the database's clock was set back. */
 const time = z.number();
-
 const sharedSchema = z.object({
   format: z.literal(1),
   at: z.number(),
@@ -70,6 +69,7 @@ const sharedSchema = z.object({
   }),
   slots: z.object({
     current: z.number(),
+    starting: z.boolean().default(false),
     past: z.object({ mean: z.number(), variance: z.number(), fastest: z.number(), at: time }).nullable(),
     round: z.object({ sum: z.number(), answers: z.number(), pushedBack: z.boolean(), used: z.boolean() }),
   }),
@@ -89,6 +89,7 @@ const sharedSchema = z.object({
 });
 
 type StoredState = z.infer<typeof sharedSchema>;
+const ownSchema = z.custom<StoredState>();
 const NOTHING_KNOWN: RestoredBudget = { pausedUntil: 0, refusals: 0, due: null, peak: null, quotas: [] };
 
 /** A moment on both clocks, in milliseconds, by which times are converted: `now` is that of the epoch. */
@@ -141,10 +142,10 @@ export function restoreBudget(text: string | undefined, moment: Moment): Restore
 /** A clock that was set back by more than two readings of it may differ. */
 const SET_BACK_MS = 1_000;
 
-/** Reads what `storeShared` wrote, by the clock that all processes go by. */
-export function restoreShared(text: string | null, options: BudgetOptions, now: number): SharedState {
+/** Reads what `storeShared` wrote, by the clock that all go by; unproved, which costs most of it, if `isOwn`. */
+export function restoreShared(text: string | null, options: BudgetOptions, now: number, isOwn = false): SharedState {
   const unknown = newBudget(options, NOTHING_KNOWN, now);
-  const stored = read(sharedSchema, text);
+  const stored = read(isOwn ? ownSchema : sharedSchema, text);
   if (stored === null) {
     return { budget: unknown, holders: new Map(), seen: new Map(), claims: new Map(), grants: 0, liveAt: 0 };
   }
@@ -157,7 +158,7 @@ export function restoreShared(text: string | null, options: BudgetOptions, now: 
       ...plain,
       quotas: new Map(quotas.map((quota) => [quota.name, restoredQuota(quota)])),
       ceiling: { ...unknown.ceiling, ...ceiling },
-      slots: { ...unknown.slots, ...slots, starting: false },
+      slots: { ...unknown.slots, ...slots },
       open: new Map(open.map(([request, at]) => [request, at])),
     },
     holders: new Map(open.map(([request, , owner, yields]) => [request, { owner, yields }])),
@@ -181,7 +182,7 @@ function restoredQuota({ samples, lately, ...quota }: StoredState['quotas'][numb
 export function storeShared({ budget, holders, seen, claims, grants, liveAt }: SharedState, at: number): string {
   const { options: _, knownRate: __, quotas, ceiling, slots, open, ...plain } = budget;
   const { peak, phase, cutAt, accepted, lately } = ceiling;
-  const { current, past, round } = slots;
+  const { current, starting, past, round } = slots;
   // An answer matters to those that were under way when it came.
   const earliest = Math.min(...open.values());
   const state: StoredState = {
@@ -189,7 +190,7 @@ export function storeShared({ budget, holders, seen, claims, grants, liveAt }: S
     at,
     quotas: [...quotas.values()].map((quota) => storedQuota(quota, earliest)),
     ceiling: { peak, phase, cutAt, accepted, lately },
-    slots: { current, past, round },
+    slots: { current, starting, past, round },
     ...plain,
     open: [...open].map(([request, start]) => {
       const { owner = '', yields = true } = holders.get(request) ?? {};

@@ -21,6 +21,8 @@ const SEEN_MS = 1_500;
  */
 const HELD_MS = 250;
 const LEAVE_MS = 1_000;
+/** An answer that asks for nothing is told so much later at most: together with the request that mostly follows it. */
+const TOLD_ALONE_MS = 5;
 
 /**
  * One process's part in a budget that several share. All of it stands in one row: a process that wants to send
@@ -34,8 +36,9 @@ export class SharedKeeper implements BudgetKeeper {
   #options: BudgetOptions;
   #line: WaitingLine;
   #row: SharedRow;
-  /** The row as it was last computed. */
+  /** The row as it was last computed, and as this process has last written it. */
   #state: SharedState;
+  #stored = '';
   /** The number that was granted to the task that is just being started. */
   #granted: number | null = null;
   /** Requests under way, and since when. */
@@ -78,7 +81,6 @@ export class SharedKeeper implements BudgetKeeper {
     if (startedAt === undefined) return;
     this.#running.delete(request);
     this.#ended.push({ request, startedAt, answer });
-    this.pump();
   }
 
   get budget(): Budget {
@@ -125,6 +127,9 @@ export class SharedKeeper implements BudgetKeeper {
   }
 
   async #runRound(): Promise<void> {
+    const mayWait = this.#ended.length > 0 && this.#ended.every(({ answer }) => answer !== null && isPlain(answer));
+    if (mayWait && this.#line.size === 0) await this.#sleep(TOLD_ALONE_MS);
+    if (this.#closed) return;
     if (!this.#row.isFresh()) await this.#row.read();
     const state = this.#restored();
     const stored = state.claims.get(this.#owner);
@@ -146,7 +151,8 @@ export class SharedKeeper implements BudgetKeeper {
   }
 
   #restored(): SharedState {
-    this.#state = restoreShared(this.#row.state, this.#options, this.now());
+    const { state } = this.#row;
+    this.#state = restoreShared(state, this.#options, this.now(), state === this.#stored);
     return this.#state;
   }
 
@@ -162,7 +168,8 @@ export class SharedKeeper implements BudgetKeeper {
 
   async #store(state: SharedState, granted: readonly number[]): Promise<void> {
     const stored = this.#ended.length;
-    if (!(await this.#row.store(storeShared(state, this.now())))) return;
+    this.#stored = storeShared(state, this.now());
+    if (!(await this.#row.store(this.#stored))) return;
     this.#ended.splice(0, stored);
     for (const request of granted) this.#open(request);
   }
@@ -202,6 +209,11 @@ export class SharedKeeper implements BudgetKeeper {
     await sleepOrAbort(this.#clock, ms, pause.signal);
     this.#pause = null;
   }
+}
+
+/** An answer by which nobody has to wait. */
+function isPlain({ limited, limits: { waitMs, quotas, isExhausted } }: BudgetAnswer): boolean {
+  return !limited && !waitMs && !isExhausted && quotas.every(({ remaining }) => remaining !== 0);
 }
 
 /** Others must know of those that wait here while their grant is near, and no longer than they wait. */

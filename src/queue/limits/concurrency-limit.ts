@@ -8,7 +8,7 @@ export interface ConcurrencyLimit {
   current: number;
   /** What it may grow to; `boundBy` changes it. */
   most: number;
-  /** True while it doubles: until it does not grow for the first time, or is no longer small. Not in a budget that is shared. */
+  /** True while it doubles: until it does not grow for the first time, or is no longer small. */
   starting: boolean;
   /** Latency of the rounds so far in milliseconds; null before the first. */
   past: Past | null;

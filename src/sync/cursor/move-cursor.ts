@@ -8,6 +8,8 @@ import { momentOf } from './since.ts';
 /** The part of a page that moves a checkpoint. */
 export interface PassedPage {
   next: string | null;
+  /** Pages of the service that are in it; 1 if absent. */
+  pages?: number;
   records: number;
   /** Those of them that an earlier page of the walk has counted; absent or 0 if none was. */
   again?: number;
@@ -37,7 +39,7 @@ export function checkpointAfter(checkpoint: CheckpointRow, page: PassedPage, now
     walk_position: page.next,
     walk_clock: clock,
     ...highWater(checkpoint, page, clock),
-    walk_pages: checkpoint.walk_pages + 1,
+    walk_pages: checkpoint.walk_pages + (page.pages ?? 1),
     walk_records: checkpoint.walk_records + page.records - (page.again ?? 0),
     walk_total: leastOf(checkpoint.walk_total, page.total ?? null),
     kept_size: page.kept ? page.kept : checkpoint.kept_size,

@@ -12,7 +12,7 @@ import { checkpointAfter } from '../cursor/move-cursor.ts';
 import { momentOf } from '../cursor/since.ts';
 import { proveWalk, type WalkProof } from '../prove-walk.ts';
 import type { RunContext } from '../run-progress.ts';
-import { isSweepable } from '../walk/load-pages.ts';
+import { isSweepable } from '../walk/seen-statements.ts';
 import { progressOf, type RangeProgress } from './range-progress.ts';
 
 /** A walk in ranges that came to its end, and what that end proves. */

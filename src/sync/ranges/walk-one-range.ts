@@ -96,7 +96,7 @@ export function begunCheckpoint(checkpoint: RangeProgress['checkpoint']): RangeP
 }
 
 async function walkPages(context: ResourceContext, course: { row: RangeRow }): Promise<void> {
-  const { owned, profile, warehouse, signal, runAhead } = context;
+  const { owned, profile, warehouse, signal, runAhead, inLine } = context;
   const { walk_started_at: walkStartedAt } = course.row;
   const suspects = await openSuspects(context, { mode: 'full', walkStartedAt });
   const loader = await openPageLoader(context, olderPolicy(suspects));
@@ -113,6 +113,7 @@ async function walkPages(context: ResourceContext, course: { row: RangeRow }): P
     before: { pages, records: null, leastTotal: null },
     kept: start.checkpoint.kept_size ?? profile.page.size,
     runAhead,
+    inLine,
     leastAhead: LEAST_AHEAD,
   };
   const { first_page: first, border_page: border } = course.row;

@@ -32,9 +32,9 @@ export function newEvidence({ cursor, cursor_key }: CheckpointRow, profile: Reso
   return { witness: cursor_key, hasWitness: false, pages: 0, other: null, disorder: null, oldest: Infinity, cursorAt };
 }
 
-/** Adds a page that is about to be committed. */
-export function addPage(evidence: FilterEvidence, { keys, leftOut, updated }: PageFacts): void {
-  evidence.pages += 1;
+/** Adds pages that are about to be committed together. */
+export function addPage(evidence: FilterEvidence, { keys, leftOut, updated }: PageFacts, pages = 1): void {
+  evidence.pages += pages;
   evidence.hasWitness ||=
     evidence.witness !== null && [keys, leftOut].some((met) => met.includes(evidence.witness ?? ''));
   for (const { key, at } of updated) {

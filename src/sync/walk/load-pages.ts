@@ -7,30 +7,30 @@ import { partitionedWalk } from '../../extract/partitioned-walk.ts';
 import { walk, type WalkOptions } from '../../extract/walk.ts';
 import { walkWindows } from '../../extract/walk-windows.ts';
 import type { Windows } from '../../extract/windows.ts';
-import { openPageLoader, type PageFacts, type PageOutcome } from '../../load/page-loader.ts';
+import { openPageLoader } from '../../load/page-loader.ts';
 import { updatedZone } from '../../shape/columns/updated-time.ts';
+import { memoryUse } from '../../model/memory-use.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Lane, WalkMode } from '../../model/vocabulary.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { saveCheckpoint } from '../../state/checkpoints.ts';
 import { saveFigures } from '../../state/runs.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
-import { checkpointAfter, SEVERAL } from '../cursor/move-cursor.ts';
+import { checkpointAfter } from '../cursor/move-cursor.ts';
 import { olderPolicy, openSuspects, suspectStatements, type WalkSuspects } from '../deletes/page-suspects.ts';
 import { goOnAfterWalk, walkedCursor } from '../feed/feed-place.ts';
+import { bundles } from './bundles.ts';
 import { addPage, type FilterEvidence } from './filter-evidence.ts';
+import { EACH_PAGE, joinedPage, SMALL_PAGES, type JoinedPage } from './joined-page.ts';
 import type { WalkPlan } from '../plan.ts';
 import { countPage, withPage, type RunContext } from '../run-progress.ts';
 import { filterQuery, listingWalk } from '../listing-walk.ts';
 import { isNewestFirst, orderOf } from './newest-first.ts';
-import { oneAhead } from './one-ahead.ts';
 import { proveWalk, type WalkProof, type Repetition } from '../prove-walk.ts';
 import { partitionsOf } from './partitions-of.ts';
 import { resumeWalk } from './resume-walk.ts';
+import { seenStatements, type CommittedPage } from './seen-statements.ts';
 import { positionFrom, storedPosition } from './stored-position.ts';
-import { resolveUnseenRejects } from '../../state/rejects.ts';
-import { forgetSeen, rememberSeen } from '../../state/seen.ts';
-import type { ResourceContext } from '../resource-context.ts';
 
 /** Which lane a walk's requests take: people wait for an incremental one. */
 const LANES_BY_MODE: Readonly<Record<WalkMode, Lane>> = { full: 'backfill', incremental: 'incremental' };
@@ -59,7 +59,7 @@ export interface LoadedWalk {
 /**
  * One walk: pages come out of the API, each becomes rows, and the rows and the checkpoint that says so are committed as
  * one; while a page is being written, the next one is asked for and prepared. A kill between two lines of this loop
- * costs those two pages and nothing else.
+ * costs those two pages, or of small numbered ones a few more, and nothing else.
  * Returns the finished walk; throws `SyncError` with everything up to the last committed page in place.
  */
 export async function loadPages(context: RunContext, one: OneWalk): Promise<LoadedWalk> {
@@ -72,22 +72,22 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   const order = orderOf(profile, start);
   let checkpoint = start;
   const last: { ended: Omit<LoadedWalk, 'checkpoint'> | null } = { ended: null };
-  const load = async (page: Page): Promise<void> => {
+  const load = async (page: JoinedPage): Promise<void> => {
     let next = checkpoint;
     if (page.end !== null) last.ended = endedBy(context, page, page.end, one.repetition);
     const outcome = await loader.load(page, (facts, counted) => {
-      addPage(one.evidence, facts);
+      addPage(one.evidence, facts, page.parts.length);
       const committed = { page, facts, counted, before: checkpoint, proof: last.ended?.proof ?? null };
       const commit = commitOf(context, one, suspects, committed);
       next = commit.next;
       return commit.statements;
     });
     checkpoint = next;
-    countPage(progress, outcome);
+    countPage(progress, outcome, page.parts.length);
     watcher.page(owned.resource, page, progress.figures);
     signal.throwIfAborted();
   };
-  const write = (page: Page): Promise<void> => load(page).then(page.discard).finally(page.release);
+  const write = (page: JoinedPage): Promise<void> => load(page).then(page.discard).finally(page.release);
   // Where pages are written in our own thread, one that is prepared meanwhile only takes memory.
   const mayOverlap = warehouse.writesAside;
   let writing = Promise.resolve();
@@ -102,10 +102,8 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
       ...(loader.known === null || planned.last_success_at === null ? {} : { known: loader.known }),
     };
     const pages = await pagesOf(context, one, start, more);
-    // So neither this thread nor the one that writes waits for the other because of one page that takes longer. If a page
-    // names the next one, a kill would cost one page more.
     const isAhead = mayOverlap && isNumbered(profile.page);
-    for await (const page of isAhead ? oneAhead(pages, () => stop.abort()) : pages) {
+    for await (const page of isAhead ? aheadOf(context, one, pages, stop) : joinedEach(pages)) {
       if (mayOverlap) loader.prepare(page);
       await writing;
       writing = write(page);
@@ -123,6 +121,26 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   return { checkpoint, ...last.ended };
 }
 
+/**
+ * Pages that are made while others are prepared and written, so that neither this thread nor the one that writes waits
+ * because of one that takes longer; small ones that have come meanwhile are joined. Not of a listing whose pages name the
+ * next one: there a kill would cost more pages.
+ */
+async function* aheadOf(
+  { profile }: RunContext,
+  { windows }: OneWalk,
+  pages: AsyncIterable<Page>,
+  stop: AbortController,
+): AsyncGenerator<JoinedPage> {
+  const isOneListing = profile.partitions === null && windows === null && !profile.parts;
+  const bundling = isOneListing && memoryUse() !== 'low' ? SMALL_PAGES : EACH_PAGE;
+  for await (const parts of bundles(pages, bundling, () => stop.abort())) yield joinedPage(parts);
+}
+
+async function* joinedEach(pages: AsyncIterable<Page>): AsyncGenerator<JoinedPage> {
+  for await (const page of pages) yield joinedPage([page]);
+}
+
 /** A page that names where the changes go on is the last one by that. */
 export function endedBy(
   context: RunContext,
@@ -135,15 +153,6 @@ export function endedBy(
   return { end: shown, proof: proveWalk(shown, context.profile, repetition) };
 }
 
-interface CommittedPage {
-  page: Page;
-  facts: PageFacts;
-  counted: PageOutcome;
-  before: CheckpointRow;
-  /** Null before the last page. */
-  proof: WalkProof | null;
-}
-
 /** The checkpoint after a page, and the statements that belong to the page's transaction. */
 function commitOf(
   context: RunContext,
@@ -154,13 +163,24 @@ function commitOf(
   const { warehouse, profile, scrub, clock, run, progress } = context;
   const { page, facts, counted, before, proof } = committed;
   const isProved = proof?.isProved ?? false;
-  const { total, kept, again, serverDate } = page;
+  const { total, kept, again, serverDate, parts } = page;
   const zone = updatedZone(profile);
   const completesFull = repetition.behind !== null;
-  const passed = { ...facts, next: page.next, serverDate, total, kept, again, isProved, completesFull, zone };
+  const passed = {
+    ...facts,
+    next: page.next,
+    serverDate,
+    total,
+    kept,
+    again,
+    isProved,
+    completesFull,
+    zone,
+    pages: parts.length,
+  };
   const after = checkpointAfter(before, passed, clock.now());
   const next = { ...after, walk_position: storedPosition(after.walk_position, profile.query, scrub) };
-  const figures = withPage(progress.figures, counted, progress.meter);
+  const figures = withPage(progress.figures, counted, progress.meter, parts.length);
   const statements = [
     ...suspectStatements(context, suspects, facts, page.requestedAt),
     saveCheckpoint(warehouse.own, next),
@@ -185,13 +205,14 @@ export async function pagesOf(
 }
 
 function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {
-  const { profile, runAhead, warehouse } = context;
+  const { profile, runAhead, inLine, warehouse } = context;
   return {
     ...listingWalk(context, LANES_BY_MODE[start.walk_mode ?? 'full'], filterQuery(profile, start.walk_since)),
     from: positionFrom(start.walk_position, profile.query, filterQuery(profile, start.walk_since).values ?? {}),
     pagesBefore: start.walk_pages,
     ...keptSize(start, profile.page),
     runAhead: isNewestFirst(profile) && start.walk_mode === 'incremental' ? 0 : runAhead,
+    inLine,
     leastAhead: warehouse.isOnNetwork ? LEAST_AHEAD_ON_NETWORK : 1,
   };
 }
@@ -199,37 +220,4 @@ function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {
 /** The page size that earlier walks observed; nothing if they asked for another one. */
 function keptSize({ kept_size }: CheckpointRow, { size }: ResourceProfile['page']): { kept?: number } {
   return kept_size === null ? {} : { kept: kept_size <= size ? kept_size : 0 };
-}
-
-/** Remembers a page of the walk, and forgets other walks and those that are done; belongs to its transaction. */
-function seenStatements(
-  { warehouse: { own }, profile, scrub }: ResourceContext,
-  { page, facts, before, proof }: CommittedPage,
-  after: CheckpointRow,
-): CompiledQuery[] {
-  const { resource, walk_started_at: walkStartedAt } = before;
-  // What another walk has met proves nothing about this one.
-  const begun = before.walk_pages === 0 ? [forgetSeen(own, resource)] : [];
-  if (walkStartedAt === null) return begun;
-  const isDone = after.walk_mode === null;
-  const isFull = before.walk_mode === 'full';
-  const { isNumbered: isPlaceKept, position, keys } = page;
-  const row = { resource, walk_started_at: walkStartedAt, page: before.walk_pages, unkeyed: facts.unkeyed };
-  const place = isPlaceKept ? storedPosition(position, profile.query, scrub) : null;
-  // A listing without any record proves nothing; nor does a walk that may not be swept after.
-  const isEmpty = isDone && before.walk_records + facts.records === 0;
-  const isSwept = isFull && proof?.maySweep !== false && isSweepable(before) && !isEmpty;
-  const isKept = isSwept || (isPlaceKept && !isDone);
-  const seen = isKept ? rememberSeen(own, { ...row, ids: keys, position: place }) : forgetSeen(own, resource);
-  if (!isFull || !isDone || proof?.isProved !== true || after.last_success_at === null) return [...begun, seen];
-  // A whole full walk has met every record: rejects that it did not meet no longer exist.
-  return [...begun, seen, resolveUnseenRejects(own, resource, walkStartedAt, after.last_success_at)];
-}
-
-/**
- * True for a walk after which what it has not met may be looked for: not the first one, which finds nothing to miss,
- * and none that was made under several credentials, of which each may be allowed to see something else.
- */
-export function isSweepable({ full_credential, walk_credential }: CheckpointRow): boolean {
-  return full_credential !== null && walk_credential !== null && walk_credential !== SEVERAL;
 }

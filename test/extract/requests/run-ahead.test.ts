@@ -130,6 +130,13 @@ describe.each(NUMBERED)('%s: pages in flight', (style) => {
     expect(counts.most).toBe(1);
   });
 
+  it('are joined by some that wait in line, once as many as may be are under way', async () => {
+    const server = await slowListing(serve(style, numbered(200)));
+    const { counts, around } = counted(50);
+    await collect(walkOver(server, page, { around, clock: steppingClock(1), runAhead: 4, inLine: 2 }));
+    expect(counts.most).toBe(6);
+  });
+
   it('open to the most that is allowed by the third page when the service is slow', async () => {
     const server = await slowListing(serve(style, numbered(200)));
     const { counts, around } = counted(50);

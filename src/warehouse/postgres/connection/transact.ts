@@ -115,7 +115,8 @@ export async function commitSteps(
 ): Promise<void> {
   const whole = async (client: PoolClient): Promise<void> => {
     const mark = newMark(client);
-    const batch = new Batch([...beginning(database, mark, options), ...steps(), COMMIT], STATEMENT_MS + NETWORK_MS);
+    const all = [...beginning(database, mark, options), ...steps(), COMMIT];
+    const batch = new Batch(all, STATEMENT_MS + NETWORK_MS, { isSilent: true });
     // What the server itself refuses before the COMMIT is not committed.
     const isRefused = (error: unknown): boolean => error instanceof DatabaseError && !batch.isAtLast;
     await orDecided(database, { ...options, client, mark, isRefused }, () => client.query(batch).done);

@@ -6,6 +6,7 @@ import type { Step } from '../connection/batch.ts';
 import type { CopyData, CopyMemory } from '../connection/copy-data.ts';
 import { errorCode } from '../connection/errors.ts';
 import { refusedWith, refusing } from '../connection/refusing.ts';
+import { textArray } from '../connection/text-array.ts';
 import { CopyFields, PUT_CELL, TYPE_NUMBERS, type PutCell } from './copy-binary.ts';
 import { addRows, CELL_BYTES, CopyLines, type CopyFormat } from './copy-text.ts';
 import { copyStatement, insertedColumns } from './row-statements.ts';
@@ -31,6 +32,7 @@ export class OtherTypes extends Error {}
 export function createCopySteps(memory: CopyMemory) {
   const textInto = oncePer(copyStatement);
   const plans = oncePer((table: TableShape) => binaryPlan(table));
+  const looked = typesSteps();
 
   return (rows: readonly CopiedRows[], asText: boolean): Step[] => {
     const steps = rows.map((each) => {
@@ -45,7 +47,7 @@ export function createCopySteps(memory: CopyMemory) {
       data,
       ...(checked.length > 0 ? { explain: asOtherTypes } : {}),
     }));
-    return [...copies, ...typesSteps(steps.flatMap(({ checked }) => checked))];
+    return [...copies, ...looked(steps.flatMap(({ checked }) => checked))];
   };
 }
 
@@ -65,26 +67,35 @@ function putsOf(types: readonly ColumnType[]): readonly PutCell[] | null {
   return puts.length === types.length ? puts : null;
 }
 
-/** After the rows were copied, which nobody can change the tables from then on: whatever they did before shows here. */
-function typesSteps(tables: readonly TableShape[]): Step[] {
-  if (tables.length === 0) return [];
+/**
+ * After the rows were copied, which nobody can change the tables from then on: whatever they did before shows here. Most
+ * pages write the same tables as the page before.
+ */
+function typesSteps(): (tables: readonly TableShape[]) => Step[] {
+  let last: { tables: readonly TableShape[]; step: Step } | null = null;
+  return (tables) => {
+    if (tables.length === 0) return [];
+    const isSame = last?.tables.length === tables.length && last.tables.every((table, at) => table === tables[at]);
+    if (last === null || !isSame) last = { tables, step: typesStep(tables) };
+    return [last.step];
+  };
+}
+
+function typesStep(tables: readonly TableShape[]): Step {
   const expected = tables.flatMap((table, index) =>
     insertedColumns(table).map(({ name, kind }) => `${index + 1} ${TYPE_NUMBERS[kind]} ${name}`),
   );
-  const names = tables.map(({ name }) => escapeIdentifier(name));
-  return [
-    {
-      text: TYPES,
-      values: [names, expected],
-      explain: (error) => (refusedWith(error) === null ? error : otherTypes()),
-    },
-  ];
+  return {
+    text: TYPES,
+    values: [textArray(tables.map(({ name }) => escapeIdentifier(name))), textArray(expected)],
+    explain: (error) => (refusedWith(error) === null ? error : otherTypes()),
+  };
 }
 
 /** Of columns: the place of the table, the number of the type, and the name. */
 const TYPES = `SELECT ${refusing('count(*) = cardinality($2::text[])', 'count(*)::text')} FROM pg_catalog.pg_attribute
-  WHERE attrelid = ANY ($1::regclass[]) AND attnum > 0 AND NOT attisdropped
-    AND concat_ws(' ', array_position($1::regclass[], attrelid::regclass), atttypid, attname) = ANY ($2::text[])`;
+  WHERE attrelid = ANY ($1::text[]::regclass[])
+    AND (array_position($1::text[]::regclass[], attrelid) || ' ' || atttypid || ' ' || attname) = ANY ($2::text[])`;
 
 /** What cannot be read as the type that a column has by now, or has another length. */
 function asOtherTypes(error: Error): Error {

@@ -1,7 +1,11 @@
 import { escapeIdentifier } from 'pg';
 import type { Column, TableShape } from '../../../model/table.ts';
 import type { StoredRow, Warehouse } from '../../warehouse.ts';
+import { errorCode } from '../connection/errors.ts';
+import { textArray } from '../connection/text-array.ts';
 import { execute, type Database } from '../connection/transact.ts';
+
+const OTHER_ELEMENTS = '42804';
 
 /** Looks rows up by key, in one statement of a text that is made once per table shape and kept. */
 export function storedRows(database: Database): Warehouse['stored'] {
@@ -14,7 +18,12 @@ export function storedRows(database: Database): Warehouse['stored'] {
       lookup = { updated: names, text: lookupText(database.schema, table, updated) };
       lookups.set(table, lookup);
     }
-    const { rows } = await ask<StoredRow & { key: string }>(lookup.text, [keys]);
+    const { text } = lookup;
+    const { rows } = await ask<StoredRow & { key: string }>(text, [textArray(keys)]).catch((error: unknown) => {
+      // Somebody has given the key another type, of which the server reads texts.
+      if (errorCode(error) !== OTHER_ELEMENTS) throw error;
+      return ask<StoredRow & { key: string }>(text, [keys]);
+    });
     return new Map(rows.map(({ key, ...row }) => [key, row]));
   };
 }
