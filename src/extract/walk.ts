@@ -3,7 +3,7 @@ import { countRecords } from '../shape/records/select-records.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { RunAhead, type AnswerSource, type PageAnswer } from './requests/answer-source.ts';
 import { askFor, type AskOptions } from './requests/ask.ts';
-import { askKnown, type KnownRecords } from './requests/known-records.ts';
+import { lateReading, type KnownRecords } from './requests/known-records.ts';
 import { WalkGuard } from './guards/walk-guard.ts';
 import type { TemplateValues } from '../source/template.ts';
 import { listingStart, type ListingTarget, type RequestTemplates } from './page-styles/listing-request.ts';
@@ -128,7 +128,7 @@ function openWalk(options: WalkOptions) {
   const isResumed = start !== positionOf(first);
   const memory = new PageMemory();
   const ask = askFor(options, parts, first);
-  const askAhead = options.known === undefined ? ask : askKnown(ask, resource.records, options.known);
+  const late = lateReading(ask, resource.records, options.known ?? null);
   const unknown: WalkBefore = { pages: [], records: isResumed ? null : 0, leastTotal: null };
   const hasParts = Boolean(resource.parts);
   const isCutByNumber = !hasParts && (style.ahead !== null || style.mayHideNumbers);
@@ -137,11 +137,16 @@ function openWalk(options: WalkOptions) {
     const request = reader.requestOf(position);
     const hold = memory.open();
     const room = { hold, ...(isAhead ? { whenFull: 'fail' as const } : {}) };
-    const answer = await askAhead(positionOf(request), { ...room, ...(stop === undefined ? {} : { stop }) });
+    const answer = await late.ask(positionOf(request), { ...room, ...(stop === undefined ? {} : { stop }) });
     await admitRecords(hold, countRecords(answer.json, resource.records), { isAhead, clock, signal });
     return { ...answer, request, hold };
   };
-  const source = openSource(options, { style, first }, asked);
+  const read = async (answer: PageAnswer): Promise<PageAnswer> => {
+    const { request, hold } = answer;
+    const whole = await late.read(answer, () => ask(positionOf(request), { hold }));
+    return whole === answer ? answer : { ...whole, request, hold };
+  };
+  const source = openSource(options, { style, first }, { get: asked, read });
   // A walk that is taken up behind its first page was led there by a page that named the next one.
   const kept = options.kept ?? (isResumed ? resource.page.size : 0);
   const reading = { resource, style, first, source, memory, ask, ledger, acceptsEnd, signal };
@@ -157,7 +162,7 @@ type GetPage = (position: PagePosition, asked: { stop?: AbortSignal; isAhead: bo
 function openSource(
   options: WalkOptions,
   { style, first }: { style: PageStyle; first: URL },
-  get: GetPage,
+  answers: { get: GetPage; read: (answer: PageAnswer) => Promise<PageAnswer> },
 ): AnswerSource {
   const { records, page } = options.resource;
   const foresight = knowsHowMany(page) ? style.ahead : null;
@@ -166,7 +171,7 @@ function openSource(
   // A consumer that has two pages in hand at once asks for the second of them while it writes the first.
   const named = options.overlaps === true ? 0 : 1;
   return new RunAhead({
-    get,
+    ...answers,
     urlOf: (position) => urlAt(first, position),
     countOf: (answer) => countRecords(answer.json, records),
     foresight,

@@ -59,13 +59,12 @@ export function createRecogniser(context: LoadContext): Recogniser | null {
 }
 
 /** What was looked up for the records of one body, or of several; null if there is a body of which nothing was. */
-function joinedLookup(
-  records: readonly SourceRecord[],
-  lookups: Pick<WeakMap<ArrayBufferLike, Lookup>, 'get'>,
-): Lookup | null {
+function joinedLookup(records: readonly SourceRecord[], lookups: WeakMap<ArrayBufferLike, Lookup>): Lookup | null {
   let joined: Lookup | null = null;
   for (const body of new Set(records.map(({ bytes }) => bytes.buffer))) {
     const lookup = lookups.get(body);
+    // A weak map would keep it through young collections.
+    lookups.delete(body);
     if (lookup === undefined || (joined !== null && joined.shape !== lookup.shape)) return null;
     joined = joined === null ? lookup : bothOf(joined, lookup);
   }

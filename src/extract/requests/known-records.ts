@@ -1,4 +1,5 @@
-import { readRest, unreadOf, type KnownElement } from '../../shape/json/parse-body.ts';
+import type { ApiAnswer } from '../../http/client.ts';
+import { readRest, unreadOf, type KnownElement, type UnreadArray } from '../../shape/json/parse-body.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
 import type { Ask } from './ask.ts';
 
@@ -8,19 +9,38 @@ export interface KnownRecords {
   recognise(sources: readonly Buffer[]): Promise<readonly KnownElement[]>;
 }
 
+/** How a walk asks for pages ahead, and reads their records once it is a page's turn. */
+export interface LateReading {
+  ask: Ask;
+  /** The answer with all its records, to be called in its turn; `again` asks for it once more. */
+  read(answer: ApiAnswer, again: () => Promise<ApiAnswer>): Promise<ApiAnswer>;
+}
+
 /**
- * Asks for pages of which only those records are read that are not known. If records at this path turn out to lie
- * otherwise than was guessed, the page was judged by something else than what it says: it is asked for once more, and from
- * then on all pages are read as a whole.
+ * Leaves the records at this path unread until it is their page's turn: values that wait would be moved from one generation
+ * of the memory to the next. Those that are `known` are not read at all. If records turn out to lie otherwise than was
+ * guessed, the page was judged by something else than what it says: it is asked for once more, and from then on all pages
+ * are read as a whole.
  */
-export function askKnown(ask: Ask, path: string, known: KnownRecords): Ask {
+export function lateReading(ask: Ask, path: string, known: KnownRecords | null): LateReading {
+  const recognised = new WeakMap<UnreadArray, readonly KnownElement[]>();
   let isGuessed = true;
-  return async (position, asked) => {
-    if (!isGuessed) return ask(position, asked);
-    const answer = await ask(position, { ...asked, unread: path });
-    const unread = unreadOf(fieldAt(answer.json, path));
-    if (unread === null || readRest(unread, await known.recognise(unread.sources))) return answer;
-    isGuessed = false;
-    return ask(position, asked);
+  return {
+    ask: async (position, asked) => {
+      if (!isGuessed) return ask(position, asked);
+      const answer = await ask(position, { ...asked, unread: path });
+      const unread = unreadOf(fieldAt(answer.json, path));
+      if (known !== null && unread !== null) recognised.set(unread, await known.recognise(unread.sources()));
+      return answer;
+    },
+    read: async (answer, again) => {
+      const unread = unreadOf(fieldAt(answer.json, path));
+      if (unread === null) return answer;
+      const isRead = readRest(unread, recognised.get(unread) ?? []);
+      recognised.delete(unread);
+      if (isRead) return answer;
+      isGuessed = false;
+      return again();
+    },
   };
 }

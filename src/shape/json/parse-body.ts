@@ -36,7 +36,7 @@ export interface UnreadArray {
   bytes: Buffer;
   values: JsonValue[];
   /** Of each element, a view into the body. */
-  sources: readonly Buffer[];
+  sources: () => Buffer[];
   /** Reads one of them; undefined if there is no such element after all. */
   read: (index: number) => JsonValue | undefined;
 }
@@ -158,7 +158,7 @@ function fill(body: Body, json: JsonValue, marked: ReadonlyMap<JsonValue | undef
 
 function unreadArray(body: Body, values: JsonValue[], borders: readonly number[]): UnreadArray {
   const { bytes } = body;
-  const sources = values.map((_, index) => bytes.subarray(borders[2 * index], borders[2 * index + 1]));
+  const sources = (): Buffer[] => values.map((_, index) => bytes.subarray(borders[2 * index], borders[2 * index + 1]));
   // The first and the last one are read already.
   const isRead = (index: number): boolean => index === 0 || index === values.length - 1;
   const read = (index: number): JsonValue | undefined =>

@@ -212,7 +212,9 @@ describe('parseAround', () => {
     const unread = unreadOf(json === null ? undefined : fieldAt(json, 'data'));
     if (json === null || unread === null) throw new Error('nothing was left unread');
     expect(json).toEqual({ total: 3, data: [{ id: 1 }, {}, {}, { id: 4 }] });
-    const known = unread.sources.map((source, at) => ({ source, hash: `${at}`, partial: at === 2 ? { id: 3 } : null }));
+    const known = unread
+      .sources()
+      .map((source, at) => ({ source, hash: `${at}`, partial: at === 2 ? { id: 3 } : null }));
     expect(readRest(unread, known)).toBe(true);
     expect(selectRecords(bytes, json, 'data')).toEqual([
       { value: { id: 1 }, bytes: Buffer.from('{"id":1}'), hash: '0', isPartial: false },
