@@ -144,6 +144,7 @@ export class ClusterWork {
       hands: () => this.#hands.count(),
       offer: async (resource, ranges) => {
         for (const range of ranges) await this.queue.put({ kind: 'range', source, resource, range });
+        this.queue.wake('range');
       },
     };
   }

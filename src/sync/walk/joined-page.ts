@@ -10,6 +10,8 @@ export interface JoinedPage extends Page {
 
 /** As a page of the usual size: more gain nothing, and wait for longer. */
 const MOST_RECORDS = 500;
+/** A kill costs what was fetched and not committed. */
+const MOST_PAGES = 5;
 /** Bytes of their records. */
 const MOST_BYTES = 1_048_576;
 
@@ -27,7 +29,7 @@ export const SMALL_PAGES: Bundling<Page> = {
 
 function isWithin(pages: readonly Page[]): boolean {
   const isPlain = pages.every(({ number, end, again }) => number > 1 && end === null && again === 0);
-  if (!isPlain || sum(pages, ({ records }) => records.length) > MOST_RECORDS) return false;
+  if (!isPlain || pages.length > MOST_PAGES || sum(pages, ({ records }) => records.length) > MOST_RECORDS) return false;
   return sum(pages, ({ records }) => sum(records, ({ bytes }) => bytes.length)) <= MOST_BYTES;
 }
 

@@ -38,6 +38,9 @@ describe('pages that are committed together', () => {
     expect(SMALL_PAGES.joins([second], third)).toBe(true);
     expect(SMALL_PAGES.hasRoom([second])).toBe(true);
     expect(SMALL_PAGES.hasRoom([second, third])).toBe(false);
+    const five = [2, 3, 4, 5, 6].map((number) => pageOf(number, ids(number, 1)));
+    expect(SMALL_PAGES.hasRoom(five.slice(1))).toBe(true);
+    expect(SMALL_PAGES.hasRoom(five)).toBe(false);
     const refused: [Page, Page][] = [
       [pageOf(1, ids(0, 2)), third],
       [second, pageOf(3, ids(200, 301))],

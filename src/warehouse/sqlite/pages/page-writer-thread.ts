@@ -18,19 +18,21 @@ configureWarehouse(db);
 const write = pageTransaction(db, steps);
 const unpack = pageUnpacker();
 /** Pages that are to be written once more, because the file was locked. */
-const waiting = new Map<number, WrittenPage>();
+const waiting = new Map<number, { written: WrittenPage; bodies: ArrayBuffer }>();
 
 /** Throws what SQLite throws, and `WriteRefused`. */
 function writeOnce({ id, page, lease }: WriteRequest): void {
-  const written = page === null ? waiting.get(id) : unpack(page);
+  const asked = page === null ? waiting.get(id) : { written: unpack(page), bodies: page.bodies };
   waiting.delete(id);
-  if (written === undefined) throw new Error('there is no page to write once more');
+  if (asked === undefined) throw new Error('there is no page to write once more');
   try {
-    write(written, lease);
+    write(asked.written, lease);
   } catch (error) {
-    if (isBusy(error)) waiting.set(id, written);
+    if (isBusy(error)) waiting.set(id, asked);
     throw error;
   }
+  // They were handed over and are in the file now: no collection of garbage has to come to give their memory back.
+  asked.bodies.transfer(0);
 }
 
 answerPages<WriteRequest, null>(
