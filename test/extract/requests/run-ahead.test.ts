@@ -130,12 +130,24 @@ describe.each(NUMBERED)('%s: pages in flight', (style) => {
     expect(counts.most).toBe(1);
   });
 
-  it('are joined by some that wait in line, once as many as may be are under way', async () => {
-    const server = await slowListing(serve(style, numbered(200)));
-    const { counts, around } = counted(50);
-    await collect(walkOver(server, page, { around, clock: steppingClock(1), runAhead: 4, inLine: 2 }));
-    expect(counts.most).toBe(6);
-  });
+  it.each([
+    [true, 6],
+    [false, 4],
+  ])(
+    'are joined by some that wait in line, once as many as may be are under way, if a total is told: %s',
+    async (total, most) => {
+      const server = await slowListing(serve(style, numbered(200), { total }));
+      const { counts, around } = counted(50);
+      await collect(
+        walkOver(
+          server,
+          { ...page, total: total ? 'total' : null },
+          { around, clock: steppingClock(1), runAhead: 4, inLine: 2 },
+        ),
+      );
+      expect(counts.most).toBe(most);
+    },
+  );
 
   it('open to the most that is allowed by the third page when the service is slow', async () => {
     const server = await slowListing(serve(style, numbered(200)));
