@@ -201,8 +201,7 @@ export function storeShared({ budget, holders, seen, claims, grants, liveAt }: S
     turns: grants,
     liveAt,
   };
-  const from = (moment: number, parts: number) => Math.round((moment - at) * parts) / parts;
-  return JSON.stringify(shifted(state, from));
+  return JSON.stringify(shifted(state, (moment, parts) => Math.round((moment - at) * parts) / parts));
 }
 
 function storedQuota({ meter, lately, ...quota }: Quota, earliest: number): StoredState['quotas'][number] {

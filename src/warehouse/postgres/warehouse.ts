@@ -16,7 +16,8 @@ import { dropTables } from './widening/drop-tables.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
 import { stageTables, swapTables } from './widening/swap-tables.ts';
 import { asStep, pageCommits } from './pages/page-commits.ts';
-import { purge, rewriteRows, softDelete } from './pages/row-writer.ts';
+import { rewriteRows } from './pages/rewrite-rows.ts';
+import { purge, softDelete } from './pages/row-writer.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
 import type { Session } from './connection/session.ts';
 
@@ -63,7 +64,7 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
         });
       return orUnindexed(database, rewrite.rows[0]?.table.name ?? '', work);
     },
-    ...pageCommits(database),
+    ...pageCommits(database, (resource, write) => orUnindexed(database, resource, write)),
     softDelete: (deletion) =>
       underLease(deletion.lease, async (session) => {
         const deleted = await softDelete(session, deletion);

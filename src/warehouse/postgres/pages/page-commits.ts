@@ -3,7 +3,6 @@ import type { PageCommit, PreparedRows, Warehouse } from '../../warehouse.ts';
 import type { Step } from '../connection/batch.ts';
 import { CopyMemory } from '../connection/copy-data.ts';
 import { commitSteps, type Database } from '../connection/transact.ts';
-import { orUnindexed } from '../keys/indexes.ts';
 import { OtherTypes } from './copy-steps.ts';
 import { currentSteps } from './current-steps.ts';
 import { createPageWriter } from './row-writer.ts';
@@ -13,8 +12,11 @@ interface PreparedSteps extends PreparedRows {
   steps: readonly Step[];
 }
 
+/** Runs what writes rows of a resource, once more if something could be done about its error. */
+type Retried = (resource: string, write: () => Promise<void>) => Promise<void>;
+
 /** The part of a warehouse that encodes pages and commits them. */
-export function pageCommits(database: Database): Pick<Warehouse, 'prepare' | 'commit'> {
+export function pageCommits(database: Database, retried: Retried): Pick<Warehouse, 'prepare' | 'commit'> {
   const memory = new CopyMemory();
   const stepsOf = createPageWriter(memory);
 
@@ -32,7 +34,7 @@ export function pageCommits(database: Database): Pick<Warehouse, 'prepare' | 'co
       );
     const orAsText = (): Promise<void> =>
       write().catch((error: unknown) => (error instanceof OtherTypes ? write() : Promise.reject(error)));
-    await orUnindexed(database, rows.resource, orAsText);
+    await retried(rows.resource, orAsText);
     // Not of what failed: a connection that is ended may still read from there.
     for (const { data } of sent) if (data !== undefined) memory.giveBack(data.memory);
   }

@@ -1,22 +1,15 @@
 import { escapeIdentifier } from 'pg';
-import type { Cell, TableRows, TableShape } from '../../../model/table.ts';
+import type { TableRows, TableShape } from '../../../model/table.ts';
 import type { HistoryPolicy } from '../../../model/vocabulary.ts';
 import { oncePer } from '../../once-per.ts';
 import { stampedColumns } from '../../own-columns.ts';
-import type { PageRows, RowRewrite, WrittenRecord, SoftDelete, Purge } from '../../warehouse.ts';
+import type { PageRows, WrittenRecord, SoftDelete, Purge } from '../../warehouse.ts';
 import type { Step } from '../connection/batch.ts';
-import { CopyMemory } from '../connection/copy-data.ts';
+import type { CopyMemory } from '../connection/copy-data.ts';
 import type { Session } from '../connection/session.ts';
-import { createCopySteps, linesOf, listedRows, versionsStep, type CopiedRows } from './copy-steps.ts';
+import { createCopySteps, listedRows, versionsStep, type CopiedRows } from './copy-steps.ts';
 import type { CopyFormat } from './copy-text.ts';
-import {
-  byIndexes,
-  copyStatement,
-  deleteStatement,
-  jsonCell,
-  rewriteStatement,
-  upsertStatement,
-} from './row-statements.ts';
+import { byIndexes, deleteStatement, jsonCell, upsertStatement } from './row-statements.ts';
 
 /**
  * Returns the steps that write a page; `isRepeated` if a transaction with it has failed before.
@@ -138,40 +131,6 @@ function keysOf(records: readonly WrittenRecord[]): string[] {
 
 function versionsOf(records: readonly WrittenRecord[]): number[] {
   return records.map(({ version }) => version);
-}
-
-/** Writes records anew that have their rows already; what is gone by now stays gone. Inside the caller's transaction. */
-export async function rewriteRows(session: Session, { rows, versions, children }: RowRewrite): Promise<void> {
-  const [root, ...lists] = rows;
-  if (root === undefined || root.cells.length === 0) return;
-  const there = await updateRoot(session, root, versions);
-  for (const table of children) await session.execute(deleteStatement(table), [[...there]]);
-  const memory = new CopyMemory();
-  for (const { table, width, cells } of lists) {
-    const kept = rowsOf(cells, width).filter(([key]) => there.has(String(key)));
-    if (kept.length === 0) continue;
-    const data = linesOf(memory, listedRows({ table, width, cells: kept.flat() }));
-    await session.runAll([{ text: copyStatement(table), data }]);
-  }
-}
-
-/** The keys of the records that were there in that version. */
-async function updateRoot(
-  session: Session,
-  { table, width, cells }: TableRows,
-  versions: RowRewrite['versions'],
-): Promise<Set<string>> {
-  const rows = rowsOf(cells, width).map((row) => {
-    const json = row.map(jsonCell);
-    json.unshift(versions.get(String(row[0])) ?? null);
-    return json;
-  });
-  const { rows: there } = await session.execute<{ key: string }>(rewriteStatement(table), [JSON.stringify(rows)]);
-  return new Set(there.map(({ key }) => key));
-}
-
-function rowsOf(cells: readonly Cell[], width: number): Cell[][] {
-  return Array.from({ length: cells.length / width }, (_, row) => cells.slice(row * width, (row + 1) * width));
 }
 
 interface DeletedRow extends Record<string, unknown> {
