@@ -155,10 +155,10 @@ export class RunAhead implements AnswerSource {
     const underWay = all.filter((ahead) => !ahead.ready).length;
     const { most, inLine = 0 } = this.options;
     const size = this.window.size();
+    // Where nobody knows the end, what waits in line may lie behind it.
+    const isFull = size >= most && (this.page?.total ?? null) !== null;
     return (
-      underWay < (size < most ? size : size + inLine) &&
-      all.length < this.window.depth() &&
-      !all.some((ahead) => ahead.last)
+      underWay < (isFull ? size + inLine : size) && all.length < this.window.depth() && !all.some((ahead) => ahead.last)
     );
   }
 
