@@ -9,7 +9,6 @@ import type { SharedState } from './grant-round.ts';
 
 /*
  * A budget as JSON text. A text of another form counts as nothing known: the service will tell again.
- *
  * | form         | stands in                              | times                  | holds                              |
  * |--------------|----------------------------------------|------------------------|------------------------------------|
  * | `version: 1` | `_sync_limits`, of one process         | epoch milliseconds     | waits and rates; levels are stale  |
