@@ -128,7 +128,8 @@ function openWalk(options: WalkOptions) {
   const isResumed = start !== positionOf(first);
   const memory = new PageMemory();
   const ask = askFor(options, parts, first);
-  const late = lateReading(ask, resource.records, options.known ?? null);
+  // A walk that knows nothing would only hold more bytes for longer.
+  const late = options.known === undefined ? null : lateReading(ask, resource.records, options.known);
   const unknown: WalkBefore = { pages: [], records: isResumed ? null : 0, leastTotal: null };
   const hasParts = Boolean(resource.parts);
   const isCutByNumber = !hasParts && (style.ahead !== null || style.mayHideNumbers);
@@ -137,11 +138,12 @@ function openWalk(options: WalkOptions) {
     const request = reader.requestOf(position);
     const hold = memory.open();
     const room = { hold, ...(isAhead ? { whenFull: 'fail' as const } : {}) };
-    const answer = await late.ask(positionOf(request), { ...room, ...(stop === undefined ? {} : { stop }) });
+    const answer = await (late?.ask ?? ask)(positionOf(request), { ...room, ...(stop === undefined ? {} : { stop }) });
     await admitRecords(hold, countRecords(answer.json, resource.records), { isAhead, clock, signal });
     return { ...answer, request, hold };
   };
   const read = async (answer: PageAnswer): Promise<PageAnswer> => {
+    if (late === null) return answer;
     const { request, hold } = answer;
     const whole = await late.read(answer, () => ask(positionOf(request), { hold }));
     return whole === answer ? answer : { ...whole, request, hold };

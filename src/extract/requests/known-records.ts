@@ -17,12 +17,11 @@ export interface LateReading {
 }
 
 /**
- * Leaves the records at this path unread until it is their page's turn: values that wait would be moved from one generation
- * of the memory to the next. Those that are `known` are not read at all. If records turn out to lie otherwise than was
- * guessed, the page was judged by something else than what it says: it is asked for once more, and from then on all pages
- * are read as a whole.
+ * Leaves the records at this path unread until it is their page's turn, and those that are `known` then too. If records
+ * turn out to lie otherwise than was guessed, the page was judged by something else than what it says: it is asked for
+ * once more, and from then on all pages are read as a whole.
  */
-export function lateReading(ask: Ask, path: string, known: KnownRecords | null): LateReading {
+export function lateReading(ask: Ask, path: string, known: KnownRecords): LateReading {
   const recognised = new WeakMap<UnreadArray, readonly KnownElement[]>();
   let isGuessed = true;
   return {
@@ -30,7 +29,7 @@ export function lateReading(ask: Ask, path: string, known: KnownRecords | null):
       if (!isGuessed) return ask(position, asked);
       const answer = await ask(position, { ...asked, unread: path });
       const unread = unreadOf(fieldAt(answer.json, path));
-      if (known !== null && unread !== null) recognised.set(unread, await known.recognise(unread.sources()));
+      if (unread !== null) recognised.set(unread, await known.recognise(unread.sources()));
       return answer;
     },
     read: async (answer, again) => {
