@@ -176,6 +176,8 @@ describe('a listing by page numbers in which nothing moves', () => {
     const { listing, stage, missing } = await staged(USUAL, dialect, { count, size });
     const { status } = await stage.run('backfill');
     expect([status, await missing()]).toEqual(['ok', []]);
-    expect(listing.requests).toBeLessThanOrEqual((count / size) * most + 2);
+    // Behind an end that nobody tells, as many may be asked for as are under way, which is more on a busy machine.
+    const beyond = dialect.total === true ? 2 : 8;
+    expect(listing.requests).toBeLessThanOrEqual((count / size) * most + beyond);
   });
 });
