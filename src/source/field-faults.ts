@@ -10,6 +10,7 @@ interface Resource {
   state: PublishingState | null;
   deleted: Tombstone | readonly Tombstone[] | null;
   partitions: { readonly field: string } | null;
+  windows: { readonly field: string; readonly totals: object } | null;
   page: object;
   json: readonly string[];
   times: Readonly<Record<string, string>>;
@@ -43,7 +44,7 @@ function hiddenFault(path: string, { exclude, hash }: FieldSettings, resource: R
 }
 
 /** Fields that have a meaning for the sync, and which. */
-function usesOf({ id, updated, state, deleted, partitions, page }: Resource): [string, string][] {
+function usesOf({ id, updated, state, deleted, partitions, windows, page }: Resource): [string, string][] {
   const cursor = 'cursor_field' in page && typeof page.cursor_field === 'string' ? [page.cursor_field] : [];
   const uses: [readonly string[], string][] = [
     [[id].flat(), 'the id of the record'],
@@ -52,6 +53,8 @@ function usesOf({ id, updated, state, deleted, partitions, page }: Resource): [s
     [state === null ? [] : [state.field], 'its state of publishing'],
     [[deleted ?? []].flat().flatMap(({ field, at = field }) => [field, at]), 'a tombstone'],
     [partitions === null ? [] : [partitions.field], 'the listing that it comes from'],
+    [windows === null ? [] : [windows.field], 'the day that it is of'],
+    [Object.keys(windows?.totals ?? {}), 'compared with a total'],
   ];
   return uses.flatMap(([fields, what]) => fields.map((field): [string, string] => [fieldPathText(field), what]));
 }

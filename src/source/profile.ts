@@ -20,6 +20,7 @@ import { rateDialectSchema } from './rate-dialect.ts';
 import { recordFields } from './record-fields.ts';
 import { relationsSchema } from './relations.ts';
 import { requestFields, withPostBodies } from './request-fields.ts';
+import { windowFaults, windowFields } from './report-windows.ts';
 import { tableFields } from './table-fields.ts';
 import { versionSchema } from './version.ts';
 import { rulesWithoutResource, webhooksSchema } from './webhooks.ts';
@@ -47,6 +48,7 @@ const resourceFields = z.strictObject({
       description: 'How changes are found between full walks; null if the service offers no way.',
       examples: [{ param: 'updated_since', format: 'iso' }],
     }),
+  ...windowFields,
   page: pageSchema,
   ...itemFields,
   ...deleteFields,
@@ -123,7 +125,7 @@ const resourceSchema = withPostBodies(dividedFields)
   })
   .transform(withPartitionKey)
   .superRefine((resource, context) => {
-    const faults = [feedKeyFault(resource) ?? [], fieldFaults(resource)].flat();
+    const faults = [feedKeyFault(resource) ?? [], windowFaults(resource), fieldFaults(resource)].flat();
     for (const fault of faults) context.addIssue({ code: 'custom', ...fault });
   });
 

@@ -4,7 +4,7 @@ import { isOwnHeader, placeOf } from './request-place.ts';
 import { templateSchema } from './template.ts';
 
 /** Variables that a request for a page of a listing may have. */
-const LISTING_VARIABLES = ['since', 'until', 'cursor', 'partition'] as const;
+const LISTING_VARIABLES = ['since', 'until', 'from', 'to', 'cursor', 'partition'] as const;
 
 const template = templateSchema(LISTING_VARIABLES);
 
@@ -63,13 +63,15 @@ interface Posting {
   body: unknown;
   page: object;
   incremental: { param?: unknown; body?: object } | null;
+  windows: { from_param: unknown; to_param: unknown } | null;
 }
 
 /** Refuses a body, and values in it, in a listing that is not asked for by POST. */
 export function withPostBodies<Schema extends z.ZodType<Posting>>(schema: Schema): Schema {
-  return schema.refine(({ method, body, page, incremental }) => {
+  return schema.refine(({ method, body, page, incremental, windows }) => {
     const ofPage = Object.entries(page).filter(([field]) => field.endsWith('_param'));
-    const places: unknown[] = [...ofPage.map(([, place]): unknown => place), incremental?.param];
+    const ofFilter = [incremental?.param, windows?.from_param, windows?.to_param];
+    const places: unknown[] = [...ofPage.map(([, place]): unknown => place), ...ofFilter];
     const hasPlaces = places.some((place) => typeof place === 'string' && placeOf(place).in === 'body');
     const hasFilter = Object.keys(incremental?.body ?? {}).length > 0;
     return method === 'POST' || (body === null && !hasPlaces && !hasFilter);

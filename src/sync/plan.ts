@@ -93,6 +93,7 @@ const LATER_FIELDS: Readonly<Record<string, JsonValue>> = {
   method: 'GET',
   headers: {},
   body: null,
+  windows: null,
 };
 
 /**
@@ -101,7 +102,7 @@ const LATER_FIELDS: Readonly<Record<string, JsonValue>> = {
  */
 export function fingerprintOf(profile: ResourceProfile): string {
   const { path, records, id, updated, query, page, depth, json, fields, mask } = profile;
-  const later = Object.entries(profile).filter(
+  const later = Object.entries({ ...profile, windows: cutByDay(profile) }).filter(
     ([name, value]) => Object.hasOwn(LATER_FIELDS, name) && !isDeepStrictEqual(value, LATER_FIELDS[name]),
   );
   const own = { path, records, id, updated, query };
@@ -110,6 +111,13 @@ export function fingerprintOf(profile: ResourceProfile): string {
   const key = hashed.length === 0 ? {} : { hashed, mark: mask?.mark ?? '' };
   const data = canonicalHash({ ...own, ...Object.fromEntries(later), ...key });
   return `${rows}.${canonicalHash(cutOf(page))}.${data}`;
+}
+
+/** What of the windows of reports says which rows they are; the rest may be changed at any time. */
+function cutByDay({ windows }: ResourceProfile): JsonObject | null {
+  if (windows === null) return null;
+  const { field, from_param, to_param, to_inclusive, format, granularity, zone } = windows;
+  return { field, from_param, to_param, to_inclusive, format, granularity, zone };
 }
 
 /** True if the walk that a checkpoint is of can go on. Earlier versions have left two parts. */
@@ -148,7 +156,7 @@ function refuseOtherData(stored: CheckpointRow, fingerprint: string, resource: s
   if (stored.fingerprint.split('.')[0] === fingerprint.split('.')[0]) return;
   throw new ConfigError(
     'profile_changed',
-    `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times, unwrap, filter, parts, partitions, deleted or fields (type, rename, exclude, hash), or the source's hash_key, is not what the stored rows were made with`,
+    `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times, unwrap, filter, parts, partitions, deleted, windows or fields (type, rename, exclude, hash), or the source's hash_key, is not what the stored rows were made with`,
     {
       hint: `put it back; or make the tables anew: content-sync rebuild ${resource}, without a request, where only columns differ (depth, json, fields), else content-sync backfill ${resource} --restart`,
     },

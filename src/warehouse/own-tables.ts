@@ -5,6 +5,7 @@ import type { NoticeRow } from '../model/service-notice.ts';
 import type { ColumnType, WalkMode } from '../model/vocabulary.ts';
 import type { RunRow } from './run-row.ts';
 import type { VerificationRow } from './verification-row.ts';
+import type { WindowRow } from './window-row.ts';
 import type { DeleteRow, GrowthRow, ViewColumnRow, ViewRow } from './view-rows.ts';
 
 /** UTC text `YYYY-MM-DD HH:MM:SS.SSS`, as all our own tables hold times. */
@@ -230,6 +231,7 @@ export interface OwnTables {
   _sync_reshapes: ReshapeRow;
   _sync_seen: SeenRow;
   _sync_ranges: RangeRow;
+  _sync_windows: WindowRow;
   _sync_suspects: SuspectRow;
   _sync_feeds: FeedRow;
   _sync_notices: NoticeRow;

@@ -16,6 +16,7 @@ const SUBJECTS: Readonly<Record<string, readonly string[]>> = {
   Tables: ['history', 'contract', 'json', 'times', 'depth', 'max_columns', 'indexes'].map(ofResource),
   'Fields and relations': [...['description', 'fields', 'source_text', 'state'].map(ofResource), 'relations'],
   Changes: ['updated', 'incremental', 'accept'].map(ofResource),
+  Reports: [ofResource('windows')],
   'Single records and tombstones': ['item', 'item_query', 'item_record', 'gone', 'deleted', 'delete_feed'].map(
     ofResource,
   ),
@@ -36,6 +37,7 @@ const REPEATED: readonly string[] = [
   ofResource('incremental.deleted.'),
   ofResource('incremental.deleted[]'),
   ofResource('incremental.filter[]'),
+  ofResource('windows.too_large.'),
   ...['path', 'method', 'query', 'headers', 'body'].map((field) => ofResource(`incremental.start.${field}`)),
 ];
 

@@ -25,6 +25,7 @@ export const OWN_TABLES: readonly CopiedTable[] = [
   { name: '_sync_forgotten', key: ['resource', 'fingerprint'], isAfresh: true },
   { name: '_sync_suspects', key: ['resource', 'record_id'], isAfresh: true },
   { name: '_sync_feeds', key: ['resource', 'feed'], isAfresh: true },
+  { name: '_sync_windows', key: ['resource', 'window_start'], isAfresh: true },
   { name: '_sync_limits', key: ['name'], isAfresh: true },
   { name: '_sync_notices', key: ['version', 'kind', 'value'], isAfresh: true },
   { name: '_sync_alerts', key: ['channel', 'alert'], isAfresh: true },

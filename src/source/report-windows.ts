@@ -1,0 +1,199 @@
+import { z } from 'zod';
+import { isTimeZone } from '../model/time-zone.ts';
+import { fieldPath, bodyPath } from './body-path.ts';
+import { parsePattern } from './date-pattern.ts';
+import { timeSpan } from './duration-and-size.ts';
+import { isNamedFormat } from './incremental.ts';
+import { answerRuleFields } from './outcome-rule.ts';
+import { requestPlace } from './request-place.ts';
+import { variablesIn } from './template.ts';
+
+/** What a window is: weeks begin on a monday, months on their first day. */
+export const GRANULARITIES = ['day', 'week', 'month'] as const;
+
+export type Granularity = (typeof GRANULARITIES)[number];
+
+const DAY_MS = 86_400_000;
+const KEEP = /^([1-9]\d{0,3}) (days?|months?|years?)$/;
+
+const format = z.string().refine((text) => text !== 'as_sent' && (isNamedFormat(text) || parsePattern(text) !== null), {
+  error: 'expected iso, epoch_s, epoch_ms, or a date pattern such as yyyy-MM-dd or yyyyMMdd',
+});
+
+/** How long a window is kept: so many calendar days or months. */
+const age = z
+  .string()
+  .regex(KEEP, 'expected an age such as 90 days, 25 months or 2 years')
+  .transform((text) => {
+    const [, count = '', unit = ''] = KEEP.exec(text) ?? [];
+    if (unit.startsWith('day')) return { days: Number(count), months: 0 };
+    return { days: 0, months: Number(count) * (unit.startsWith('year') ? 12 : 1) };
+  });
+
+const windowsSchema = z.strictObject({
+  field: fieldPath.meta({
+    description:
+      'The field of a record with its day, or with a moment of it: it says which window the record is of. `20260131` is read as a day too.',
+    examples: ['date', 'dimensions.day'],
+  }),
+  from_param: requestPlace
+    .nullable()
+    .default(null)
+    .meta({
+      description:
+        'Where a request takes the first day; null where `{from}` stands in a template of `path`, `query`, `headers` or `body`.',
+      examples: ['from', 'body:range.start'],
+    }),
+  to_param: requestPlace
+    .nullable()
+    .default(null)
+    .meta({
+      description:
+        'Where a request takes the end, unless `{to}` stands in a template. Null, with no `{to}`, where the service takes one window (`date=2026-01-31`).',
+      examples: ['to', 'body:range.end'],
+    }),
+  to_inclusive: z
+    .boolean()
+    .default(true)
+    .meta({
+      description:
+        'True if the end is the last day that is counted in; false if it is the day behind it. Of a `format` that shows more than the day, the last moment that it shows.',
+      examples: [false],
+    }),
+  format: format.default('yyyy-MM-dd').meta({
+    description:
+      'How a request writes them: by a date pattern of Unicode TR35 in the local time of `zone`, as ISO 8601 in UTC (`iso`), or as a Unix time (`epoch_s`, `epoch_ms`).',
+    examples: ['yyyy-MM-dd', 'yyyyMMdd', "yyyy-MM-dd'T'HH:mm:ssXXX"],
+  }),
+  granularity: z
+    .enum(GRANULARITIES)
+    .default('day')
+    .meta({
+      description:
+        'What a window is, and the smallest range that is asked for; weeks begin on monday. A window is replaced as a whole.',
+      examples: ['week', 'month'],
+    }),
+  start: z.iso.date('expected a date such as 2020-01-01').meta({
+    description: 'The first day that there are reports of.',
+    examples: ['2020-01-01'],
+  }),
+  restate: timeSpan.prefault('72h').meta({
+    description:
+      'How long after its end a window may still change: until then every run asks for it again, afterwards only a full walk does.',
+    examples: ['72h', '7d'],
+  }),
+  largest: timeSpan
+    .refine((ms) => ms >= DAY_MS && ms % DAY_MS === 0, 'expected whole days, such as 31d')
+    .prefault('31d')
+    .meta({
+      description: 'The largest range of one request, in whole days; one window is asked for in any case.',
+      examples: ['31d', '1d'],
+    }),
+  most: z
+    .int()
+    .min(1)
+    .nullable()
+    .default(null)
+    .meta({
+      description: 'Rows that the service lists per query at most: a range that holds so many is cut in two.',
+      examples: [1000, 100_000],
+    }),
+  too_large: z
+    .strictObject({ ...answerRuleFields, status: answerRuleFields.status.min(1) })
+    .nullable()
+    .default(null)
+    .meta({
+      description: 'How the service refuses a range that is too large for it: then it is cut in two.',
+      examples: [{ status: [413] }, { status: [400], body: { path: 'error.code', contains: 'too_large' } }],
+    }),
+  zone: z
+    .string()
+    .refine(isTimeZone, 'expected a time zone such as Europe/Zurich or +02:00')
+    .default('UTC')
+    .meta({ description: 'The zone that the days of the reports are of.', examples: ['Europe/Zurich'] }),
+  totals: z
+    .record(fieldPath, bodyPath)
+    .default({})
+    .meta({
+      description:
+        'By a field of the records, where an answer tells its sum over the range that was asked for; it is compared with what was counted.',
+      examples: [{ views: 'totals.views' }],
+    }),
+  keep: age
+    .nullable()
+    .default(null)
+    .meta({
+      description: 'Older windows are taken out of the copy, and are not asked for again; null keeps all.',
+      examples: ['25 months', '90 days'],
+    }),
+});
+
+/** Reports: the field of a resource. */
+export const windowFields = {
+  windows: windowsSchema
+    .nullable()
+    .default(null)
+    .meta({
+      description:
+        'For reports, which are asked for by a range of days and change for some days afterwards: the listing is asked for window by window, the newest first, each is replaced as a whole, and what vanished from it is deleted. In place of `incremental`.',
+      examples: [{ field: 'date', from_param: 'from', to_param: 'to', start: '2020-01-01', restate: '72h' }],
+    }),
+};
+
+export type ReportWindows = z.output<typeof windowsSchema>;
+
+/** The fields of a resource that must agree with its windows. */
+interface Reported {
+  windows: ReportWindows | null;
+  incremental: unknown;
+  feed: unknown;
+  partitions: unknown;
+  path: string;
+  query: Readonly<Record<string, string>>;
+  headers: Readonly<Record<string, string>>;
+  body: unknown;
+}
+
+/** Why a resource cannot be asked for by windows; empty if it can. Paths are within the resource. */
+export function windowFaults(resource: Reported): { path: string[]; message: string }[] {
+  const { windows } = resource;
+  const asks = { from: asksFor(resource, 'from'), to: asksFor(resource, 'to') };
+  if (windows === null) {
+    if (!asks.from && !asks.to) return [];
+    return [{ path: ['windows'], message: 'expected windows, because {from} or {to} stands in a template' }];
+  }
+  const faults = [
+    resource.incremental === null && resource.feed === null
+      ? null
+      : ['incremental', 'expected null, because `windows` says what is asked for again'],
+    resource.partitions === null
+      ? null
+      : ['partitions', 'expected null: several listings cannot be asked for by windows yet'],
+    windows.from_param !== null || asks.from
+      ? null
+      : [
+          'windows.from_param',
+          'expected the place that takes the first day, or {from} in path, query, headers or body',
+        ],
+    windows.to_param !== null && asks.to
+      ? ['windows.to_param', 'expected null, because {to} stands in a template already']
+      : null,
+    windows.from_param !== null && windows.from_param === windows.to_param
+      ? ['windows.to_param', 'expected another place than that of the first day']
+      : null,
+  ];
+  return faults.flatMap((fault) => {
+    const [path, message] = fault ?? [];
+    return path === undefined || message === undefined ? [] : [{ path: path.split('.'), message }];
+  });
+}
+
+/** True if requests say where a range ends: else each asks for one window by its first day. */
+export function asksForEnd(resource: Reported): boolean {
+  return resource.windows?.to_param != null || asksFor(resource, 'to');
+}
+
+function asksFor({ path, query, headers, body }: Reported, variable: string): boolean {
+  const texts = [path, JSON.stringify(body), ...Object.values(query), ...Object.values(headers)];
+  return texts.some((text) => variablesIn(text).includes(variable));
+}
