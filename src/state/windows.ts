@@ -65,17 +65,31 @@ export async function readHeldWindows(own: Kysely<OwnTables>, resource: string):
   return rows.flatMap(({ held_at, ...row }) => (held_at === null ? [] : [{ ...row, held_at }]));
 }
 
-/** A person says that the next answer counts, whatever it takes away (`at`), or that nothing is to be done yet (null). */
+/** A person says that the next answer counts, whatever it takes away. */
 export function releaseWindows(
   own: Kysely<OwnTables>,
   resource: string,
   starts: readonly string[],
-  at: TimestampText | null,
+  at: TimestampText,
+): CompiledQuery[] {
+  return changeHeld(own, resource, starts, { released_at: at });
+}
+
+/** Held windows are forgotten to be so; the next run asks for them, and holds them again if it must. */
+export function dismissWindows(own: Kysely<OwnTables>, resource: string, starts: readonly string[]): CompiledQuery[] {
+  return changeHeld(own, resource, starts, { held_at: null, held: null, released_at: null });
+}
+
+function changeHeld(
+  own: Kysely<OwnTables>,
+  resource: string,
+  starts: readonly string[],
+  change: Partial<Pick<WindowRow, 'held_at' | 'held' | 'released_at'>>,
 ): CompiledQuery[] {
   return inParts(starts, ROWS_PER_STATEMENT).map((part) =>
     own
       .updateTable('_sync_windows')
-      .set({ released_at: at })
+      .set(change)
       .where('resource', '=', resource)
       .where('held_at', 'is not', null)
       .where('window_start', 'in', part)
