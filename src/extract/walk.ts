@@ -94,13 +94,13 @@ async function* walkPages(options: WalkOptions): AsyncGenerator<Page, void, unde
       const page = isEnough(read) ? pages.cutShort(read) : read;
       guard.admit(page);
       const { next, total } = page;
+      const { release, discard } = memory.handOut();
       await source.foresee({
         next,
         received: pages.step,
         total: leastOf(likelyTotal(total, ledger.met), options.most),
       });
       const handedOut = options.clock.monotonic();
-      const { release, discard } = memory.handOut();
       // Of the last page the answer itself is read once more.
       yield { ...page, number: (number += 1), release, discard: page.end === null ? discard : release };
       if (options.overlaps !== true) release();
@@ -148,7 +148,8 @@ function openWalk(options: WalkOptions) {
     const whole = await late.read(answer, () => ask(positionOf(request), { hold }));
     return whole === answer ? answer : { ...whole, request, hold };
   };
-  const source = openSource(options, { style, first }, { get: asked, read });
+  const answers = { get: asked, read, handedOut: () => memory.handedOut };
+  const source = openSource(options, { style, first }, answers);
   // A walk that is taken up behind its first page was led there by a page that named the next one.
   const kept = options.kept ?? (isResumed ? resource.page.size : 0);
   const reading = { resource, style, first, source, memory, ask, ledger, acceptsEnd, signal };
@@ -164,7 +165,7 @@ type GetPage = (position: PagePosition, asked: { stop?: AbortSignal; isAhead: bo
 function openSource(
   options: WalkOptions,
   { style, first }: { style: PageStyle; first: URL },
-  answers: { get: GetPage; read: (answer: PageAnswer) => Promise<PageAnswer> },
+  answers: { get: GetPage; read: (answer: PageAnswer) => Promise<PageAnswer>; handedOut: () => number },
 ): AnswerSource {
   const { records, page } = options.resource;
   const foresight = knowsHowMany(page) ? style.ahead : null;

@@ -9,6 +9,7 @@ import { eventsFor } from '../support/delete-events.ts';
 import { pushedClock, type PushedClock } from '../support/hurried-clock.ts';
 import { journey, type Journey } from '../support/journey.ts';
 import { randomFrom, type Random } from '../support/random.ts';
+import { wound } from '../support/wound-database.ts';
 
 const STYLES: readonly Pagination[] = ['cursor', 'page', 'offset', 'link', 'next-url'];
 const MINUTE = 60_000;
@@ -58,6 +59,8 @@ export async function deleteStory(
 
 /** Of the service's clock and of ours. */
 const START = '2024-03-01T00:00:00Z';
+/** So much faster runs our clock, and that of the database. */
+const SPEED = 50;
 
 async function setStage(database: TestDatabase, seed: number, random: Random): Promise<Story> {
   const style = random.pick(STYLES);
@@ -66,7 +69,7 @@ async function setStage(database: TestDatabase, seed: number, random: Random): P
   const service = pushedClock(START);
   const isGuarded = random.chance(0.3);
   const stage = await journey({
-    database,
+    database: wound(database, SPEED),
     base: style === 'cursor' ? 'content-service' : `content-service-${style}`,
     sandbox: { generate: { [RESOURCE]: records }, pagination: style, visibilityLag: lag, clock: service },
     profile: { resources: { [RESOURCE]: { page: { size: random.whole(3, 20) }, history: 'all' } } },
@@ -75,7 +78,7 @@ async function setStage(database: TestDatabase, seed: number, random: Random): P
   const told = `SEED=${seed} on ${database.name}: ${style}, ${records} records, lag ${lag} ms, guard ${isGuarded ? 'on' : 'off'}`;
   const rest = { graves: new Map<string, string>(), last: new Map<string, number>(), isLying: false };
   const step = { found: new Set<string>(), isStopped: false };
-  return { told, stage, random, service, clock: pushedClock(START, 50), lag, ...rest, ...step };
+  return { told, stage, random, service, clock: pushedClock(START, SPEED), lag, ...rest, ...step };
 }
 
 /** What goes wrong in the next step. */

@@ -79,11 +79,11 @@ export async function killLoop({
 /**
  * Pages of a resource that one kill may have fetched again. Where a page names the next one: the page that is
  * being written, the one that is understood meanwhile, and the one that is asked for. Where pages are numbered: the
- * requests under way and half as many answers, three times as many pages as are committed together (written, prepared and
- * waiting), and the last one that was stored, which is read again to prove that the walk's place still holds.
+ * requests under way and half as many answers, those two pages, and the last one that was stored, which is read again to
+ * prove that the walk's place still holds.
  */
 function mostAgain(pagination: Pagination): number {
-  return pagination === 'cursor' ? 3 : 1.5 * CONCURRENCY + 3 * 5 + 1;
+  return pagination === 'cursor' ? 3 : 1.5 * CONCURRENCY + 3;
 }
 
 /** The last run, where it has ended well for every resource. */

@@ -8,12 +8,15 @@ import type { TestDatabase } from '../support/databases.ts';
 import { pushedClock } from '../support/hurried-clock.ts';
 import { journey, type Journey } from '../support/journey.ts';
 import { randomFrom, type Random } from '../support/random.ts';
+import { wound } from '../support/wound-database.ts';
 import { addRandomFaults, randomEditor, type Editor } from './random-service.ts';
 
 const HOUR = 3_600_000;
 const STYLES: readonly Pagination[] = ['cursor', 'page', 'offset', 'link', 'next-url'];
 /** Of the service's clock and of ours; the service's is then put forward now and then, also by more than is believed. */
 const START = '2024-03-01T00:00:00Z';
+/** So much faster runs our clock, and that of the database. */
+const SPEED = 50;
 
 /** Where pages are counted, a record that moves while they are walked can slip past the walk. */
 const COUNTED: ReadonlySet<Pagination> = new Set(['page', 'offset']);
@@ -28,7 +31,7 @@ export async function randomStory(database: TestDatabase, seed: number): Promise
   const service = pushedClock(START);
   const records = random.whole(0, 60);
   const stage = await journey({
-    database,
+    database: wound(database, SPEED),
     base: style === 'cursor' ? 'content-service' : `content-service-${style}`,
     sandbox: {
       generate: { content: records },
@@ -42,7 +45,7 @@ export async function randomStory(database: TestDatabase, seed: number): Promise
   });
   const editor = randomEditor(stage.sandbox, service, random);
   const told = `seed ${seed} on ${database.name}: ${style}, ${records} records at first`;
-  const clock = pushedClock(START, 50);
+  const clock = pushedClock(START, SPEED);
   for (let run = random.whole(2, 4); run > 0; run -= 1) {
     await noisyRun({ stage, random, editor, clock, isCounted: COUNTED.has(style) });
   }

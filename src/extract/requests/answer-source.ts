@@ -35,6 +35,8 @@ export interface AnswerSource {
   close(): Promise<void>;
 }
 
+/** The page that is written, and the one that is prepared meanwhile. */
+const IN_WORK = 2;
 /** Guesses that may turn out wrong before a walk stops guessing: a service that cuts every page differently. */
 const MOST_MISSES = 3;
 
@@ -56,6 +58,8 @@ interface AheadOptions {
   inLine?: number | undefined;
   /** So many are under way if `most` allows it, even if fewer would hide the latency; 1 if absent. */
   least?: number | undefined;
+  /** Pages that were handed out and are not stored yet: a crash costs them as it does those that are under way. */
+  handedOut: () => number;
   clock: Pick<Clock, 'monotonic'>;
 }
 
@@ -155,12 +159,13 @@ export class RunAhead implements AnswerSource {
   private hasRoom(): boolean {
     const all = this.head === null ? this.queue : [this.head, ...this.queue];
     const underWay = all.filter((ahead) => !ahead.ready).length;
-    const { most, inLine = 0 } = this.options;
+    const { most, inLine = 0, handedOut } = this.options;
     const size = this.window.size();
     // Where nobody knows the end, what waits in line may lie behind it.
     const isFull = size >= most && (this.page?.total ?? null) !== null;
+    const waiting = all.length + Math.max(0, handedOut() - IN_WORK);
     return (
-      underWay < (isFull ? size + inLine : size) && all.length < this.window.depth() && !all.some((ahead) => ahead.last)
+      underWay < (isFull ? size + inLine : size) && waiting < this.window.depth() && !all.some((ahead) => ahead.last)
     );
   }
 

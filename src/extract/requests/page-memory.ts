@@ -26,6 +26,12 @@ interface HandedOut {
 export class PageMemory {
   readonly #open = new Set<AnswerHold>();
   #taken: TakenAnswer[] = [];
+  #handedOut = 0;
+
+  /** Pages that were handed out and are not given back yet. */
+  get handedOut(): number {
+    return this.#handedOut;
+  }
 
   open(): AnswerHold {
     const hold = answerMemory.open();
@@ -41,7 +47,14 @@ export class PageMemory {
   /** The ends of the pages that are in hand now. */
   handOut(): HandedOut {
     const taken = this.#taken.splice(0);
-    const release = (): void => this.#release(taken.map(({ hold }) => hold));
+    const holds = taken.map(({ hold }) => hold);
+    let isOut = true;
+    this.#handedOut += 1;
+    const release = (): void => {
+      this.#handedOut -= isOut ? 1 : 0;
+      isOut = false;
+      this.#release(holds);
+    };
     const discard = (): void => {
       release();
       for (const { bytes } of taken.splice(0)) discardBody(bytes);

@@ -10,26 +10,32 @@ export interface JoinedPage extends Page {
 
 /** As a page of the usual size: more gain nothing, and wait for longer. */
 const MOST_RECORDS = 500;
-/** A kill costs what was fetched and not committed. */
-const MOST_PAGES = 5;
 /** Bytes of their records. */
 const MOST_BYTES = 1_048_576;
+/** Of the requests that may be under way: pages are written, prepared and gathered at once, and a kill costs all of them. */
+const MOST_PART = 1 / 2;
 
 /** Each page alone. */
 export const EACH_PAGE: Bundling<Page> = { hasRoom: () => false, joins: () => false };
 
 /**
- * Pages that are committed together. Never the first one of a walk, nor its last one, which decide more than the others,
- * and none with a record of those before it: on one page it would be a copy, not a later state.
+ * Pages that are committed together, where so many requests may be under way. Never the first one of a walk, nor its last
+ * one, which decide more than the others, and none with a record of those before it: on one page it would be a copy, not a
+ * later state.
  */
-export const SMALL_PAGES: Bundling<Page> = {
-  hasRoom: (bundle) => isWithin([...bundle, ...bundle.slice(-1)]),
-  joins: (bundle, next) => isWithin([...bundle, next]) && bundle.every(({ keys }) => lastKnown(next.keys, keys) === -1),
-};
+export function smallPages(runAhead: number): Bundling<Page> {
+  const most = Math.floor(runAhead * MOST_PART);
+  const isWithin = (pages: readonly Page[]): boolean => pages.length <= most && areSmall(pages);
+  return {
+    hasRoom: (bundle) => isWithin([...bundle, ...bundle.slice(-1)]),
+    joins: (bundle, next) =>
+      isWithin([...bundle, next]) && bundle.every(({ keys }) => lastKnown(next.keys, keys) === -1),
+  };
+}
 
-function isWithin(pages: readonly Page[]): boolean {
+function areSmall(pages: readonly Page[]): boolean {
   const isPlain = pages.every(({ number, end, again }) => number > 1 && end === null && again === 0);
-  if (!isPlain || pages.length > MOST_PAGES || sum(pages, ({ records }) => records.length) > MOST_RECORDS) return false;
+  if (!isPlain || sum(pages, ({ records }) => records.length) > MOST_RECORDS) return false;
   return sum(pages, ({ records }) => sum(records, ({ bytes }) => bytes.length)) <= MOST_BYTES;
 }
 

@@ -21,7 +21,7 @@ import { olderPolicy, openSuspects, suspectStatements, type WalkSuspects } from 
 import { goOnAfterWalk, walkedCursor } from '../feed/feed-place.ts';
 import { bundles } from './bundles.ts';
 import { addPage, type FilterEvidence } from './filter-evidence.ts';
-import { EACH_PAGE, joinedPage, SMALL_PAGES, type JoinedPage } from './joined-page.ts';
+import { EACH_PAGE, joinedPage, smallPages, type JoinedPage } from './joined-page.ts';
 import type { WalkPlan } from '../plan.ts';
 import { countPage, withPage, type RunContext } from '../run-progress.ts';
 import { filterQuery, listingWalk } from '../listing-walk.ts';
@@ -59,7 +59,7 @@ export interface LoadedWalk {
 /**
  * One walk: pages come out of the API, each becomes rows, and the rows and the checkpoint that says so are committed as
  * one; while a page is being written, the next one is asked for and prepared. A kill between two lines of this loop
- * costs those two pages, or of small numbered ones a few more, and nothing else.
+ * costs those two pages and nothing else; of numbered ones also what is fetched ahead, less the more of them wait here.
  * Returns the finished walk; throws `SyncError` with everything up to the last committed page in place.
  */
 export async function loadPages(context: RunContext, one: OneWalk): Promise<LoadedWalk> {
@@ -127,13 +127,13 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
  * next one: there a kill would cost more pages.
  */
 async function* aheadOf(
-  { profile }: RunContext,
+  { profile, runAhead }: RunContext,
   { windows }: OneWalk,
   pages: AsyncIterable<Page>,
   stop: AbortController,
 ): AsyncGenerator<JoinedPage> {
   const isOneListing = profile.partitions === null && windows === null && !profile.parts;
-  const bundling = isOneListing && memoryUse() !== 'low' ? SMALL_PAGES : EACH_PAGE;
+  const bundling = isOneListing && memoryUse() !== 'low' ? smallPages(runAhead) : EACH_PAGE;
   for await (const parts of bundles(pages, bundling, () => stop.abort())) yield joinedPage(parts);
 }
 

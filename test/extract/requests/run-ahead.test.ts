@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { AheadWindow } from '../../../src/extract/requests/ahead-window.ts';
 import type { ApiClient } from '../../../src/http/client.ts';
+import type { Page } from '../../../src/extract/page.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { pageProfile, serve } from '../five-styles.ts';
 import { startListing } from '../listing-server.ts';
@@ -183,6 +184,24 @@ describe.each(NUMBERED)('%s: pages in flight', (style) => {
     gate.resolve();
     const { pages: rest } = await collect(pages);
     expect([idsOf(rest).length, counts.most]).toEqual([180, 6]);
+  });
+
+  it('are fewer the more pages the consumer has in hand, beyond the two that it works on', async () => {
+    const server = await slowListing(serve(style, numbered(300)), 5);
+    const { counts, around } = counted(50);
+    const options = { overlaps: true, runAhead: 6, around, clock: steppingClock(1) };
+    const held: Page[] = [];
+    const pages: Page[] = [];
+    let unwritten = 0;
+    for await (const one of walkOver(server, page, options)) {
+      pages.push(one);
+      held.push(one);
+      unwritten = Math.max(unwritten, counts.asked - pages.length + held.length);
+      if (held.length === 8) for (const { release } of held.splice(0)) release();
+    }
+    expect(idsOf(pages)).toEqual(numbered(300).map((record) => record.id));
+    // Six under way, half as many answers, and those two.
+    expect(unwritten).toBe(11);
   });
 
   it('are none with runAhead 0', async () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { WalkEnd } from '../../../src/extract/guards/walk-end.ts';
 import type { Page } from '../../../src/extract/page.ts';
 import { keyFingerprints } from '../../../src/shape/records/key-fingerprint.ts';
-import { joinedPage, SMALL_PAGES } from '../../../src/sync/walk/joined-page.ts';
+import { joinedPage, smallPages } from '../../../src/sync/walk/joined-page.ts';
 import { differences } from '../../support/compare-copy.ts';
 import { DATABASES } from '../../support/databases.ts';
 import { journey, type Journey } from '../../support/journey.ts';
@@ -34,13 +34,14 @@ const END: WalkEnd = { proof: null, records: 0, doubts: [], prints: '', sure: nu
 
 describe('pages that are committed together', () => {
   it('are small, neither the first nor the last, and share no record', () => {
+    const small = smallPages(8);
     const [second, third] = [pageOf(2, ids(0, 200)), pageOf(3, ids(200, 200))];
-    expect(SMALL_PAGES.joins([second], third)).toBe(true);
-    expect(SMALL_PAGES.hasRoom([second])).toBe(true);
-    expect(SMALL_PAGES.hasRoom([second, third])).toBe(false);
-    const five = [2, 3, 4, 5, 6].map((number) => pageOf(number, ids(number, 1)));
-    expect(SMALL_PAGES.hasRoom(five.slice(1))).toBe(true);
-    expect(SMALL_PAGES.hasRoom(five)).toBe(false);
+    expect(small.joins([second], third)).toBe(true);
+    expect(small.hasRoom([second])).toBe(true);
+    expect(small.hasRoom([second, third])).toBe(false);
+    const four = [2, 3, 4, 5].map((number) => pageOf(number, ids(number, 1)));
+    expect(small.hasRoom(four.slice(1))).toBe(true);
+    expect(small.hasRoom(four)).toBe(false);
     const refused: [Page, Page][] = [
       [pageOf(1, ids(0, 2)), third],
       [second, pageOf(3, ids(200, 301))],
@@ -49,7 +50,15 @@ describe('pages that are committed together', () => {
       [second, pageOf(3, ['r300'], { next: null, end: END })],
       [second, pageOf(3, ['r300'], { records: [{ value: {}, bytes: Buffer.alloc(2 ** 20) }] })],
     ];
-    for (const [before, next] of refused) expect(SMALL_PAGES.joins([before], next)).toBe(false);
+    for (const [before, next] of refused) expect(small.joins([before], next)).toBe(false);
+  });
+
+  it('are half as many as the requests that may be under way', () => {
+    const pages = [2, 3, 4].map((number) => pageOf(number, ids(number, 1)));
+    expect(smallPages(6).hasRoom(pages)).toBe(false);
+    expect(smallPages(6).hasRoom(pages.slice(1))).toBe(true);
+    expect(smallPages(2).hasRoom(pages.slice(2))).toBe(false);
+    expect(smallPages(1).hasRoom(pages.slice(2))).toBe(false);
   });
 
   it('are one with the place behind the last of them, and as old as the oldest', () => {
