@@ -49,7 +49,10 @@ const fileSchema = z.strictObject({
     .string()
     .regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected a lower-case name')
     .default('file')
-    .meta({ description: 'What the file is called in the tables; each entry of a list has a name of its own.' }),
+    .meta({
+      description: 'What the file is called in the tables; each entry of a list has a name of its own.',
+      examples: ['thumbnail'],
+    }),
   at,
   when: fieldPath
     .nullable()
@@ -58,10 +61,14 @@ const fileSchema = z.strictObject({
       description: 'A field that must be there and neither false, null, zero nor empty; null if every record has one.',
       examples: ['has_file'],
     }),
-  store: storeAddress.nullable().default(null).meta({
-    description:
-      'Where the bytes are kept; null for `files.store` of the source. Nothing is fetched where neither names a store.',
-  }),
+  store: storeAddress
+    .nullable()
+    .default(null)
+    .meta({
+      description:
+        'Where the bytes are kept; null for `files.store` of the source. Nothing is fetched where neither names a store.',
+      examples: ['disk:data/{source}/videos', 's3://bucket/prefix'],
+    }),
   max_bytes: byteSize.prefault('100MB').meta({ description: 'A larger file is refused.', examples: ['20MB', '2GB'] }),
   max_pixels: z
     .int()

@@ -1,5 +1,3 @@
-import type { TimestampText } from './own-tables.ts';
-
 /**
  * `waiting`: to be fetched, for the first time or anew; `stored`: here, as it was served last; `failed`: tried again at
  * `due_at`; `refused`: not fetched until its record or the profile changes; `gone`: the service no longer has it.
@@ -37,15 +35,15 @@ export interface FileRow {
   /** That have failed since the last that did not. */
   attempts: number;
   /** When it is asked for; null if it is not, until its record changes. */
-  due_at: TimestampText | null;
+  due_at: string | null;
   /** Why it failed, is refused or gone; null otherwise. */
   code: string | null;
   error: string | null;
   /** When the service was last found to serve this content. */
-  fetched_at: TimestampText | null;
-  valid_from: TimestampText;
+  fetched_at: string | null;
+  valid_from: string;
   /** When another content took its place, or the record no longer showed it; null for what is shown now. */
-  valid_to: TimestampText | null;
+  valid_to: string | null;
 }
 
 /** One content in a store, whatever shows it. */
@@ -56,9 +54,9 @@ export interface FileObjectRow {
   type: string;
   width: number | null;
   height: number | null;
-  stored_at: TimestampText;
+  stored_at: string;
   /** When it was last read and found right; null if it never was. */
-  checked_at: TimestampText | null;
+  checked_at: string | null;
   /** 1 if it was not found, or not whole. */
   missing: number;
 }
@@ -69,6 +67,6 @@ export interface FilePassageRow {
   /** Fingerprint of what the profile says of files. */
   settings: string;
   /** When the last look began, and the last one at all records. */
-  looked_at: TimestampText;
-  full_at: TimestampText;
+  looked_at: string;
+  full_at: string;
 }
