@@ -1,4 +1,5 @@
 import { cutName } from './cut-name.ts';
+import { filesViews } from './files.ts';
 import { liveViews } from './live.ts';
 import { changesViews } from './history/changes.ts';
 import { historyViews } from './history/history.ts';
@@ -23,6 +24,7 @@ const VIEW_KINDS: readonly ViewKind[] = [
   changesViews,
   statesViews,
   summaryViews,
+  filesViews,
   freshnessView,
   deletesView,
   calendarView,

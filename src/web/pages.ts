@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import type { PageAnswer, PageRequest } from './receiver/calls.ts';
+import { answerFile } from './file-page.ts';
+import { filePathOf } from './files/file-path.ts';
+import type { MadePage, PageAnswer, PageRequest } from './receiver/calls.ts';
 import { compressed } from './compress.ts';
 import { CONTROL_PATH, type ControlDoor, type FormRefusal } from './control-door.ts';
 import { CHALLENGE, type Admission } from './door.ts';
@@ -14,6 +16,7 @@ import { pagePathOf, type PagePath } from './page-path.ts';
 import type { StatusSnapshot } from '../serve/status/snapshot.ts';
 import type { Readiness } from '../serve/status/collect.ts';
 import type { DetailsAsked, SourceDetails } from '../serve/status/source-details.ts';
+import type { ShownFiles } from '../serve/files/shown-files.ts';
 import type { SourceTables } from '../serve/dictionary/table-reader.ts';
 import { renderDictionaryPage } from './page/dictionary-page.ts';
 
@@ -22,6 +25,8 @@ export interface PagesOptions {
   ready: () => Promise<Readiness>;
   details: (asked: DetailsAsked) => Promise<SourceDetails | null>;
   tables: () => Promise<SourceTables[]>;
+  /** The contents of files that the copies name. */
+  files: ShownFiles;
   /** Prometheus text. */
   metrics: () => Promise<string>;
   /** Decides who may see the pages. */
@@ -35,7 +40,7 @@ export interface PagesOptions {
 interface Page {
   /** True if only those may see it who may see everything; else the others see less of it. */
   guarded: boolean;
-  answer: (options: PagesOptions, request: PageRequest, seesAll: boolean) => Promise<PageAnswer>;
+  answer: (options: PagesOptions, request: PageRequest, seesAll: boolean) => Promise<MadePage>;
 }
 
 const PAGES: Readonly<Record<string, Page>> = {
@@ -58,27 +63,34 @@ const LOCKED = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'";
 const NOTHING = `${LOCKED}; form-action 'none'`;
 
 /** The pages of `serve`. The returned function never throws. */
-export function createPages(options: PagesOptions): (request: PageRequest) => Promise<PageAnswer> {
+export function createPages(options: PagesOptions): (request: PageRequest) => Promise<MadePage> {
   return async (request) => {
-    const answer = await answerOf(options, request).catch((error: unknown) => {
+    const answer: MadePage = await answerOf(options, request).catch((error: unknown) => {
       options.failed(error);
       return text(500, 'The page could not be put together; the log says why.');
     });
     const headers = { ...ALWAYS, 'content-security-policy': NOTHING, ...answer.headers };
-    if (request.method === 'HEAD') return { ...answer, headers, body: '' };
+    if (request.method === 'HEAD') return { status: answer.status, headers, body: '' };
+    if (answer.stream !== undefined) return { ...answer, headers };
     return compressed({ ...answer, headers }, request.headers);
   };
 }
 
-async function answerOf(options: PagesOptions, request: PageRequest): Promise<PageAnswer> {
+async function answerOf(options: PagesOptions, request: PageRequest): Promise<MadePage> {
   const name = request.path.split('?', 1)[0] ?? '';
   if (request.method === 'POST' || name === CONTROL_PATH) return formAnswer(options, request, name);
   const path = pagePathOf(name);
-  const page = path === null ? (Object.hasOwn(PAGES, name) ? PAGES[name] : undefined) : sourcePages(path);
+  const page = path === null ? otherPage(name) : sourcePages(path);
   if (page === undefined) return noSuchPage();
   const admission = await options.door(request);
   if (page.guarded && admission !== 'in') return REFUSALS[admission]();
   return page.answer(options, request, admission === 'in');
+}
+
+function otherPage(name: string): Page | undefined {
+  const file = filePathOf(name);
+  if (file !== null) return { guarded: true, answer: (options, request) => answerFile(options, file, request) };
+  return Object.hasOwn(PAGES, name) ? PAGES[name] : undefined;
 }
 
 function noSuchPage(): PageAnswer {
