@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { ConfigError } from '../model/errors.ts';
 import { checkFile, type CheckedFile, readSourceFolder, type SourceFile } from './check-file.ts';
-import { secretsOf } from '../source/auth.ts';
+import { bucketSecrets, credentialsIn } from './credentials.ts';
 import { controlPath } from './control-place.ts';
 import { placementFindings } from './cross-check.ts';
 import { settingsError, type Fault, type SettingsFinding } from './file/fault.ts';
@@ -17,8 +17,10 @@ import {
   folderSettingsSchema,
   settingsSchema,
 } from './settings.ts';
-import { alertFindings, alertSecrets } from './alerts-schema.ts';
+import { alertFindings } from './alerts-schema.ts';
+import { filesOf, storeFindings, storesOf } from './file-stores.ts';
 import { networkFindings, networkOf, networkSecrets } from './network.ts';
+import { tlsFaults } from './transport.ts';
 import { addressSecrets, sourceAddress, warehouseTransportFault } from './warehouse-address.ts';
 import { readSecretFile } from './file/secret-file.ts';
 import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
@@ -77,6 +79,7 @@ function readWhole(file: YamlFile, place: ConfigPlace): Loaded {
     ...warehouseFindings(data.warehouse, Object.keys(data.sources), false, place.env),
     ...Object.entries(data.sources).flatMap((source) => wayFindings(source, place)),
     ...alertFindings(data.alerts, Object.keys(data.sources)),
+    ...storeFindings(Object.entries(data.sources), profiles, place.cwd),
   ];
   const faults = [...checked.faults, ...found.map((finding) => file.locate(finding))];
   if (faults.length > 0) return { settings: null, faults };
@@ -101,8 +104,14 @@ function readFolder(file: YamlFile, place: ConfigPlace): Loaded {
   const read = readSourceFolder(folder, folderPlace, (name) => place.readProfile(name, folder, place));
   const sources = 'files' in read ? read.files : [];
   const names = sources.map(({ name }) => name);
+  const readable = sources.flatMap(({ name, source }) => (source === null ? [] : [{ name, ...source }]));
   const found = [
     ...warehouseFindings(checked.data.warehouse, names, true, place.env),
+    ...storeFindings(
+      readable.map(({ name, settings }) => [name, settings]),
+      new Map(readable.map(({ name, profile }) => [name, profile])),
+      place.cwd,
+    ),
     ...sources.flatMap(({ name, source }) => (source === null ? [] : wayFindings([name, source.settings], place))),
   ];
   const files = sources.map((each) => withOwnFaults(each, found));
@@ -177,15 +186,17 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
     const { http, ...rest } = source;
     const hash_key = source.hash_key ?? privacy_key;
     const keys = { ...(hash_key && { hash_key }), ...(privacy_key && { privacy_key }) };
-    const own = { auth, name, profile, resources, webhook, deprecations, network: networkOf(http, cwd, env) };
+    const files = filesOf({ ...source, name, profile, resources }, cwd);
+    const own = { auth, name, profile, resources, files, webhook, deprecations, network: networkOf(http, cwd, env) };
     return [name, { ...rest, ...own, ...keys, keep_runs, warehouse: sourceAddress(warehouse, name, cwd) }];
   });
   const ways = sources.flatMap(([, { network }]) => networkSecrets(network));
   const secrets = withSecretParts([
     ...parts.secrets,
-    ...credentials(parts),
+    ...credentialsIn(parts),
     ...ways,
     ...addressSecrets(warehouse, env),
+    ...(sources.some(([, { files }]) => storesOf(files).some(({ kind }) => kind === 's3')) ? bucketSecrets(env) : []),
   ]);
   return {
     path,
@@ -201,32 +212,6 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
     memory,
     secrets,
   };
-}
-
-function credentials({
-  sources,
-  serve,
-  alerts,
-  privacy_key,
-}: Pick<Parts, 'sources' | 'serve' | 'alerts' | 'privacy_key'>): string[] {
-  const found = [...(serve.auth === undefined ? [] : [serve.auth.password]), ...alertSecrets(alerts)];
-  if (privacy_key !== undefined) found.push(privacy_key);
-  for (const { auth, webhook, ping, hash_key } of Object.values(sources)) {
-    if (hash_key !== undefined) found.push(hash_key);
-    found.push(...(auth === undefined ? [] : secretsOf(auth)));
-    for (const { value } of webhook?.secrets ?? []) found.push(value);
-    // Whoever knows the address of a monitor can silence it.
-    for (const url of Object.values(ping)) if (url !== undefined) found.push(url);
-  }
-  return found;
-}
-
-function tlsFaults(env: NodeJS.ProcessEnv): Fault[] {
-  if (env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return [];
-  const field = 'NODE_TLS_REJECT_UNAUTHORIZED';
-  const message =
-    'expected to be unset, got 0: certificates would not be checked; for an authority of your own set NODE_EXTRA_CA_CERTS';
-  return [{ file: 'environment', line: 1, column: 1, field, message }];
 }
 
 function shownPath(path: string, cwd: string): string {

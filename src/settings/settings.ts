@@ -10,6 +10,8 @@ import type { Profile } from '../source/profile.ts';
 import { controlSchema } from './control-place.ts';
 import { alertsSchema, type AlertsSettings } from './alerts-schema.ts';
 import { fileMode } from './file-mode.ts';
+import { filesSchema } from './files-schema.ts';
+import type { FilesSettings } from './file-stores.ts';
 import type { Fault } from './file/fault.ts';
 import { serveSchema, workerSchema } from './serve-schema.ts';
 import { networkSchema, type Network } from './network.ts';
@@ -116,6 +118,7 @@ const sourceSchema = z.strictObject({
   webhook: webhookSchema.optional(),
   deletes: deletesSchema.prefault({}),
   ping: pingSchema.prefault({}),
+  files: filesSchema.prefault({}),
 });
 
 export const SOURCE_NAME = /^[a-z][a-z0-9_-]{0,40}$/;
@@ -175,7 +178,7 @@ export type WorkerSettings = z.output<typeof workerSchema>;
 
 /** One content service account, ready to be used. `base_url` has no slash at the end; durations are milliseconds. */
 export interface SourceSettings extends Readonly<
-  Omit<SourcesFile[string], 'auth' | 'http' | 'profile' | 'resources' | 'webhook'>
+  Omit<SourcesFile[string], 'auth' | 'files' | 'http' | 'profile' | 'resources' | 'webhook'>
 > {
   readonly name: string;
   /** Of the type `none` where the settings have no secret. */
@@ -184,6 +187,7 @@ export interface SourceSettings extends Readonly<
   readonly profile: Profile;
   /** Names of the profile's resources to sync, in the profile's order. */
   readonly resources: readonly string[];
+  readonly files: FilesSettings;
   /** Null if no webhooks are received. */
   readonly webhook: WebhookSettings | null;
   /** Milliseconds for which its ended runs are remembered: `keep_runs` of the file. */

@@ -1,6 +1,6 @@
 import type { Profile } from '../source/profile.ts';
 import type { FieldPath } from './file/field-path.ts';
-import type { SettingsFinding } from './file/fault.ts';
+import type { Fault, SettingsFinding } from './file/fault.ts';
 import { isLoopback } from './loopback.ts';
 import type { SourcesFile } from './settings.ts';
 
@@ -30,4 +30,13 @@ function addressesOf(
     scheme.type === 'oauth' ? (scheme.token_url ?? []) : [],
   );
   return [base, ...inProfile.map((url) => ({ path: ['profile'], url }))];
+}
+
+/** An environment in which no certificate would be checked. */
+export function tlsFaults(env: NodeJS.ProcessEnv): Fault[] {
+  if (env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return [];
+  const field = 'NODE_TLS_REJECT_UNAUTHORIZED';
+  const message =
+    'expected to be unset, got 0: certificates would not be checked; for an authority of your own set NODE_EXTRA_CA_CERTS';
+  return [{ file: 'environment', line: 1, column: 1, field, message }];
 }

@@ -7,6 +7,7 @@ import { deleteFields } from './delete-fields.ts';
 import { feedKeyFault } from './feed-key.ts';
 import { fieldFaults } from './field-faults.ts';
 import { fieldFields } from './field-settings.ts';
+import { fileFields } from './file-fields.ts';
 import { unsetMask } from './record-mask.ts';
 import { httpSchema } from './http-fields.ts';
 import { changeFeedSchema, type ChangeFeed } from './change-feed.ts';
@@ -60,6 +61,7 @@ const resourceFields = z.strictObject({
     .meta({ examples: [['end'], ['filter', 'item']] }),
   ...tableFields,
   ...fieldFields,
+  ...fileFields,
 });
 
 /** Nothing that goes by time holds for a feed of changes: it stands apart, as `feed`. */
@@ -120,6 +122,16 @@ const resourceSchema = withPostBodies(dividedFields)
   .refine(asksForPartition, {
     path: ['partitions', 'param'],
     error: 'expected the place that takes the value, or {partition} in path, query, headers or body',
+  })
+  .refine(({ files, history }) => files.length === 0 || history !== 'none', {
+    path: ['files'],
+    error:
+      'expected history latest or all beside it: where a file is, and whether there is one, is read in the stored bodies',
+  })
+  .refine(({ files, id }) => typeof id === 'string' || files.every((file) => file.at.kind === 'record'), {
+    path: ['files'],
+    error:
+      'expected json: and a place in the record, because a record that several fields identify has no id that could stand in a path',
   })
   .transform(withPartitionKey)
   .superRefine((resource, context) => {

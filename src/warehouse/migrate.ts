@@ -23,6 +23,7 @@ import * as forgotten from '../../migrations/020-forgotten.ts';
 import * as alerts from '../../migrations/022-alerts.ts';
 import * as ranges from '../../migrations/023-ranges.ts';
 import * as calendarCovers from '../../migrations/024-calendar-covers.ts';
+import * as files from '../../migrations/025-files.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
 import * as roomAndDifferences from '../../migrations/inbox/002-room-and-differences.ts';
 import * as zonedTimes from '../../migrations/inbox/003-zoned-times.ts';
@@ -59,6 +60,7 @@ export const WAREHOUSE_MIGRATIONS: Migrations = {
   '022-alerts': alerts,
   '023-ranges': ranges,
   '024-calendar-covers': calendarCovers,
+  '025-files': files,
 };
 export const INBOX_MIGRATIONS: Migrations = {
   '001-deliveries': deliveries,

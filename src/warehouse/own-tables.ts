@@ -1,5 +1,6 @@
 import type { AlertRow, ForgottenRow } from './operator-rows.ts';
 import type { LimitRow, TokenRow } from './account-rows.ts';
+import type { FileObjectRow, FilePassageRow, FileRow } from './file-rows.ts';
 import type { CalendarDay } from '../model/calendar-day.ts';
 import type { NoticeRow } from '../model/service-notice.ts';
 import type { ColumnType, WalkMode } from '../model/vocabulary.ts';
@@ -240,4 +241,7 @@ export interface OwnTables {
   _sync_verifications: VerificationRow;
   _sync_forgotten: ForgottenRow;
   _sync_alerts: AlertRow;
+  _sync_files: FileRow;
+  _sync_file_objects: FileObjectRow;
+  _sync_file_passages: FilePassageRow;
 }

@@ -8,7 +8,7 @@ export type SourceTree = ReadonlyMap<string, string>;
 export const FLOORS: readonly (readonly string[])[] = [
   ['model'],
   ['settings', 'source', 'observe', 'shape'],
-  ['queue', 'warehouse'],
+  ['queue', 'warehouse', 'object-store'],
   ['http', 'state', 'views'],
   ['extract', 'load', 'export'],
   ['sync', 'probe'],

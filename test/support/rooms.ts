@@ -54,7 +54,8 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
   },
   shape: { '.': ['columns', 'records', 'json'], columns: ['.', 'records', 'json'], records: ['.', 'json'], json: [] },
   http: {
-    '.': ['auth', 'body', 'outcome'],
+    '.': ['auth', 'body', 'outcome', 'download'],
+    download: ['.', 'auth', 'body', 'outcome'],
     auth: ['.', 'body', 'outcome'],
     outcome: ['.', 'body'],
     body: [],

@@ -36,6 +36,9 @@ export const OWN_TABLES: readonly CopiedTable[] = [
   { name: '_sync_growth', key: ['id'], isAfresh: true },
   { name: '_sync_pauses', key: ['resource'], isAfresh: true },
   { name: '_sync_calendar', key: ['date'], isAfresh: true },
+  { name: '_sync_files', key: ['resource', 'record_id', 'field', 'position', 'version'], isAfresh: true },
+  { name: '_sync_file_objects', key: ['store', 'sha256'], isAfresh: true },
+  { name: '_sync_file_passages', key: ['resource'], isAfresh: true },
   { name: '_sync_checkpoints', key: ['resource'], isAfresh: true },
 ];
 

@@ -1,0 +1,64 @@
+import type { Profile } from '../source/profile.ts';
+import type { FileProfile } from '../source/file-fields.ts';
+import { storeOf, storePlace, type StoreAddress } from '../source/store-address.ts';
+import type { SettingsFinding } from './file/fault.ts';
+import type { FilesFile } from './files-schema.ts';
+
+/** Files of a resource that are fetched, and where to. */
+export interface KeptFile extends Omit<FileProfile, 'store'> {
+  readonly store: StoreAddress;
+}
+
+/** The setting `files`, as the program works with it; durations are milliseconds. */
+export interface FilesSettings extends Readonly<Omit<FilesFile, 'store'>> {
+  /** What is fetched, by resource; one without files that have a store is not in it. */
+  readonly kept: Readonly<Record<string, readonly KeptFile[]>>;
+}
+
+interface Source {
+  name: string;
+  files: FilesFile;
+  profile: Profile;
+  resources: readonly string[];
+}
+
+/** What is fetched of a source, by resource; a relative path of a store starts at `cwd`. */
+export function filesOf({ name, files, profile, resources }: Source, cwd: string): FilesSettings {
+  const { store: usual, ...rest } = files;
+  const kept = resources.flatMap((resource): [string, KeptFile[]][] => {
+    const entries = (profile.resources[resource]?.files ?? []).flatMap((file): KeptFile[] => {
+      const store = storeOf(file.store ?? usual ?? '', name, cwd);
+      return store === null ? [] : [{ ...file, store }];
+    });
+    return entries.length === 0 ? [] : [[resource, entries]];
+  });
+  return { ...rest, kept: Object.fromEntries(kept) };
+}
+
+/** The stores of a source, each once. */
+export function storesOf({ kept }: Pick<FilesSettings, 'kept'>): StoreAddress[] {
+  const stores = Object.values(kept).flatMap((files) => files.map(({ store }) => store));
+  return [...new Map(stores.map((store) => [store.name, store])).values()];
+}
+
+/** Sources that would share a store: what `files prune` removes of one would be missing from the other. */
+export function storeFindings(
+  sources: readonly (readonly [string, { files: FilesFile; resources?: readonly string[] | undefined }])[],
+  profiles: ReadonlyMap<string, Profile>,
+  cwd: string,
+): SettingsFinding[] {
+  const taken = new Map<string, string>();
+  return sources.flatMap(([name, { files, resources }]) => {
+    const profile = profiles.get(name);
+    if (profile === undefined) return [];
+    const all = filesOf({ name, files, profile, resources: resources ?? Object.keys(profile.resources) }, cwd);
+    return storesOf(all).flatMap((store): SettingsFinding[] => {
+      const place = storePlace(store);
+      const other = taken.get(place) ?? name;
+      taken.set(place, other);
+      if (other === name) return [];
+      const message = `expected a store of its own, such as one with {source} in it, got that of ${other}: ${store.name}`;
+      return [{ path: ['sources', name, 'files', 'store'], part: 'value', message }];
+    });
+  });
+}

@@ -1,0 +1,120 @@
+import { z } from 'zod';
+import { parseBodyPath } from '../model/body-path.ts';
+import { fieldPath, recordsPath } from './body-path.ts';
+import { byteSize } from './duration-and-size.ts';
+import { storeAddress } from './store-address.ts';
+import { templateSchema, variablesIn } from './template.ts';
+
+/** What is fetched where an entry does not say which types. */
+export const USUAL_TYPES = ['image/*', 'video/*', 'audio/*', 'application/pdf'] as const;
+
+const OF_RECORD = 'json:';
+const AT_EXPECTED = 'expected a path such as /images/{id}/file, or json: and the place of an address in the record';
+
+const pathTemplate = templateSchema(['id', 'partition']);
+
+const at = z
+  .string(AT_EXPECTED)
+  .superRefine((text, context) => {
+    const message = atFault(text);
+    if (message !== null) context.addIssue({ code: 'custom', message });
+  })
+  .transform(fileAt)
+  .meta({
+    description:
+      'A path below the version prefix, with `{id}` (and `{partition}`) in it; or `json:` and the place of an address in the record. A place of several (`gallery[*].url`) gives several files, told apart by their position from 0.',
+    examples: ['/images/{id}/file', 'json:url', 'json:gallery[*].url'],
+  });
+
+/** Where a file is asked for: on a path of the service, or at an address that the record holds. */
+export type FileAt = { kind: 'path'; path: string } | { kind: 'record'; place: string };
+
+function fileAt(text: string): FileAt {
+  return text.startsWith(OF_RECORD)
+    ? { kind: 'record', place: text.slice(OF_RECORD.length) }
+    : { kind: 'path', path: text };
+}
+
+function atFault(text: string): string | null {
+  if (text.startsWith(OF_RECORD)) {
+    const place = text.slice(OF_RECORD.length);
+    return place === '' || parseBodyPath(place) === null ? AT_EXPECTED : null;
+  }
+  if (!/^\/[^?#]*$/.test(text) || !variablesIn(text).includes('id')) return AT_EXPECTED;
+  return pathTemplate.safeParse(text).error?.issues[0]?.message ?? null;
+}
+
+const fileSchema = z.strictObject({
+  field: z
+    .string()
+    .regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected a lower-case name')
+    .default('file')
+    .meta({
+      description: 'What the file is called in the tables; each entry of a list has a name of its own.',
+      examples: ['thumbnail'],
+    }),
+  at,
+  when: fieldPath
+    .nullable()
+    .default(null)
+    .meta({
+      description: 'A field that must be there and neither false, null, zero nor empty; null if every record has one.',
+      examples: ['has_file'],
+    }),
+  store: storeAddress
+    .nullable()
+    .default(null)
+    .meta({
+      description:
+        'Where the bytes are kept; null for `files.store` of the source. Nothing is fetched where neither names a store.',
+      examples: ['disk:data/{source}/videos', 's3://bucket/prefix'],
+    }),
+  max_bytes: byteSize.prefault('100MB').meta({ description: 'A larger file is refused.', examples: ['20MB', '2GB'] }),
+  max_pixels: z
+    .int()
+    .min(1)
+    .default(100_000_000)
+    .meta({ description: 'A picture of more pixels than this is refused.', examples: [25_000_000] }),
+  types: z
+    .array(z.string().regex(/^[a-z]+\/([a-z0-9][a-z0-9.+-]*|\*)$/, 'expected a type such as image/png or image/*'))
+    .min(1)
+    .default([...USUAL_TYPES])
+    .meta({
+      description:
+        'What a file may be, told by its content; anything else is refused. `image/*` does not admit image/svg+xml, which can hold scripts and has to be named.',
+      examples: [['image/*'], ['image/*', 'image/svg+xml']],
+    }),
+  bytes: recordsPath
+    .nullable()
+    .default(null)
+    .meta({ description: 'Where the record says how large the file is.', examples: ['byte_size'] }),
+  sha256: recordsPath
+    .nullable()
+    .default(null)
+    .meta({ description: 'Where the record says its SHA-256, in hex digits.', examples: ['sha256'] }),
+});
+
+/** Files that belong to a record: the field of a resource. Always a list once it is read; empty for none. */
+export const fileFields = {
+  files: z
+    .union([fileSchema.transform((one) => [one]), z.array(fileSchema).min(1)], {
+      error: 'expected { at, ... } or a list of such entries',
+    })
+    .nullable()
+    .default(null)
+    .transform((files) => files ?? [])
+    .refine((files) => new Set(files.map(({ field }) => field)).size === files.length, {
+      error: 'expected a `field` of its own for each entry',
+    })
+    .meta({
+      description:
+        'Files of each record (pictures, say) whose bytes are copied too, one entry or a list. Nothing is fetched without a store.',
+      examples: [
+        { at: '/images/{id}/file', when: 'has_file', bytes: 'byte_size', sha256: 'sha256' },
+        { at: 'json:url' },
+      ],
+    }),
+};
+
+/** One entry, as the program works with it; `store` is null where nothing is to be fetched. */
+export type FileProfile = z.output<typeof fileSchema>;
