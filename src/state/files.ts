@@ -1,0 +1,166 @@
+import { sql, type CompiledQuery, type Kysely } from 'kysely';
+import type { FileRow } from '../warehouse/file-rows.ts';
+import type { OwnTables, TimestampText } from '../warehouse/own-tables.ts';
+import { inParts } from './in-parts.ts';
+
+/** Ids per statement, below every database's limit of bound values. */
+const IDS_PER_STATEMENT = 500;
+/** A row binds some twenty values. */
+const ROWS_PER_STATEMENT = 40;
+
+/** Whose lease it takes to write files of a source: no resource has a colon in its name. */
+export const FILES_LEASE = 'files:';
+
+/** What tells a file apart from all others of its resource. */
+export type FilePlace = Pick<FileRow, 'record_id' | 'field' | 'position'>;
+/** What tells one of its contents apart. */
+export type FileKey = FilePlace & Pick<FileRow, 'resource' | 'version'>;
+
+/** A text that is the same for the same file. */
+export function placeText({ record_id, field, position }: FilePlace): string {
+  return JSON.stringify([record_id, field, position]);
+}
+
+/** The last row of each file of these records, by `placeText`, whether it is shown now or not. */
+export async function lastFiles(
+  own: Kysely<OwnTables>,
+  resource: string,
+  ids: readonly string[],
+): Promise<Map<string, FileRow>> {
+  const last = new Map<string, FileRow>();
+  for (const part of inParts(ids, IDS_PER_STATEMENT)) {
+    const rows = own.selectFrom('_sync_files').selectAll().where('resource', '=', resource);
+    for (const row of await rows.where('record_id', 'in', part).orderBy('version').execute()) {
+      last.set(placeText(row), row);
+    }
+  }
+  return last;
+}
+
+/** Up to `limit` files that are to be asked for at a moment, those that have waited longest first. */
+export function dueFiles(
+  own: Kysely<OwnTables>,
+  resource: string,
+  now: TimestampText,
+  limit: number,
+): Promise<FileRow[]> {
+  const due = own.selectFrom('_sync_files').selectAll().where('resource', '=', resource).where('due_at', '<=', now);
+  return due.orderBy('due_at').orderBy('record_id').limit(limit).execute();
+}
+
+/** When the next file of these resources is to be asked for; null if none is. */
+export async function nextDue(own: Kysely<OwnTables>, resources: readonly string[]): Promise<TimestampText | null> {
+  if (resources.length === 0) return null;
+  const due = own.selectFrom('_sync_files').where('resource', 'in', resources).where('due_at', 'is not', null);
+  const { at } = await due.select(({ fn }) => fn.min('due_at').as('at')).executeTakeFirstOrThrow();
+  return at;
+}
+
+/** Ids, in order and behind `after`, of records that have a file that is shown. */
+export async function shownRecordsAfter(
+  own: Kysely<OwnTables>,
+  resource: string,
+  after: string,
+  limit: number,
+): Promise<string[]> {
+  const shown = own.selectFrom('_sync_files').select('record_id').distinct().where('resource', '=', resource);
+  const behind = shown.where('record_id', '>', after).where('valid_to', 'is', null);
+  const rows = await behind.orderBy('record_id').limit(limit).execute();
+  return rows.map(({ record_id }) => record_id);
+}
+
+export function insertFiles(own: Kysely<OwnTables>, rows: readonly FileRow[]): CompiledQuery[] {
+  return inParts(rows, ROWS_PER_STATEMENT).map((part) => own.insertInto('_sync_files').values(part).compile());
+}
+
+/** Changes one row, if it is still there: whoever erases a record does not wait for its files. */
+export function changeFile(own: Kysely<OwnTables>, key: FileKey, change: Partial<FileRow>): CompiledQuery {
+  return own
+    .updateTable('_sync_files')
+    .set(change)
+    .where('resource', '=', key.resource)
+    .where('record_id', '=', key.record_id)
+    .where('field', '=', key.field)
+    .where('position', '=', key.position)
+    .where('version', '=', key.version)
+    .compile();
+}
+
+/** All columns but the version. */
+const COPIED = [
+  'resource',
+  'record_id',
+  'field',
+  'position',
+  'url',
+  'next_url',
+  'status',
+  'store',
+  'sha256',
+  'bytes',
+  'type',
+  'width',
+  'height',
+  'etag',
+  'last_modified',
+  'record_hash',
+  'attempts',
+  'due_at',
+  'code',
+  'error',
+  'fetched_at',
+  'valid_from',
+  'valid_to',
+] as const satisfies readonly (keyof FileRow)[];
+
+/**
+ * Another content takes the place of the one that was shown: `left` is what becomes of that one's row, `next` what the
+ * new one differs in. Nothing comes of it where the record has been erased meanwhile.
+ */
+export function replaceFile(
+  own: Kysely<OwnTables>,
+  key: FileKey,
+  left: Partial<FileRow>,
+  next: Partial<FileRow>,
+): CompiledQuery[] {
+  const { record_id, field, position, resource, version } = key;
+  const copied = own
+    .insertInto('_sync_files')
+    .columns([...COPIED, 'version'])
+    .expression((eb) =>
+      eb
+        .selectFrom('_sync_files')
+        .select([...COPIED, sql<number>`"version" + 1`.as('version')])
+        .where('resource', '=', resource)
+        .where('record_id', '=', record_id)
+        .where('field', '=', field)
+        .where('position', '=', position)
+        .where('version', '=', version),
+    );
+  return [copied.compile(), changeFile(own, key, left), changeFile(own, { ...key, version: version + 1 }, next)];
+}
+
+/** Has all that was last found to be as it is here before a moment asked for again. */
+export function recheckFiles(
+  own: Kysely<OwnTables>,
+  resource: string,
+  before: TimestampText,
+  now: TimestampText,
+): CompiledQuery {
+  return own
+    .updateTable('_sync_files')
+    .set({ due_at: now })
+    .where('resource', '=', resource)
+    .where('valid_to', 'is', null)
+    .where('due_at', 'is', null)
+    .where('status', 'in', ['stored', 'gone'])
+    .where('fetched_at', '<', before)
+    .compile();
+}
+
+/** Takes away all that is remembered of the files of records. Their contents stay in the store, for `files prune`. */
+export function deleteFilesOf(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
+  return inParts(ids, IDS_PER_STATEMENT).map((part) =>
+    own.deleteFrom('_sync_files').where('resource', '=', resource).where('record_id', 'in', part).compile(),
+  );
+}
