@@ -47,8 +47,10 @@ export function planViews(model: ViewModel, { columns, taken }: Standing): Plann
   for (const kind of VIEW_KINDS) {
     for (const view of kind(model, planned)) {
       const name = freeName(view.name, new Set([...taken, ...names]));
+      // What stands under a better name may be another view, which has it rightly.
+      const stood = namesBefore(view.name, name).filter((each) => columns.has(each) && !names.has(each));
+      const [former] = columns.has(name) ? [] : stood;
       names.add(name);
-      const former = columns.has(name) ? undefined : namesBefore(view.name, name).find((each) => columns.has(each));
       const stands = columns.get(former ?? name) ?? [];
       const whole = planView(named(view, name), stands, model.dialect);
       planned.set(view.name, former === undefined ? whole : { ...whole, former });
