@@ -5,7 +5,8 @@ import type { MadePage, PageAnswer, PageRequest } from './receiver/calls.ts';
 import { compressed } from './compress.ts';
 import { CONTROL_PATH, type ControlDoor, type FormRefusal } from './control-door.ts';
 import { CHALLENGE, type Admission } from './door.ts';
-import { attentionOf, headlineOf } from '../serve/status/attention.ts';
+import { attentionOf } from '../serve/status/attention.ts';
+import { headlineOf } from '../serve/status/headline.ts';
 import { choiceOf } from './page/overview-choice.ts';
 import type { PageView } from './page/page-frame.ts';
 import { changedParts } from './page/parts.ts';
@@ -140,12 +141,13 @@ function sourcePages(path: PagePath): Page {
       const controls = options.controls();
       const nonce = randomBytes(18).toString('base64');
       const view = { nonce, token: controls?.token() ?? null, told: controls?.told(request.path) ?? null };
-      const page = await renderedPage(options, path, request.path, view);
-      if (page === null) return noSuchPage();
+      const rendered = await renderedPage(options, path, request.path, view);
+      if (rendered === null) return noSuchPage();
+      const { page, images } = rendered;
       const known = request.headers[KNOWN_PARTS];
       const changed = typeof known === 'string' ? changedParts(page, known) : null;
       if (changed !== null) return json(200, changed, 0);
-      const scripts = `script-src 'nonce-${nonce}'; connect-src 'self'; img-src data:; form-action 'self'`;
+      const scripts = `script-src 'nonce-${nonce}'; connect-src 'self'; img-src ${images}; form-action 'self'`;
       const policy = `${LOCKED}; style-src 'nonce-${nonce}'; ${scripts}`;
       // With no-referrer browsers send their forms without an origin.
       const headers = { 'content-security-policy': policy, 'referrer-policy': 'same-origin' };
@@ -154,18 +156,27 @@ function sourcePages(path: PagePath): Page {
   };
 }
 
+interface Rendered {
+  page: string;
+  /** Where its images may come from. */
+  images: string;
+}
+
+/** The icon of the tab. */
+const OWN = 'data:';
+
 /** Null if there is no such source or resource. */
 async function renderedPage(
   { snapshot: read, details, controls }: PagesOptions,
   path: PagePath,
   address: string,
   view: PageView,
-): Promise<string | null> {
+): Promise<Rendered | null> {
   const snapshot = await read();
-  if (path.page === 'overview') return renderStatusPage(snapshot, view, choiceOf(address));
+  if (path.page === 'overview') return { page: renderStatusPage(snapshot, view, choiceOf(address)), images: OWN };
   const { source: name } = path;
   if (snapshot.refused.some(({ source }) => source === name)) {
-    return path.page === 'source' ? renderRefusedPage(snapshot, name, view) : null;
+    return path.page === 'source' ? { page: renderRefusedPage(snapshot, name, view), images: OWN } : null;
   }
   const resource = path.page === 'resource' ? path.resource : null;
   const source = snapshot.sources.find((one) => one.source === name);
@@ -174,9 +185,11 @@ async function renderedPage(
   // What records hold is shown to those only who have proved who they are.
   const more = await details({ source: name, resource, bodies: controls() !== null });
   if (more === null) return null;
-  return status === undefined
-    ? renderSourcePage(snapshot, source, more, view)
-    : renderResourcePage(snapshot, source, status, more, view);
+  const page =
+    status === undefined
+      ? renderSourcePage(snapshot, source, more, view)
+      : renderResourcePage(snapshot, source, status, more, view);
+  return { page, images: more.pictures.length === 0 ? OWN : `${OWN} 'self'` };
 }
 
 /** `snapshot` says which version this is, and of which moment. */

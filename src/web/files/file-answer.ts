@@ -1,3 +1,4 @@
+import { MOST_SHOWN_BYTES, RASTER_TYPES, type RasterType } from '../../model/raster-types.ts';
 import { parseByteRange, type ByteRange } from './byte-range.ts';
 
 /** Headers of a request by their lower-case names. */
@@ -18,25 +19,14 @@ export interface FileAnswer {
   range: ByteRange | null;
 }
 
-/**
- * Types that a browser may show: pictures that hold nothing but pixels, with the ending of each. An SVG can hold scripts
- * and is never among them, whatever the policy says.
- */
-const SHOWN: ReadonlyMap<string, string> = new Map([
-  ['image/png', 'png'],
-  ['image/jpeg', 'jpg'],
-  ['image/gif', 'gif'],
-  ['image/webp', 'webp'],
-  ['image/avif', 'avif'],
-]);
-
-/** A larger picture is only ever downloaded. */
-const MOST_SHOWN_BYTES = 20_000_000;
-
-/** True for what the page shows and its server sends as a picture. */
-export function isShown({ type, bytes }: Pick<NamedFile, 'type' | 'bytes'>): boolean {
-  return SHOWN.has(type) && bytes <= MOST_SHOWN_BYTES;
-}
+/** The ending of each type that is shown. */
+const ENDINGS: Readonly<Record<RasterType, string>> = {
+  'image/png': 'png',
+  'image/jpeg': 'jpg',
+  'image/gif': 'gif',
+  'image/webp': 'webp',
+  'image/avif': 'avif',
+};
 
 /** Opened by itself, a file can do nothing: no script, no style, no form, no origin. */
 const POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox";
@@ -67,11 +57,11 @@ export function fileAnswer(file: NamedFile, asked: RequestHeaders): FileAnswer {
 /** The name is ours: one that a service gave would have to be trusted by a file system. */
 function typeHeaders(file: NamedFile): Record<string, string> {
   const name = file.sha256.slice(0, 16);
-  const ending = SHOWN.get(file.type);
-  if (!isShown(file) || ending === undefined) {
+  const type = file.bytes > MOST_SHOWN_BYTES ? undefined : RASTER_TYPES.find((each) => each === file.type);
+  if (type === undefined) {
     return { 'content-type': 'application/octet-stream', 'content-disposition': `attachment; filename="${name}"` };
   }
-  return { 'content-type': file.type, 'content-disposition': `inline; filename="${name}.${ending}"` };
+  return { 'content-type': type, 'content-disposition': `inline; filename="${name}.${ENDINGS[type]}"` };
 }
 
 /** Weak tags compare as their strong ones do (RFC 9110, 13.1.2). */
