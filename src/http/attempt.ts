@@ -43,7 +43,7 @@ export interface AttemptParts {
 interface AttemptOf {
   request: Pick<
     ApiRequest,
-    'method' | 'headers' | 'body' | 'meter' | 'signal' | 'isWanted' | 'as' | 'skips' | 'unread'
+    'method' | 'headers' | 'body' | 'meter' | 'signal' | 'isWanted' | 'as' | 'skips' | 'unread' | 'into'
   >;
   hop: Hop;
   hold: AnswerHold;
@@ -78,8 +78,9 @@ export async function attempt(
     {
       ...wireParts(request),
       url: withAppended(hop.url, proof.query),
-      headers: headersFor(parts, request, hop, proof),
+      headers: { ...headersFor(parts, request, hop, proof), ...request.into?.headers() },
       signal,
+      into: request.into,
     },
     { count: (bytes) => (meter.bytes += bytes), hold },
   );

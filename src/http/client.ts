@@ -2,6 +2,7 @@ import type { JsonValue } from '../model/json.ts';
 import type { Lane, Outcome } from '../model/vocabulary.ts';
 import type { AnswerRule } from '../source/outcome-rule.ts';
 import type { AnswerHold } from './body/answer-memory.ts';
+import type { BodySink } from './body/body-sink.ts';
 
 /** Counters that a caller hands in and reads afterwards, also when the request fails. */
 export interface RequestMeter {
@@ -61,6 +62,8 @@ export interface ApiRequest {
   unread?: string | undefined;
   /** The memory that the answer takes, to be released by the caller; if absent it counts until the answer is there. */
   hold?: AnswerHold | undefined;
+  /** Takes the body of a 2xx in place of memory; the answer has none then. */
+  into?: BodySink | undefined;
   /** `fail`: if there is no memory for the answer, it is not waited for (`memory_full`). */
   whenFull?: 'fail' | undefined;
 }

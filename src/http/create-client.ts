@@ -5,7 +5,7 @@ import type { Governor } from '../queue/governor.ts';
 import type { Network } from '../settings/network.ts';
 import type { AuthSettings } from '../source/auth.ts';
 import { sincePlaces } from '../source/filter-places.ts';
-import type { Profile } from '../source/profile.ts';
+import type { HttpProfile, Profile } from '../source/profile.ts';
 import { requestedVersion } from '../source/version.ts';
 import { answerMemory, type AnswerMemory } from './body/answer-memory.ts';
 import { BACKOFF, createRetryQuota, type BackoffLimits } from './backoff.ts';
@@ -13,10 +13,10 @@ import { recordFinder } from './outcome/interpret.ts';
 import type { AnswerHeaders } from './outcome/outcome-row.ts';
 import type { ApiClient, AttemptEvent, RetryEvent } from './client.ts';
 import { createCredentials, type SecretKeeper } from './auth/create-credentials.ts';
-import { createAgent } from './dispatcher.ts';
+import { createAgent, type Way } from './dispatcher.ts';
 import { createExchange } from './exchange.ts';
 import { createJudge } from './outcome/outcome.ts';
-import { runRequest } from './request-loop.ts';
+import { runRequest, type LoopParts } from './request-loop.ts';
 import type { ShownQuery } from './body/safe-text.ts';
 import type { TokenStore } from './auth/shared-token.ts';
 
@@ -53,25 +53,35 @@ export interface ClientOptions {
   memory?: AnswerMemory | undefined;
 }
 
+/** What a client sends requests with, for others that send to the same service. */
+export interface ClientParts extends LoopParts {
+  http: HttpProfile;
+  way: Way;
+}
+
+/** A client, and what it is made of. */
+export interface Client extends ApiClient {
+  readonly parts: ClientParts;
+}
+
 /**
  * The client of one source: one governor, one credential, one pool of connections. Throws `ConfigError` for settings
  * under which nothing may be sent.
  */
-export function createClient(options: ClientOptions): ApiClient {
+export function createClient(options: ClientOptions): Client {
   const { profile, clock, governor, memory = answerMemory } = options;
   refuseUncheckedTls(options.insecureTls ?? false);
   const secrets = options.secrets ?? [];
-  const agent = createAgent(profile.http, {
-    network: options.network,
-    ca: options.ca,
-    insecure: options.insecureTls ?? false,
-  });
+  const way = { network: options.network, ca: options.ca, insecure: options.insecureTls ?? false };
+  const agent = createAgent(profile.http, way);
   const exchange = createExchange(agent, profile.http, clock);
   const version = requestedVersion(profile);
   const { plainHeaders, homeHeaders } = requestHeaders({ ...profile.headers, ...version.headers });
-  const parts = {
+  const parts: ClientParts = {
+    http: profile.http,
+    way,
     clock,
-    governor,
+    governorOf: () => governor,
     exchange,
     plainHeaders,
     homeHeaders,
@@ -100,6 +110,7 @@ export function createClient(options: ClientOptions): ApiClient {
     retried: options.retried,
   };
   return {
+    parts,
     get: (request) => runRequest(parts, request),
     retry: () => parts.credentials.retry(),
     close: () => agent.destroy(),

@@ -1,5 +1,5 @@
 import { getCACertificates } from 'node:tls';
-import { Agent, EnvHttpProxyAgent, type Dispatcher } from 'undici';
+import { Agent, EnvHttpProxyAgent, type buildConnector, type Dispatcher } from 'undici';
 import type { Network } from '../settings/network.ts';
 import type { HttpProfile } from '../source/profile.ts';
 
@@ -14,13 +14,17 @@ export interface Way {
   insecure: boolean;
 }
 
+/** Makes the connector of an agent out of its options; it is not asked about connections of a proxy. */
+export type ConnectorMaker = (options: buildConnector.BuildOptions) => buildConnector.connector;
+
 /** Connections to the service: HTTP/1.1, kept alive, as many as the profile allows, certificates always checked. */
-export function createAgent(http: HttpProfile, { network, ca, insecure }: Way): Dispatcher {
+export function createAgent(http: HttpProfile, { network, ca, insecure }: Way, make?: ConnectorMaker): Dispatcher {
   const further = [network?.ca, ca].filter((text) => text !== undefined);
   const authorities = further.length === 0 ? {} : { ca: [...getCACertificates('default'), ...further] };
   const { cert, key, passphrase } = network ?? {};
   const proof = cert === undefined ? {} : { cert, key, passphrase };
   const tls = { timeout: http.headers_timeout, rejectUnauthorized: !insecure, ...authorities };
+  const connect = { ...tls, ...proof };
   const options = {
     connections: http.concurrency,
     allowH2: false,
@@ -28,7 +32,7 @@ export function createAgent(http: HttpProfile, { network, ca, insecure }: Way): 
     // The total deadline covers the body: a timeout between chunks does not end a drip.
     bodyTimeout: 0,
     maxHeaderSize: MAX_HEADER_BYTES,
-    connect: { ...tls, ...proof },
+    connect: make === undefined ? connect : make({ ...connect, allowH2: false }),
   };
   const { http: httpProxy = '', https: httpsProxy = '', except: noProxy = '' } = network?.proxies ?? {};
   if (httpProxy === '' && httpsProxy === '') return new Agent(options);

@@ -1,10 +1,11 @@
 import { errors, request as send, type Dispatcher } from 'undici';
 import type { Clock } from '../model/clock.ts';
-import { SyncError } from '../model/errors.ts';
 import type { HttpProfile } from '../source/profile.ts';
 import type { AnswerHold } from './body/answer-memory.ts';
 import type { HttpMethod } from './client.ts';
 import { ACCEPTED_ENCODINGS, readBody } from './body/body.ts';
+import type { BodySink } from './body/body-sink.ts';
+import { silenceDeadline, totalDeadline } from './deadline.ts';
 import type { AnswerHeaders } from './outcome/outcome-row.ts';
 
 /** The body of an error answer is only shown, in part. */
@@ -20,6 +21,8 @@ export interface WireRequest {
   /** Bytes of a body that is taken; the profile's if absent. */
   most?: number;
   signal?: AbortSignal | undefined;
+  /** Takes the body of a 2xx, which then has a deadline for its silences in place of one for all of it. */
+  into?: BodySink | undefined;
 }
 
 /** The answer, or how far it got. Never thrown: a lost connection is an answer with a `failure`. */
@@ -52,20 +55,31 @@ export interface BodyAccount {
 /** Sends one request. Throws only the signal's reason, and bugs. */
 export type Exchange = (request: WireRequest, account: BodyAccount) => Promise<WireAnswer>;
 
-/** One request over the agent with one total deadline, decompressed under the profile's cap. Follows no redirect. */
+/**
+ * One request over the agent with one total deadline, decompressed under the profile's cap; a body that goes into a sink
+ * comes as it is. Follows no redirect.
+ */
 export function createExchange(agent: Dispatcher, http: HttpProfile, clock: Clock): Exchange {
   let answered = false;
   return async (request, { count, hold }) => {
     const start = clock.monotonic();
     const answer = unanswered(clock.now());
-    const deadline = startDeadline(http.timeout, request.signal);
+    const { into } = request;
+    const deadline = (into === undefined ? totalDeadline : silenceDeadline)(http.timeout, request.signal);
+    const received = (bytes: number): void => {
+      count(bytes);
+      deadline.progress(bytes);
+    };
     try {
       const response = await send(request.url, { ...wireOptions(request), dispatcher: agent, signal: deadline.signal });
       Object.assign(answer, { status: response.statusCode, headers: response.headers, receivedAt: clock.now() });
       answer.latencyMs = clock.monotonic() - start;
-      const limit = { cap: mostBytes(request, answer.status, http), hold };
-      const encoding = String(response.headers['content-encoding'] ?? '');
-      answer.bytes = await readBody(response.body, encoding, limit, count);
+      if (into !== undefined && answer.status >= 200 && answer.status < 300) {
+        await into.receive({ status: answer.status, headers: answer.headers, body: response.body, count: received });
+      } else {
+        const limit = { cap: mostBytes(request, answer.status, http), hold };
+        answer.bytes = await readBody(response.body, encodingOf(answer.headers), limit, received);
+      }
     } catch (error) {
       request.signal?.throwIfAborted();
       const failure = failureCode(error);
@@ -79,6 +93,11 @@ export function createExchange(agent: Dispatcher, http: HttpProfile, clock: Cloc
     answer.elapsedMs = clock.monotonic() - start;
     return answer;
   };
+}
+
+/** Empty for a body that comes as it is. */
+export function encodingOf(headers: AnswerHeaders): string {
+  return String(headers['content-encoding'] ?? '');
 }
 
 function mostBytes({ most }: WireRequest, status: number, { max_body }: HttpProfile): number {
@@ -100,24 +119,6 @@ function unanswered(sentAt: number): WireAnswer {
     receivedAt: sentAt,
     latencyMs: 0,
     elapsedMs: 0,
-  };
-}
-
-/** A signal that also fires after `ms`. By hand: `AbortSignal.any` on a long-lived signal is slow to be collected. */
-function startDeadline(ms: number, outer: AbortSignal | undefined): { signal: AbortSignal; clear: () => void } {
-  outer?.throwIfAborted();
-  const controller = new AbortController();
-  const passOn = (): void => controller.abort(outer?.reason);
-  const timer = setTimeout(() => {
-    controller.abort(new SyncError('deadline', `no whole answer within ${ms} ms`, { recovery: 'retry' }));
-  }, ms);
-  outer?.addEventListener('abort', passOn, { once: true });
-  return {
-    signal: controller.signal,
-    clear() {
-      clearTimeout(timer);
-      outer?.removeEventListener('abort', passOn);
-    },
   };
 }
 

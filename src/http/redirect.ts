@@ -1,14 +1,18 @@
 import { SyncError } from '../model/errors.ts';
 import { holdsSecret } from '../observe/scrub/scrub.ts';
 
-const MAX_HOPS = 3;
+const USUAL_HOPS = 3;
 
 /** Which origins may be spoken to, and which one the credential belongs to. */
 export interface OriginPolicy {
   /** Origin of the base URL. */
   home: string;
   /** All origins that may be asked, `home` included. */
-  allowed: ReadonlySet<string>;
+  allowed: Pick<ReadonlySet<string>, 'has'>;
+  /** Called with every address before it is asked; throws `SyncError` for one that must not be. */
+  judge?: ((url: URL) => void) | undefined;
+  /** Redirects that are followed; 3 if absent. */
+  mostHops?: number | undefined;
   /** Texts that no URL may carry away from home. */
   secrets: readonly string[];
 }
@@ -30,8 +34,9 @@ export function firstHop(url: URL, policy: OriginPolicy): Hop {
 
 /** The hop that a `Location` leads to; throws `SyncError` (stop) if it must not be followed. Nothing is sent. */
 export function nextHop(from: Hop, location: string | string[] | undefined, policy: OriginPolicy): Hop {
-  if (from.count >= MAX_HOPS) {
-    throw refusal('too_many_redirects', `more than ${MAX_HOPS} redirects`, 'Set base_url to where the redirects lead.');
+  const { mostHops = USUAL_HOPS } = policy;
+  if (from.count >= mostHops) {
+    throw refusal('too_many_redirects', `more than ${mostHops} redirects`, 'Set base_url to where the redirects lead.');
   }
   if (typeof location !== 'string' || !URL.canParse(location, from.url.href)) {
     throw refusal('redirect_refused', 'a redirect without a usable Location', 'Ask the service, or check base_url.');
@@ -92,6 +97,7 @@ function refuseUnlessAllowed(url: URL, from: URL, policy: OriginPolicy, what: 'a
       'An id or a cursor holds a line break; the service must not use it.',
     );
   }
+  policy.judge?.(url);
 }
 
 function refusal(code: string, message: string, hint: string): SyncError {

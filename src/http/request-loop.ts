@@ -21,8 +21,9 @@ const MOST_LIMITED = 50;
 /** Tokens that may end on the way of one request. */
 const MOST_RENEWALS = 5;
 
-interface LoopParts extends AttemptParts, RetryParts {
-  governor: Governor;
+export interface LoopParts extends AttemptParts, RetryParts {
+  /** That of the origin which is asked. */
+  governorOf: (url: URL) => Pick<Governor, 'run'>;
   memory: AnswerMemory;
   /** Milliseconds that an answer waits until there is memory for it. */
   memoryWait: number;
@@ -112,7 +113,7 @@ async function takeSlot(parts: LoopParts, state: Progress): Promise<AttemptResul
       return null;
     }
   }
-  return parts.governor.run(lane, (dialect) => attempt(parts, state, dialect), signal);
+  return parts.governorOf(state.hop.url).run(lane, (dialect) => attempt(parts, state, dialect), signal);
 }
 
 async function retryCredential(parts: LoopParts, state: Progress, error: unknown): Promise<void> {

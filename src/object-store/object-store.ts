@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { SyncError } from '../model/errors.ts';
 
 /** One content in a store. */
 export interface StoredObject {
@@ -27,7 +28,31 @@ export interface ObjectStore {
   list(): AsyncIterable<StoredObject>;
   /** No error if it is not there. */
   remove(sha256: string): Promise<void>;
-  /** Removes unfinished downloads and uploads that are older than this; returns how many. */
+  /** Takes what is not what its name says out of the way, where `sweepUnfinished` finds it. No error if it is not there. */
+  setAside(sha256: string): Promise<void>;
+  /** Removes unfinished downloads and uploads, and what was set aside, that are older than this; returns how many. */
   sweepUnfinished(olderThanMs: number): Promise<number>;
   close(): Promise<void>;
+}
+
+const SHA256 = /^[0-9a-f]{64}$/;
+
+/** Where an object stands below its store: a folder by its first two digits, in which it is found again by its name. */
+export function objectPath(sha256: string): string {
+  // Nothing that came from a service may lead elsewhere.
+  if (!SHA256.test(sha256)) throw objectMissing(sha256);
+  return `${sha256.slice(0, 2)}/${sha256}`;
+}
+
+/** The hash of the object at a path below its store; null for what is none of ours. */
+export function objectAt(path: string): string | null {
+  const [, folder = '', sha256 = ''] = /^([0-9a-f]{2})\/([0-9a-f]{64})$/.exec(path) ?? [];
+  return sha256.startsWith(folder) && sha256 !== '' ? sha256 : null;
+}
+
+export function objectMissing(sha256: string): SyncError {
+  return new SyncError('file_missing', `the store has no object ${sha256}`, {
+    recovery: 'skip',
+    hint: 'content-sync files verify --repair fetches what is missing again',
+  });
 }

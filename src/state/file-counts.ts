@@ -22,7 +22,9 @@ export async function countFiles(own: Kysely<OwnTables>): Promise<FileCount[]> {
     .orderBy('field')
     .orderBy('status')
     .execute();
-  return rows.map(({ files, bytes, ...row }) => ({ ...row, files: Number(files), bytes: Number(bytes ?? 0) }));
+  return rows.map(({ resource, field, status, files, bytes }) => {
+    return { resource, field, status, files: Number(files), bytes: Number(bytes ?? 0) };
+  });
 }
 
 /** A file that could not be fetched, for people. */

@@ -37,15 +37,26 @@ export async function lastFiles(
   return last;
 }
 
-/** Up to `limit` files that are to be asked for at a moment, those that have waited longest first. */
+/** Up to `limit` files that are to be asked for at a moment, those that have waited longest first, behind `after`. */
 export function dueFiles(
   own: Kysely<OwnTables>,
   resource: string,
   now: TimestampText,
+  after: FileRow | null,
   limit: number,
 ): Promise<FileRow[]> {
   const due = own.selectFrom('_sync_files').selectAll().where('resource', '=', resource).where('due_at', '<=', now);
-  return due.orderBy('due_at').orderBy('record_id').limit(limit).execute();
+  const behind =
+    after === null
+      ? due
+      : due.where((eb) =>
+          eb(
+            eb.refTuple('due_at', 'record_id', 'field', 'position'),
+            '>',
+            eb.tuple(after.due_at, after.record_id, after.field, after.position),
+          ),
+        );
+  return behind.orderBy('due_at').orderBy('record_id').orderBy('field').orderBy('position').limit(limit).execute();
 }
 
 /** When the next file of these resources is to be asked for; null if none is. */
@@ -83,6 +94,21 @@ export function changeFile(own: Kysely<OwnTables>, key: FileKey, change: Partial
     .where('field', '=', key.field)
     .where('position', '=', key.position)
     .where('version', '=', key.version)
+    .compile();
+}
+
+/** Forgets one row. */
+export function removeFile(
+  own: Kysely<OwnTables>,
+  { resource, record_id, field, position, version }: FileKey,
+): CompiledQuery {
+  return own
+    .deleteFrom('_sync_files')
+    .where('resource', '=', resource)
+    .where('record_id', '=', record_id)
+    .where('field', '=', field)
+    .where('position', '=', position)
+    .where('version', '=', version)
     .compile();
 }
 

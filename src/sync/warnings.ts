@@ -39,6 +39,10 @@ const WARNING_KINDS = {
   feed_not_begun: { isPartial: false, proof: null },
   /** The service no longer knows the place in its feed: everything was walked instead. */
   feed_refused: { isPartial: false, proof: null },
+  /** Files that could not be fetched; that are none that the profile admits; or that were not asked for yet. */
+  files_failed: { isPartial: true, proof: null },
+  files_refused: { isPartial: true, proof: null },
+  files_waiting: { isPartial: true, proof: null },
   /** It lists what changed long before the moment that was asked for: nothing is lost, and nothing saved. */
   filter_ignored: { isPartial: false, proof: 'filter' },
   /** The record that set the cursor was not listed; the run has walked fully instead, unless that is accepted. */

@@ -2,13 +2,13 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
 import path from 'node:path';
-import { AwsClient } from 'aws4fetch';
-import S3rver from '@20minutes/s3rver';
+import { S3 } from '@aws-sdk/client-s3';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { manifestText, readManifest } from '../../src/export/manifest.ts';
 import { openBucket, s3Access } from '../../src/export/places/s3-bucket.ts';
 import type { Place } from '../../src/export/places/place.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
+import { BUCKET, bucketEnvironment as environment, startBucketServer } from '../support/bucket-server.ts';
 import { runCommand } from '../support/command.ts';
 import { SQLITE } from '../support/databases.ts';
 import { hurriedClock } from '../support/hurried-clock.ts';
@@ -16,32 +16,9 @@ import { ownStage } from '../support/own-stage.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 import { expectSnapshot, manyRows } from './standing.ts';
 
-const BUCKET = 'exports';
 const SECRET = 'S3RVER-is-not-told';
 
-/** An S3 server of the test's own, with one bucket; and the environment that leads to it. */
-async function bucketServer(): Promise<NodeJS.ProcessEnv> {
-  const server = new S3rver({
-    port: 0,
-    address: '127.0.0.1',
-    silent: true,
-    directory: tempFolder(),
-    allowMismatchedSignatures: false,
-    configureBuckets: [{ name: BUCKET }],
-  });
-  const { port } = await server.run();
-  onTestFinished(() => server.close());
-  return environment(port, 'S3RVER', 'S3RVER');
-}
-
-function environment(port: number, key: string, secret: string): NodeJS.ProcessEnv {
-  return {
-    AWS_ACCESS_KEY_ID: key,
-    AWS_SECRET_ACCESS_KEY: secret,
-    AWS_ENDPOINT_URL: `http://127.0.0.1:${port}`,
-    AWS_REGION: 'us-east-1',
-  };
-}
+const bucketServer = async (): Promise<NodeJS.ProcessEnv> => (await startBucketServer()).env;
 
 function bucket(env: NodeJS.ProcessEnv, prefix = 'a/b c', clock = systemClock): Place {
   return openBucket(s3Access(`s3://${BUCKET}/${prefix}`, env), { clock, signal: new AbortController().signal });
@@ -51,14 +28,19 @@ function bucket(env: NodeJS.ProcessEnv, prefix = 'a/b c', clock = systemClock): 
 async function downloaded(env: NodeJS.ProcessEnv, prefix: string): Promise<string> {
   const folder = tempFolder();
   const { access } = s3Access(`s3://${BUCKET}/${prefix}`, env);
-  const client = new AwsClient({ ...access, sessionToken: '', service: 's3' });
+  const { region, endpoint } = access;
+  const client = new S3({
+    region,
+    endpoint: endpoint ?? '',
+    credentials: { ...access, sessionToken: '' },
+    forcePathStyle: true,
+  });
   for (const { path: name } of await bucket(env, prefix).list()) {
-    const answer = await client.fetch(
-      `${access.endpoint ?? ''}/${BUCKET}/${encodeURI(prefix)}/${name.replaceAll('=', '%3D')}`,
-    );
+    const { Body } = await client.getObject({ Bucket: BUCKET, Key: `${prefix}/${name}` });
     mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
-    writeFileSync(path.join(folder, name), Buffer.from(await answer.arrayBuffer()));
+    writeFileSync(path.join(folder, name), (await Body?.transformToByteArray()) ?? '');
   }
+  client.destroy();
   return folder;
 }
 

@@ -1,7 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { access, constants, mkdir, open, readdir, readFile, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { access, constants, open, readdir, readFile, rename, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
+import { codeOf } from '../../object-store/file-faults.ts';
+import { makeFolder, syncFolder } from '../../object-store/folders.ts';
 import { isOtherRunning, placeOfProcess } from '../../state/process-lookup.ts';
 import { exportBusy, MANIFEST, type PartSink, type Place, type PlacedFile } from './place.ts';
 
@@ -54,15 +56,6 @@ function heldFolder(folder: string): Place {
       held = false;
     },
   };
-}
-
-/** Level by level: Node's own `recursive` never ends where a file system answers ENOENT, as /proc does. */
-async function makeFolder(folder: string): Promise<void> {
-  if (existsSync(folder)) return;
-  await makeFolder(path.dirname(folder));
-  await mkdir(folder).catch((error: unknown) => {
-    if (codeOf(error) !== 'EEXIST') throw error;
-  });
 }
 
 /** Throws `export_busy` if a process that lives holds the folder. */
@@ -155,15 +148,6 @@ async function syncFolders(folder: string): Promise<void> {
     if (entry.isDirectory()) await syncFolders(path.join(folder, entry.name));
   }
   await syncFolder(folder);
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  await using handle = await open(folder, 'r');
-  await handle.sync();
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
 const UNUSABLE = new Set([

@@ -1,4 +1,4 @@
-import type { Readable, Transform } from 'node:stream';
+import { Readable, type Transform } from 'node:stream';
 import {
   constants,
   createBrotliDecompress,
@@ -19,6 +19,7 @@ const ZSTD_WINDOW = 23;
 /** So many bodies are unpacked at once: each needs a window besides its output, and there are few cores. */
 const unpacking = new PQueue({ concurrency: 2 });
 
+/** Makes what undoes an encoding; it may look at the first bytes. */
 type Unpacker = (bytes: Uint8Array) => Transform;
 
 const options = { chunkSize: CHUNK };
@@ -67,6 +68,50 @@ export async function readBody(
     limit.hold.resize(rest.length);
   }
   return rest;
+}
+
+/**
+ * A body without its Content-Encoding, piece by piece: whoever takes them bounds how much. `count` is called with the
+ * length of each chunk as it arrives. Throws `bad_encoding`, `unsupported_encoding`, and what the stream fails with.
+ */
+export async function* unpackedPieces(
+  body: Readable,
+  encoding: string,
+  count: (bytes: number) => void,
+): AsyncGenerator<Buffer> {
+  let pieces = counted(body, count);
+  for (const [name, unpacker] of unpackersFor(encoding).toReversed()) pieces = unpackedBy(pieces, name, unpacker);
+  yield* pieces;
+}
+
+async function* counted(body: Readable, count: (bytes: number) => void): AsyncGenerator<Buffer> {
+  for await (const chunk of body) {
+    if (!Buffer.isBuffer(chunk)) throw new TypeError('a body that is text already');
+    count(chunk.length);
+    yield chunk;
+  }
+}
+
+async function* unpackedBy(pieces: AsyncGenerator<Buffer>, name: string, unpacker: Unpacker): AsyncGenerator<Buffer> {
+  const first = await pieces.next();
+  if (first.done === true) return;
+  const source = { error: undefined as unknown };
+  const packed = async function* (): AsyncGenerator<Buffer> {
+    try {
+      yield first.value;
+      yield* pieces;
+    } catch (error) {
+      source.error = error;
+      throw error;
+    }
+  };
+  const unpacked = Readable.from(packed()).compose(unpacker(first.value));
+  try {
+    for await (const chunk of unpacked) if (Buffer.isBuffer(chunk)) yield chunk;
+  } catch (cause) {
+    if (cause === source.error) throw cause;
+    throw new SyncError('bad_encoding', `the body is not complete, valid ${name}`, { recovery: 'retry', cause });
+  }
 }
 
 /** In the order in which they were applied. */

@@ -1,0 +1,61 @@
+import ipaddr from 'ipaddr.js';
+import { SyncError } from '../../model/errors.ts';
+
+/** From where files may come. */
+export interface AddressRules {
+  /** Hosts, or host:port, that may be asked although they are private: `files.allow_hosts`. */
+  allowed: readonly string[];
+  /** Names are resolved by a proxy, where nobody here sees the address that they get. */
+  isProxied: boolean;
+}
+
+/** What an operator does about an address that is refused and right all the same. */
+const HINT = 'If files are to come from there, name the host in files.allow_hosts of the source.';
+
+/** Names that only a private network resolves (RFC 6761, 6762, 8375 and the private-use name of ICANN). */
+const PRIVATE_NAME = /(?:^|\.)(?:localhost|local|internal|intranet|lan|home\.arpa)$/;
+
+/**
+ * True for an address of the public internet, in whatever spelling; of IPv6 only what is given out (2000::/3), so that no
+ * future range is public by default.
+ */
+export function isPublicAddress(address: string): boolean {
+  if (!ipaddr.isValid(address)) return false;
+  const parsed = ipaddr.process(address);
+  if (parsed.range() !== 'unicast') return false;
+  return parsed instanceof ipaddr.IPv4 || ((parsed.parts[0] ?? 0) & 0xe000) === 0x2000;
+}
+
+/** True for a host that the settings name: with this port, or without any. */
+export function isAllowedHost({ hostname, port, protocol }: URL, allowed: readonly string[]): boolean {
+  const own = `${hostname.replace(/\.$/, '')}:${port || (protocol === 'https:' ? '443' : '80')}`;
+  return allowed.some((entry) => {
+    const [, host = '', wanted] = /^(\[.*\]|[^:]*)(?::(\d+))?$/.exec(entry) ?? [];
+    const written = URL.parse(`http://${host}/`)?.hostname.replace(/\.$/, '') ?? '';
+    return own === `${written}:${wanted ?? own.slice(own.lastIndexOf(':') + 1)}`;
+  });
+}
+
+/**
+ * Throws `SyncError` (`file_address`) for an address that is private by what is written. `URL` has read every spelling of
+ * a number (decimal, octal, hexadecimal) by then, and refused a zone. Names are judged when they are resolved.
+ */
+export function refusePrivate(url: URL, { allowed, isProxied }: AddressRules): void {
+  if (isAllowedHost(url, allowed)) return;
+  const host = bareHost(url.hostname);
+  const isNumber = ipaddr.isValid(host);
+  if (isNumber && !isPublicAddress(host)) throw addressRefused(`${host} is no address of the public internet`);
+  if (isNumber || !isProxied) return;
+  const name = host.replace(/\.$/, '');
+  if (PRIVATE_NAME.test(name) || !name.includes('.')) throw addressRefused(`${name} is a name of a private network`);
+}
+
+/** The refusal of an address. */
+export function addressRefused(message: string): SyncError {
+  return new SyncError('file_address', message, { recovery: 'skip', hint: HINT });
+}
+
+/** Without the brackets of an IPv6 address. */
+export function bareHost(hostname: string): string {
+  return hostname.replace(/^\[(.*)\]$/, '$1');
+}

@@ -1,0 +1,64 @@
+import PQueue from 'p-queue';
+import type { Governor } from '../../queue/governor.ts';
+import { createRetryQuota } from '../backoff.ts';
+import type { ClientParts } from '../create-client.ts';
+import { createAgent } from '../dispatcher.ts';
+import { createExchange } from '../exchange.ts';
+import { createJudge } from '../outcome/outcome.ts';
+import type { Downloader } from './downloader.ts';
+import { downloadFile, type DownloadParts } from './download-file.ts';
+import { guardedConnector, type Resolve } from './guarded-connector.ts';
+import { originGovernors } from './origin-governors.ts';
+
+export interface DownloaderOptions {
+  /** Of the client of the service: the same credential, the same limits, the same connections. */
+  client: ClientParts;
+  /** `files.allow_hosts`. */
+  allowHosts: readonly string[];
+  /** Opens the governor of an origin besides the service's; the downloader closes it. */
+  openGovernor: (origin: string) => Promise<Governor>;
+  /** Resolves names; that of the system if absent. */
+  resolve?: Resolve | undefined;
+}
+
+/** Fetches the files of one source. */
+export function createDownloader({ client, allowHosts, openGovernor, resolve }: DownloaderOptions): Downloader {
+  const governors = originGovernors(openGovernor);
+  const { network } = client.way;
+  // The certificate of this client is for the service alone.
+  const way = { ...client.way, network: network && { proxies: network.proxies, ca: network.ca } };
+  const agent = createAgent(client.http, way, guardedConnector(allowHosts, resolve));
+  const { http: httpProxy = '', https: httpsProxy = '' } = network?.proxies ?? {};
+  const parts: DownloadParts = {
+    client: { ...client, governorOf: politely(client) },
+    elsewhere: {
+      exchange: createExchange(agent, client.http, client.clock),
+      judge: createJudge([]),
+      quota: createRetryQuota(),
+      governorOf: ({ origin }) => governors.of(origin),
+    },
+    rules: { allowed: allowHosts, isProxied: httpProxy !== '' || httpsProxy !== '' },
+  };
+  return {
+    download: (request) => downloadFile(parts, request),
+    close: async () => {
+      await agent.destroy();
+      await governors.close();
+    },
+  };
+}
+
+/**
+ * A large file holds its slot, and a connection, for minutes. One of the service's is left to those who ask for records,
+ * where there are several.
+ */
+function politely({ governorOf, http }: ClientParts): ClientParts['governorOf'] {
+  const bodies = new PQueue({ concurrency: Math.max(1, http.concurrency - 1) });
+  return (url) => {
+    const governor = governorOf(url);
+    return {
+      run: (lane, attempt, signal) =>
+        bodies.add(() => governor.run(lane, attempt, signal), signal === undefined ? {} : { signal }),
+    };
+  };
+}

@@ -1,0 +1,47 @@
+import { readPicture, type PictureSize } from './picture-size.ts';
+import { textTypeOf } from './text-type.ts';
+
+/** What a file is by its content, whatever its name and its headers say. */
+export interface FileKind {
+  type: string;
+  /** Pixels; null for what is no picture, and for pictures whose size no header tells. */
+  size: PictureSize | null;
+  /** True for a picture whose header is damaged. */
+  isDamaged: boolean;
+}
+
+const UNKNOWN = 'application/octet-stream';
+
+/** What a file is, by its first bytes, and for pictures by what stands further behind. `file` is null while it is still coming. */
+export async function kindOf(head: Buffer, file: { path: string; bytes: number } | null): Promise<FileKind> {
+  const type = await typeOf(head);
+  if (!type.startsWith('image/')) return { type, size: null, isDamaged: false };
+  const size = await readPicture(type, head, file);
+  return size === 'damaged' ? { type, size: null, isDamaged: true } : { type, size, isDamaged: false };
+}
+
+async function typeOf(head: Buffer): Promise<string> {
+  const known = await magicType(head);
+  // Its library knows XML, and not what is written in it.
+  return known === null || known === 'application/xml' ? (textTypeOf(head) ?? known ?? UNKNOWN) : known;
+}
+
+async function magicType(head: Buffer): Promise<string | null> {
+  // Only who fetches files needs it.
+  const { fileTypeFromBuffer } = await import('file-type');
+  try {
+    const found = await fileTypeFromBuffer(head);
+    return found === undefined ? null : (found.mime.split(';')[0] ?? null);
+  } catch {
+    // A parser that stumbles over what a stranger wrote has not recognised it.
+    return null;
+  }
+}
+
+/** Types that hold scripts: no `image/*` or `text/*` admits them, they have to be named. */
+const ACTIVE: ReadonlySet<string> = new Set(['image/svg+xml', 'text/html', 'application/xhtml+xml']);
+
+/** True if one of the patterns (`image/png`, `image/*`) admits a type. */
+export function isAdmitted(type: string, patterns: readonly string[]): boolean {
+  return patterns.some((pattern) => pattern === type || (!ACTIVE.has(type) && pattern === type.replace(/\/.*$/, '/*')));
+}

@@ -1,0 +1,121 @@
+import { errors } from 'undici';
+import { unpackedPieces } from '../body/body.ts';
+import type { BodySink, StreamedAnswer } from '../body/body-sink.ts';
+import { encodingOf } from '../exchange.ts';
+import { conditionalHeaders, contentLength, rangeFault, validatorOf } from './byte-range.ts';
+import { kindFault, sizeFault, tooLarge, type Refusal } from './content-rules.ts';
+import type { DownloadRequest } from './downloader.ts';
+import { kindOf } from './file-kind.ts';
+import { HEAD_BYTES, type UnfinishedFile } from './unfinished-file.ts';
+
+/** What became of a body. */
+export type Received =
+  | { kind: 'whole' }
+  | { kind: 'empty' }
+  | { kind: 'refused'; refusal: Refusal }
+  /** A part that is not the one that was asked for. */
+  | { kind: 'wrong_part'; reason: string }
+  /** Our own disk failed. */
+  | { kind: 'failed'; error: unknown };
+
+/** What a 304 would mean. */
+export type Asked = 'anything' | 'if_changed' | 'if_still_this';
+
+/** The file in no other form than the one in which it is kept. */
+const AS_IT_IS = { accept: '*/*', 'accept-encoding': 'identity' };
+
+/** Takes the bodies of one download into its file, and stops as soon as one must be refused. */
+export class FileSink implements BodySink {
+  readonly #request: DownloadRequest;
+  readonly #file: UnfinishedFile;
+  #received: Received | null = null;
+  #asked: Asked = 'anything';
+
+  constructor(request: DownloadRequest, file: UnfinishedFile) {
+    this.#request = request;
+    this.#file = file;
+  }
+
+  /** Of the last attempt; null if it brought no body of a file. */
+  get received(): Received | null {
+    return this.#received;
+  }
+
+  get asked(): Asked {
+    return this.#asked;
+  }
+
+  headers(): Readonly<Record<string, string>> {
+    const condition = conditionalHeaders(this.#file, this.#request);
+    const isConditional = 'if-none-match' in condition || 'if-modified-since' in condition;
+    const hasBegun = this.#file.bytes > 0 && this.#file.validator !== null;
+    this.#asked = !isConditional ? 'anything' : hasBegun ? 'if_still_this' : 'if_changed';
+    this.#received = null;
+    return { ...AS_IT_IS, ...condition };
+  }
+
+  async receive(answer: StreamedAnswer): Promise<void> {
+    const { body } = answer;
+    // What nobody wants the rest of is destroyed, which is no error of anybody's.
+    body.on('error', () => undefined);
+    try {
+      this.#received = (await this.#begin(answer)) ?? (await this.#read(answer));
+    } finally {
+      if (!body.readableEnded) body.destroy();
+    }
+  }
+
+  async #read(answer: StreamedAnswer): Promise<Received> {
+    for await (const piece of unpackedPieces(answer.body, encodingOf(answer.headers), answer.count)) {
+      const stopped = await this.#take(piece);
+      if (stopped !== null) return stopped;
+    }
+    return this.#end();
+  }
+
+  /** Null if the body is to be read. */
+  async #begin({ status, headers }: StreamedAnswer): Promise<Received | null> {
+    const isPart = status === 206;
+    const fault = isPart ? rangeFault(headers, this.#file) : null;
+    if (fault !== null) return { kind: 'wrong_part', reason: fault };
+    const isPlain = encodingOf(headers) === '';
+    const length = isPlain ? contentLength(headers) : null;
+    const total = isPart ? (this.#file.validator?.total ?? null) : length;
+    const refusal = total === null ? null : sizeFault(total, this.#request);
+    if (refusal !== null) return { kind: 'refused', refusal };
+    if (isPart) {
+      this.#file.goOn();
+      return null;
+    }
+    return this.#written(() => this.#file.begin(isPlain ? validatorOf(headers, length) : null));
+  }
+
+  /** Null if the next piece is to be read. */
+  async #take(piece: Buffer): Promise<Received | null> {
+    const before = this.#file.bytes;
+    // Not one byte too many is written.
+    if (before + piece.length > this.#request.most) return { kind: 'refused', refusal: tooLarge(this.#request.most) };
+    const failed = await this.#written(() => this.#file.append(piece));
+    const isHeadNew = before < HEAD_BYTES && this.#file.bytes >= HEAD_BYTES;
+    if (failed !== null || !isHeadNew) return failed;
+    const refusal = kindFault(await kindOf(this.#file.head, null), this.#request, false);
+    return refusal === null ? null : { kind: 'refused', refusal };
+  }
+
+  /** Throws what a lost connection does for a body that ended too early: one without a length ends with its connection. */
+  #end(): Received {
+    const { bytes, validator } = this.#file;
+    const expected = validator?.total ?? this.#request.declared.bytes;
+    if (expected !== null && bytes < expected) throw new errors.SocketError('the body ended too early');
+    return { kind: bytes === 0 ? 'empty' : 'whole' };
+  }
+
+  async #written(work: () => Promise<void>): Promise<Received | null> {
+    try {
+      await work();
+      return null;
+    } catch (error) {
+      return { kind: 'failed', error };
+    }
+  }
+}

@@ -1,0 +1,104 @@
+import { open, type FileHandle } from 'node:fs/promises';
+import { findJpegFrame } from './jpeg-frame.ts';
+
+export interface PictureSize {
+  width: number;
+  height: number;
+}
+
+/** What a library that reads sizes has to call a picture of a type, which is read with it. */
+const READ: Readonly<Record<string, readonly string[]>> = {
+  'image/apng': ['png'],
+  'image/avif': ['avif', 'heif'],
+  'image/bmp': ['bmp'],
+  'image/gif': ['gif'],
+  'image/heic': ['heic', 'heix', 'heif', 'mif1', 'hevc', 'hevx'],
+  'image/heif': ['heif', 'mif1', 'msf1', 'heic'],
+  'image/icns': ['icns'],
+  'image/j2c': ['j2c'],
+  'image/jp2': ['jp2'],
+  'image/jpeg': ['jpg'],
+  'image/jxl': ['jxl', 'jxl-stream'],
+  'image/ktx': ['ktx'],
+  'image/png': ['png'],
+  'image/tiff': ['tiff', 'bigtiff'],
+  'image/vnd.adobe.photoshop': ['psd'],
+  'image/webp': ['webp'],
+  'image/x-icon': ['ico', 'cur'],
+};
+
+/** Bytes of a picture that are searched when its first ones do not tell. */
+const FURTHER = 1_048_576;
+/** The search of these takes a time that is quadratic in their length. */
+const SHORT_SEARCH: ReadonlySet<string> = new Set(['image/avif', 'image/heic', 'image/heif']);
+
+/**
+ * The size of the largest picture in a file by its header; null if nobody here reads such headers, or while it may be
+ * told by what has not come. `damaged` if it should be there and is not.
+ */
+export async function readPicture(
+  type: string,
+  head: Buffer,
+  file: { path: string; bytes: number } | null,
+): Promise<PictureSize | null | 'damaged'> {
+  const names = READ[type];
+  if (names === undefined) return null;
+  const size = await sizeIn(head, names);
+  if (size !== 'damaged' || file === null) return size === 'damaged' ? null : size;
+  if (SHORT_SEARCH.has(type)) return 'damaged';
+  const handle = await open(file.path);
+  try {
+    return await sizeIn(await furtherHead(type, handle, file.bytes), names);
+  } finally {
+    await handle.close();
+  }
+}
+
+async function sizeIn(head: Buffer, names: readonly string[]): Promise<PictureSize | null | 'damaged'> {
+  const { imageSize } = await import('image-size');
+  try {
+    const { width, height, type = '' } = imageSize(head);
+    return names.includes(type) && isSize(width) && isSize(height) ? { width, height } : 'damaged';
+  } catch (error) {
+    // A kind of a type that it does not read, such as a sequence.
+    return error instanceof TypeError && error.message.startsWith('unsupported file type') ? null : 'damaged';
+  }
+}
+
+function isSize(pixels: number): boolean {
+  return Number.isSafeInteger(pixels) && pixels > 0;
+}
+
+/** The part of a file that tells its size, as if it stood at its beginning. */
+async function furtherHead(type: string, handle: FileHandle, bytes: number): Promise<Buffer> {
+  const at = type === 'image/jpeg' ? await findJpegFrame(handle, bytes) : null;
+  if (at !== null) {
+    const frame = await bytesAt(handle, at, 20);
+    // All kinds of frames begin alike, and only those of usual ones are read.
+    frame[1] = 0xc0;
+    // An empty comment before it: sizes are only looked for behind a first segment.
+    return Buffer.concat([Buffer.from([0xff, 0xd8, 0xff, 0xfe, 0, 2]), frame]);
+  }
+  if (type === 'image/tiff') return directoryFirst(handle);
+  return bytesAt(handle, 0, FURTHER);
+}
+
+/** The first directory of a TIFF may stand behind all of its pixels. */
+async function directoryFirst(handle: FileHandle): Promise<Buffer> {
+  const head = await bytesAt(handle, 0, 16);
+  const isLittle = head[0] === 0x49;
+  const isBig = head[isLittle ? 2 : 3] === 43;
+  const at = isBig
+    ? Number(isLittle ? head.readBigUInt64LE(8) : head.readBigUInt64BE(8))
+    : isLittle
+      ? head.readUInt32LE(4)
+      : head.readUInt32BE(4);
+  if (isBig) head.fill(0, 8).writeUInt8(16, isLittle ? 8 : 15);
+  else head.fill(0, 4).writeUInt8(16, isLittle ? 4 : 7);
+  return Buffer.concat([head, await bytesAt(handle, Math.min(at, Number.MAX_SAFE_INTEGER), FURTHER)]);
+}
+
+async function bytesAt(handle: FileHandle, at: number, most: number): Promise<Buffer> {
+  const { buffer, bytesRead } = await handle.read({ buffer: Buffer.alloc(most), position: at });
+  return buffer.subarray(0, bytesRead);
+}

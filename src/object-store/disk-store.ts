@@ -1,0 +1,154 @@
+import { constants } from 'node:fs';
+import { open, realpath, rename, rm, utimes } from 'node:fs/promises';
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+import type { Clock } from '../model/clock.ts';
+import { ConfigError, SyncError } from '../model/errors.ts';
+import { lstatOf, namesIn, regularFile, sweepFolder } from './file-entries.ts';
+import { codeOf, told } from './file-faults.ts';
+import { makeFolder, syncFolder, syncMerged } from './folders.ts';
+import { objectAt, objectMissing, objectPath, type ObjectStore, type StoredObject } from './object-store.ts';
+
+/** Below the store, on its file system, so that a rename is enough. */
+const SPOOL = '.unfinished';
+const ASIDE = 'aside-';
+
+export interface DiskPlace {
+  name: string;
+  /** Absolute path. */
+  folder: string;
+  /** Rights of the files, such as `0o640`. */
+  fileMode: number;
+  clock: Clock;
+  /** Whether the folder is made where it is missing. */
+  isMade: boolean;
+}
+
+/**
+ * A folder of this machine. Throws `ConfigError`: `file_store_absent` if it is not there and is not to be made,
+ * `file_store_unwritable` if it cannot be used.
+ */
+export async function openDiskStore({ name, folder, fileMode, clock, isMade }: DiskPlace): Promise<ObjectStore> {
+  const root = await told(folder, () => rootOf(folder, isMade));
+  const spool = path.join(root, SPOOL);
+  const fans = fanOf(root);
+  const at = (sha256: string): string => path.join(root, objectPath(sha256));
+  return {
+    name,
+    shown: folder,
+    spool,
+    put: ({ path: file, sha256, bytes }) =>
+      told(folder, async () => {
+        const target = at(sha256);
+        await fans.make(sha256);
+        if ((await regularFile(target))?.size === bytes) await rm(file, { force: true });
+        else await moved(file, target, { bytes, fileMode });
+        // Also of one that was there: a process that ended before this may have renamed it.
+        await fans.sync(sha256);
+      }),
+    head: (sha256) =>
+      told(folder, async () => {
+        const stat = (await fans.isThere(sha256)) ? await regularFile(at(sha256)) : null;
+        return stat === null ? null : { sha256, bytes: stat.size, storedAt: stat.mtimeMs };
+      }),
+    read: (sha256) =>
+      told(folder, async () => {
+        if (!(await fans.isThere(sha256))) throw objectMissing(sha256);
+        return readable(at(sha256), sha256);
+      }),
+    list: () => listed(folder, root),
+    remove: (sha256) =>
+      told(folder, async () => {
+        if (await fans.isThere(sha256)) await rm(at(sha256), { force: true });
+      }),
+    setAside: (sha256) =>
+      told(folder, async () => {
+        if (!(await fans.isThere(sha256)) || (await lstatOf(at(sha256))) === null) return;
+        const aside = path.join(spool, `${ASIDE}${sha256}`);
+        await rename(at(sha256), aside);
+        const now = clock.now() / 1_000;
+        await utimes(aside, now, now);
+        await syncFolder(spool);
+      }),
+    sweepUnfinished: (olderThanMs) => told(folder, () => sweepFolder(spool, clock.now() - olderThanMs)),
+    close: () => Promise.resolve(),
+  };
+}
+
+async function rootOf(folder: string, isMade: boolean): Promise<string> {
+  if (isMade) await makeFolder(path.join(folder, SPOOL));
+  else if ((await lstatOf(folder)) === null) {
+    throw new ConfigError('file_store_absent', `${folder}: there is no such folder`, {
+      hint: 'check files.store of the settings, and that its volume is mounted; it is made when the first file is fetched',
+    });
+  }
+  return realpath(folder);
+}
+
+/** The folders in which objects stand; each is looked at once, made where it is missing, and never a link that leads away. */
+function fanOf(root: string): {
+  make(sha256: string): Promise<void>;
+  isThere(sha256: string): Promise<boolean>;
+  sync(sha256: string): Promise<void>;
+} {
+  const known = new Map<string, Promise<void>>();
+  const folderOf = (sha256: string): string => path.dirname(path.join(root, objectPath(sha256)));
+  const isFolder = async (folder: string): Promise<boolean> => {
+    const stat = await lstatOf(folder);
+    if (stat === null || stat.isDirectory()) return stat !== null;
+    throw new ConfigError('file_store_unwritable', `${folder} is no folder, or a link that is not followed`, {
+      hint: 'remove it, or put back the folder that stood there',
+    });
+  };
+  return {
+    make: async (sha256) => {
+      const folder = folderOf(sha256);
+      const made = known.get(folder) ?? ensured(folder, isFolder);
+      known.set(folder, made);
+      // What failed once may go well later.
+      await made.catch((error: unknown) => {
+        known.delete(folder);
+        throw error;
+      });
+    },
+    isThere: (sha256) => isFolder(folderOf(sha256)),
+    sync: (sha256) => syncMerged(folderOf(sha256)),
+  };
+}
+
+async function ensured(folder: string, isFolder: (folder: string) => Promise<boolean>): Promise<void> {
+  if (await isFolder(folder)) return;
+  await makeFolder(folder);
+  await syncFolder(path.dirname(folder));
+}
+
+/** Its bytes are on the disk before it has its name. */
+async function moved(file: string, target: string, wanted: { bytes: number; fileMode: number }): Promise<void> {
+  {
+    await using handle = await open(file, constants.O_RDWR | constants.O_NOFOLLOW);
+    const { size, mode } = await handle.stat();
+    if (size !== wanted.bytes) {
+      throw new SyncError('file_store_failed', `${file} has ${size} bytes, not ${wanted.bytes}`, { recovery: 'retry' });
+    }
+    if ((mode & 0o777) !== wanted.fileMode) await handle.chmod(wanted.fileMode);
+    await handle.sync();
+  }
+  await rename(file, target);
+}
+
+async function readable(file: string, sha256: string): Promise<Readable> {
+  const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW).catch((error: unknown) => {
+    throw ['ENOENT', 'ELOOP'].includes(codeOf(error)) ? objectMissing(sha256) : error;
+  });
+  return handle.createReadStream();
+}
+
+async function* listed(shown: string, root: string): AsyncGenerator<StoredObject> {
+  for (const fan of await told(shown, () => namesIn(root, true))) {
+    for (const name of await told(shown, () => namesIn(path.join(root, fan), false))) {
+      const sha256 = objectAt(`${fan}/${name}`);
+      const stat = sha256 === null ? null : await told(shown, () => regularFile(path.join(root, fan, name)));
+      if (sha256 !== null && stat !== null) yield { sha256, bytes: stat.size, storedAt: stat.mtimeMs };
+    }
+  }
+}

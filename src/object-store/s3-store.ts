@@ -1,0 +1,179 @@
+import { createHash } from 'node:crypto';
+import { lstat, mkdir, open, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { StoreAddress } from '../source/store-address.ts';
+import { ConfigError, SyncError } from '../model/errors.ts';
+import { bucketAccess } from './bucket/bucket-access.ts';
+import { openBucketClient, type BucketClient } from './bucket/bucket-client.ts';
+import type { BucketWords } from './bucket/bucket-faults.ts';
+import type { BucketWorld } from './bucket/requests.ts';
+import { sweepFolder } from './file-entries.ts';
+import { told } from './file-faults.ts';
+import { objectAt, objectMissing, objectPath, type ObjectStore, type StoredObject } from './object-store.ts';
+
+/** What is larger goes in parts of this size, of which one is in memory. */
+const PART_BYTES = 8 * 1_048_576;
+/** Of one upload, as services limit them. */
+const MOST_PARTS = 10_000;
+/** Beside the objects, below the prefix. */
+const ASIDE = '.aside/';
+
+const WORDS: BucketWords = {
+  missing: 'file_store_bucket_missing',
+  refused: 'file_store_refused',
+  failed: 'file_store_failed',
+  unreachable: 'file_store_unreachable',
+  again: 'fetching goes on by itself: what was stored before is whole',
+  recovery: 'retry',
+};
+
+/**
+ * Objects below a prefix of a bucket. Throws `ConfigError` (`file_store_credentials`) if the environment does not say who
+ * asks; that the bucket is there shows with the first request.
+ */
+export async function openS3Store(
+  { name, bucket, prefix }: Extract<StoreAddress, { kind: 's3' }>,
+  world: BucketWorld & { env: NodeJS.ProcessEnv },
+): Promise<ObjectStore> {
+  const shown = `s3://${bucket}/${prefix}`;
+  const access = bucketAccess(bucket, world.env, { shown, credentials: 'file_store_credentials' });
+  const client = openBucketClient(access, WORDS, world);
+  const below = prefix === '' ? '' : `${prefix}/`;
+  const keyOf = (sha256: string): string => below + objectPath(sha256);
+  const spool = await madeSpool(world.env, `${access.endpoint ?? ''} ${shown}`);
+  return {
+    name,
+    shown,
+    spool,
+    put: async ({ path: file, sha256, bytes, type }) => {
+      const object = { file, key: keyOf(sha256), sha256, bytes, type };
+      await (bytes <= PART_BYTES ? putWhole(client, object) : putParts(client, object));
+      await told(file, () => rm(file, { force: true }));
+    },
+    head: async (sha256) => {
+      const found = await client.head(keyOf(sha256));
+      return found === null ? null : { sha256, bytes: found.bytes, storedAt: found.changedAt };
+    },
+    read: async (sha256) => {
+      const found = await client.get(keyOf(sha256));
+      if (found === null) throw objectMissing(sha256);
+      return found.body;
+    },
+    list: () => listed(client, below),
+    remove: (sha256) => client.remove(keyOf(sha256)),
+    setAside: async (sha256) => {
+      if ((await client.head(keyOf(sha256))) === null) return;
+      await client.copy(keyOf(sha256), below + ASIDE + sha256);
+      await client.remove(keyOf(sha256));
+    },
+    sweepUnfinished: async (olderThanMs) => {
+      const before = world.clock.now() - olderThanMs;
+      const uploads = await client.unfinished(below, before);
+      for (const upload of uploads) await client.abandon(upload);
+      const aside = await removeAside(client, below + ASIDE, before);
+      return uploads.length + aside + (await told(spool, () => sweepFolder(spool, before)));
+    },
+    close: () => {
+      client.close();
+      return Promise.resolve();
+    },
+  };
+}
+
+interface LocalObject {
+  file: string;
+  key: string;
+  sha256: string;
+  bytes: number;
+  type: string;
+}
+
+/** In one request; the service is asked what it has only where it has something already. */
+async function putWhole(client: BucketClient, { file, key, sha256, bytes, type }: LocalObject): Promise<void> {
+  const body = await told(file, () => readFile(file));
+  refuseOther(file, createHash('sha256').update(body).digest('hex'), sha256);
+  const put = await client.put(key, body, { type, sha256, only: 'where-none' });
+  if (put === 'written' || (await client.head(key))?.bytes === bytes) return;
+  // An object of another size is not this one, whoever put it there.
+  await client.put(key, body, { type, sha256 });
+}
+
+async function putParts(client: BucketClient, { file, key, sha256, bytes, type }: LocalObject): Promise<void> {
+  if ((await client.head(key))?.bytes === bytes) return;
+  const upload = client.upload(key, type);
+  const hash = createHash('sha256');
+  const size = Math.max(PART_BYTES, Math.ceil(bytes / MOST_PARTS));
+  try {
+    for await (const part of partsOf(file, size)) {
+      hash.update(part);
+      await upload.part(part);
+    }
+    refuseOther(file, hash.digest('hex'), sha256);
+    await upload.complete();
+  } catch (error) {
+    await upload.abort();
+    throw error;
+  }
+}
+
+async function* partsOf(file: string, size: number): AsyncGenerator<Uint8Array> {
+  await using handle = await told(file, () => open(file));
+  for (let at = 0; ;) {
+    const part = Buffer.allocUnsafe(size);
+    let filled = 0;
+    for (let read = 1; read > 0 && filled < size; filled += read) {
+      read = (await told(file, () => handle.read(part, filled, size - filled, at + filled))).bytesRead;
+    }
+    if (filled > 0) yield part.subarray(0, filled);
+    if (filled < size) return;
+    at += filled;
+  }
+}
+
+/** The file is not what was downloaded: it is fetched again. */
+function refuseOther(file: string, actual: string, expected: string): void {
+  if (actual === expected) return;
+  throw new SyncError('file_store_failed', `${file} has changed since it was fetched`, {
+    recovery: 'retry',
+    hint: 'it is fetched again by itself; check the volume of the folder for temporary files if it comes again',
+  });
+}
+
+async function* listed(client: BucketClient, below: string): AsyncGenerator<StoredObject> {
+  for await (const { key, bytes, changedAt } of client.list(below)) {
+    const sha256 = objectAt(key.slice(below.length));
+    if (sha256 !== null) yield { sha256, bytes, storedAt: changedAt };
+  }
+}
+
+async function removeAside(client: BucketClient, prefix: string, before: number): Promise<number> {
+  let removed = 0;
+  for await (const { key, changedAt } of client.list(prefix)) {
+    if (changedAt >= before) continue;
+    await client.remove(key);
+    removed += 1;
+  }
+  return removed;
+}
+
+const PRIVATE = 0o700;
+
+/**
+ * A folder of this machine for unfinished downloads, always the same for one bucket, so that they go on after a restart:
+ * below `TMPDIR`. Others may write to the folder above it, so it has to be this user's own.
+ */
+async function madeSpool(env: NodeJS.ProcessEnv, place: string): Promise<string> {
+  const user = process.getuid?.() ?? 0;
+  const digest = createHash('sha256').update(place).digest('hex').slice(0, 16);
+  const folder = path.join(env['TMPDIR'] || tmpdir(), `content-sync-${user}-${digest}`);
+  return told(folder, async () => {
+    await mkdir(folder, { mode: PRIVATE, recursive: false }).catch(async (error: unknown) => {
+      if (!(await lstat(folder).catch(() => null))?.isDirectory()) throw error;
+    });
+    if ((await stat(folder)).uid === user || process.getuid === undefined) return folder;
+    throw new ConfigError('file_store_unwritable', `${folder} belongs to another user`, {
+      hint: 'set TMPDIR to a folder of your own',
+    });
+  });
+}

@@ -1,0 +1,199 @@
+import { createHash } from 'node:crypto';
+import { sql, type CompiledQuery } from 'kysely';
+import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
+import type { KeptFile } from '../../settings/file-stores.ts';
+import { storedValue } from '../../shape/records/as-record.ts';
+import { readCheckpoint } from '../../state/checkpoints.ts';
+import { readTables } from '../../state/column-catalog.ts';
+import { readPassage, savePassage } from '../../state/file-passages.ts';
+import { lastFiles, recheckFiles, shownRecordsAfter } from '../../state/files.ts';
+import type { Lease } from '../../state/leases.ts';
+import { currentBodies } from '../../state/versions.ts';
+import type { TableShape } from '../../model/table.ts';
+import type { FilePassageRow, FileRow } from '../../warehouse/file-rows.ts';
+import { fileAddresses } from './file-address.ts';
+import { changesOf, type LookedAt } from './file-changes.ts';
+import type { FilesContext } from './files-context.ts';
+
+/** Rows that are looked at together. */
+const ROWS_PER_STEP = 500;
+/** A row may be written so long after its record was asked for. */
+const LATE_MS = 3_600_000;
+/** All rows are looked at so often, whatever happens: for a machine that slept between an answer and its rows. */
+const FULL_MS = 86_400_000;
+
+interface Look extends FilesContext {
+  lease: Lease;
+  signal: AbortSignal;
+}
+
+/**
+ * Finds the files of records that are new, or have changed since they were last looked at, and has them fetched; files
+ * of records that are gone are shown no more. Costs one question where nothing has changed.
+ */
+export async function lookForFiles(context: Look, resource: string): Promise<void> {
+  const { warehouse, clock, settings, lease, signal } = context;
+  const { own } = warehouse;
+  const files = settings.kept[resource] ?? [];
+  const now = timestampText(clock.now());
+  const [table] = (await readTables(warehouse, resource))?.tables ?? [];
+  if (table === undefined) return;
+  const passage = await readPassage(own, resource);
+  const marked = fingerprintOf(files);
+  const isFull = await isFullDue(context, resource, passage, marked);
+  const since = isFull || passage === null ? null : timestampText(timestampMs(passage.looked_at) - LATE_MS);
+  const isForced = passage !== null && passage.settings !== marked;
+  for (let after = ''; ;) {
+    const rows = await rowsAfter(context, table, since, after);
+    await settleRows(context, resource, rows, isForced);
+    signal.throwIfAborted();
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < ROWS_PER_STEP) break;
+    after = last.id;
+  }
+  if (isFull) await hideVanished(context, resource, table);
+  const { recheck } = settings;
+  const again = recheck === null ? [] : [recheckFiles(own, resource, timestampText(clock.now() - recheck), now)];
+  const looked = { resource, settings: marked, looked_at: now, full_at: isFull ? now : (passage?.full_at ?? now) };
+  await warehouse.apply([...again, savePassage(own, looked)], lease.proof());
+}
+
+/** Looks at some records only. */
+export async function lookAtRecords(context: Look, resource: string, ids: readonly string[]): Promise<void> {
+  const [table] = (await readTables(context.warehouse, resource))?.tables ?? [];
+  if (table === undefined) return;
+  const stored = await context.warehouse.stored(table, ids, []);
+  const rows = Array.from(stored, ([id, { hash, deletedAt }]) => ({ id, hash, gone: deletedAt === null ? 0 : 1 }));
+  await settleRows(context, resource, rows, true);
+}
+
+/** What a profile says of a resource's files: under another text all records are looked at again. */
+function fingerprintOf(files: readonly KeptFile[]): string {
+  return createHash('sha256').update(JSON.stringify(files)).digest('hex').slice(0, 16);
+}
+
+async function isFullDue(
+  { warehouse, clock }: Look,
+  resource: string,
+  passage: FilePassageRow | null,
+  marked: string,
+): Promise<boolean> {
+  if (passage === null || passage.settings !== marked) return true;
+  const fullAt = timestampMs(passage.full_at);
+  if (clock.now() - fullAt > FULL_MS) return true;
+  const walked = (await readCheckpoint(warehouse.own, resource))?.last_full_at ?? null;
+  return walked !== null && timestampMs(walked) > fullAt;
+}
+
+interface SeenRow {
+  id: string;
+  hash: string;
+  /** 1 for a row that is deleted. */
+  gone: number;
+}
+
+/** Rows behind `after` that were written since a moment, or all of them, in the order of their keys. */
+async function rowsAfter(
+  { warehouse: { own, named } }: Look,
+  { name, key: [first = ''] }: TableShape,
+  since: string | null,
+  after: string,
+): Promise<SeenRow[]> {
+  const key = sql.id(first);
+  const isRecent = since === null ? sql`` : sql`AND "_synced_at" >= ${since}`;
+  const { rows } = await sql<SeenRow>`SELECT ${key} AS "id", "_hash" AS "hash",
+    CASE WHEN "_deleted_at" IS NULL THEN 0 ELSE 1 END AS "gone"
+    FROM ${named(name)} WHERE ${key} > ${after} ${isRecent} ORDER BY ${key} LIMIT ${ROWS_PER_STEP}`.execute(own);
+  return rows;
+}
+
+async function settleRows(context: Look, resource: string, rows: readonly SeenRow[], isForced: boolean): Promise<void> {
+  const { warehouse, settings, profile: whole, clock, lease, scrub } = context;
+  const { own } = warehouse;
+  const profile = whole.resources[resource];
+  const files = settings.kept[resource] ?? [];
+  if (rows.length === 0 || profile === undefined) return;
+  const known = await filesByRecord(
+    context,
+    resource,
+    rows.map(({ id }) => id),
+  );
+  const isNews = ({ id, hash, gone }: SeenRow): boolean => {
+    const shown = known.get(id)?.filter(({ valid_to }) => valid_to === null) ?? [];
+    if (gone === 1) return shown.length > 0;
+    return isForced || shown.length === 0 || shown.some((row) => row.record_hash !== hash);
+  };
+  const news = rows.filter(isNews);
+  const live = news.filter(({ gone }) => gone === 0).map(({ id }) => id);
+  const bodies = await currentBodies(own, resource, live);
+  const looked = news.map(({ id, hash, gone }): LookedAt => {
+    const body = gone === 1 ? undefined : bodies.get(id);
+    const found =
+      body === undefined
+        ? []
+        : fileAddresses({ profile, listing: context.listing }, files, id, storedValue(body, profile));
+    return { id, hash, known: known.get(id) ?? [], found };
+  });
+  const gone = await goneSince(
+    context,
+    resource,
+    news.filter((row) => row.gone === 1),
+  );
+  const at = timestampText(clock.now());
+  const stores = new Map(files.map(({ field, store }) => [field, store.name]));
+  const statements = looked.flatMap((one): CompiledQuery[] =>
+    changesOf(own, { resource, stores, isForced, at, goneAt: gone.get(one.id) ?? at, scrub }, one),
+  );
+  if (statements.length > 0) await warehouse.apply(statements, lease.proof());
+}
+
+async function filesByRecord(
+  { warehouse }: Look,
+  resource: string,
+  ids: readonly string[],
+): Promise<Map<string, FileRow[]>> {
+  const last = await lastFiles(warehouse.own, resource, ids);
+  return Map.groupBy(last.values(), ({ record_id }) => record_id);
+}
+
+/** When these rows were deleted. */
+async function goneSince(
+  { warehouse }: Look,
+  resource: string,
+  rows: readonly SeenRow[],
+): Promise<Map<string, string>> {
+  const [table] = rows.length === 0 ? [] : ((await readTables(warehouse, resource))?.tables ?? []);
+  if (table === undefined) return new Map();
+  const stored = await warehouse.stored(
+    table,
+    rows.map(({ id }) => id),
+    [],
+  );
+  return new Map(Array.from(stored, ([id, { deletedAt }]) => [id, deletedAt ?? timestampText(0)]));
+}
+
+/** Files of records that have no row any more, such as those that were deleted long ago. */
+async function hideVanished(context: Look, resource: string, table: TableShape): Promise<void> {
+  const { warehouse, lease, clock, scrub } = context;
+  const { own } = warehouse;
+  const checkpoint = await readCheckpoint(own, resource);
+  // A copy that is made anew has not met all of them yet.
+  if (checkpoint?.last_full_at == null || checkpoint.walk_mode === 'full') return;
+  const at = timestampText(clock.now());
+  for (let after = ''; ;) {
+    const ids = await shownRecordsAfter(own, resource, after, ROWS_PER_STEP);
+    const there = await warehouse.stored(table, ids, []);
+    const vanished = ids.filter((id) => !there.has(id));
+    const known = await filesByRecord(context, resource, vanished);
+    const statements = vanished.flatMap((id) =>
+      changesOf(
+        own,
+        { resource, stores: new Map(), isForced: true, at, goneAt: at, scrub },
+        { id, hash: '', known: known.get(id) ?? [], found: [] },
+      ),
+    );
+    if (statements.length > 0) await warehouse.apply(statements, lease.proof());
+    after = ids.at(-1) ?? '';
+    if (ids.length < ROWS_PER_STEP) return;
+  }
+}

@@ -1,0 +1,151 @@
+import { createHash } from 'node:crypto';
+import type { RequestMeter } from '../../http/client.ts';
+import type { Downloaded } from '../../http/download/downloader.ts';
+import { DeferredError, messageOf, SyncError } from '../../model/errors.ts';
+import type { ObjectStore } from '../../object-store/object-store.ts';
+import type { KeptFile } from '../../settings/file-stores.ts';
+import type { FileObjectRow, FileRow } from '../../warehouse/file-rows.ts';
+import type { FileAddress } from './file-address.ts';
+import type { FilesContext } from './files-context.ts';
+import type { FileContent, FileOutcome } from './settle-file.ts';
+import { unsigned } from './unsigned-address.ts';
+
+/** A file that is due, and what is known of it. */
+export interface DueFile {
+  row: FileRow;
+  file: KeptFile;
+  address: FileAddress;
+  /** The content that is here, and the one that the record declares, where the store has them; null otherwise. */
+  here: FileObjectRow | null;
+  declared: FileObjectRow | null;
+}
+
+interface Fetch extends Pick<FilesContext, 'downloader' | 'storeAt' | 'listing' | 'scrub'> {
+  meter: RequestMeter;
+  signal: AbortSignal;
+  /** Has the record of a file read again; resolves to its address by now, null if it has none any more. */
+  askAnew: (due: DueFile) => Promise<FileAddress | null>;
+}
+
+/**
+ * Fetches one file to its store, unless it is there. Throws what stops all of them: `SyncError` with recovery `stop`,
+ * `file_store_full`, and the signal's reason.
+ */
+export async function fetchFile(context: Fetch, due: DueFile): Promise<FileOutcome> {
+  const { address, declared } = due;
+  const url = context.scrub(address.url);
+  if (address.fault !== null) return { is: 'refused', url, code: 'file_address', reason: address.fault };
+  // The same bytes, whoever serves them.
+  if (declared !== null) return { is: 'unchanged', url, content: contentOf(declared, validatorsOf(due)) };
+  try {
+    return await downloaded(context, due);
+  } catch (error) {
+    context.signal.throwIfAborted();
+    return failureOf(error, context.scrub);
+  }
+}
+
+/** What stops one file only; throws everything else. */
+function failureOf(error: unknown, scrub: Fetch['scrub']): FileOutcome {
+  if (error instanceof DeferredError) {
+    return { is: 'put off', until: error.until, code: error.code, reason: scrub(error.message) };
+  }
+  if (!(error instanceof SyncError) || error.recovery === 'stop' || error.code === 'file_store_full') throw error;
+  return { is: 'failed', code: error.code, reason: scrub(messageOf(error)) };
+}
+
+async function downloaded(context: Fetch, asked: DueFile): Promise<FileOutcome> {
+  const store = await context.storeAt(asked.file.store);
+  const due = await inNewStore(store, asked);
+  const first = await ask(context, store, due);
+  if (first.kind !== 'expired') return settled(context, store, due, first);
+  const address = await context.askAnew(due);
+  if (address === null || address.fault !== null || address.url === due.address.url)
+    return expired(context.scrub(first.reason));
+  const again = { ...due, address };
+  const second = await ask(context, store, again);
+  return second.kind === 'expired' ? expired(context.scrub(second.reason)) : settled(context, store, again, second);
+}
+
+/** What stood in another store may have been carried over to this one. */
+async function inNewStore(store: ObjectStore, due: DueFile): Promise<DueFile> {
+  const { row, here } = due;
+  if (here !== null || row.sha256 === null || row.store === store.name) return due;
+  const found = await store.head(row.sha256);
+  if (found === null || found.bytes !== row.bytes || row.type === null) return due;
+  const { sha256, bytes, type, width, height } = row;
+  const object = { store: store.name, sha256, bytes, type, width, height, stored_at: '', checked_at: null, missing: 0 };
+  return { ...due, here: object };
+}
+
+function expired(reason: string): FileOutcome {
+  return { is: 'failed', code: 'file_expired', reason };
+}
+
+function ask({ downloader, meter, signal, listing }: Fetch, store: ObjectStore, due: DueFile): Promise<Downloaded> {
+  const { file, address } = due;
+  const url = new URL(address.url);
+  const { etag, last_modified } = validatorsOf(due);
+  return downloader.download({
+    url,
+    isOwn: url.origin === listing.baseUrl.origin,
+    spool: store.spool,
+    name: spoolName(due),
+    most: file.max_bytes,
+    mostPixels: file.max_pixels,
+    types: file.types,
+    declared: address.declared,
+    etag,
+    lastModified: last_modified,
+    meter,
+    signal,
+  });
+}
+
+/** The same for the same file and address, so that a download that was cut off is gone on with. */
+function spoolName({ row, address }: DueFile): string {
+  const told = JSON.stringify([row.resource, row.record_id, row.field, row.position, unsigned(address.url)]);
+  return createHash('sha256').update(told).digest('hex').slice(0, 40);
+}
+
+/** Of the content that is here, if this address may still serve it: a signature in the query makes it no other file. */
+function validatorsOf({ row, address, here }: DueFile): Pick<FileRow, 'etag' | 'last_modified'> {
+  const isSame = here !== null && unsigned(row.url) === unsigned(address.url);
+  return isSame ? { etag: row.etag, last_modified: row.last_modified } : { etag: null, last_modified: null };
+}
+
+async function settled(
+  { scrub }: Fetch,
+  store: ObjectStore,
+  { address, row, here }: DueFile,
+  answer: Exclude<Downloaded, { kind: 'expired' }>,
+): Promise<FileOutcome> {
+  const url = scrub(address.url);
+  if (answer.kind === 'gone') return { is: 'gone', url };
+  if (answer.kind === 'unchanged') {
+    if (here === null) return { is: 'failed', code: 'file_unasked', reason: UNASKED };
+    return { is: 'unchanged', url, content: contentOf(here, row) };
+  }
+  if (answer.kind === 'refused') {
+    const { code } = answer;
+    const reason = scrub(answer.reason);
+    // A record and its file may change one after the other: what differs now may be right a minute later.
+    return code === 'file_differs' ? { is: 'failed', code, reason } : { is: 'refused', url, code, reason };
+  }
+  const { path, sha256, bytes, type } = answer;
+  await store.put({ path, sha256, bytes, type });
+  const content = contentOf(
+    { ...answer, store: store.name },
+    { etag: answer.etag, last_modified: answer.lastModified },
+  );
+  return { is: 'here', url, content, fetched: bytes };
+}
+
+const UNASKED = 'the service says that it has not changed, and was not asked that';
+
+function contentOf(
+  { store, sha256, bytes, type, width, height }: Omit<FileContent, 'etag' | 'last_modified'>,
+  { etag, last_modified }: Pick<FileRow, 'etag' | 'last_modified'>,
+): FileContent {
+  return { store, sha256, bytes, type, width, height, etag, last_modified };
+}

@@ -1,0 +1,124 @@
+import PQueue from 'p-queue';
+import { newMeter } from '../../http/client.ts';
+import { memoryUse, type MemoryUse } from '../../model/memory-use.ts';
+import { messageOf, SyncError } from '../../model/errors.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import { acquireLease, type Lease } from '../../state/leases.ts';
+import { FILES_LEASE } from '../../state/files.ts';
+import { addressNow, dueBatches } from './due-batches.ts';
+import { lookAtRecords, lookForFiles } from './due-files.ts';
+import type { FileAddress } from './file-address.ts';
+import { FileCommits, type SettledFile } from './file-commits.ts';
+import { fetchFile, type DueFile } from './fetch-file.ts';
+import type { FilesContext } from './files-context.ts';
+import { Origins } from './origins.ts';
+import { FileFigures, type FilesReport } from './report-files.ts';
+
+/** Files under way at once: some are being fetched, as the governor allows, others written. */
+const AT_ONCE: Readonly<Record<MemoryUse, number>> = { normal: 24, low: 8 };
+
+export interface FilesRequest {
+  resources: readonly string[];
+  signal: AbortSignal;
+  /** Called as files are settled. */
+  settled?: ((settled: readonly SettledFile[]) => void) | undefined;
+}
+
+/**
+ * Finds the files that are due and fetches them, until none is; those that failed wait for a later round. Throws
+ * `lease_held` if another process does it, `file_store_full` if there is no room for more, the signal's reason, and what
+ * the warehouse throws; what was fetched until then is remembered.
+ */
+export async function fetchFiles(context: FilesContext, request: FilesRequest): Promise<FilesReport[]> {
+  const { warehouse, clock, settings } = context;
+  const resources = request.resources.filter((resource) => settings.kept[resource] !== undefined);
+  if (resources.length === 0) return [];
+  const lease = await acquireLease(warehouse, FILES_LEASE, clock);
+  try {
+    for (const resource of resources) await lookForFiles({ ...context, lease, signal: request.signal }, resource);
+    const lane = new Lane(context, request, lease);
+    for (const resource of resources) await lane.fetchAll(resource);
+    const stopped = lane.origins.closed().map(({ origin, reason }) => `${origin}: ${reason}`);
+    return await lane.figures.report(warehouse, resources, stopped);
+  } finally {
+    await lease.release();
+  }
+}
+
+class Lane {
+  readonly origins = new Origins();
+  readonly figures = new FileFigures();
+  readonly #context: FilesContext;
+  readonly #request: FilesRequest;
+  readonly #lease: Lease;
+  readonly #meter = newMeter();
+  readonly #failing = new AbortController();
+  readonly #signal: AbortSignal;
+  readonly #commits: FileCommits;
+
+  constructor(context: FilesContext, request: FilesRequest, lease: Lease) {
+    this.#context = context;
+    this.#request = request;
+    this.#lease = lease;
+    this.#signal = AbortSignal.any([request.signal, this.#failing.signal]);
+    this.#commits = new FileCommits({ ...context, lease, committed: (settled) => this.#committed(settled) });
+  }
+
+  /** All that is due by now. */
+  async fetchAll(resource: string): Promise<void> {
+    const { clock } = this.#context;
+    const concurrency = AT_ONCE[memoryUse()];
+    const pool = new PQueue({ concurrency });
+    try {
+      for await (const due of dueBatches(this.#context, resource, timestampText(clock.now()))) {
+        // No more are read ahead than are under way.
+        await pool.onSizeLessThan(concurrency);
+        this.#signal.throwIfAborted();
+        void pool.add(() => this.#fetch(due).catch((error: unknown) => this.#failing.abort(error)));
+      }
+    } catch (error) {
+      this.#failing.abort(error);
+    }
+    await pool.onIdle();
+    // Also what was fetched before something failed.
+    await this.#commits.flush();
+    this.#signal.throwIfAborted();
+  }
+
+  async #fetch(due: DueFile): Promise<void> {
+    const { url } = due.address;
+    if (this.#signal.aborted || this.origins.closedFor(url) !== null) return;
+    try {
+      const askAnew = (asked: DueFile): Promise<FileAddress | null> => this.#askAnew(asked);
+      const outcome = await fetchFile({ ...this.#context, meter: this.#meter, signal: this.#signal, askAnew }, due);
+      if (outcome.is === 'failed' && outcome.code !== 'file_differs') this.origins.failed(url, outcome.reason);
+      else this.origins.answered(url);
+      await this.#commits.add({ row: due.row, outcome });
+    } catch (error) {
+      // Whoever is refused for its credential, say, would be for every file.
+      if (!isAboutOrigin(error)) throw error;
+      this.origins.close(url, this.#context.scrub(messageOf(error)));
+    }
+  }
+
+  /** The address by which the record names the file now, read anew from the service. */
+  async #askAnew({ row }: DueFile): Promise<FileAddress | null> {
+    const look = { ...this.#context, lease: this.#lease, signal: this.#signal };
+    await this.#context.refetch(row.resource, row.record_id, this.#signal);
+    await lookAtRecords(look, row.resource, [row.record_id]);
+    return addressNow(this.#context, row);
+  }
+
+  #committed(settled: readonly SettledFile[]): void {
+    for (const one of settled) this.figures.add(one);
+    this.#request.settled?.(settled);
+  }
+}
+
+function isAboutOrigin(error: unknown): boolean {
+  if (!(error instanceof SyncError) || error.recovery !== 'stop') return false;
+  return !OF_ALL.has(error.code);
+}
+
+/** Errors that no origin is to blame for. */
+const OF_ALL: ReadonlySet<string> = new Set(['lease_lost', 'lease_held', 'interrupted', 'warehouse_gone']);

@@ -1,0 +1,121 @@
+import { keyParts } from '../../extract/key-parts.ts';
+import { listingStart, type ListingTarget } from '../../extract/page-styles/listing-request.ts';
+import { isEach, stepsOf, type PathStep } from '../../model/body-path.ts';
+import { messageOf } from '../../model/errors.ts';
+import type { JsonValue } from '../../model/json.ts';
+import type { KeptFile } from '../../settings/file-stores.ts';
+import { isExact } from '../../shape/json/exact-number.ts';
+import { fieldAt, isObject, stepInto } from '../../shape/records/field-at.ts';
+import type { ResourceProfile } from '../../source/profile.ts';
+
+/** What a record says of one of its files. */
+export interface FileAddress {
+  field: string;
+  position: number;
+  /** As a whole address; as the record has it where it is none. */
+  url: string;
+  /** Why it cannot be asked for; null if it can. */
+  fault: string | null;
+  declared: DeclaredFile;
+}
+
+/** What the record says of the file besides; null for what it does not say. */
+export interface DeclaredFile {
+  bytes: number | null;
+  /** Lower-case hex digits. */
+  sha256: string | null;
+}
+
+export interface AddressContext {
+  profile: Pick<ResourceProfile, 'id' | 'partitions'>;
+  listing: ListingTarget;
+}
+
+/** All files of a record. Pure. */
+export function fileAddresses(
+  context: AddressContext,
+  files: readonly KeptFile[],
+  key: string,
+  record: JsonValue,
+): FileAddress[] {
+  return files.flatMap((file) => addressesOf(context, file, key, record));
+}
+
+function addressesOf(context: AddressContext, file: KeptFile, key: string, record: JsonValue): FileAddress[] {
+  const { field, at, when, bytes, sha256 } = file;
+  if (when !== null && isUnset(fieldAt(record, when))) return [];
+  const sizes = bytes === null ? [] : valuesAt(record, bytes);
+  const hashes = sha256 === null ? [] : valuesAt(record, sha256);
+  const found = at.kind === 'path' ? [ownAddress(context, at.path, key)] : sharedAddresses(context, record, at.place);
+  return found.flatMap((address, position) => {
+    if (address === null) return [];
+    const declared = { bytes: sizeIn(sizes[position]), sha256: hashIn(hashes[position]) };
+    return [{ field, position, ...address, declared }];
+  });
+}
+
+/** Neither false, null, zero nor empty. */
+function isUnset(value: JsonValue | undefined): boolean {
+  if (value === undefined || value === null || value === false || value === 0 || value === '') return true;
+  if (Array.isArray(value)) return value.length === 0;
+  return isObject(value) && Object.keys(value).length === 0;
+}
+
+type Found = Pick<FileAddress, 'url' | 'fault'>;
+
+function ownAddress({ profile, listing }: AddressContext, path: string, key: string): Found {
+  const { id, partition } = keyParts(profile, key);
+  try {
+    const url = listingStart({ target: listing, templates: { path, query: {} }, values: { id, partition } });
+    return { url: url.href, fault: null };
+  } catch (error) {
+    return { url: path, fault: messageOf(error) };
+  }
+}
+
+/** Null for an element of a list that has no address, so that those behind it keep their position. */
+function sharedAddresses({ listing }: AddressContext, record: JsonValue, place: string): (Found | null)[] {
+  return valuesAt(record, place).map((value) =>
+    typeof value === 'string' && value.trim() !== '' ? addressIn(value.trim(), listing.baseUrl) : null,
+  );
+}
+
+/** An address without scheme or host is meant on the service itself. */
+function addressIn(text: string, baseUrl: URL): Found {
+  const url = URL.parse(text, baseUrl.href);
+  if (url === null) return { url: text, fault: 'it is no address' };
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    return { url: text, fault: `it is of the kind ${url.protocol}, and only http: and https: are fetched` };
+  }
+  if (url.username !== '' || url.password !== '') {
+    url.username = '';
+    url.password = '';
+    return { url: url.href, fault: 'it holds a user name or a password' };
+  }
+  url.hash = '';
+  return { url: url.href, fault: null };
+}
+
+/** The values that a path leads to, in order; undefined for one that is missing where the path leads to many. */
+export function valuesAt(value: JsonValue, path: string): (JsonValue | undefined)[] {
+  let found: (JsonValue | undefined)[] = [value];
+  for (const step of stepsOf(path)) found = found.flatMap((one) => into(one, step));
+  return found;
+}
+
+function into(value: JsonValue | undefined, step: PathStep): (JsonValue | undefined)[] {
+  if (!isEach(step)) return [stepInto(value, step)];
+  if (Array.isArray(value)) return value;
+  return isObject(value) ? Object.values(value) : [];
+}
+
+function sizeIn(value: JsonValue | undefined): number | null {
+  const size = typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value;
+  return typeof size === 'number' && Number.isSafeInteger(size) && size >= 0 ? size : null;
+}
+
+function hashIn(value: JsonValue | undefined): string | null {
+  if (typeof value !== 'string' || isExact(value)) return null;
+  const hash = value.replace(/^sha-?256[:-]/i, '').toLowerCase();
+  return /^[0-9a-f]{64}$/.test(hash) ? hash : null;
+}

@@ -1,0 +1,135 @@
+import type { CompiledQuery, Kysely } from 'kysely';
+import { changeFile, insertFiles, placeText, removeFile, replaceFile } from '../../state/files.ts';
+import type { FileRow } from '../../warehouse/file-rows.ts';
+import type { OwnTables, TimestampText } from '../../warehouse/own-tables.ts';
+import type { FileAddress } from './file-address.ts';
+
+/** A record, what is remembered of its files, and which it has by now. */
+export interface LookedAt {
+  id: string;
+  hash: string;
+  known: readonly FileRow[];
+  found: readonly FileAddress[];
+}
+
+interface Looking {
+  resource: string;
+  /** Names of the stores that files go to by now, by field. */
+  stores: ReadonlyMap<string, string>;
+  /** True to give another chance to what was refused or failed. */
+  isForced: boolean;
+  at: TimestampText;
+  /** From when on what is no longer there is not shown. */
+  goneAt: TimestampText;
+  /** Takes secrets out of an address before it is stored. */
+  scrub: (text: string) => string;
+}
+
+/** Nothing is known to be wrong, and nothing is to be done. */
+const SETTLED = { due_at: null, attempts: 0, code: null, error: null } as const;
+const NO_CONTENT = {
+  store: null,
+  sha256: null,
+  bytes: null,
+  type: null,
+  width: null,
+  height: null,
+  etag: null,
+  last_modified: null,
+} as const;
+
+/** The statements that remember which files a record has: those to fetch wait, those that are gone are shown no more. */
+export function changesOf(
+  own: Kysely<OwnTables>,
+  looking: Looking,
+  { id, hash, known, found }: LookedAt,
+): CompiledQuery[] {
+  const { at, goneAt } = looking;
+  const last = new Map(known.map((row) => [placeText(row), row]));
+  const stays = new Set(found.map((one) => placeText({ record_id: id, ...one })));
+  const left = known.filter((row) => row.valid_to === null && !stays.has(placeText(row)));
+  const changed = found.flatMap((stated) => {
+    const address = { ...stated, url: looking.scrub(stated.url) };
+    const row = last.get(placeText({ record_id: id, ...address }));
+    if (row?.valid_to !== null) return insertFiles(own, [freshRow(looking, { id, hash }, address, row)]);
+    return address.fault === null
+      ? awaited(own, looking, hash, address, row)
+      : withoutContent(own, row, { ...REFUSED, url: address.url, error: address.fault, record_hash: hash }, at);
+  });
+  return [...left.flatMap((row) => hideFile(own, row, goneAt)), ...changed];
+}
+
+const REFUSED = { status: 'refused', code: 'file_address', next_url: null, due_at: null, attempts: 0 } as const;
+
+/** What was here of a record that is back, or of an address that is, may be what it still shows. */
+function freshRow(
+  { resource, at }: Looking,
+  { id, hash }: Pick<LookedAt, 'id' | 'hash'>,
+  { field, position, url, fault }: FileAddress,
+  before: FileRow | undefined,
+): FileRow {
+  const isBack = before !== undefined && before.url === url && fault === null;
+  const { store, sha256, bytes, type, width, height, etag, last_modified } = isBack ? before : NO_CONTENT;
+  return {
+    resource,
+    record_id: id,
+    field,
+    position,
+    version: (before?.version ?? 0) + 1,
+    url,
+    store,
+    sha256,
+    bytes,
+    type,
+    width,
+    height,
+    etag,
+    last_modified,
+    ...SETTLED,
+    ...(fault === null ? { status: 'waiting', due_at: at, next_url: null } : { ...REFUSED, error: fault }),
+    record_hash: hash,
+    fetched_at: null,
+    valid_from: before?.valid_to != null && before.valid_to > at ? before.valid_to : at,
+    valid_to: null,
+  };
+}
+
+/** A file that is shown, and that its record still has. */
+function awaited(
+  own: Kysely<OwnTables>,
+  { stores, isForced, at }: Looking,
+  hash: string,
+  { url, field }: FileAddress,
+  row: FileRow,
+): CompiledQuery[] {
+  const isSame = row.record_hash === hash && (row.next_url ?? row.url) === url;
+  const isElsewhere = row.store !== null && row.store !== stores.get(field);
+  const isDone = row.status === 'stored' || row.status === 'waiting';
+  if (isSame && (!isForced || (isDone && !isElsewhere))) return [];
+  const address = row.sha256 === null ? { url, next_url: null } : { next_url: url === row.url ? null : url };
+  return [changeFile(own, row, { ...SETTLED, ...address, record_hash: hash, status: 'waiting', due_at: at })];
+}
+
+/** A file is shown no more; of one that never came there is nothing to remember. */
+function hideFile(own: Kysely<OwnTables>, row: FileRow, at: TimestampText): CompiledQuery[] {
+  return [row.sha256 === null ? removeFile(own, row) : changeFile(own, row, earlier(row, at))];
+}
+
+/** What becomes of a row whose content is no longer the one that is shown. */
+export function earlier(row: FileRow, at: TimestampText): Partial<FileRow> {
+  const valid_to = at < row.valid_from ? row.valid_from : at;
+  return { ...SETTLED, status: 'stored', next_url: null, valid_to };
+}
+
+/** From now on the file shows nothing that is here; what it showed before stays as an earlier content. */
+export function withoutContent(
+  own: Kysely<OwnTables>,
+  row: FileRow,
+  change: Partial<FileRow>,
+  at: TimestampText,
+): CompiledQuery[] {
+  if (row.sha256 === null) return [changeFile(own, row, change)];
+  const left = earlier(row, at);
+  const valid_from = left.valid_to ?? at;
+  return replaceFile(own, row, left, { ...NO_CONTENT, ...change, valid_from, valid_to: null });
+}
