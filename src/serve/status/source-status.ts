@@ -4,6 +4,7 @@ import type { RunningWalk, SourceActivity, WalkError } from '../../observe/activ
 import type { Minute } from '../../observe/minute-series.ts';
 import { ratesOf } from '../../observe/progress.ts';
 import type { GovernorFigures } from '../../queue/governor.ts';
+import type { FilesSettings } from '../../settings/file-stores.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import type { Versioned } from '../../source/version.ts';
 import { isThisProcess } from '../../state/process-lookup.ts';
@@ -37,8 +38,9 @@ export type StoredTables = Pick<Warehouse, 'own' | 'dialect' | 'count' | 'countA
 
 /** A source that is being served, as the status reads it. */
 export interface StatusParts {
-  source: Pick<SourceSettings, 'name' | 'base_url' | 'warehouse' | 'resources' | 'rate' | 'webhook' | 'files'> & {
+  source: Pick<SourceSettings, 'name' | 'base_url' | 'warehouse' | 'resources' | 'rate' | 'webhook'> & {
     profile: Versioned;
+    files: Pick<FilesSettings, 'kept'>;
   };
   activity: SourceActivity;
   /** Gives an open warehouse to `work`; throws the reason if there is none. */
