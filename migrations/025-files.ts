@@ -62,6 +62,13 @@ async function createFiles(db: Kysely<unknown>, timestamp: MigrationDialect['tim
     .addPrimaryKeyConstraint('_sync_files_pk', ['resource', 'record_id', 'field', 'position', 'version'])
     .execute();
   await db.schema.createIndex('_sync_files_by_content').ifNotExists().on('_sync_files').column('sha256').execute();
+  // What a page shows first.
+  await db.schema
+    .createIndex('_sync_files_newest')
+    .ifNotExists()
+    .on('_sync_files')
+    .columns(['resource', 'valid_from'])
+    .execute();
   await db.schema
     .createIndex('_sync_files_due')
     .ifNotExists()

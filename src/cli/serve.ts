@@ -157,6 +157,7 @@ function listen(parts: ListenParts, serve: ServeSettings, { sources }: Settings)
       ready: () => served.ready(),
       details: (asked) => served.details(asked),
       tables: () => served.tables(),
+      files: served.files,
       metrics: () => served.metrics(),
       door: doors.door,
       controls: doors.controls,

@@ -1,5 +1,6 @@
 import { createMetrics } from '../observe/metrics.ts';
-import { attentionOf, headlineOf, lastError, type Attention } from '../serve/status/attention.ts';
+import { attentionOf, lastError, type Attention } from '../serve/status/attention.ts';
+import { headlineOf } from '../serve/status/headline.ts';
 import { createCollector } from '../serve/status/collect.ts';
 import type { StatusSnapshot } from '../serve/status/snapshot.ts';
 import { readSuccesses, storedParts } from '../serve/status/stored-parts.ts';

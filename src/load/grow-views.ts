@@ -6,6 +6,7 @@ import { commentKey, readCatalogue, type Catalogue } from '../state/column-catal
 import { saveTexts } from '../state/column-rows.ts';
 import { commentsOf, type Comment } from '../state/column-comments.ts';
 import { lastSuccesses } from '../state/checkpoints.ts';
+import { resourcesWithFiles } from '../state/shown-files.ts';
 import {
   claimGrowth,
   readGrowths,
@@ -46,7 +47,7 @@ export async function viewGrowth(
   after: ResourceShape,
   held: ReadonlySet<string> = new Set(),
 ): Promise<ViewGrowth> {
-  const { warehouse, clock } = context;
+  const { warehouse, whole, clock } = context;
   const { own } = warehouse;
   const growths = await readGrowths(own);
   const stored = await readViews(own);
@@ -54,7 +55,8 @@ export async function viewGrowth(
   const catalogue = await readCatalogue(own);
   const shapes = [...catalogue.shapes.filter(({ resource }) => resource !== after.resource), after];
   const standing = await whatStands(context, { stored, names, held, shapes });
-  const { model, comments } = modelOf(context, shapes, catalogue);
+  const withFiles = await resourcesWithFiles(own, whole.resources);
+  const { model, comments } = modelOf(context, { shapes, withFiles }, catalogue);
   const planned = planViews(model, standing);
   // Somebody may have dropped one, with a table or by itself.
   const isThere = ({ name }: PlannedView): boolean => names.has(name.toLowerCase());
@@ -129,7 +131,7 @@ function takenNames(
  */
 function modelOf(
   { warehouse, whole }: ViewContext,
-  shapes: readonly ResourceShape[],
+  { shapes, withFiles }: { shapes: readonly ResourceShape[]; withFiles: ReadonlySet<string> },
   { examples }: Catalogue,
 ): { model: ViewModel; comments: Comment[] } {
   const said: Comment[] = [];
@@ -138,7 +140,7 @@ function modelOf(
     if (shape === undefined) return [];
     const comments = commentsOf(shape, profile, (table, column) => examples.get(commentKey(table, column)));
     said.push(...comments);
-    return [{ ...shape, profile, comments: byColumn(comments) }];
+    return [{ ...shape, profile, comments: byColumn(comments), hasFiles: withFiles.has(resource) }];
   });
   const relations = resolveRelations(whole.relations, resources);
   return { model: { resources, relations, dialect: warehouse.dialect }, comments: said };

@@ -1,6 +1,6 @@
 import type { Clock } from '../model/clock.ts';
 import type { Outcome, RunStatus, WalkMode } from '../model/vocabulary.ts';
-import { CHANGING, ROW_RESULTS, type Metrics, type RowResult, type Via } from './metrics.ts';
+import { CHANGING, ROW_RESULTS, type FileResult, type Metrics, type RowResult, type Via } from './metrics.ts';
 import { MinuteSeries } from './minute-series.ts';
 import {
   advanceResource,
@@ -69,6 +69,8 @@ export class SourceActivity {
   refusedBy: ReceiverTotals['refused'] = {};
   /** Epoch milliseconds; null for none so far. */
   lastReceivedAt: number | null = null;
+  /** Why no files are fetched, and since when; null while they are. */
+  filesStopped: (WalkError & { since: number }) | null = null;
   readonly #clock: Clock;
   readonly #metrics: Metrics;
   readonly #running = new Map<string, Running>();
@@ -124,6 +126,17 @@ export class SourceActivity {
     if (stored > 0) this.lastReceivedAt = now;
     if (refused > 0) this.refused.add(now, 0, refused);
     this.#receiverTotals = { stored: allStored, refused: allRefused };
+  }
+
+  /** Called when the lane of files stops for an error, again when it tries in vain; and with null when it goes on. */
+  filesStand(error: WalkError | null): void {
+    const since = this.filesStopped?.since ?? this.#clock.now();
+    this.filesStopped = error === null ? null : { ...error, since };
+  }
+
+  /** Called when a file was asked for. */
+  fileAsked(resource: string, result: FileResult, bytes: number): void {
+    this.#metrics.fileAsked(this.source, resource, result, bytes);
   }
 
   /** Called when deliveries are done, those of one record together; `result` is null if no row changed. */

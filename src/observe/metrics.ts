@@ -9,6 +9,9 @@ export type RowResult = (typeof ROW_RESULTS)[number];
 /** Results that a reader of the warehouse sees. */
 export const CHANGING: ReadonlySet<RowResult> = new Set(['inserted', 'updated', 'deleted']);
 
+/** Results of asking for a file. */
+export type FileResult = 'stored' | 'unchanged' | 'failed' | 'refused' | 'gone';
+
 /** The way a record was found: a walk of that mode, or a webhook. */
 export type Via = WalkMode | 'webhook';
 
@@ -20,6 +23,8 @@ export interface Metrics {
   runEnded(source: string, resource: string, mode: WalkMode, status: RunStatus, seconds: number): void;
   /** Counts deliveries whose records were read again; `seconds` after their receipt. */
   delivered(source: string, seconds: number, deliveries: number): void;
+  /** Called when a file was asked for; `bytes` are those that came. */
+  fileAsked(source: string, resource: string, result: FileResult, bytes: number): void;
   /** Called when a wrong name or password was sent for the page. */
   pageRefused(): void;
   /** Called when a message of `alerts` was sent, or not taken. */
@@ -109,7 +114,14 @@ function createCounters(registers: Registry[]): Omit<Metrics, 'status' | 'text' 
   const refusals = counter('page_refusals_total', 'Wrong names or passwords that were sent for the page.', []);
   const messagesHelp = 'Messages of alerts, by whether the receiver took them; each attempt counts.';
   const messages = counter('alert_messages_total', messagesHelp, ['channel', 'result']);
+  const filesHelp = 'Files that were asked for, by what came of it.';
+  const files = counter('file_fetches_total', filesHelp, ['source', 'resource', 'result']);
+  const fileBytes = counter('file_fetched_bytes_total', 'Bytes of files that came.', ['source', 'resource']);
   return {
+    fileAsked: (source, resource, result, bytes) => {
+      files.inc({ source, resource, result });
+      if (bytes > 0) fileBytes.inc({ source, resource }, bytes);
+    },
     alerted: (channel, result) => messages.inc({ channel, result }),
     pageRefused: () => refusals.inc(),
     attempted: (source, outcome, seconds) => {

@@ -14,6 +14,7 @@ const OF_SOURCE = {
   inbox_full_ratio: 'Part of what may wait that does: at 1 further webhooks are refused.',
   inbox_different: 'Webhook deliveries that came under the id of another one, with another body.',
   inbox_oldest_age_seconds: 'Age of the oldest delivery that waits.',
+  files_stopped: 'Whether no files are fetched, because their store is full or cannot be used.',
   dead_letters: 'Webhook deliveries that could not be worked on.',
 } as const;
 
@@ -25,6 +26,7 @@ const OF_RESOURCE = {
   running: 'Whether the resource is being walked.',
   live_rows: 'Live rows in the warehouse.',
   deleted_rows: 'Rows of deleted records in the warehouse.',
+  files_bytes: 'Bytes of the files that the records show, as far as they are known.',
   held_deletes: 'Deletes that wait for a person, because they were too many at once.',
 } as const;
 
@@ -52,6 +54,7 @@ export interface StatusGauges {
     values: Readonly<Partial<Record<ResourceGauge, number | boolean | null>>>,
   ): void;
   rejects(source: string, resource: string, reason: string, count: number): void;
+  files(source: string, resource: string, status: string, count: number): void;
   webhooks(source: string, answers: WebhookAnswers): void;
 }
 
@@ -65,6 +68,10 @@ export function createStatusGauges(registers: Registry[]): StatusGauges {
     ...named('rejects', 'Records that are set aside, by reason.'),
     labelNames: ['source', 'resource', 'reason'],
   });
+  const files = new Gauge({
+    ...named('files', 'Files that the records show, by whether they are here: stored, waiting, failed, refused, gone.'),
+    labelNames: ['source', 'resource', 'status'],
+  });
   const answers = new Counter({
     ...named('webhooks_total', 'Webhook requests, by what became of them: stored, repeat, or why they were refused.'),
     labelNames: ['source', 'result'],
@@ -76,7 +83,7 @@ export function createStatusGauges(registers: Registry[]): StatusGauges {
   );
   return {
     clear: () => {
-      for (const gauge of [...ofSource.values(), ...ofResource.values(), rejects]) gauge.reset();
+      for (const gauge of [...ofSource.values(), ...ofResource.values(), rejects, files]) gauge.reset();
     },
     source: (source, values) => {
       for (const [name, value] of Object.entries(values)) set(ofSource.get(name), { source }, value);
@@ -85,6 +92,7 @@ export function createStatusGauges(registers: Registry[]): StatusGauges {
       for (const [name, value] of Object.entries(values)) set(ofResource.get(name), { source, resource }, value);
     },
     rejects: (source, resource, reason, count) => rejects.set({ source, resource, reason }, count),
+    files: (source, resource, status, count) => files.set({ source, resource, status }, count),
     webhooks: (source, { stored, repeats, refused, acks: counted }) => {
       const results = Object.entries({ stored, repeat: repeats, ...refused });
       for (const [result, total] of results) {

@@ -42,6 +42,8 @@ export function access(rules: AccessRules, clock: Clock) {
     throw unauthorized(description, 'error="invalid_token"');
   };
   return {
+    /** What addresses are signed with; made up. */
+    signingKey: randomBytes(32).toString('hex'),
     /** Throws 401 for a missing, unknown or expired credential and 403 for one that may not write. */
     check: (authorization: string | undefined, writes: boolean): void => {
       const credential = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1];

@@ -3,7 +3,6 @@ import { RefusedRequest, json, nothing, type Answer, type ApiRequest } from './a
 import { listPage, pageQuery, renderPage } from './pages/listing-page.ts';
 import type { Collection } from './records/collection.ts';
 import { templateFor } from './records/generated-records.ts';
-import { sha256 } from './records/image-files.ts';
 import { created, patched, recordIn, replaced } from './records/record-changes.ts';
 import type { Handler, Service } from './route-context.ts';
 
@@ -74,7 +73,7 @@ export function checkJson(request: ApiRequest): void {
 }
 
 /** The moment of a write for `updated_at`; null if the resource's records have no such field. */
-function stampFor(service: Service, collection: Collection): string | null {
+export function stampFor(service: Service, collection: Collection): string | null {
   return collection.base.stamped ? new Date(service.clock.now()).toISOString() : null;
 }
 
@@ -86,43 +85,10 @@ function collectionOf(service: Service, params: Readonly<Record<string, string>>
 }
 
 /** The record that a path names; 404 if there is none. */
-function bytesOf(service: Service, params: Readonly<Record<string, string>>) {
+export function bytesOf(service: Service, params: Readonly<Record<string, string>>) {
   const { resource, collection } = collectionOf(service, params);
   const id = params['id'] ?? '';
   const bytes = collection.get(id);
   if (bytes !== null) return { resource, collection, id, bytes };
   throw new RefusedRequest(404, `There is no record with the id "${id}".`);
-}
-
-/** GET /v1/images/{id}/file: the bytes, with an ETag; 304 if the client has them. */
-export const readFile: Handler = (service, request) => {
-  const { id, record } = imageOf(service, request.params);
-  const body = service.store.files.get(id);
-  if (body === null) throw new RefusedRequest(404, `The image "${id}" has no file.`);
-  const etag = `"${sha256(body)}"`;
-  if (request.headers['if-none-match']?.includes(etag) === true)
-    return { ...nothing(), status: 304, headers: { etag } };
-  const type = record['mime_type'];
-  return {
-    status: 200,
-    body,
-    headers: { 'content-type': typeof type === 'string' ? type : 'application/octet-stream', etag },
-  };
-};
-
-/** PUT /v1/images/{id}/file: new bytes; also updates the image's record. */
-export const writeFile: Handler = async (service, request) => {
-  const { id, record } = imageOf(service, request.params);
-  const bytes = await request.body();
-  const { collection } = bytesOf(service, { resource: 'images', id });
-  const stamp = stampFor(service, collection);
-  const times = stamp === null ? {} : { updated_at: stamp };
-  service.store.files.put(id, bytes);
-  service.store.put('images', { ...record, byte_size: bytes.length, sha256: sha256(bytes), has_file: true, ...times });
-  return nothing();
-};
-
-function imageOf(service: Service, params: Readonly<Record<string, string>>) {
-  const { id, bytes } = bytesOf(service, { ...params, resource: 'images' });
-  return { id, record: recordIn(bytes) };
 }

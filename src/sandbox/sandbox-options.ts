@@ -43,6 +43,12 @@ export const SANDBOX_OPTIONS = {
   limit: option('--limit <records>', 'page size where none is asked for', 100, whole(1)),
   maxLimit: option('--max-limit <records>', 'largest page; a larger "limit" is cut to it', 1_000, whole(1)),
   visibilityLag: option('--visibility-lag <time>', 'listings show a write so much later', 0, time),
+  signedFiles: option<number | null>(
+    '--signed-files <time>',
+    'files are at signed addresses of another origin, which hold so long',
+    null,
+    time,
+  ),
   latency: option('--latency <time>', 'every answer waits so long', 0, time),
   clockSkew: option('--clock-skew <time>', 'the service is ahead by (negative: behind)', 0, time),
   rate: option<number | null>('--rate <number>', 'requests per second that are allowed', null, positive),

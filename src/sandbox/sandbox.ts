@@ -18,7 +18,8 @@ import { listener } from './server.ts';
 import { webhooks, type DeliveryCounts } from './webhooks.ts';
 import { type BaseRecords, noRecords, readRecords } from './records/base-records.ts';
 import { generatedRecords } from './records/generated-records.ts';
-import { imageBytes, imageFiles, type ImageFiles } from './records/image-files.ts';
+import { imageFiles, type ImageFiles } from './records/image-files.ts';
+import { pictureOf } from './records/made-pictures.ts';
 
 export type SandboxOptions = Partial<SandboxSettings> & {
   /** Clock for limits, stamps and waits; the machine's if absent. */
@@ -171,7 +172,7 @@ function startingRecords(settings: DataSettings): Map<string, BaseRecords> {
 function startingFiles(settings: DataSettings, images: BaseRecords | undefined): ImageFiles {
   const made = (settings.generate['images'] ?? 0) > 0;
   const folder = settings.data === null ? null : join(settings.data, 'files');
-  return imageFiles(folder, (id) => (made && images?.positionOf(id) !== -1 ? imageBytes(id) : null));
+  return imageFiles(folder, (id) => (made && images?.positionOf(id) !== -1 ? pictureOf(id) : null));
 }
 
 function recordsOf(

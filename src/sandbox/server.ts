@@ -6,16 +6,8 @@ import { RefusedRequest, problem, type Answer, type ApiRequest, type Wire, gzipp
 import type { AppliedFaults } from './faults/fault-script.ts';
 import { listPage, renderPage } from './pages/listing-page.ts';
 import type { RateLimiter } from './rate-limit.ts';
-import {
-  readFile,
-  writeFile,
-  createRecord,
-  deleteRecord,
-  listRecords,
-  patchRecord,
-  readRecord,
-  replaceRecord,
-} from './record-routes.ts';
+import { readFile, readSignedFile, writeFile } from './file-routes.ts';
+import { createRecord, deleteRecord, listRecords, patchRecord, readRecord, replaceRecord } from './record-routes.ts';
 import type { RequestEntry, RequestLog } from './request-log.ts';
 import type { Service, Handler } from './route-context.ts';
 
@@ -143,6 +135,7 @@ const ROUTES: readonly (readonly [method: string, path: string, handler: Handler
   ['DELETE', '/v1/webhooks/:id', unsubscribe],
   ['GET', '/v1/images/:id/file', readFile],
   ['PUT', '/v1/images/:id/file', writeFile],
+  ['GET', '/files/:id', readSignedFile],
   ['GET', '/v1/:resource', listRecords],
   ['POST', '/v1/:resource', createRecord],
   ['GET', '/v1/:resource/:id', readRecord],

@@ -7,6 +7,7 @@ import { alertSettings, createAlerts } from './alerts/alerts.ts';
 import type { Control, ControlAnswer, ControlOrigin } from './controls/control-request.ts';
 import { createControls, type Controls } from './controls/create-controls.ts';
 import type { SourceTables } from './dictionary/table-reader.ts';
+import { createShownFiles, type ShownFiles } from './files/shown-files.ts';
 import type { Receiving } from './received-inbox.ts';
 import { createReloader } from './reload/reloader.ts';
 import type { SettingsChange } from './reload/settings-change.ts';
@@ -36,6 +37,8 @@ export interface ServedSources extends Omit<Collector, 'lastLook'> {
   received(source: string, answers: WebhookAnswers): void;
   /** What each source's warehouse holds. Does not throw, and waits some seconds at most. */
   tables(): Promise<SourceTables[]>;
+  /** The contents of files that the copies name. */
+  readonly files: ShownFiles;
   /** Prometheus text. */
   metrics(): Promise<string>;
   /** What the process can be told to do, by whoever may. */
@@ -89,9 +92,11 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     snapshot: () => collector.snapshot(),
     sources: () => sources.all().map(alertSource),
   });
+  const files = createShownFiles({ source: (name) => shownSource(sources.get(name)), clock });
   return {
     ...collector,
     ...controls,
+    files,
     start: (receiving) => {
       sources.start(receiving);
       alerts.start();
@@ -110,9 +115,14 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     stop: async () => {
       // First, because it remembers in warehouses what it has told.
       await alerts.stop();
+      await files.close();
       await sources.stop();
     },
   };
+}
+
+function shownSource(served: ServedSource | undefined) {
+  return served === undefined ? undefined : { source: served.source, read: served.parts.read };
 }
 
 function alertSource({ source: { name }, keeper }: ServedSource): AlertSource {

@@ -12,6 +12,7 @@ export const ALERT_KINDS = [
   'held_deletes',
   'dead_deliveries',
   'rejects',
+  'files',
   'deprecation',
   'schema_change',
 ] as const;

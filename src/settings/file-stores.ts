@@ -61,6 +61,16 @@ function keptOf({ name, files, profile, resources }: Source, cwd: string): Files
   return Object.fromEntries(kept);
 }
 
+/** The profile with the store of each file that is fetched: its own, or the source's usual one. */
+export function withUsualStore(profile: Profile, { store: usual }: Pick<FilesFile, 'store'>): Profile {
+  if (usual === null) return profile;
+  const resources = Object.entries(profile.resources).map(([name, resource]) => {
+    const files = resource.files.map((file) => ({ ...file, store: file.store ?? usual }));
+    return [name, files.length === 0 ? resource : { ...resource, files }] as const;
+  });
+  return { ...profile, resources: Object.fromEntries(resources) };
+}
+
 /** The stores of a source, each once. */
 export function storesOf({ kept }: Pick<FilesSettings, 'kept'>): StoreAddress[] {
   const stores = Object.values(kept).flatMap((files) => files.map(({ store }) => store));

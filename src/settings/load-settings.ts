@@ -18,7 +18,7 @@ import {
   settingsSchema,
 } from './settings.ts';
 import { alertFindings } from './alerts-schema.ts';
-import { filesOf, storeFindings, storesOf } from './file-stores.ts';
+import { filesOf, storeFindings, storesOf, withUsualStore } from './file-stores.ts';
 import { networkFindings, networkOf, networkSecrets } from './network.ts';
 import { tlsFaults } from './transport.ts';
 import { addressSecrets, sourceAddress, warehouseTransportFault } from './warehouse-address.ts';
@@ -177,8 +177,9 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
   const { warehouse, profiles, refused, exposed, file_mode, serve, worker, alerts, log, memory } = parts;
   const { keep_runs, privacy_key } = parts;
   const sources = Object.entries(parts.sources).map(([name, source]): [string, SourceSettings] => {
-    const profile = profiles.get(name);
-    if (profile === undefined) throw new Error(`no profile was loaded for ${name}`);
+    const declared = profiles.get(name);
+    if (declared === undefined) throw new Error(`no profile was loaded for ${name}`);
+    const profile = withUsualStore(declared, source.files);
     const resources = Object.keys(profile.resources).filter((one) => source.resources?.includes(one) ?? true);
     const webhook = source.webhook ?? null;
     const { auth = { type: 'none' } } = source;

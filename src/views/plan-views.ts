@@ -1,4 +1,5 @@
 import { cutName } from './cut-name.ts';
+import { filesViews } from './files.ts';
 import { liveViews } from './live.ts';
 import { changesViews } from './history/changes.ts';
 import { historyViews } from './history/history.ts';
@@ -23,6 +24,7 @@ const VIEW_KINDS: readonly ViewKind[] = [
   changesViews,
   statesViews,
   summaryViews,
+  filesViews,
   freshnessView,
   deletesView,
   calendarView,
@@ -45,8 +47,10 @@ export function planViews(model: ViewModel, { columns, taken }: Standing): Plann
   for (const kind of VIEW_KINDS) {
     for (const view of kind(model, planned)) {
       const name = freeName(view.name, new Set([...taken, ...names]));
+      // What stands under a better name may be another view, which has it rightly.
+      const stood = namesBefore(view.name, name).filter((each) => columns.has(each) && !names.has(each));
+      const [former] = columns.has(name) ? [] : stood;
       names.add(name);
-      const former = columns.has(name) ? undefined : namesBefore(view.name, name).find((each) => columns.has(each));
       const stands = columns.get(former ?? name) ?? [];
       const whole = planView(named(view, name), stands, model.dialect);
       planned.set(view.name, former === undefined ? whole : { ...whole, former });

@@ -16,6 +16,8 @@ export interface ViewedResource extends ResourceShape {
   profile: ViewProfile;
   /** What `_sync_columns` says of each column, by table and column. */
   comments: ReadonlyMap<string, ReadonlyMap<string, string>>;
+  /** True if files of its records are copied, or were. */
+  hasFiles: boolean;
 }
 
 /** A column that holds the key of another resource: both are there. */

@@ -1,9 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import type { PageAnswer, PageRequest } from './receiver/calls.ts';
+import { answerFile } from './file-page.ts';
+import { filePathOf } from './files/file-path.ts';
+import type { MadePage, PageAnswer, PageRequest } from './receiver/calls.ts';
 import { compressed } from './compress.ts';
 import { CONTROL_PATH, type ControlDoor, type FormRefusal } from './control-door.ts';
 import { CHALLENGE, type Admission } from './door.ts';
-import { attentionOf, headlineOf } from '../serve/status/attention.ts';
+import { attentionOf } from '../serve/status/attention.ts';
+import { headlineOf } from '../serve/status/headline.ts';
 import { choiceOf } from './page/overview-choice.ts';
 import type { PageView } from './page/page-frame.ts';
 import { changedParts } from './page/parts.ts';
@@ -14,6 +17,7 @@ import { pagePathOf, type PagePath } from './page-path.ts';
 import type { StatusSnapshot } from '../serve/status/snapshot.ts';
 import type { Readiness } from '../serve/status/collect.ts';
 import type { DetailsAsked, SourceDetails } from '../serve/status/source-details.ts';
+import type { ShownFiles } from '../serve/files/shown-files.ts';
 import type { SourceTables } from '../serve/dictionary/table-reader.ts';
 import { renderDictionaryPage } from './page/dictionary-page.ts';
 
@@ -22,6 +26,8 @@ export interface PagesOptions {
   ready: () => Promise<Readiness>;
   details: (asked: DetailsAsked) => Promise<SourceDetails | null>;
   tables: () => Promise<SourceTables[]>;
+  /** The contents of files that the copies name. */
+  files: ShownFiles;
   /** Prometheus text. */
   metrics: () => Promise<string>;
   /** Decides who may see the pages. */
@@ -35,7 +41,7 @@ export interface PagesOptions {
 interface Page {
   /** True if only those may see it who may see everything; else the others see less of it. */
   guarded: boolean;
-  answer: (options: PagesOptions, request: PageRequest, seesAll: boolean) => Promise<PageAnswer>;
+  answer: (options: PagesOptions, request: PageRequest, seesAll: boolean) => Promise<MadePage>;
 }
 
 const PAGES: Readonly<Record<string, Page>> = {
@@ -58,27 +64,34 @@ const LOCKED = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'";
 const NOTHING = `${LOCKED}; form-action 'none'`;
 
 /** The pages of `serve`. The returned function never throws. */
-export function createPages(options: PagesOptions): (request: PageRequest) => Promise<PageAnswer> {
+export function createPages(options: PagesOptions): (request: PageRequest) => Promise<MadePage> {
   return async (request) => {
-    const answer = await answerOf(options, request).catch((error: unknown) => {
+    const answer: MadePage = await answerOf(options, request).catch((error: unknown) => {
       options.failed(error);
       return text(500, 'The page could not be put together; the log says why.');
     });
     const headers = { ...ALWAYS, 'content-security-policy': NOTHING, ...answer.headers };
-    if (request.method === 'HEAD') return { ...answer, headers, body: '' };
+    if (request.method === 'HEAD') return { status: answer.status, headers, body: '' };
+    if (answer.stream !== undefined) return { ...answer, headers };
     return compressed({ ...answer, headers }, request.headers);
   };
 }
 
-async function answerOf(options: PagesOptions, request: PageRequest): Promise<PageAnswer> {
+async function answerOf(options: PagesOptions, request: PageRequest): Promise<MadePage> {
   const name = request.path.split('?', 1)[0] ?? '';
   if (request.method === 'POST' || name === CONTROL_PATH) return formAnswer(options, request, name);
   const path = pagePathOf(name);
-  const page = path === null ? (Object.hasOwn(PAGES, name) ? PAGES[name] : undefined) : sourcePages(path);
+  const page = path === null ? otherPage(name) : sourcePages(path);
   if (page === undefined) return noSuchPage();
   const admission = await options.door(request);
   if (page.guarded && admission !== 'in') return REFUSALS[admission]();
   return page.answer(options, request, admission === 'in');
+}
+
+function otherPage(name: string): Page | undefined {
+  const file = filePathOf(name);
+  if (file !== null) return { guarded: true, answer: (options, request) => answerFile(options, file, request) };
+  return Object.hasOwn(PAGES, name) ? PAGES[name] : undefined;
 }
 
 function noSuchPage(): PageAnswer {
@@ -128,12 +141,13 @@ function sourcePages(path: PagePath): Page {
       const controls = options.controls();
       const nonce = randomBytes(18).toString('base64');
       const view = { nonce, token: controls?.token() ?? null, told: controls?.told(request.path) ?? null };
-      const page = await renderedPage(options, path, request.path, view);
-      if (page === null) return noSuchPage();
+      const rendered = await renderedPage(options, path, request.path, view);
+      if (rendered === null) return noSuchPage();
+      const { page, images } = rendered;
       const known = request.headers[KNOWN_PARTS];
       const changed = typeof known === 'string' ? changedParts(page, known) : null;
       if (changed !== null) return json(200, changed, 0);
-      const scripts = `script-src 'nonce-${nonce}'; connect-src 'self'; img-src data:; form-action 'self'`;
+      const scripts = `script-src 'nonce-${nonce}'; connect-src 'self'; img-src ${images}; form-action 'self'`;
       const policy = `${LOCKED}; style-src 'nonce-${nonce}'; ${scripts}`;
       // With no-referrer browsers send their forms without an origin.
       const headers = { 'content-security-policy': policy, 'referrer-policy': 'same-origin' };
@@ -142,18 +156,27 @@ function sourcePages(path: PagePath): Page {
   };
 }
 
+interface Rendered {
+  page: string;
+  /** Where its images may come from. */
+  images: string;
+}
+
+/** The icon of the tab. */
+const OWN = 'data:';
+
 /** Null if there is no such source or resource. */
 async function renderedPage(
   { snapshot: read, details, controls }: PagesOptions,
   path: PagePath,
   address: string,
   view: PageView,
-): Promise<string | null> {
+): Promise<Rendered | null> {
   const snapshot = await read();
-  if (path.page === 'overview') return renderStatusPage(snapshot, view, choiceOf(address));
+  if (path.page === 'overview') return { page: renderStatusPage(snapshot, view, choiceOf(address)), images: OWN };
   const { source: name } = path;
   if (snapshot.refused.some(({ source }) => source === name)) {
-    return path.page === 'source' ? renderRefusedPage(snapshot, name, view) : null;
+    return path.page === 'source' ? { page: renderRefusedPage(snapshot, name, view), images: OWN } : null;
   }
   const resource = path.page === 'resource' ? path.resource : null;
   const source = snapshot.sources.find((one) => one.source === name);
@@ -162,9 +185,11 @@ async function renderedPage(
   // What records hold is shown to those only who have proved who they are.
   const more = await details({ source: name, resource, bodies: controls() !== null });
   if (more === null) return null;
-  return status === undefined
-    ? renderSourcePage(snapshot, source, more, view)
-    : renderResourcePage(snapshot, source, status, more, view);
+  const page =
+    status === undefined
+      ? renderSourcePage(snapshot, source, more, view)
+      : renderResourcePage(snapshot, source, status, more, view);
+  return { page, images: more.pictures.length === 0 ? OWN : `${OWN} 'self'` };
 }
 
 /** `snapshot` says which version this is, and of which moment. */

@@ -1,4 +1,4 @@
-import type { PageAnswer, PageRequest } from './receiver/calls.ts';
+import type { MadePage, PageRequest } from './receiver/calls.ts';
 import { createPages, type PagesOptions } from './pages.ts';
 
 export type WorkerPagesOptions = Pick<PagesOptions, 'ready' | 'metrics' | 'door' | 'failed'>;
@@ -7,8 +7,15 @@ export type WorkerPagesOptions = Pick<PagesOptions, 'ready' | 'metrics' | 'door'
 const PAGES: ReadonlySet<string> = new Set(['/metrics', '/readyz']);
 
 /** Pages of a process that shows no status of its own. The returned function never throws. */
-export function createWorkerPages(options: WorkerPagesOptions): (request: PageRequest) => Promise<PageAnswer> {
-  const pages = createPages({ ...options, snapshot: noPage, details: noPage, tables: noPage, controls: () => null });
+export function createWorkerPages(options: WorkerPagesOptions): (request: PageRequest) => Promise<MadePage> {
+  const pages = createPages({
+    ...options,
+    snapshot: noPage,
+    details: noPage,
+    tables: noPage,
+    files: { find: noPage, read: noPage },
+    controls: () => null,
+  });
   return (request) => {
     const [path = ''] = request.path.split('?', 1);
     return pages(PAGES.has(path) ? request : { ...request, path: '/none' });

@@ -87,7 +87,7 @@ describe('records', () => {
     const sandbox = await sandboxFor({ generate: { images: 2 } });
     const path = '/v1/images/img_000000001/file';
     const before = await ask(sandbox, path);
-    expect([before.status, before.headers.get('content-type')]).toEqual([200, 'image/svg+xml']);
+    expect([before.status, before.headers.get('content-type')]).toEqual([200, 'image/png']);
     expect((await ask(sandbox, path, { method: 'PUT', body: 'new bytes' })).status).toBe(204);
     expect(await (await ask(sandbox, path)).text()).toBe('new bytes');
     expect(JSON.parse(sandbox.store.get('images', 'img_000000001')?.text ?? '')).toMatchObject({ byte_size: 9 });

@@ -11,9 +11,10 @@ type Rooms = Readonly<Record<string, readonly string[]>>;
  */
 export const ROOMS: Readonly<Record<string, Rooms>> = {
   // The server puts the receiver and the pages together; neither knows the other.
-  web: { '.': ['page', 'receiver'], page: ['.'], receiver: ['.'] },
+  web: { '.': ['page', 'receiver', 'files'], page: ['.', 'files'], receiver: ['.'], files: [] },
   serve: {
-    '.': ['alerts', 'at-rest', 'cluster', 'work-items', 'status', 'dictionary', 'controls', 'reload'],
+    '.': ['alerts', 'at-rest', 'cluster', 'work-items', 'status', 'dictionary', 'controls', 'reload', 'files'],
+    files: ['status'],
     'at-rest': ['.'],
     cluster: ['.', 'work-items', 'controls'],
     controls: [],

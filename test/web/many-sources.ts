@@ -101,6 +101,7 @@ export function detailsOf(resources: readonly string[], bodies: boolean): Source
   );
   return {
     problem: null,
+    pictures: [],
     verifications: [
       {
         resource: 'content',

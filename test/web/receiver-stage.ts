@@ -114,6 +114,7 @@ export async function receiverStage(options: StageOptions = {}): Promise<Stage> 
     {
       clock,
       page: () => Promise.resolve(null),
+      pieces: { next: () => Promise.resolve(null), dropped: () => undefined, idleMs: 1_000 },
       isAlive: () => true,
       arrived: (_, count) => arrivals.push(count),
       note: (note) => isRefusal(note) || notes.push(note),

@@ -1,5 +1,6 @@
 import type { BaseRecords, Sort } from './base-records.ts';
-import { imageBytes, sha256 } from './image-files.ts';
+import { sha256 } from './image-files.ts';
+import { pictureOf } from './made-pictures.ts';
 import { spread } from './record-facts.ts';
 
 /** Steps of the unsorted order: primes, so that one visits every index unless the count is a multiple of it. */
@@ -118,9 +119,9 @@ const content: RecordTemplate = {
 const images: RecordTemplate = {
   prefix: 'img_',
   text: (id, index) => {
-    const bytes = imageBytes(id);
+    const bytes = pictureOf(id);
     return (
-      `{"id":"${id}","file_name":"${id}.svg","path":"/assets/${id}.svg","mime_type":"image/svg+xml",` +
+      `{"id":"${id}","file_name":"${id}.png","path":"/assets/${id}.png","mime_type":"image/png",` +
       `"byte_size":${bytes.length},"width":${320 + (index % 1600)},"height":${240 + (index % 900)},` +
       `"sha256":"${sha256(bytes)}","has_file":true,"updated_at":"${iso(updatedAt(index))}"}`
     );

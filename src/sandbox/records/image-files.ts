@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join, parse } from 'node:path';
-import { spread } from './record-facts.ts';
 
 /** The bytes of records that have a file, by record id. */
 export type ImageFiles = ReturnType<typeof imageFiles>;
@@ -29,15 +28,6 @@ export function imageFiles(folder: string | null, generate: (id: string) => Uint
 
 function pathsById(folder: string): Map<string, string> {
   return new Map(readdirSync(folder).map((file) => [parse(file).name, join(folder, file)]));
-}
-
-/** The bytes of a generated image: a small SVG that names the image. */
-export function imageBytes(id: string): Uint8Array {
-  const hue = spread(id) % 360;
-  return Buffer.from(
-    `<svg xmlns="http://www.w3.org/2000/svg" width="320" height="240"><rect width="320" height="240" ` +
-      `fill="hsl(${hue} 60% 50%)"/><text x="20" y="120">${id}</text></svg>\n`,
-  );
 }
 
 /** Hex digest, as in an image's record. */

@@ -40,8 +40,13 @@ const OF_CHECK: Readonly<Record<string, AlertKind>> = {
   heldDeletes: 'held_deletes',
   deadDeliveries: 'dead_deliveries',
   rejects: 'rejects',
+  filesStopped: 'files',
+  filesMissing: 'files',
   apiEnding: 'deprecation',
 };
+
+/** So many files of a resource that could not be fetched are no longer some that happen to be broken. */
+const MANY_FAILED = 25;
 
 /** The problem of a warehouse that was not opened yet, which is none. */
 const OPENING = 'warehouse_opening';
@@ -60,6 +65,7 @@ export function judge(snapshot: StatusSnapshot): Judgement {
     // Figures of a warehouse that cannot be read any more are no news.
     if (resource !== null && status?.warehouse.problem !== null) return [];
     const of = status?.resources.find((each) => each.resource === resource);
+    if (check === 'filesMissing' && (of?.files?.failed ?? 0) < MANY_FAILED) return [];
     const { what, next, command } = said;
     const more = { detail: detailOf(kind, status), count: countOfRejects(of), since: sinceOf(kind, of, snapshot.at) };
     return [{ kind, source, resource, what, next, command, cause: check, ...more }];

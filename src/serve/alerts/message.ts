@@ -49,6 +49,7 @@ const NAMES: Readonly<Record<AlertKind, string>> = {
   held_deletes: 'deletes held back',
   dead_deliveries: 'webhook deliveries given up',
   rejects: 'records set aside',
+  files: 'files not fetched',
   deprecation: 'API about to end',
   schema_change: 'tables changed',
 };

@@ -1,6 +1,7 @@
 import { lifetimeText } from '../../model/service-notice.ts';
 import { countText, durationText, agoText, bytesText, countOf, inText } from '../../observe/figures.ts';
 import { sharedDatabase } from '../../warehouse/databases.ts';
+import { filesMissing, filesStopped } from './file-findings.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 import { untold } from './untold.ts';
 
@@ -82,6 +83,7 @@ export function isOverdue({ schedule }: ResourceStatus, now: number): boolean {
 }
 
 const SOURCE_CHECKS: readonly Check<SourceStatus>[] = [
+  filesStopped,
   function apiEnding({ api: { lifetime } }, now) {
     const said = lifetime === null ? null : lifetimeText(lifetime, now);
     return said?.isEnding === true ? finding('look', sentence(said.what), said.next) : null;
@@ -139,9 +141,16 @@ const SOURCE_CHECKS: readonly Check<SourceStatus>[] = [
 ];
 
 /** Warnings of runs that have a finding of their own, or that ask nothing of anybody. */
-const NOT_TOLD: ReadonlySet<string> = new Set(['deletes_held', 'api_deprecated', 'credential_renewed']);
+const NOT_TOLD: ReadonlySet<string> = new Set([
+  'deletes_held',
+  'api_deprecated',
+  'credential_renewed',
+  'files_failed',
+  'files_refused',
+]);
 
 const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
+  filesMissing,
   function overdue(status, now) {
     const { overdue_at } = status.schedule;
     if (overdue_at === null || overdue_at > now) return null;
@@ -212,39 +221,4 @@ function finding(severity: Severity, what: string, next: string | null, command:
 export function lastError({ runs, running }: ResourceStatus) {
   const last = runs.find(({ status }) => status !== 'running');
   return running === null && last?.status === 'failed' ? last.error : null;
-}
-
-/** How everything stands. `quiet`: nothing is wrong, and there is nothing to be proud of yet. */
-export interface Headline {
-  tone: Severity | 'fine' | 'quiet';
-  text: string;
-}
-
-/** How everything stands, in one sentence, and how bad the worst of it is. */
-export function headlineOf(snapshot: StatusSnapshot, found: readonly Attention[]): Headline {
-  const resources = snapshot.sources.flatMap((source) => source.resources);
-  const [worst] = found;
-  if (worst !== undefined) {
-    const things = countOf(found.length, 'thing needs attention', 'things need attention');
-    return { tone: worst.severity, text: `${things}; ${freshnessText(worst, resources, snapshot.at)}` };
-  }
-  const successes = resources.map((status) => status.last_success_at);
-  if (snapshot.sources.length === 0) return { tone: 'quiet', text: 'There are no sources' };
-  if (successes.includes(null)) return { tone: 'quiet', text: firstCopyText(resources) };
-  const oldest = Math.min(...successes.filter((at) => at !== null));
-  const age = resources.length === 0 ? '' : `, the oldest synced ${agoText(oldest, snapshot.at)}`;
-  return { tone: 'fine', text: `Everything is fresh: ${countOf(resources.length, 'resource')}${age}` };
-}
-
-function freshnessText(worst: Attention, resources: readonly ResourceStatus[], now: number): string {
-  const overdue = resources.filter((status) => isOverdue(status, now)).length;
-  if (overdue > 0) return `${overdue} of ${countOf(resources.length, 'resource')} overdue`;
-  return worst.severity === 'down' ? 'how fresh the data is cannot be told' : 'no resource is overdue';
-}
-
-function firstCopyText(resources: readonly ResourceStatus[]): string {
-  const done = resources.filter((status) => status.last_success_at !== null).length;
-  const running = resources.some((status) => status.running !== null);
-  const what = running ? 'The first copy is being made' : 'The first copy has yet to be made';
-  return `${what}: ${done} of ${countOf(resources.length, 'resource')} done`;
 }

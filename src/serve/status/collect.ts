@@ -5,6 +5,7 @@ import { renderFaults } from '../../settings/file/fault.ts';
 import type { RefusedSource } from '../../settings/settings.ts';
 import { createCachedReader, type Hurry, type LastRead } from './cached-reader.ts';
 import type { AlertChannelStatus, RefusedStatus, SettingsStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
+import { readFileStatus } from './file-status.ts';
 import { readDetails, type DetailsAsked, type SourceDetails } from './source-details.ts';
 import { sourceStatus, type StatusParts, type WaitingFigures } from './source-status.ts';
 import { webhookStatus } from './webhook-status.ts';
@@ -139,6 +140,7 @@ function isWell({ value, error, isLate }: LastRead<true>): boolean {
 /** Up to this size its rows are counted before a source is closed; beyond it only when somebody asks. */
 const COUNTED_BYTES = 64 * 1_048_576;
 
+const NO_FILES = new Map<string, never>();
 /** Until it was counted for the first time. */
 const NOTHING_WAITS: WaitingFigures = { waiting: 0, waitingBytes: 0, dead: 0, different: 0, oldest: null };
 
@@ -167,6 +169,13 @@ function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): Sour
   const counters = source.resources.map((resource) =>
     createCachedReader((begun) => counted(resource, begun), { clock, version, ...COUNT }),
   );
+  const filesOf = (begun: () => void): ReturnType<typeof readFileStatus> =>
+    read(({ own }) => {
+      begun();
+      return readFileStatus(own);
+    });
+  const readFiles = createCachedReader(filesOf, { clock, version, ...COUNT, patienceMs: STATE.patienceMs });
+  const hasFiles = Object.keys(source.files.kept).length > 0;
   const readInbox = createCachedReader(() => inboxFigures(parts), { clock, ...INBOX });
   const hurriedInbox = (hurry: Hurry): StatusParts['inbox'] => {
     if (parts.inbox === null) return null;
@@ -180,12 +189,13 @@ function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): Sour
     status: async (hurry) => {
       const state = await readStored(hurry);
       const counts = await Promise.all(counters.map((count) => count(hurry)));
+      const files = (hasFiles ? (await readFiles(hurry)).value : null) ?? NO_FILES;
       const webhooks = await webhookStatus(
         hurry === null ? parts : { ...parts, inbox: hurriedInbox(hurry) },
         clock.now(),
       );
       const times = { now: clock.now(), monotonic: clock.monotonic(), startedAt };
-      return sourceStatus(parts, { stored: state, counts, webhooks }, times);
+      return sourceStatus(parts, { stored: state, counts, files, webhooks }, times);
     },
     lastLook: async () => {
       const { value } = await readStored();

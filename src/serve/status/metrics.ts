@@ -1,4 +1,5 @@
 import type { StatusGauges } from '../../observe/status-gauges.ts';
+import { FILE_STATUSES } from '../../warehouse/file-rows.ts';
 import { isOverdue } from './attention.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 
@@ -13,7 +14,7 @@ export function exposeStatus(gauges: StatusGauges, snapshot: StatusSnapshot): vo
 
 function exposeSource(
   gauges: StatusGauges,
-  { source, api, warehouse, limit, webhooks }: SourceStatus,
+  { source, api, warehouse, limit, webhooks, resources, files_stopped }: SourceStatus,
   now: number,
 ): void {
   const { lifetime } = api;
@@ -25,6 +26,7 @@ function exposeSource(
     warehouse_wal_bytes: warehouse.wal_bytes,
     limit_requests_per_second: limit.allowed_per_second,
     limit_share_ratio: limit.used,
+    files_stopped: resources.some(({ files }) => files !== undefined) ? files_stopped !== undefined : null,
     limit_pause_seconds: limit.paused_until === null ? 0 : Math.max(0, (limit.paused_until - now) / 1_000),
   });
   // An inbox that cannot be read says nothing, rather than the last thing that was known of it.
@@ -39,7 +41,7 @@ function exposeSource(
 }
 
 function exposeResource(gauges: StatusGauges, source: string, status: ResourceStatus, now: number): void {
-  const { resource, rows, rejects, suspects, last_success_at: success } = status;
+  const { resource, rows, rejects, suspects, files, last_success_at: success } = status;
   gauges.resource(source, resource, {
     freshness_seconds: success === null ? null : secondsSince(success, now),
     last_success_timestamp_seconds: success === null ? null : success / 1_000,
@@ -48,8 +50,11 @@ function exposeResource(gauges: StatusGauges, source: string, status: ResourceSt
     live_rows: rows?.live ?? null,
     deleted_rows: rows?.deleted ?? null,
     held_deletes: suspects.held,
+    files_bytes: files?.bytes ?? null,
   });
   for (const { reason, count } of rejects) gauges.rejects(source, resource, reason, count);
+  if (files === undefined) return;
+  for (const each of FILE_STATUSES) gauges.files(source, resource, each, files[each]);
 }
 
 /** Clocks may disagree by a little. */

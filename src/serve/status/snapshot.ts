@@ -3,6 +3,7 @@ import type { WalkMode } from '../../model/vocabulary.ts';
 import type { RunFigures } from '../../state/runs.ts';
 import type { RunRow } from '../../warehouse/run-row.ts';
 import { scrubApi, type ApiStatus } from './api-status.ts';
+import { scrubFiles, type FilesStatus } from './file-status.ts';
 
 /** Epoch milliseconds; null for "never" or "not known". */
 type Moment = number | null;
@@ -61,6 +62,8 @@ export interface SourceStatus {
   changes: { by_webhook: number; by_schedule: number };
   /** The newest first. */
   schema_changes: SchemaChangeStatus[];
+  /** Why no files are fetched, and since when; absent while they are, or where none are copied. */
+  files_stopped?: Problem & { since: number };
 }
 
 /** Something that went wrong and what to do about it. */
@@ -97,6 +100,8 @@ export interface ResourceStatus {
   runs: PastRun[];
   rejects: RejectStatus[];
   suspects: { open: number; held: number; held_since: Moment; held_why: string | null };
+  /** Of its records' files that are copied too; absent where there are none. */
+  files?: FilesStatus;
 }
 
 export interface ScheduleStatus {
@@ -198,15 +203,19 @@ export function scrubStatus(status: SourceStatus, scrub: Scrub): SourceStatus {
     ...status,
     api: scrubApi(status.api, scrub),
     resources: status.resources.map((resource) => scrubResource(resource, scrub)),
+    ...(status.files_stopped && {
+      files_stopped: { ...status.files_stopped, ...scrubProblem(status.files_stopped, scrub) },
+    }),
     schema_changes: status.schema_changes.map(({ table, column, ...change }) => {
       return { ...change, table: scrub(table), column: scrub(column) };
     }),
   };
 }
 
-function scrubResource({ runs, rejects, suspects, ...status }: ResourceStatus, scrub: Scrub): ResourceStatus {
+function scrubResource({ runs, rejects, suspects, files, ...status }: ResourceStatus, scrub: Scrub): ResourceStatus {
   return {
     ...status,
+    ...(files === undefined ? {} : { files: scrubFiles(files, scrub) }),
     runs: runs.map((run) => ({ ...run, error: run.error === null ? null : scrubProblem(run.error, scrub) })),
     rejects: rejects.map((reject) => ({ ...reject, example: scrub(reject.example) })),
     suspects: { ...suspects, held_why: suspects.held_why === null ? null : scrub(suspects.held_why) },

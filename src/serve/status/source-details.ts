@@ -4,6 +4,7 @@ import { waitAtMost } from '../../model/waiting.ts';
 import type { DeliveryRow, DeliveryState, Inbox } from '../../warehouse/inbox.ts';
 import type { OwnTables, RejectRow } from '../../warehouse/own-tables.ts';
 import type { VerificationRow } from '../../warehouse/verification-row.ts';
+import { readPictures, type PictureDetails } from './newest-pictures.ts';
 import type { PastRun, Problem, SchemaChangeStatus } from './snapshot.ts';
 import { problemOf, type StatusParts } from './source-status.ts';
 import { momentOf, readRuns, readSchemaChanges } from './stored.ts';
@@ -27,6 +28,8 @@ export interface SourceDetails {
   deliveries: DeliveryDetails[] | null;
   schema_changes: SchemaChangeStatus[];
   verifications: VerificationStatus[];
+  /** None where the reader may not see what records show. */
+  pictures: PictureDetails[];
 }
 
 /** What a comparison of the copy with its service has found. */
@@ -86,7 +89,7 @@ const PATIENCE_MS = 3_000;
 
 type DetailsParts = Pick<StatusParts, 'source' | 'read' | 'scrub' | 'deliveries'>;
 
-const NOTHING = { runs: [], rejects: [], deliveries: null, schema_changes: [], verifications: [] };
+const NOTHING = { runs: [], rejects: [], deliveries: null, schema_changes: [], verifications: [], pictures: [] };
 
 /** Does not throw, and waits some seconds at most. */
 export async function readDetails(parts: DetailsParts, asked: DetailsAsked, clock: Clock): Promise<SourceDetails> {
@@ -112,6 +115,7 @@ async function readFrom(own: Kysely<OwnTables>, parts: DetailsParts, asked: Deta
     deliveries: parts.deliveries === null ? null : await deliveriesOf(parts.deliveries, asked, parts.scrub),
     schema_changes: await schemaChanges(own, asked.resource),
     verifications: await verificationsOf(own, resources),
+    pictures: asked.bodies ? await readPictures(own, resources, parts.scrub) : [],
   };
 }
 

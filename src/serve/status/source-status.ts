@@ -4,6 +4,7 @@ import type { RunningWalk, SourceActivity, WalkError } from '../../observe/activ
 import type { Minute } from '../../observe/minute-series.ts';
 import { ratesOf } from '../../observe/progress.ts';
 import type { GovernorFigures } from '../../queue/governor.ts';
+import type { FilesSettings } from '../../settings/file-stores.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import type { Versioned } from '../../source/version.ts';
 import { isThisProcess } from '../../state/process-lookup.ts';
@@ -14,6 +15,7 @@ import { databaseAt } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { apiStatus } from './api-status.ts';
 import type { LastRead } from './cached-reader.ts';
+import type { FilesStatus } from './file-status.ts';
 import {
   scrubProblem,
   scrubStatus,
@@ -38,6 +40,7 @@ export type StoredTables = Pick<Warehouse, 'own' | 'dialect' | 'count' | 'countA
 export interface StatusParts {
   source: Pick<SourceSettings, 'name' | 'base_url' | 'warehouse' | 'resources' | 'rate' | 'webhook'> & {
     profile: Versioned;
+    files: Pick<FilesSettings, 'kept'>;
   };
   activity: SourceActivity;
   /** Gives an open warehouse to `work`; throws the reason if there is none. */
@@ -62,6 +65,7 @@ interface SourceFacts {
   stored: LastRead<StoredState>;
   /** In the order of the source's resources. */
   counts: readonly Pick<LastRead<RowCount>, 'value' | 'readAt'>[];
+  files: ReadonlyMap<string, FilesStatus>;
   webhooks: WebhookStatus | null;
 }
 
@@ -76,7 +80,7 @@ interface Times {
 /** Puts together what the warehouse, this process's memory and the settings say of a source. */
 export function sourceStatus(
   parts: StatusParts,
-  { stored, counts, webhooks }: SourceFacts,
+  { stored, counts, files, webhooks }: SourceFacts,
   times: Times,
 ): SourceStatus {
   const { source, activity } = parts;
@@ -85,13 +89,21 @@ export function sourceStatus(
     base_url: source.base_url,
     api: apiStatus(source.profile, stored.value?.lifetime ?? null, times.now),
     warehouse: warehouseStatus(parts, stored),
-    resources: source.resources.map((resource, at) => resourceStatus(parts, resource, stored.value, counts[at], times)),
+    resources: source.resources.map((resource, at) => ({
+      ...resourceStatus(parts, resource, stored.value, counts[at], times),
+      ...filesOf(files.get(resource)),
+    })),
     limit: limitStatus(activity, parts.governor(), source.rate.share, times),
     webhooks,
     changes: activity.changesOfHour(times.now),
     schema_changes: stored.value?.schemaChanges ?? [],
+    ...(activity.filesStopped && { files_stopped: activity.filesStopped }),
   };
   return scrubStatus(status, parts.scrub);
+}
+
+function filesOf(files: FilesStatus | undefined): Pick<ResourceStatus, 'files'> {
+  return files === undefined ? {} : { files };
 }
 
 function resourceStatus(

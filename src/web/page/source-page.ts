@@ -1,4 +1,5 @@
-import { attentionOf, headlineOf } from '../../serve/status/attention.ts';
+import { attentionOf } from '../../serve/status/attention.ts';
+import { headlineOf } from '../../serve/status/headline.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from '../../serve/status/snapshot.ts';
 import type { SourceDetails } from '../../serve/status/source-details.ts';
 import { deliveryTable, rejectTable } from './bodies.ts';
@@ -9,6 +10,7 @@ import { limitFacts } from './limit-facts.ts';
 import { ago, markup, type Markup } from './markup.ts';
 import { framed, type PageView, type SectionView } from './page-frame.ts';
 import { part } from './parts.ts';
+import { filesContent } from './pictures.ts';
 import { resourceTable, runsTable } from './resources.ts';
 import { verificationTable } from './verifications.ts';
 import { attentionList, heldDeletes, refusedSection, schemaTable, sectionOf } from './source-section.ts';
@@ -53,7 +55,7 @@ ${resourceTable(source, view, [status])}${held && markup`<div class="notes">${he
   const content = markup`${headOf(only, view, false)}
 ${part('section', markup` class="source" id="${name}" aria-labelledby="${name}-title"`, facts)}
 ${growth && panel('growth', 'Rows over time', growth)}
-${detailPanels(source, details, view)}`;
+${detailPanels({ ...source, resources: [status] }, details, view)}`;
   const path = `sources/${encodeURIComponent(name)}/${encodeURIComponent(resource)}`;
   return framed(frameOf(only, path, [name, resource]), page, content);
 }
@@ -85,6 +87,11 @@ function grown({ resource, rows }: ResourceStatus, { runs }: SourceDetails, widt
   return plot && markup`<figure><figcaption><h4>${resource}</h4></figcaption>${plot}</figure>`;
 }
 
+function filesPanel(source: SourceStatus, { pictures }: SourceDetails, view: SectionView): Markup | null {
+  const content = filesContent(source, pictures, view);
+  return content && panel('files', 'Files', content);
+}
+
 function detailPanels(source: SourceStatus, details: SourceDetails, view: SectionView): (Markup | null)[] {
   const { source: name, webhooks } = source;
   const { now } = view;
@@ -92,6 +99,7 @@ function detailPanels(source: SourceStatus, details: SourceDetails, view: Sectio
   if (problem !== null) return [panel('unread', 'Runs, rejects and deliveries', problemText(problem))];
   const isReceived = deliveries !== null && webhooks !== null;
   return [
+    filesPanel(source, details, view),
     panel('runs', 'Runs', runsTable(name, runs, now)),
     rejects.length === 0
       ? panel('rejects', 'Set aside', markup`<p class="empty">No record is set aside.</p>`)

@@ -1,4 +1,5 @@
-import { attentionOf, headlineOf, type Attention, type Headline } from '../../serve/status/attention.ts';
+import { attentionOf, type Attention } from '../../serve/status/attention.ts';
+import { headlineOf, type Headline } from '../../serve/status/headline.ts';
 import type { StatusSnapshot } from '../../serve/status/snapshot.ts';
 import { reloadButton } from './controls.ts';
 import { icon } from './icon.ts';

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import type { MessagePort, Worker } from 'node:worker_threads';
 import { createBirpc, type BirpcReturn } from 'birpc';
 import { ConfigError, SyncError, messageOf } from '../../model/errors.ts';
@@ -20,6 +21,14 @@ export interface PageAnswer {
   status: number;
   headers: Readonly<Record<string, string>>;
   body: string | Uint8Array;
+  /** Number of a body that is asked for piece by piece (`MainCalls.piece`), in place of `body`. */
+  long?: number;
+}
+
+/** An answer as the main thread makes it. */
+export interface MadePage extends Omit<PageAnswer, 'long'> {
+  /** What is sent in place of `body`, however long it is; its length stands in the headers. */
+  stream?: Readable;
 }
 
 /** Something that the receiver reports; `error` is the message of what was thrown. */
@@ -63,7 +72,11 @@ export interface MainAnswer<T> {
 /** Calls that the main thread answers. */
 export interface MainCalls {
   page(request: PageRequest): Promise<MainAnswer<PageAnswer>>;
+  /** The next piece of a long body; null at its end. Rejects if it broke off. */
+  piece(long: number): Promise<Uint8Array | null>;
   figures(figures: ReceiverFigures): MainAnswer<null>;
+  /** Nobody reads the rest of a long body. Without an answer. */
+  dropped(long: number): void;
   /** Without an answer, as `note`. */
   arrived(source: string, count: number): void;
   note(note: ReceiverNote): void;

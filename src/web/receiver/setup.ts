@@ -55,6 +55,9 @@ export const RECEIVER_LIMITS = {
   /** Until the main thread has made a page, and how many it may have in work. */
   pageMs: 5_000,
   pages: 32,
+  /** Files that are being sent, and how long one may stand still because its reader takes nothing. */
+  longBodies: 32,
+  longIdleMs: 30_000,
   /** How often the main thread is sent the figures, and shows by its answer that it lives. */
   figuresMs: 1_000,
   /** The main thread counts as stuck after so long a silence. */

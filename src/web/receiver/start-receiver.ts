@@ -6,6 +6,8 @@ import { lazyInbox, type LazyInbox } from './lazy-inbox.ts';
 import { SyncError, messageOf } from '../../model/errors.ts';
 import {
   connect,
+  type MadePage,
+  type MainAnswer,
   type MainCalls,
   type PageAnswer,
   type PageRequest,
@@ -13,6 +15,7 @@ import {
   type ReceiverNote,
 } from './calls.ts';
 import type { ReceiverFigures } from './figures.ts';
+import { LongBodies } from './long-bodies.ts';
 import { RECEIVER_LIMITS, type ReceivedSource, type ReceiverLimits, type ReceiverSetup } from './setup.ts';
 
 export interface ReceiverOptions {
@@ -24,7 +27,7 @@ export interface ReceiverOptions {
   /** Texts that must not be stored, whoever sends them; may grow. */
   secrets?: readonly string[];
   /** Makes the pages that are not the receiver's own. */
-  pages: (request: PageRequest) => Promise<PageAnswer>;
+  pages: (request: PageRequest) => Promise<MadePage>;
   /** Called when deliveries were stored that have to be worked on. */
   onArrival: (source: string, count: number) => void;
   /** Called about once per second. */
@@ -54,6 +57,7 @@ const SCRIPT = new URL(`thread/thread${path.extname(import.meta.filename)}`, imp
 /** What is garbage after a request need not be kept for long: it would be memory that stays. */
 const LIMITS = { maxYoungGenerationSizeMb: 8 };
 const TROUBLE: PageAnswer = { status: 500, headers: {}, body: '' };
+const BUSY: PageAnswer = { status: 503, headers: { 'retry-after': '2' }, body: '' };
 
 /** Starts the thread. Throws `ConfigError` if the address or none of the inboxes can be used. */
 export async function startReceiver(options: ReceiverOptions, script: URL = SCRIPT): Promise<Receiver> {
@@ -69,7 +73,8 @@ export async function startReceiver(options: ReceiverOptions, script: URL = SCRI
     sent = secrets.length;
     return added;
   };
-  const thread = connect<ReceiverCalls, MainCalls>(worker, mainCalls(options, newSecrets));
+  const bodies = new LongBodies({ most: limits.longBodies, idleMs: limits.longIdleMs });
+  const thread = connect<ReceiverCalls, MainCalls>(worker, mainCalls(options, bodies, newSecrets));
   const life = watchThread(worker, (error) => thread.$close(error));
   const port = await thread.open();
   const inboxes = new ReadInboxes(clock);
@@ -102,6 +107,7 @@ export async function startReceiver(options: ReceiverOptions, script: URL = SCRI
     failed: life.failed,
     close: async () => {
       await life.end(() => thread.close());
+      bodies.close();
       await inboxes.close();
     },
   };
@@ -141,10 +147,22 @@ class ReadInboxes {
 
 function mainCalls(
   { pages, onArrival, onFigures, onNote }: ReceiverOptions,
+  bodies: LongBodies,
   newSecrets: () => readonly string[],
 ): MainCalls {
+  const page = async (request: PageRequest): Promise<PageAnswer> => {
+    const { stream, ...answer } = await pages(request);
+    if (stream === undefined) return answer;
+    const long = bodies.add(stream);
+    return long === null ? BUSY : { ...answer, long };
+  };
   return {
-    page: async (request) => ({ answer: await pages(request).catch(() => TROUBLE), secrets: newSecrets() }),
+    page: async (request): Promise<MainAnswer<PageAnswer>> => ({
+      answer: await page(request).catch(() => TROUBLE),
+      secrets: newSecrets(),
+    }),
+    piece: (long) => bodies.next(long),
+    dropped: (long) => bodies.drop(long),
     figures: (figures) => {
       onFigures(figures);
       return { answer: null, secrets: newSecrets() };

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { attentionOf, headlineOf } from '../../../src/serve/status/attention.ts';
+import { attentionOf } from '../../../src/serve/status/attention.ts';
+import { headlineOf } from '../../../src/serve/status/headline.ts';
 import type { ResourceStatus, SourceStatus } from '../../../src/serve/status/snapshot.ts';
 import {
   NOW,

@@ -38,6 +38,7 @@ async function stage(parts: Partial<StatusParts> = {}): Promise<Stage> {
     warehouse: `sqlite:${file}`,
     resources: ['content'],
     rate: { share: 0.9 },
+    files: { kept: {} },
     webhook: webhookSchema.parse({ secrets: ['s'], max_waiting: 16, max_waiting_size: '1kB' }),
   };
   const governor = {

@@ -88,6 +88,22 @@ export const ALERT_RULES: readonly AlertRule[] = [
     description: 'Each stands in _sync_rejects with its reason and its body.',
   },
   {
+    alert: 'ContentSyncFilesStopped',
+    expr: 'content_sync_files_stopped == 1',
+    for: '15m',
+    severity: 'warning',
+    summary: `${OF_SOURCE}: no files are fetched`,
+    description: 'Their store is full or cannot be used; the page says which, and it goes on by itself.',
+  },
+  {
+    alert: 'ContentSyncFilesFailed',
+    expr: 'sum by (source, resource) (content_sync_files{status="failed"}) > 25',
+    for: '1h',
+    severity: 'warning',
+    summary: `${OF_RESOURCE}: files could not be fetched`,
+    description: 'content-sync files status shows which and why; they are asked for again by themselves.',
+  },
+  {
     alert: 'ContentSyncOftenLimited',
     expr: 'sum by (source) (rate(content_sync_requests_total{outcome="limited"}[1h])) / sum by (source) (rate(content_sync_requests_total[1h])) > 0.05',
     for: '15m',

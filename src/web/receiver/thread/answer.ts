@@ -69,7 +69,7 @@ function sendChallenge({ status, contentType, body }: ChallengeAnswer, response:
 
 /** Sends a page as the main thread made it. */
 export function sendPage({ status, headers, body }: PageAnswer, response: ServerResponse): void {
-  response.writeHead(status, { ...headers, 'content-length': String(Buffer.byteLength(body)) }).end(body);
+  response.writeHead(status, { 'content-length': String(Buffer.byteLength(body)), ...headers }).end(body);
 }
 
 function sendRefusal(reason: RefusalReason, request: IncomingMessage, response: ServerResponse): void {

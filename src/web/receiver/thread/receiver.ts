@@ -9,6 +9,7 @@ import type { ReceivedSource, ReceiverSetup } from '../setup.ts';
 import { bodyBudget } from './body.ts';
 import { guardConnections, closeServer, createReceiverServer, listen } from './server.ts';
 import { readForm } from './form.ts';
+import type { LongPieces } from './long-answer.ts';
 import { maskedSecrets } from './mask-delivery.ts';
 import { recipientOf } from './recipient.ts';
 import { refusedDeliveries } from './refused-deliveries.ts';
@@ -21,6 +22,7 @@ export interface ReceiverHost {
   clock: Clock;
   /** Asks for a page that the receiver does not make; null if none came in time. */
   page: (request: PageRequest) => Promise<PageAnswer | null>;
+  pieces: LongPieces;
   isAlive: () => boolean;
   /** Called when deliveries were stored that have to be worked on. */
   arrived: (source: string, count: number) => void;

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { messageOf } from '../../../model/errors.ts';
 import { refused, sendOutcome, sendPage, type Outcome, type RefusalReason } from './answer.ts';
 import type { ReadForm } from './form.ts';
+import { sendLong, type LongPieces } from './long-answer.ts';
 import type { Connections } from './server.ts';
 import { countUp } from '../figures.ts';
 import type { PageAnswer, PageRequest, ReceiverNote } from '../calls.ts';
@@ -35,6 +36,7 @@ interface RequestParts {
   webhook: (request: IncomingMessage, source: string, invite: () => void) => Promise<Outcome>;
   /** Returns null if no page came in time. */
   page: (request: PageRequest) => Promise<PageAnswer | null>;
+  pieces: LongPieces;
   form: (request: IncomingMessage, invite: () => void) => Promise<ReadForm>;
   /** Called for each form that is not taken. */
   refusedForm: (reason: RefusalReason) => void;
@@ -70,7 +72,7 @@ function readingMethod({ request: { method }, response }: Exchange): PageRequest
 
 /** Handlers for requests whose headers are there. They never throw, whatever is sent. */
 export function requestHandler(parts: RequestParts) {
-  const { webhook, page, isAlive, isStopping, connections, unclaimed, note } = parts;
+  const { webhook, page, pieces, isAlive, isStopping, connections, unclaimed, note } = parts;
 
   function finish(outcome: Outcome, { request, response }: Exchange): void {
     if (outcome.kind === 'stored' || outcome.kind === 'challenge') connections.believed(request);
@@ -89,7 +91,8 @@ export function requestHandler(parts: RequestParts) {
     if (method === null) return refuse('method', exchange);
     const answer = route === 'health' ? health(isAlive()) : await page({ method, path, headers });
     if (answer === null) refuse('overloaded', exchange);
-    else sendPage(answer, exchange.response);
+    else if (answer.long === undefined) sendPage(answer, exchange.response);
+    else await sendLong(answer, answer.long, pieces, exchange.response);
   }
 
   const answerForm = formAnswerer(parts, { refuse, finish });

@@ -26,6 +26,11 @@ function run(port: MessagePort, setup: ReceiverSetup): void {
   const receiver = openReceiver(setup, {
     clock: systemClock,
     page,
+    pieces: {
+      next: (long) => main.piece(long),
+      dropped: (long) => void main.dropped.asEvent(long),
+      idleMs: limits.longIdleMs,
+    },
     isAlive: () => systemClock.monotonic() - heardAt < limits.aliveMs,
     arrived: gathered((source, count) => void main.arrived.asEvent(source, count), ARRIVALS_MS),
     note: (note) => void main.note.asEvent(note),

@@ -1,0 +1,72 @@
+import type { Kysely } from 'kysely';
+import { MOST_SHOWN_BYTES, RASTER_TYPES } from '../model/raster-types.ts';
+import type { FileRow } from '../warehouse/file-rows.ts';
+import type { OwnTables } from '../warehouse/own-tables.ts';
+
+/** What a profile says of the files of a resource. */
+interface FilesOfResource {
+  files: readonly { store: string | null }[];
+}
+
+/** The resources of which files are copied, or were once. */
+export async function resourcesWithFiles(
+  own: Kysely<OwnTables>,
+  resources: Readonly<Record<string, FilesOfResource>>,
+): Promise<ReadonlySet<string>> {
+  const names = Object.keys(resources);
+  const found = new Set(names.filter((name) => resources[name]?.files.some(({ store }) => store !== null)));
+  for (const name of names) if (!found.has(name) && (await hasRows(own, name))) found.add(name);
+  return found;
+}
+
+/** The first entry of an index. */
+async function hasRows(own: Kysely<OwnTables>, resource: string): Promise<boolean> {
+  const row = own.selectFrom('_sync_files').select('version').where('resource', '=', resource).limit(1);
+  return (await row.executeTakeFirst()) !== undefined;
+}
+
+/** A content that rows name, in one of the stores that have it. */
+export interface NamedContent {
+  sha256: string;
+  store: string;
+  bytes: number;
+  type: string;
+}
+
+/** The content of this hash in each store that has it; none that no row names, whatever else a store holds. */
+export async function namedContents(own: Kysely<OwnTables>, sha256: string): Promise<NamedContent[]> {
+  const rows = await own
+    .selectFrom('_sync_files')
+    .select(['store', 'bytes', 'type'])
+    .distinct()
+    .where('sha256', '=', sha256)
+    .where('store', 'is not', null)
+    .execute();
+  return rows.flatMap(({ store, bytes, type }): NamedContent[] =>
+    store === null || bytes === null || type === null ? [] : [{ sha256, store, bytes: Number(bytes), type }],
+  );
+}
+
+/** A picture that a record shows now. */
+export type ShownPicture = Pick<FileRow, 'resource' | 'record_id' | 'width' | 'height' | 'valid_from'> & {
+  sha256: string;
+  bytes: number;
+};
+
+/** The pictures of a resource that a browser can show, those that came last first. */
+export async function newestPictures(own: Kysely<OwnTables>, resource: string, limit: number): Promise<ShownPicture[]> {
+  const rows = await own
+    .selectFrom('_sync_files')
+    .select(['resource', 'record_id', 'sha256', 'bytes', 'width', 'height', 'valid_from'])
+    .where('resource', '=', resource)
+    .where('valid_to', 'is', null)
+    .where('store', 'is not', null)
+    .where('type', 'in', RASTER_TYPES)
+    .where('bytes', '<=', MOST_SHOWN_BYTES)
+    .orderBy('valid_from', 'desc')
+    .limit(limit)
+    .execute();
+  return rows.flatMap(({ sha256, bytes, ...row }): ShownPicture[] =>
+    sha256 === null || bytes === null ? [] : [{ ...row, sha256, bytes: Number(bytes) }],
+  );
+}
