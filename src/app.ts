@@ -10,9 +10,9 @@ import { runScope, withinRun } from './observe/run-scope.ts';
 import { scrubOwn } from './observe/scrub/scrub.ts';
 import type { Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';
-import { identityOf, type AuthSettings } from './source/auth.ts';
+import { identityOf } from './source/auth.ts';
 import { isVersionDeclared, requestedVersion, versionText } from './source/version.ts';
-import { openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-governor.ts';
+import { budgetName, limitsOf, openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-governor.ts';
 import { storedTokens } from './state/stored-tokens.ts';
 import { deleteReleased, type ConfirmedDeletes } from './sync/deletes/confirm-deletes.ts';
 import { eraseForgotten } from './sync/forget/erase-records.ts';
@@ -183,16 +183,10 @@ async function openClient(
   known: KnownLimits & { tokens: TokenStore | undefined },
   opened: AsyncDisposableStack,
 ): Promise<Pick<Probe, 'client' | 'governor' | 'listing' | 'notices'>> {
-  const { profile, auth, rate } = source;
+  const { profile, auth } = source;
   const baseUrl = new URL(source.base_url);
   const place = { ...known, clock, opened, maxWaitMs: source.max_wait };
-  const governor = await openGovernor(place, budgetName(baseUrl.origin, auth), {
-    dialect: profile.rate_limit,
-    requestsPerSecond: rate.requests_per_second,
-    share: rate.share,
-    concurrency: profile.http.concurrency,
-    concurrencyTotal: profile.http.concurrency_total,
-  });
+  const governor = await openGovernor(place, budgetName(baseUrl.origin, auth), limitsOf(source));
   const tokenOrigin = otherTokenOrigin({ profile, auth, baseUrl });
   const logged = (event: AttemptEvent): void => {
     log.debug(event);
@@ -219,12 +213,6 @@ async function openClient(
   });
   opened.defer(() => client.close());
   return { client, governor, notices, listing: { baseUrl, prefix: requestedVersion(profile).prefix } };
-}
-
-/** The budget belongs to the origin and the credential, so that another key has a budget of its own. */
-function budgetName(origin: string, auth: AuthSettings): string {
-  const { caller } = identityOf(auth);
-  return caller === '' ? origin : `${origin} ${shortHash(caller)}`;
 }
 
 /** Includes the scope and the version that the profile declares, because listings may depend on them. */
