@@ -12,7 +12,7 @@ import type { Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';
 import { budgetName, credentialName } from './source/account-name.ts';
 import { requestedVersion, versionText } from './source/version.ts';
-import { openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-governor.ts';
+import { limitsOf, openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-governor.ts';
 import { storedTokens } from './state/stored-tokens.ts';
 import { deleteReleased, type ConfirmedDeletes } from './sync/deletes/confirm-deletes.ts';
 import { eraseForgotten } from './sync/forget/erase-records.ts';
@@ -194,16 +194,10 @@ async function openClient(
   known: KnownLimits & { tokens: TokenStore | undefined },
   opened: AsyncDisposableStack,
 ): Promise<Pick<Probe, 'governor' | 'listing' | 'notices'> & { client: Client }> {
-  const { profile, auth, rate } = source;
+  const { profile, auth } = source;
   const baseUrl = new URL(source.base_url);
   const place = { ...known, clock, opened, maxWaitMs: source.max_wait };
-  const governor = await openGovernor(place, budgetName(baseUrl.origin, auth), {
-    dialect: profile.rate_limit,
-    requestsPerSecond: rate.requests_per_second,
-    share: rate.share,
-    concurrency: profile.http.concurrency,
-    concurrencyTotal: profile.http.concurrency_total,
-  });
+  const governor = await openGovernor(place, budgetName(baseUrl.origin, auth), limitsOf(source));
   const tokenOrigin = otherTokenOrigin({ profile, auth, baseUrl });
   const logged = (event: AttemptEvent): void => {
     log.debug(event);

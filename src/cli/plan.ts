@@ -3,6 +3,7 @@ import { openProbe, type Probe } from '../app.ts';
 import { newMeter } from '../http/client.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { bytesText, countOf, countText, durationText } from '../observe/figures.ts';
+import type { PeriodFigures } from '../queue/budget/period-quotas.ts';
 import { averageRequests } from '../state/runs.ts';
 import type { ColumnForecast, ResourceForecast } from '../sync/forecast/forecast.ts';
 import { forecastResource } from '../sync/forecast/forecast-resource.ts';
@@ -38,11 +39,22 @@ interface PlanReport {
   disk_bytes: number | null;
   /** The limit that is known, and the part of it that is used; null if the service tells none. */
   limit: { requests_per_second: number; share: number } | null;
-  /** At that limit; null if there is none to reckon with. */
+  /** Quotas by day or month, and in how many of these periods the requests fit; null if that is not known. */
+  quotas: QuotaForecast[];
+  /** At the limit; null if there is none to reckon with. */
   minutes: number | null;
   month: { requests: number | null; percent_of_limit: number | null };
   /** Requests that this forecast took. */
   asked: number;
+}
+
+interface QuotaForecast {
+  name: string;
+  limit: number;
+  /** Requests that may still be sent in this period. */
+  left: number;
+  period_seconds: number;
+  periods: number | null;
 }
 
 const DAY_SECONDS = 86_400;
@@ -103,11 +115,15 @@ async function planned(
     const mean = own === null ? null : await averageRequests(own, resource, 'incremental');
     resources.push({ ...forecast, month: monthOf(forecast, runs, mean) });
   }
-  const perSecond = governor.figures().allowedPerSecond;
+  const { allowedPerSecond: perSecond, quotas: known } = governor.figures();
   const limit = perSecond === null ? null : { requests_per_second: perSecond, share: source.rate.share };
   const requests = sumOf(resources.map(({ walk }) => walk.requests));
   const month = sumOf(resources.map((each) => each.month.requests));
-  const inMonth = limit === null ? null : limit.requests_per_second * MONTH_DAYS * DAY_SECONDS;
+  const quotas = known.map((quota) => quotaForecast(quota, source.rate.share, requests));
+  const perMonth = [perSecond, ...quotas.map((quota) => quota.limit / quota.period_seconds)].filter(
+    (rate) => rate !== null,
+  );
+  const inMonth = perMonth.length === 0 ? null : Math.min(...perMonth) * MONTH_DAYS * DAY_SECONDS;
   return {
     source: source.name,
     command,
@@ -118,6 +134,7 @@ async function planned(
     transfer_bytes: sumOf(resources.map(({ walk }) => walk.transfer_bytes)),
     disk_bytes: sumOf(resources.map(({ copy }) => copy.disk_bytes)),
     limit,
+    quotas,
     minutes:
       limit === null || requests === null ? null : rounded(requests / (limit.requests_per_second * limit.share) / 60),
     month: {
@@ -126,6 +143,16 @@ async function planned(
     },
     asked: meter.requests,
   };
+}
+
+function quotaForecast(
+  { name, limit, left, periodMs }: PeriodFigures,
+  share: number,
+  requests: number | null,
+): QuotaForecast {
+  const each = Math.max(1, Math.floor(limit * share));
+  const periods = requests === null ? null : 1 + Math.max(0, Math.ceil((requests - left) / each));
+  return { name, limit, left, period_seconds: periodMs / 1_000, periods };
 }
 
 function monthOf({ whole }: ResourceForecast, runs: RunsAhead, mean: number | null): MonthForecast {
@@ -157,11 +184,21 @@ function planText(report: PlanReport): string {
   const lines = [
     `${source}: ${command} takes ${counted(report.requests, 'request')}, ${pace}`,
     `  reads ${counted(report.records, 'record')}, ${sized(report.transfer_bytes)} over the network; all of it takes ${sized(report.disk_bytes)} of disk`,
+    ...report.quotas.map(quotaLine),
     `  30 days of the schedule: ${counted(month.requests, 'request')}${share}`,
     ...report.resources.flatMap(resourceLines),
     `  asked for this: ${countOf(asked, 'request')}`,
   ];
   return lines.map((line) => `${visibleText(line)}\n`).join('');
+}
+
+/** `needs 3 days at 10,000 a day`. */
+function quotaLine({ name, limit, left, period_seconds: seconds, periods }: QuotaForecast): string {
+  const days = seconds / DAY_SECONDS;
+  const word = days >= MONTH_DAYS - 2 ? 'month' : days === 1 ? 'day' : 'period';
+  const needs =
+    periods === null ? UNKNOWN : periods === 1 ? `fits into this ${word}` : `needs ${countText(periods)} ${word}s`;
+  return `  quota ${name}: ${needs} at ${countText(limit)} a ${word}; ${countText(left)} may be sent in this one`;
 }
 
 function resourceLines({ resource, walk, copy, month, notes, columns }: PlanReport['resources'][number]): string[] {

@@ -18,6 +18,13 @@ const OF_SOURCE = {
   dead_letters: 'Webhook deliveries that could not be worked on.',
 } as const;
 
+/** Names and help of the gauges per quota by day or month. */
+const OF_QUOTA = {
+  quota_requests: 'Requests per period that a quota by day or month allows.',
+  quota_left: 'Requests that may still be sent in this period of the quota.',
+  quota_reset_seconds: 'Time until all of the quota is there again.',
+} as const;
+
 /** Names and help of the gauges per resource. */
 const OF_RESOURCE = {
   freshness_seconds: 'Time since the last success.',
@@ -55,6 +62,7 @@ export interface StatusGauges {
   ): void;
   rejects(source: string, resource: string, reason: string, count: number): void;
   files(source: string, resource: string, status: string, count: number): void;
+  quota(source: string, quota: string, values: Readonly<Record<keyof typeof OF_QUOTA, number>>): void;
   webhooks(source: string, answers: WebhookAnswers): void;
 }
 
@@ -64,6 +72,7 @@ export function createStatusGauges(registers: Registry[]): StatusGauges {
     new Map(Object.entries(table).map(([name, help]) => [name, new Gauge({ ...named(name, help), labelNames })]));
   const ofSource = gauges(OF_SOURCE, ['source']);
   const ofResource = gauges(OF_RESOURCE, ['source', 'resource']);
+  const ofQuota = gauges(OF_QUOTA, ['source', 'quota']);
   const rejects = new Gauge({
     ...named('rejects', 'Records that are set aside, by reason.'),
     labelNames: ['source', 'resource', 'reason'],
@@ -83,7 +92,8 @@ export function createStatusGauges(registers: Registry[]): StatusGauges {
   );
   return {
     clear: () => {
-      for (const gauge of [...ofSource.values(), ...ofResource.values(), rejects, files]) gauge.reset();
+      const all = [...ofSource.values(), ...ofQuota.values(), ...ofResource.values(), rejects, files];
+      for (const gauge of all) gauge.reset();
     },
     source: (source, values) => {
       for (const [name, value] of Object.entries(values)) set(ofSource.get(name), { source }, value);
@@ -93,6 +103,9 @@ export function createStatusGauges(registers: Registry[]): StatusGauges {
     },
     rejects: (source, resource, reason, count) => rejects.set({ source, resource, reason }, count),
     files: (source, resource, status, count) => files.set({ source, resource, status }, count),
+    quota: (source, quota, values) => {
+      for (const [name, value] of Object.entries(values)) set(ofQuota.get(name), { source, quota }, value);
+    },
     webhooks: (source, { stored, repeats, refused, acks: counted }) => {
       const results = Object.entries({ stored, repeat: repeats, ...refused });
       for (const [result, total] of results) {
@@ -104,7 +117,7 @@ export function createStatusGauges(registers: Registry[]): StatusGauges {
   };
 }
 
-type GaugeLabel = 'source' | 'resource';
+type GaugeLabel = 'source' | 'resource' | 'quota';
 
 function set(
   gauge: Gauge<GaugeLabel> | undefined,

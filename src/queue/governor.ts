@@ -4,12 +4,14 @@ import { SyncError } from '../model/errors.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import type { RateDialect } from '../source/rate-dialect.ts';
 import type { Arrival, BudgetKeeper, WaitingLine } from './budget/budget-keeper.ts';
-import { storeBudget } from './budget/budget-codec.ts';
+import { storeBudget } from './budget/restart-codec.ts';
 import { allowedRate, closedUntil, type BudgetAnswer } from './budget/budget.ts';
-import { LaneQueue, type LaneOptions } from './lane-queue.ts';
+import { periodFigures, type PeriodFigures } from './budget/period-quotas.ts';
+import { hasLive, LaneQueue, type Gate, type LaneOptions } from './lane-queue.ts';
 import { LocalKeeper } from './budget/local-keeper.ts';
 import type { AnswerLimits } from './limits/answer-limits.ts';
 import { SharedKeeper } from './budget/shared-keeper.ts';
+import { noteUsage, partUsed, type Usage } from './part-used.ts';
 import type { SharedBudget } from './budget/shared-row.ts';
 
 /** All that the governor learns from one answer. */
@@ -46,6 +48,8 @@ export interface GovernorFigures {
   shareUsed: number | null;
   /** Local epoch milliseconds until which nothing is sent; null when open. */
   pausedUntil: number | null;
+  /** The quotas by day, month and the like that are known, each with what is left of it. */
+  quotas: PeriodFigures[];
   /** Rate headers that could not be read and were ignored. */
   malformedHeaders: number;
 }
@@ -60,8 +64,11 @@ export interface Governor {
    */
   run<T>(lane: Lane, attempt: Attempt<T>, signal?: AbortSignal): Promise<T>;
   figures(): GovernorFigures;
-  /** The part that must survive a restart, as JSON text for `_sync_limits`. */
-  state(): string;
+  /**
+   * The part that must survive a restart, as JSON text for `_sync_limits`; `isLast` if nothing is sent after it, else
+   * what may be sent until the next one counts as used.
+   */
+  state(isLast?: boolean): string;
   /** Refuses all that waits. */
   close(): void | Promise<void>;
 }
@@ -98,9 +105,12 @@ class QueueGovernor implements Governor {
   #keeper: BudgetKeeper;
   /** Paused but for the moment in which the keeper lets one task through; what waits in it holds no slot. */
   #queue: PQueue<LaneQueue, LaneOptions>;
+  readonly #gate: Gate = { liveOnly: false };
   #waiting = new Map<AbortController, Arrival>();
   #usage: Usage = { used: 0, allowed: 0, until: null };
   #counts = { requests: 0, limited: 0, malformedHeaders: 0 };
+  /** Requests when the state was last asked for. */
+  #savedAt = 0;
   #closed = false;
 
   constructor({ clock, maxWaitMs, restored, shared, random = Math.random, ...options }: GovernorOptions) {
@@ -108,7 +118,13 @@ class QueueGovernor implements Governor {
     this.#dialect = options.dialect;
     // No `timeout` here: p-queue would free the slot while the request is still under way.
     const { concurrency } = options;
-    this.#queue = new PQueue<LaneQueue, LaneOptions>({ queueClass: LaneQueue, concurrency, autoStart: false });
+    const gate = this.#gate;
+    const queueClass = class extends LaneQueue {
+      constructor() {
+        super(gate);
+      }
+    };
+    this.#queue = new PQueue<LaneQueue, LaneOptions>({ queueClass, concurrency, autoStart: false });
     const keeping = { clock, maxWaitMs, budget: { ...options, random } };
     this.#keeper = shared
       ? new SharedKeeper(keeping, this.#line(), shared)
@@ -144,11 +160,15 @@ class QueueGovernor implements Governor {
       allowedPerSecond: this.#allowedRate(),
       shareUsed: partUsed(this.#usage),
       pausedUntil: until === null ? null : Math.ceil(until - this.#keeper.now() + this.#clock.now()),
+      quotas: periodFigures(this.#keeper.budget, this.#keeper.now()),
     };
   }
 
-  state(): string {
-    return storeBudget(this.#keeper.budget, { now: this.#clock.now(), monotonic: this.#keeper.now() });
+  state(isLast = true): string {
+    const sent = this.#counts.requests - this.#savedAt;
+    this.#savedAt = this.#counts.requests;
+    const moment = { now: this.#clock.now(), monotonic: this.#keeper.now() };
+    return storeBudget(this.#keeper.budget, moment, isLast ? null : sent);
   }
 
   async close(): Promise<void> {
@@ -174,8 +194,11 @@ class QueueGovernor implements Governor {
       sizeBy: (options) => queue.sizeBy(options),
       arrivals: () => [...this.#waiting].flatMap(([{ signal }, arrival]) => (signal.aborted ? [] : arrival)),
       // With nothing in it the queue would stay open for whatever comes next.
-      open: () => void (queue.size > 0 && queue.start()),
-      refuse: (reason) => this.#refuseWaiting(reason),
+      open: (liveOnly) => {
+        this.#gate.liveOnly = liveOnly;
+        if (liveOnly ? hasLive(queue) : queue.size > 0) queue.start();
+      },
+      refuse: (reason, concerns) => this.#refuseWaiting(reason, concerns),
     };
   }
 
@@ -205,34 +228,11 @@ class QueueGovernor implements Governor {
     return { limits, latencyMs, limited, at };
   }
 
-  #refuseWaiting(reason: Error): void {
-    for (const waiting of this.#waiting.keys()) waiting.abort(reason);
+  #refuseWaiting(reason: Error, concerns: (lane: Lane) => boolean = () => true): void {
+    for (const [waiting, { lane }] of this.#waiting) if (concerns(lane)) waiting.abort(reason);
   }
 }
 
 function closedReason(): SyncError {
   return new SyncError('closed', 'the run is ending, nothing more is sent', { recovery: 'stop' });
-}
-
-/** How much of what the service allows was used, since its limit became known. */
-interface Usage {
-  used: number;
-  allowed: number;
-  /** Monotonic milliseconds up to which `allowed` was counted. */
-  until: number | null;
-}
-
-/** Counts one answered request; `rate` is what the service is understood to allow now, per second. */
-function noteUsage(usage: Usage, at: number, rate: number | null): void {
-  if (rate === null) return;
-  if (usage.until !== null) {
-    usage.allowed += (rate * (at - usage.until)) / 1_000;
-    usage.used += 1;
-  }
-  usage.until = at;
-}
-
-/** 0..1; null while nothing is known. */
-function partUsed(usage: Usage): number | null {
-  return usage.allowed === 0 ? null : Math.min(1, usage.used / usage.allowed);
 }

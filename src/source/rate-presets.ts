@@ -21,6 +21,14 @@ function tripleOf(prefix: string, what: string, unit: string, rest: object = {})
   ];
 }
 
+/** `X-RateLimit-Limit-Day` and `-Remaining-Day`, and those of other windows. */
+function byWindow(prefix: string, rest: object = {}): object[] {
+  return [
+    { name: `${prefix}-limit-{window}`, means: 'limit', ...rest },
+    { name: `${prefix}-remaining-{window}`, means: 'remaining', ...rest },
+  ];
+}
+
 const DAY_MS = 86_400_000;
 
 /**
@@ -32,6 +40,7 @@ export const RATE_PRESETS = {
     headers: [
       ...IETF,
       ...['ratelimit', 'x-ratelimit', 'x-rate-limit'].flatMap((prefix) => triple(prefix, 'auto', { group: prefix })),
+      ...['ratelimit', 'x-ratelimit'].flatMap((prefix) => byWindow(prefix, { group: prefix })),
     ],
   },
   ietf: { headers: IETF },
@@ -67,11 +76,7 @@ export const RATE_PRESETS = {
     body: [{ path: 'retry_after', means: 'wait', unit: 's' }],
   },
   kong: {
-    headers: [
-      ...triple('ratelimit', 's'),
-      { name: 'x-ratelimit-limit-{window}', means: 'limit' },
-      { name: 'x-ratelimit-remaining-{window}', means: 'remaining' },
-    ],
+    headers: [...triple('ratelimit', 's'), ...byWindow('x-ratelimit')],
   },
   hubspot: {
     headers: [

@@ -3,6 +3,7 @@ import type { Clock } from '../model/clock.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { createGovernor, type Governor, type GovernorOptions } from '../queue/governor.ts';
 import type { SharedBudget } from '../queue/budget/shared-row.ts';
+import type { SourceSettings } from '../settings/settings.ts';
 import { rateDialectSchema } from '../source/rate-dialect.ts';
 import type { Coordination } from '../warehouse/coordination.ts';
 import type { OwnTables } from '../warehouse/own-tables.ts';
@@ -15,6 +16,19 @@ export const TOKEN_LIMITS = { dialect: rateDialectSchema.parse('auto'), share: 1
 
 /** For an origin that files come from, which has limits of its own too. */
 export const FILE_LIMITS = { dialect: rateDialectSchema.parse('auto'), share: 0.9, concurrency: 6 };
+
+type Limits = Pick<GovernorOptions, 'dialect' | 'requestsPerSecond' | 'share' | 'concurrency' | 'concurrencyTotal'>;
+
+/** What the settings say of the limits of a source's service. */
+export function limitsOf({ profile, rate }: Pick<SourceSettings, 'profile' | 'rate'>): Limits {
+  return {
+    dialect: profile.rate_limit,
+    requestsPerSecond: rate.requests_per_second,
+    share: rate.share,
+    concurrency: profile.http.concurrency,
+    concurrencyTotal: profile.http.concurrency_total,
+  };
+}
 
 /** Where the knowledge of limits is kept: for all processes, or for this one; nowhere if both are null. */
 export interface KnownLimits {
@@ -34,7 +48,7 @@ interface GovernorPlace extends KnownLimits {
 export async function openGovernor(
   { coordination, own, isKept, clock, opened, maxWaitMs }: GovernorPlace,
   name: string,
-  limits: Pick<GovernorOptions, 'dialect' | 'requestsPerSecond' | 'share' | 'concurrency' | 'concurrencyTotal'>,
+  limits: Limits,
 ): Promise<Governor> {
   const shared = coordination === null ? undefined : budgetIn(coordination, name);
   const restored = coordination === null && own !== null ? await readLimit(own, name) : null;
@@ -72,19 +86,19 @@ function budgetIn(coordination: Coordination, name: string): SharedBudget {
 /** Stores what the governor knows whenever it has changed, and once more at the end. */
 function keepLimits(own: Kysely<OwnTables>, governor: Governor, name: string, clock: Clock) {
   let stored = governor.state();
-  const save = async (): Promise<void> => {
-    const state = governor.state();
+  const save = async (isLast: boolean): Promise<void> => {
+    const state = governor.state(isLast);
     if (state === stored) return;
     stored = state;
     await saveLimit(own, name, state, clock.now());
   };
   // A database that is busy for a moment is tried again at the next tick; the last save, at the end, may throw.
-  const timer = setInterval(() => void save().catch(() => undefined), SAVE_LIMITS_MS);
+  const timer = setInterval(() => void save(false).catch(() => undefined), SAVE_LIMITS_MS);
   timer.unref();
   return {
     stop: async () => {
       clearInterval(timer);
-      await save();
+      await save(true);
     },
   };
 }

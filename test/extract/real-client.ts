@@ -20,6 +20,7 @@ const NO_FIGURES = {
   allowedPerSecond: null,
   shareUsed: null,
   pausedUntil: null,
+  quotas: [],
   malformedHeaders: 0,
 };
 

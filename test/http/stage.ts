@@ -32,6 +32,7 @@ export function openGovernor(dialect = 'auto'): Governor & { facts: (AnswerFacts
       allowedPerSecond: null,
       shareUsed: null,
       pausedUntil: null,
+      quotas: [],
       malformedHeaders: 0,
     }),
     state: () => '',

@@ -431,6 +431,7 @@ describe('figures', () => {
       allowedPerSecond: null,
       shareUsed: null,
       pausedUntil: null,
+      quotas: [],
       malformedHeaders: 0,
     });
     const seen = newSeen();

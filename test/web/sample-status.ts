@@ -76,7 +76,13 @@ export function limitWith(fields: Partial<LimitStatus> = {}, knownMinutes = 60):
   });
   const requests = minutes.reduce((sum, minute) => sum + minute.requests, 0);
   const limited = minutes.reduce((sum, minute) => sum + minute.limited, 0);
-  const known = { allowed_per_second: 10, share: 0.9, paused_until: null, used: requests / (knownMinutes * 600) };
+  const known = {
+    allowed_per_second: 10,
+    share: 0.9,
+    paused_until: null,
+    quotas: [],
+    used: requests / (knownMinutes * 600),
+  };
   return { ...known, requests, limited, minutes, ...fields };
 }
 

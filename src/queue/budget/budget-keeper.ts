@@ -17,9 +17,10 @@ export interface WaitingLine extends Waiters {
   readonly free: number;
   /** In the order in which they came. */
   arrivals(): readonly Arrival[];
-  /** Starts the next one at once, if there is any: it then asks the keeper for its number. */
-  open(): void;
-  refuse(reason: Error): void;
+  /** Starts the next one at once, if there is any, `liveOnly` none of a yielding lane: it then asks the keeper for its number. */
+  open(liveOnly: boolean): void;
+  /** All that wait, or those of some lanes. */
+  refuse(reason: Error, concerns?: (lane: Lane) => boolean): void;
 }
 
 export interface KeeperOptions {

@@ -5,11 +5,14 @@ import {
   noteUnderWay,
   type ConcurrencyLimit,
 } from '../limits/concurrency-limit.ts';
-import { learn, nominalRate, opensAt, paceOf, newQuota, type Quota } from '../limits/quota.ts';
+import type { PeriodQuota } from '../limits/period-quota.ts';
+import { learn, newQuota, nominalRate, opensAt, type Quota } from '../limits/quota.ts';
+import { paceOf } from '../limits/quota-pace.ts';
 import { ceilingAt, newCeiling, noteAccepted, noteLimited, type RateCeiling } from '../limits/rate-ceiling.ts';
 import type { QuotaHint, AnswerLimits } from '../limits/answer-limits.ts';
 import { LONGEST_WAIT_MS } from '../limits/rate-time.ts';
 import { mostSlots, type BudgetOptions } from './budget-options.ts';
+import { notePeriods, opensForAll, type PeriodBudget } from './period-quotas.ts';
 
 /** One answer as the budget sees it. */
 export interface BudgetAnswer {
@@ -28,6 +31,7 @@ export interface RestoredBudget {
   due: number | null;
   peak: number | null;
   quotas: Quota[];
+  periods: PeriodQuota[];
 }
 
 /**
@@ -44,8 +48,7 @@ export interface RestoredBudget {
  * | blocked | at the end of the window that is used up     | `remaining: 0`                  | the time                |
  * | paused  | at `pausedUntil`                             | a refusal, or any stated wait   | the time; then probing  |
  */
-export interface Budget {
-  readonly options: BudgetOptions;
+export interface Budget extends PeriodBudget {
   /** The limit that is known beforehand, in requests per second; null if none is. */
   readonly knownRate: number | null;
   quotas: Map<string, Quota>;
@@ -84,6 +87,8 @@ export function newBudget(options: BudgetOptions, restored: RestoredBudget, at: 
     options,
     knownRate: known.length === 0 ? null : Math.min(...known),
     quotas: new Map(restored.quotas.map((quota) => [quota.name, quota])),
+    periods: new Map(restored.periods.map((period) => [period.name, period])),
+    epoch: 0,
     ceiling: newCeiling(restored.peak, options.share, at),
     slots: newConcurrencyLimit(mostSlots(options, 1)),
     pausedUntil: restored.pausedUntil,
@@ -107,17 +112,18 @@ export function noteProcesses({ options, slots }: Budget, processes: number): vo
 export function delayOf(budget: Budget, at: number): number {
   const open = budget.open.size;
   if (open > 0 && (budget.probing || open >= budget.slots.current)) return Number.POSITIVE_INFINITY;
-  const gate = Math.max(budget.pausedUntil, ...[...budget.quotas.values()].map((quota) => opensAt(quota, at, open)));
+  const quotas = [...budget.quotas.values()].map((quota) => opensAt(quota, at, open));
+  const gate = Math.max(budget.pausedUntil, opensForAll(budget, at), ...quotas);
   if (gate > at) budget.shutAt = Number.isFinite(gate) ? gate : at;
-  const due = budget.due + 1_000 / paceNow(budget, at);
-  const delay = Math.max(0, gate - at, due - at);
+  const delay = Math.max(0, gate - at, budget.due + 1_000 / paceNow(budget, at) - at);
   // Without any answer to wait for, there is always a moment at which to ask again.
   return open > 0 ? delay : Math.min(delay, LONGEST_WAIT_MS + MOST_JITTER_MS);
 }
 
 /** Local monotonic time until which nothing at all is sent; null when the way is open. */
 export function closedUntil(budget: Budget, at: number): number | null {
-  const until = Math.max(budget.pausedUntil, ...[...budget.quotas.values()].map((quota) => quota.blockedUntil));
+  const quotas = [...budget.quotas.values()].map((quota) => quota.blockedUntil);
+  const until = Math.max(budget.pausedUntil, opensForAll(budget, at), ...quotas);
   return until > at ? until : null;
 }
 
@@ -137,13 +143,14 @@ export function allowedRate(budget: Budget, at: number): number | null {
 }
 
 /** Counts one request as started; returns its number, by which its answer is told. */
-export function noteStart(budget: Budget, at: number): number {
+export function noteStart(budget: Budget, at: number, isLive: boolean): number {
   // Time lost by a stall or by slow answers is made good, within limits; time behind a shut gate is not.
   const earliest = Math.max(at - CATCH_UP_MS, Math.min(budget.shutAt, at));
   budget.due = budget.probing ? at : Math.max(budget.due + 1_000 / paceNow(budget, at), earliest);
   budget.started += 1;
   budget.open.set(budget.started, at);
   for (const quota of budget.quotas.values()) quota.spendable -= 1;
+  notePeriods(budget, at, isLive);
   noteUnderWay(budget.slots, budget.open.size);
   return budget.started;
 }

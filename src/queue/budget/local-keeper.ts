@@ -1,6 +1,6 @@
 import type { Clock } from '../../model/clock.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import { restoreBudget } from './budget-codec.ts';
+import { restoreBudget } from './restart-codec.ts';
 import { deferredBy, type BudgetKeeper, type KeeperOptions, type WaitingLine } from './budget-keeper.ts';
 import {
   delayOf,
@@ -11,7 +11,8 @@ import {
   type Budget,
   type BudgetAnswer,
 } from './budget.ts';
-import { LIVE_MS, mayStart, yields, yieldingSlots } from '../lane-queue.ts';
+import { heldFor } from './period-quotas.ts';
+import { hasYielding, LIVE_MS, mayStart, yields, yieldingSlots } from '../lane-queue.ts';
 
 /** The budget of a process that has it for itself; by the monotonic clock. */
 export class LocalKeeper implements BudgetKeeper {
@@ -32,6 +33,7 @@ export class LocalKeeper implements BudgetKeeper {
     this.#line = line;
     const at = clock.monotonic();
     this.budget = newBudget(budget, restoreBudget(restored, { now: clock.now(), monotonic: at }), at);
+    this.#read();
   }
 
   now(): number {
@@ -42,19 +44,23 @@ export class LocalKeeper implements BudgetKeeper {
   pump(): void {
     this.#alarm?.abort();
     this.#alarm = null;
-    while (!this.#closed && this.#hasTurn()) {
-      const delay = delayOf(this.budget, this.#clock.monotonic());
+    while (!this.#closed && this.#hasTurn(0)) {
+      const at = this.#read();
+      const held = heldFor(this.budget, at);
+      const delay = Math.max(delayOf(this.budget, at), this.#hasTurn(held) ? 0 : held);
       if (delay > this.#maxWaitMs && Number.isFinite(delay)) this.#line.refuse(deferredBy(delay, this.#clock));
+      else if (held > this.#maxWaitMs && hasYielding(this.#line))
+        this.#line.refuse(deferredBy(held, this.#clock), yields);
       else if (delay > 0) return this.#wakeIn(delay);
-      else this.#line.open();
+      else this.#line.open(held > 0);
     }
   }
 
   start(lane: Lane): number {
-    const at = this.#clock.monotonic();
+    const at = this.#read();
     if (yields(lane)) this.#yielding += 1;
     else this.#liveAt = at;
-    return noteStart(this.budget, at);
+    return noteStart(this.budget, at, !yields(lane));
   }
 
   end(request: number, lane: Lane, answer: BudgetAnswer | null): void {
@@ -68,11 +74,19 @@ export class LocalKeeper implements BudgetKeeper {
     this.#alarm?.abort();
   }
 
-  /** Somebody waits who may have one of the slots that are free. */
-  #hasTurn(): boolean {
+  /** The monotonic clock; that of the calendar may have been set meanwhile. */
+  #read(): number {
+    const at = this.#clock.monotonic();
+    this.budget.epoch = this.#clock.now() - at;
+    return at;
+  }
+
+  /** Somebody waits who may have one of the slots that are free; only in a live lane while yielding ones are `held`. */
+  #hasTurn(held: number): boolean {
     const slots = this.budget.slots.current;
     const live = this.#clock.monotonic() - this.#liveAt < LIVE_MS;
-    return this.#line.free > 0 && mayStart(this.#line, this.#yielding, live ? yieldingSlots(slots) : slots);
+    const most = held > 0 ? 0 : live ? yieldingSlots(slots) : slots;
+    return this.#line.free > 0 && mayStart(this.#line, this.#yielding, most);
   }
 
   /** Infinite delays end with an answer, which pumps by itself. */

@@ -5,6 +5,7 @@ import { sleepOrAbort, waitAtMost } from '../../model/waiting.ts';
 import { deferredBy, type BudgetKeeper, type KeeperOptions, type WaitingLine } from './budget-keeper.ts';
 import type { Budget, BudgetAnswer } from './budget.ts';
 import type { BudgetOptions } from './budget-options.ts';
+import { hasYielding, yields } from '../lane-queue.ts';
 import { SharedRow, type SharedBudget } from './shared-row.ts';
 import { restoreShared, storeShared } from './budget-codec.ts';
 import { CLAIM_MS, grantRound, type Claim, type Ended, type GrantRound, type SharedState } from './grant-round.ts';
@@ -134,12 +135,15 @@ export class SharedKeeper implements BudgetKeeper {
     const state = this.#restored();
     const stored = state.claims.get(this.#owner);
     const outcome = this.#grantRound(state, this.#line.free);
-    const { granted, delay } = outcome;
+    const { granted, delay, held } = outcome;
     if (delay > this.#maxWaitMs && Number.isFinite(delay)) return this.#line.refuse(deferredBy(delay, this.#clock));
     const isUnseen = this.#running.size > 0 && this.#row.sinceStored() >= SEEN_MS;
+    // Those that have just been let through wait in the line until that is stored.
+    if (granted.length === 0 && held > this.#maxWaitMs && hasYielding(this.#line))
+      this.#line.refuse(deferredBy(held, this.#clock), yields);
     const isNews = granted.length > 0 || this.#hasNews(state) || isUnseen;
     if (isNews || isClaimDue(state.claims.get(this.#owner), stored, delay, this.now())) {
-      await this.#store(state, granted);
+      await this.#store(state, granted, held > 0);
     } else await this.#rest(outcome, state);
   }
 
@@ -166,18 +170,18 @@ export class SharedKeeper implements BudgetKeeper {
     return grantRound(state, claimant, this.now());
   }
 
-  async #store(state: SharedState, granted: readonly number[]): Promise<void> {
+  async #store(state: SharedState, granted: readonly number[], isHeld: boolean): Promise<void> {
     const stored = this.#ended.length;
     this.#stored = storeShared(state, this.now());
     if (!(await this.#row.store(this.#stored))) return;
     this.#ended.splice(0, stored);
-    for (const request of granted) this.#open(request);
+    for (const request of granted) this.#open(request, isHeld && state.holders.get(request)?.yields === false);
   }
 
   /** Whoever it was granted for may have given up meanwhile, and nobody else waits. */
-  #open(request: number): void {
+  #open(request: number, liveOnly: boolean): void {
     this.#granted = request;
-    if (!this.#closed) this.#line.open();
+    if (!this.#closed) this.#line.open(liveOnly);
     if (this.#granted === null) return;
     this.#granted = null;
     this.#ended.push({ request, startedAt: this.now(), answer: null });

@@ -47,16 +47,15 @@ export interface Position {
 }
 
 /** Windows from here on are paced by what remains until their end; below it, whole seconds are too coarse for that. */
-const LONG_WINDOW_MS = 5_000;
-/** Longer windows than this (a day, a month) are not spread evenly while most of them is left. */
-const LONGEST_SPREAD_MS = 3_600_000;
-const SCARCE = 0.2;
+export const LONG_WINDOW_MS = 5_000;
+/** From here on a quota is planned by its period, with a reserve for live lanes. */
+const PLANNED_FROM_MS = 7_200_000;
 /** Even if no request was seen to come back, the service is asked now and then whether some do. */
 const LOWEST_PER_SECOND = 0.2;
 const TRICKLE_SMOOTHING = 0.1;
 const TRICKLES = 0.4;
 /** However little seems to be left of a long window: so often the service is asked whether some has come back. */
-const PROBES_PER_WINDOW = 40;
+export const PROBES_PER_WINDOW = 40;
 const SHORT_SILENCE = 0.15;
 /** Long enough to see that a service gives back at least as fast as it is asked. */
 const GLANCE_MS = 300;
@@ -155,54 +154,25 @@ export function nominalRate(quota: Quota): number | null {
   return quota.learned === null ? null : Math.max(quota.learned, LOWEST_PER_SECOND);
 }
 
-/** Requests per second at which to go on now. */
-export function paceOf(quota: Quota, at: number, share: number): number {
-  const nominal = nominalRate(quota);
-  if (nominal === null) return Number.POSITIVE_INFINITY;
-  const windowMs = quota.windowMs ?? quota.longestResetMs;
-  const part = levelOf(quota, at) / quota.limit;
-  if (windowMs > LONGEST_SPREAD_MS && part > SCARCE) return Number.POSITIVE_INFINITY;
-  const trickles = quota.trickle > TRICKLES;
-  if (windowMs >= LONG_WINDOW_MS && !trickles && quota.resetAt !== null)
-    return share * spread(quota, at, nominal, share);
-  if (quota.windowMs === null) return learnedPace(quota, at, nominal, share);
-  return share * nominal * (share < 1 ? 1 : evenOut(part));
+/** Milliseconds; of a window whose length is not stated the longest time to its end. */
+export function windowOf({ windowMs, longestResetMs }: Quota): number {
+  return windowMs ?? longestResetMs;
+}
+
+/** True for a quota by day, by month, or for hours. */
+export function isLong(quota: Quota): boolean {
+  return quota.requests && quota.limit > 0 && windowOf(quota) >= PLANNED_FROM_MS;
+}
+
+/** True if requests come back one by one rather than all at once. */
+export function trickles({ trickle }: Quota): boolean {
+  return trickle > TRICKLES;
 }
 
 /** The requests left; all of them if the window has ended since the last answer. */
-function levelOf(quota: Quota, at: number): number {
+export function levelOf(quota: Quota, at: number): number {
   const renewed = quota.resetAt !== null && at >= quota.resetAt;
   return quota.remaining === null || renewed ? quota.limit : Math.max(0, quota.spendable);
-}
-
-/** A long fixed window: what is left over the time that is left, and never much more than the window's own rate. */
-function spread(quota: Quota, at: number, nominal: number, share: number): number {
-  const left = (quota.resetAt ?? at) - at;
-  if (left <= 0) return nominal;
-  const least = PROBES_PER_WINDOW / (quota.windowMs ?? quota.longestResetMs);
-  const even = Math.max(levelOf(quota, at) / left, least) * 1_000;
-  return Math.min(even, nominal * (share < 1 ? 1 : MOST_ABOVE_NOMINAL));
-}
-
-const MOST_ABOVE_NOMINAL = 1.15;
-const EVEN_OUT = 0.05;
-
-/**
- * A little faster above half of the limit, a little slower below it. A fixed window then ends with next to nothing
- * left, a token bucket settles at that level, and a sliding window is hardly held back.
- */
-function evenOut(level: number): number {
-  return Math.min(MOST_ABOVE_NOMINAL, 1 + EVEN_OUT * (level - 0.5));
-}
-
-/** No window is stated: speed up while the level stays high, hold when it comes near the ground. */
-function learnedPace(quota: Quota, at: number, nominal: number, share: number): number {
-  if (!quota.proven) return nominal * 2;
-  if (share < 1) return share * nominal;
-  const low = lowestLevel(quota.meter, at) ?? quota.limit;
-  const ground = Math.max(1, quota.limit / 50);
-  const lift = Math.min(0.5, Math.max(-0.2, (low - ground) / quota.limit));
-  return nominal * (1 + lift);
 }
 
 /** The last request of a quota is left alone where it matters little, so that `remaining: 0` is rarely seen. */
@@ -213,7 +183,7 @@ const RESERVE_FROM_SHORT = 3;
 export function opensAt(quota: Quota, at: number, open: number): number {
   if (at < quota.blockedUntil) return quota.blockedUntil;
   if (!quota.requests || quota.remaining === null) return at;
-  const short = (quota.windowMs ?? quota.longestResetMs) < LONG_WINDOW_MS;
+  const short = windowOf(quota) < LONG_WINDOW_MS;
   const reserve = quota.limit >= (short ? RESERVE_FROM_SHORT : RESERVE_FROM) ? 1 : 0;
   if (quota.spendable >= 1 + reserve) return at;
   if (open > 0) return Number.POSITIVE_INFINITY;
@@ -224,8 +194,8 @@ export function opensAt(quota: Quota, at: number, open: number): number {
 function longestSilence(quota: Quota): number {
   const interval = 1_000 / Math.max(nominalRate(quota) ?? 1, 1);
   if (quota.spendable < 1) return Math.max(1_000, interval);
-  if (quota.trickle > TRICKLES) return 2 * interval;
-  const windowMs = quota.windowMs ?? quota.longestResetMs;
+  if (trickles(quota)) return 2 * interval;
+  const windowMs = windowOf(quota);
   if (windowMs >= LONG_WINDOW_MS) return Math.max(2 * interval, windowMs / PROBES_PER_WINDOW);
   const left = (quota.resetAt ?? Number.POSITIVE_INFINITY) - quota.answeredAt;
   return left < windowMs / 2 ? left : Math.max(2 * interval, windowMs * SHORT_SILENCE);

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { restoreBudget, restoreShared, storeBudget, storeShared } from '../../../src/queue/budget/budget-codec.ts';
+import { newBudget } from '../../../src/queue/budget/budget.ts';
+import { restoreShared, storeShared } from '../../../src/queue/budget/budget-codec.ts';
+import { restoreBudget, storeBudget } from '../../../src/queue/budget/restart-codec.ts';
 import { rateDialectSchema } from '../../../src/source/rate-dialect.ts';
 
 /** The two stored forms, as versions before this one wrote them: what stands in a warehouse must stay readable. */
@@ -47,8 +49,19 @@ describe('the form that survives a restart', () => {
     expect(restoreBudget(RESTART, { now: now - 3_600_000, monotonic: 50 }).due).toBe(50);
   });
 
+  it('holds the counts of long quotas by the wall clock, with what may be sent before the next save', () => {
+    const period = { from: 0, until: 86_400_000, used: 40, live: 3, liveBefore: null, late: 1, isHeld: true };
+    const periods = [{ name: '1000/day', limit: 1_000, ...period }];
+    const budget = newBudget(options, { ...restoreBudget(undefined, { now, monotonic: 0 }), periods }, 0);
+    const moment = { now, monotonic: 0 };
+    expect(restoreBudget(storeBudget(budget, moment), { now: now + 500, monotonic: 7 }).periods).toEqual([
+      { ...periods[0], from: 7 - 500, until: 86_400_000 + 7 - 500 },
+    ]);
+    expect(restoreBudget(storeBudget(budget, moment, 25), moment).periods[0]?.used).toBe(40 + 50 + 8);
+  });
+
   it.each([undefined, '', 'no json', SHARED])('of %s nothing is known', (text) => {
-    const nothing = { pausedUntil: 0, refusals: 0, due: null, peak: null, quotas: [] };
+    const nothing = { pausedUntil: 0, refusals: 0, due: null, peak: null, quotas: [], periods: [] };
     expect(restoreBudget(text, { now, monotonic: 50 })).toEqual(nothing);
   });
 });

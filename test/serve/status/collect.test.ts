@@ -47,6 +47,7 @@ async function stage(parts: Partial<StatusParts> = {}): Promise<Stage> {
     allowedPerSecond: 2,
     shareUsed: null,
     pausedUntil: null,
+    quotas: [],
     malformedHeaders: 0,
   };
   const whole: StatusParts = {
