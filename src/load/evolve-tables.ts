@@ -74,10 +74,24 @@ const upToDate = new WeakMap<
  * the profile may have made them. Plans nothing where nothing has changed since this process has looked.
  */
 export async function refreshViews(context: LoadContext): Promise<void> {
-  const { shape } = context.owned;
-  if (shape === null || (await areUpToDate(context))) return;
-  await evolveTables(context, { before: shape, after: shape, changes: [] }, () => []);
+  const { warehouse, owned } = context;
+  const { shape } = owned;
+  if (shape === null) return;
+  // What is planned shows the tables of all resources: those of a run, which begin together, plan it once.
+  const before = refreshing.get(warehouse);
+  const refreshed = (before ?? Promise.resolve()).then(async () => {
+    if (await areUpToDate(context)) return;
+    await evolveTables(context, { before: shape, after: shape, changes: [] }, () => []);
+  });
+  refreshing.set(
+    warehouse,
+    refreshed.catch(() => undefined),
+  );
+  await refreshed;
 }
+
+/** By warehouse: resolves once the latest of them is done. */
+const refreshing = new WeakMap<Warehouse, Promise<void>>();
 
 /** Somebody may have dropped one. */
 async function areUpToDate({ warehouse, whole }: LoadContext): Promise<boolean> {

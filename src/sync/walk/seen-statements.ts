@@ -40,10 +40,10 @@ export function seenStatements(
   const isEmpty = isDone && before.walk_records + facts.records === 0;
   const isSwept = isFull && proof?.maySweep !== false && isSweepable(before) && !isEmpty;
   const isKept = isSwept || (isPlaceKept && !isDone);
-  const seen = isKept ? rowsOf(context, committed, walkStartedAt) : [forgetSeen(own, resource)];
-  if (!isFull || !isDone || proof?.isProved !== true || after.last_success_at === null) return [...begun, ...seen];
+  const statements = isKept ? [...begun, ...rowsOf(context, committed, walkStartedAt)] : [forgetSeen(own, resource)];
+  if (!isFull || !isDone || proof?.isProved !== true || after.last_success_at === null) return statements;
   // A whole full walk has met every record: rejects that it did not meet no longer exist.
-  return [...begun, ...seen, resolveUnseenRejects(own, resource, walkStartedAt, after.last_success_at)];
+  return [...statements, resolveUnseenRejects(own, resource, walkStartedAt, after.last_success_at)];
 }
 
 /** A row for each page of the service, by which a walk that goes on proves its place. */
