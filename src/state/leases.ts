@@ -55,8 +55,7 @@ export async function acquireLease(warehouse: Warehouse, resource: string, clock
     isSetBack: async () => isBehind(await readLease(warehouse, resource), { token, fence, commits }),
     release: async () => {
       await renewal.stop();
-      // A literal, which needs no transaction: it is long over in any zone.
-      const free = { expires_at: sql.lit(timestampText(0)) };
+      const free = { expires_at: timestampText(0) };
       const released = warehouse.own
         .updateTable('_sync_leases')
         .set(free)

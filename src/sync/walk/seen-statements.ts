@@ -21,12 +21,12 @@ export interface CommittedPage {
   proof: WalkProof | null;
 }
 
+type SeenContext = Pick<ResourceContext, 'profile' | 'scrub'> & {
+  warehouse: Pick<ResourceContext['warehouse'], 'own'>;
+};
+
 /** Remembers a page of the walk, and forgets other walks and those that are done; belongs to its transaction. */
-export function seenStatements(
-  context: ResourceContext,
-  committed: CommittedPage,
-  after: CheckpointRow,
-): CompiledQuery[] {
+export function seenStatements(context: SeenContext, committed: CommittedPage, after: CheckpointRow): CompiledQuery[] {
   const { own } = context.warehouse;
   const { page, facts, before, proof } = committed;
   const { resource, walk_started_at: walkStartedAt } = before;
@@ -48,7 +48,7 @@ export function seenStatements(
 
 /** A row for each page of the service, by which a walk that goes on proves its place. */
 function rowsOf(
-  { warehouse: { own }, profile, scrub }: ResourceContext,
+  { warehouse: { own }, profile, scrub }: SeenContext,
   { page: { parts, isNumbered }, facts, before }: CommittedPage,
   walkStartedAt: string,
 ): CompiledQuery[] {
