@@ -74,15 +74,9 @@ const upToDate = new WeakMap<
  * the profile may have made them. Plans nothing where nothing has changed since this process has looked.
  */
 export async function refreshViews(context: LoadContext): Promise<void> {
-  const { warehouse, owned } = context;
-  const { shape } = owned;
-  if (shape === null) return;
+  const { warehouse } = context;
   // What is planned shows the tables of all resources: those of a run, which begin together, plan it once.
-  const before = refreshing.get(warehouse);
-  const refreshed = (before ?? Promise.resolve()).then(async () => {
-    if (await areUpToDate(context)) return;
-    await evolveTables(context, { before: shape, after: shape, changes: [] }, () => []);
-  });
+  const refreshed = (refreshing.get(warehouse) ?? Promise.resolve()).then(() => refreshNow(context));
   refreshing.set(
     warehouse,
     refreshed.catch(() => undefined),
@@ -92,6 +86,12 @@ export async function refreshViews(context: LoadContext): Promise<void> {
 
 /** By warehouse: resolves once the latest of them is done. */
 const refreshing = new WeakMap<Warehouse, Promise<void>>();
+
+async function refreshNow(context: LoadContext): Promise<void> {
+  const { shape } = context.owned;
+  if (shape === null || (await areUpToDate(context))) return;
+  await evolveTables(context, { before: shape, after: shape, changes: [] }, () => []);
+}
 
 /** Somebody may have dropped one. */
 async function areUpToDate({ warehouse, whole }: LoadContext): Promise<boolean> {

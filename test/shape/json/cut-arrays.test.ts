@@ -2,8 +2,9 @@ import { describe, expect, it } from 'vitest';
 import type { JsonValue } from '../../../src/model/json.ts';
 import { cutArrays, type Body } from '../../../src/shape/json/cut-arrays.ts';
 
+const read = (part: string): JsonValue => JSON.parse(part);
+
 function bodyOf(text: string, isLazy = false): Body {
-  const read = (part: string): JsonValue => JSON.parse(part);
   return { bytes: Buffer.from(text), read, isLazy };
 }
 
