@@ -74,6 +74,20 @@ const upToDate = new WeakMap<
  * the profile may have made them. Plans nothing where nothing has changed since this process has looked.
  */
 export async function refreshViews(context: LoadContext): Promise<void> {
+  const { warehouse } = context;
+  // What is planned shows the tables of all resources: those of a run, which begin together, plan it once.
+  const refreshed = (refreshing.get(warehouse) ?? Promise.resolve()).then(() => refreshNow(context));
+  refreshing.set(
+    warehouse,
+    refreshed.catch(() => undefined),
+  );
+  await refreshed;
+}
+
+/** By warehouse: resolves once the latest of them is done. */
+const refreshing = new WeakMap<Warehouse, Promise<void>>();
+
+async function refreshNow(context: LoadContext): Promise<void> {
   const { shape } = context.owned;
   if (shape === null || (await areUpToDate(context))) return;
   await evolveTables(context, { before: shape, after: shape, changes: [] }, () => []);

@@ -1,5 +1,5 @@
 import type { Column, TableRows, TableShape } from '../model/table.ts';
-import { addYears, forgetCovers, saveCover, yearOfCover, yearsOfCalendar, type Years } from '../state/calendar.ts';
+import { addYears, forgetCovers, saveCover, readCalendar, yearsOfCalendar, type Years } from '../state/calendar.ts';
 import { readTables } from '../state/column-catalog.ts';
 import type { LoadContext } from './load-context.ts';
 
@@ -10,7 +10,7 @@ const FIRST_YEAR = 1970;
 const MOST_YEARS_AHEAD = 10;
 
 /**
- * Adds the days that the calendar lacks, up to two years ahead, at the begin of a run: two small questions where nothing
+ * Adds the days that the calendar lacks, up to two years ahead, at the begin of a run: one small question where nothing
  * is to be done. What is written brings its own days (`coverRows`), so the tables themselves are read once a year only:
  * rows of an earlier version may lack some, and by then more years ahead count.
  */
@@ -18,8 +18,8 @@ export async function growCalendar(context: LoadContext): Promise<void> {
   const { warehouse, owned, clock } = context;
   const { own } = warehouse;
   const year = yearOf(clock.now());
-  const stored = await yearsOfCalendar(own);
-  const isCovered = stored !== null && (await yearOfCover(own, owned.resource)) === year;
+  const { years: stored, coveredIn } = await readCalendar(own, owned.resource);
+  const isCovered = stored !== null && coveredIn === year;
   const found = isCovered ? null : await yearsOfTables(context, year);
   const wanted = withYears(stored, found, year);
   const days = addYears(own, stored, wanted);

@@ -12,17 +12,29 @@ const COLUMNS = ['date', 'month', 'quarter', 'year', 'iso_week', 'weekday', 'is_
 
 /** The years of which the calendar has all days; null if it has none. */
 export async function yearsOfCalendar(own: Kysely<OwnTables>): Promise<Years | null> {
-  const days = own.selectFrom('_sync_calendar').select('date').limit(1);
-  // Each by the index, which both ends in one question would not be.
-  const ends = own.selectNoFrom([days.orderBy('date').as('first'), days.orderBy('date', 'desc').as('last')]);
-  const { first, last } = await ends.executeTakeFirstOrThrow();
-  return first === null || last === null ? null : [Number(first.slice(0, 4)), Number(last.slice(0, 4))];
+  return yearsBetween(await own.selectNoFrom(endsOf(own)).executeTakeFirstOrThrow());
 }
 
-/** The year in which the rows of a resource were last found to have their days; null if they never were. */
-export async function yearOfCover(own: Kysely<OwnTables>, resource: string): Promise<number | null> {
-  const found = own.selectFrom('_sync_calendar_covers').select('year').where('resource', '=', resource);
-  return (await found.executeTakeFirst())?.year ?? null;
+/** The same, and the year in which the rows of a resource were last found to have their days; null if they never were. */
+export async function readCalendar(
+  own: Kysely<OwnTables>,
+  resource: string,
+): Promise<{ years: Years | null; coveredIn: number | null }> {
+  const covers = own.selectFrom('_sync_calendar_covers').select('year').where('resource', '=', resource);
+  const { year: coveredIn, ...found } = await own
+    .selectNoFrom([...endsOf(own), covers.as('year')])
+    .executeTakeFirstOrThrow();
+  return { years: yearsBetween(found), coveredIn };
+}
+
+/** Each by the index, which both ends in one question would not be. */
+function endsOf(own: Kysely<OwnTables>) {
+  const days = own.selectFrom('_sync_calendar').select('date').limit(1);
+  return [days.orderBy('date').as('first'), days.orderBy('date', 'desc').as('last')] as const;
+}
+
+function yearsBetween({ first, last }: { first: string | null; last: string | null }): Years | null {
+  return first === null || last === null ? null : [Number(first.slice(0, 4)), Number(last.slice(0, 4))];
 }
 
 /** The statement that notes it; belongs into the transaction of the days. */

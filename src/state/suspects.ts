@@ -172,16 +172,15 @@ export async function countSuspects(
   own: Kysely<OwnTables>,
   resource: string,
   state: SuspectRow['state'],
-  since: TimestampText = '0001-01-01 00:00:00.000',
+  since?: TimestampText,
 ): Promise<number> {
-  const { n } = await own
+  const alike = own
     .selectFrom('_sync_suspects')
     .select((select) => select.fn.countAll<number>().as('n'))
     .where('resource', '=', resource)
-    .where('state', '=', state)
-    .where('evidence_at', '>=', since)
-    .executeTakeFirstOrThrow();
-  return n;
+    .where('state', '=', state);
+  const counted = since === undefined ? alike : alike.where('evidence_at', '>=', since);
+  return (await counted.executeTakeFirstOrThrow()).n;
 }
 
 /** The resources with deletes that a person has released and nobody has carried out yet. */

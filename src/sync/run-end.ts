@@ -18,7 +18,8 @@ export interface ReportedEnd extends RunEnd {
 export async function runEnd(context: RunContext, error: unknown): Promise<ReportedEnd> {
   const { warehouse, owned, profile, proof, scrub, progress } = context;
   const { figures } = progress;
-  const held = await heldDeletes(context);
+  figures.held = await countSuspects(warehouse.own, owned.resource, 'held');
+  const held = await heldDeletes(context, figures.held);
   const told = [
     ...held,
     ...progress.warnings,
@@ -28,7 +29,6 @@ export async function runEnd(context: RunContext, error: unknown): Promise<Repor
     ...lifetimeWarnings(context),
   ];
   const warnings = withAccepted(told, profile.accept);
-  figures.held = await countSuspects(warehouse.own, owned.resource, 'held');
   const status = statusOf(error, figures, warnings);
   const { outcomes } = progress.meter;
   return { status, figures, error: error === null ? null : errorReport(error, scrub), warnings, outcomes };

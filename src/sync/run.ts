@@ -17,6 +17,7 @@ import { withinRun } from '../observe/run-scope.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { NO_WALK, readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
 import { forgetSeen } from '../state/seen.ts';
+import { forgetConfirmed } from '../state/suspects.ts';
 import { notSynced } from './walk/partitions-of.ts';
 import { runEnd, type ReportedEnd } from './run-end.ts';
 import { syncResource } from './sync-resource.ts';
@@ -167,6 +168,8 @@ async function attempt(
   return report;
 }
 
+const DAY_MS = 86_400_000;
+
 /**
  * What is written down of the end: a run that changed nothing goes into one row with the one before it, and with any
  * other end those that are too old are forgotten, so that nothing is paid where nothing happens.
@@ -180,7 +183,9 @@ function endStatements(
   const now = clock.now();
   const isSilent = isQuiet(end) && !isGrown;
   const before = isSilent && last !== null && foldsWith(last, run, end) ? last : null;
-  const statements = endRun(warehouse.own, run, end, now, before);
+  // Once the run is whole, those are of no use whose delete a person has decided before yesterday.
+  const decided = end.error === null ? [forgetConfirmed(warehouse.own, resource, timestampText(now - DAY_MS))] : [];
+  const statements = [...endRun(warehouse.own, run, end, now, before), ...decided];
   return isSilent ? statements : [...statements, forgetOldRuns(warehouse.own, run, options.keepRunsMs, now)];
 }
 

@@ -15,7 +15,6 @@ import { planWalk, type WalkPlan } from './plan.ts';
 import { countRecords, type RunContext } from './run-progress.ts';
 import { walkReports } from './reports/walk-reports.ts';
 import { walkWhole, type WholeWalk } from './walk/walk-whole.ts';
-import { forgetConfirmed } from '../state/suspects.ts';
 import type { ResourceContext } from './resource-context.ts';
 
 /**
@@ -40,10 +39,7 @@ export async function syncResource(context: RunContext, planned: WalkPlan, isFil
   const unnamed = await readDeleteFeed(context);
   const confirmed = await confirmDeletes(context, ['released', 'open'], (outcome) => countRecords(progress, outcome));
   progress.figures.deleted += confirmed.deleted;
-  progress.warnings.push(
-    ...(await unconfirmedDeletes(context, confirmed.trouble)),
-    ...(await feedGaps(context, unnamed)),
-  );
+  progress.warnings.push(...(await unconfirmedDeletes(context, confirmed)), ...(await feedGaps(context, unnamed)));
   await purgeDeleted(context);
   await owned.takeTurn(async () => {
     await tendKeys(context);
@@ -112,13 +108,10 @@ const ROWS_PER_STEP = 200;
 
 /**
  * Removes rows that were deleted longer ago than `deletes.keep_days`, with all their versions; null keeps them for
- * ever. Also forgets the suspects whose delete a person has decided before yesterday. Stops between two steps when
- * aborted.
+ * ever. Stops between two steps when aborted.
  */
 async function purgeDeleted({ warehouse, owned, clock, deletes, signal }: ResourceContext): Promise<void> {
   const { resource } = owned;
-  const yesterday = timestampText(clock.now() - DAY_MS);
-  await warehouse.apply([forgetConfirmed(warehouse.own, resource, yesterday)], owned.lease());
   const table = owned.shape?.tables[0];
   if (deletes.keep_days === null || table === undefined) return;
   const deletedBefore = timestampText(clock.now() - deletes.keep_days * DAY_MS);

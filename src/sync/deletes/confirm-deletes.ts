@@ -22,6 +22,8 @@ export interface ConfirmedDeletes {
   deleted: number;
   /** The error that kept some suspects from being read; they stay as they are. */
   trouble: SyncError | null;
+  /** True if there were no suspects at all in the states that were asked for. */
+  isNone: boolean;
 }
 
 /** Items that one run reads at most; the rest waits for the next run. */
@@ -73,6 +75,17 @@ export async function confirmDeletes(
   states: States,
   loaded: Loaded,
 ): Promise<ConfirmedDeletes> {
+  const { warehouse, owned } = context;
+  const [first] = await readSuspects(warehouse.own, owned.resource, states, 1);
+  if (first === undefined) return { deleted: 0, trouble: null, isNone: true };
+  return { ...(await confirmSuspects(context, states, loaded)), isNone: false };
+}
+
+async function confirmSuspects(
+  context: ResourceContext,
+  states: States,
+  loaded: Loaded,
+): Promise<Omit<ConfirmedDeletes, 'isNone'>> {
   const { warehouse, owned, profile, credential } = context;
   const known = (await readCheckpoint(warehouse.own, owned.resource))?.full_credential ?? credential;
   const allowed = states.filter((state) => state === 'released' || known === credential);
@@ -82,7 +95,7 @@ export async function confirmDeletes(
     return { deleted: stated + told + (await confirmByWalks(context, allowed)), trouble: null };
   }
   const suspects = await readSuspects(warehouse.own, owned.resource, allowed, READS_PER_RUN);
-  const confirmed: ConfirmedDeletes = { deleted: stated, trouble: null };
+  const confirmed: Omit<ConfirmedDeletes, 'isNone'> = { deleted: stated, trouble: null };
   const unstated = suspects.filter((suspect) => !isShown(suspect));
   for (const part of inParts(unstated, READS_PER_STEP)) {
     const step = await confirmStep(context, part, loaded);
@@ -97,7 +110,7 @@ async function confirmStep(
   context: ResourceContext,
   suspects: readonly SuspectRow[],
   loaded: Loaded,
-): Promise<ConfirmedDeletes & { isHopeless: boolean }> {
+): Promise<Omit<ConfirmedDeletes, 'isNone'> & { isHopeless: boolean }> {
   const { warehouse, owned } = context;
   const keys = suspects.map(({ record_id }) => record_id);
   return watching(owned, keys, async (watch) => {

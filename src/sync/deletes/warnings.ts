@@ -1,13 +1,16 @@
 import { messageOf, type SyncError } from '../../model/errors.ts';
-import { countSuspects, readSuspects } from '../../state/suspects.ts';
+import { readSuspects } from '../../state/suspects.ts';
 import { durationText } from '../../observe/figures.ts';
 import type { Warning } from '../warnings.ts';
 import type { ResourceContext } from '../resource-context.ts';
+import type { ConfirmedDeletes } from './confirm-deletes.ts';
 import { listingDelayMs, type NewCredential } from './sweep.ts';
 
-/** Reported in every run until a person has decided. */
-export async function heldDeletes({ warehouse, owned: { resource } }: ResourceContext): Promise<Warning[]> {
-  const held = await countSuspects(warehouse.own, resource, 'held');
+/** Reported in every run until a person has decided; `held` deletes are. */
+export async function heldDeletes(
+  { warehouse, owned: { resource } }: ResourceContext,
+  held: number,
+): Promise<Warning[]> {
   if (held === 0) return [];
   const [first] = await readSuspects(warehouse.own, resource, ['held'], 1);
   const why = first?.detail ?? 'a person must decide';
@@ -25,7 +28,11 @@ export function emptyListing(live: number, resource: string): Warning {
 }
 
 /** Suspects that are open when a run ends: the copy may differ from the service. */
-export async function unconfirmedDeletes(context: ResourceContext, trouble: SyncError | null): Promise<Warning[]> {
+export async function unconfirmedDeletes(
+  context: ResourceContext,
+  { trouble, isNone }: Pick<ConfirmedDeletes, 'trouble' | 'isNone'>,
+): Promise<Warning[]> {
+  if (isNone) return [];
   const { warehouse, owned, scrub } = context;
   const open = await readSuspects(warehouse.own, owned.resource, ['open']);
   const older = open.filter(({ reason }) => reason === 'older').length;

@@ -66,10 +66,11 @@ const FORGIVEN_MS = 30 * 86_400_000;
 export async function walkInRanges(context: RunContext, planned: CheckpointRow): Promise<JoinedWalk | null> {
   const { owned, warehouse, clock, signal, crew } = context;
   if (!warehouse.isOnNetwork) return null;
-  const isUnderWay = (await readRanges(warehouse.own, owned.resource)).some(
-    (row) => row.walk_started_at === planned.walk_started_at,
-  );
-  if (crew === undefined || !mayBeCut(context, planned) || wasGivenUp(context, planned)) return dropped(context);
+  const stored = await readRanges(warehouse.own, owned.resource);
+  const isUnderWay = stored.some((row) => row.walk_started_at === planned.walk_started_at);
+  const isInOne = crew === undefined || !mayBeCut(context, planned) || wasGivenUp(context, planned);
+  // They are made by whoever owns the resource.
+  if (isInOne) return stored.length === 0 ? null : dropped(context);
   if (!isUnderWay && !(await begin(context, planned, crew))) return dropped(context);
   const shared = await shareTables(warehouse, owned.resource, clock, signal);
   await readAnew(context, shared);

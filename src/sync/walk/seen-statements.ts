@@ -21,12 +21,12 @@ export interface CommittedPage {
   proof: WalkProof | null;
 }
 
+type SeenContext = Pick<ResourceContext, 'profile' | 'scrub'> & {
+  warehouse: Pick<ResourceContext['warehouse'], 'own'>;
+};
+
 /** Remembers a page of the walk, and forgets other walks and those that are done; belongs to its transaction. */
-export function seenStatements(
-  context: ResourceContext,
-  committed: CommittedPage,
-  after: CheckpointRow,
-): CompiledQuery[] {
+export function seenStatements(context: SeenContext, committed: CommittedPage, after: CheckpointRow): CompiledQuery[] {
   const { own } = context.warehouse;
   const { page, facts, before, proof } = committed;
   const { resource, walk_started_at: walkStartedAt } = before;
@@ -40,15 +40,15 @@ export function seenStatements(
   const isEmpty = isDone && before.walk_records + facts.records === 0;
   const isSwept = isFull && proof?.maySweep !== false && isSweepable(before) && !isEmpty;
   const isKept = isSwept || (isPlaceKept && !isDone);
-  const seen = isKept ? rowsOf(context, committed, walkStartedAt) : [forgetSeen(own, resource)];
-  if (!isFull || !isDone || proof?.isProved !== true || after.last_success_at === null) return [...begun, ...seen];
+  const statements = isKept ? [...begun, ...rowsOf(context, committed, walkStartedAt)] : [forgetSeen(own, resource)];
+  if (!isFull || !isDone || proof?.isProved !== true || after.last_success_at === null) return statements;
   // A whole full walk has met every record: rejects that it did not meet no longer exist.
-  return [...begun, ...seen, resolveUnseenRejects(own, resource, walkStartedAt, after.last_success_at)];
+  return [...statements, resolveUnseenRejects(own, resource, walkStartedAt, after.last_success_at)];
 }
 
 /** A row for each page of the service, by which a walk that goes on proves its place. */
 function rowsOf(
-  { warehouse: { own }, profile, scrub }: ResourceContext,
+  { warehouse: { own }, profile, scrub }: SeenContext,
   { page: { parts, isNumbered }, facts, before }: CommittedPage,
   walkStartedAt: string,
 ): CompiledQuery[] {

@@ -2,14 +2,14 @@ import { escapeIdentifier as quoted } from 'pg';
 import { INDEX } from '../../key-plan.ts';
 import type { KeyPlan } from '../../key-plan.ts';
 import type { LeaseProof } from '../../warehouse.ts';
-import type { Session } from '../connection/session.ts';
-import { execute, type Database } from '../connection/transact.ts';
+import type { Database } from '../connection/transact.ts';
 import { attachViews, dropViews, viewPlan } from '../views/attach-views.ts';
 import { nameBehind } from '../widening/ddl.ts';
 import { dependentsOf, refuseOthersViews, type TableColumns } from '../widening/dependents.ts';
 import { claimStep } from '../widening/grow-tables.ts';
 import { exclusively, isLocked, type ExclusiveStep } from '../widening/exclusive-step.ts';
 import { REFERENCE_KEY } from './foreign-keys.ts';
+import type { Standing } from './standing-keys.ts';
 
 /** So often others may be in the way; then it is left for the next time. */
 const TRIES = 3;
@@ -18,9 +18,16 @@ const TRIES = 3;
  * Gives columns that hold keys the collation of the keys, without which no index can serve a join. No row is written
  * for it, but a view does not change the collation of its columns: those that stand on them are made again.
  */
-export async function collateReferences(database: Database, plan: KeyPlan, lease: () => LeaseProof): Promise<void> {
-  const uses = await othersCollated(database, plan.references);
-  if (uses.length === 0) return;
+export async function collateReferences(
+  database: Database,
+  plan: KeyPlan,
+  lease: () => LeaseProof,
+  { collated: found }: Pick<Standing, 'collated'>,
+): Promise<void> {
+  const uses = [...Map.groupBy(found, ({ table }) => table)].map(([table, columns]) => ({
+    table,
+    columns: columns.map(({ column }) => column),
+  }));
   const { views, claim } = await plan.views();
   let tries = 0;
   const passes = (error: unknown): boolean => isLocked(error) && (tries += 1) < TRIES;
@@ -50,21 +57,4 @@ function collated({ table, columns }: TableColumns): string[] {
     `ALTER TABLE ${quoted(table)} DROP CONSTRAINT IF EXISTS ${quoted(nameBehind(REFERENCE_KEY, `${table}.${column}`))}`,
     `ALTER TABLE ${quoted(table)} ALTER COLUMN ${quoted(column)} TYPE text COLLATE pg_catalog."C"`,
   ]);
-}
-
-/** Text columns among the references that have another collation than keys have. */
-async function othersCollated(database: Database, references: KeyPlan['references']): Promise<TableColumns[]> {
-  const ask: Session['execute'] = execute(database);
-  const { rows } = await ask<{ table: string; column: string }>(
-    `SELECT relname AS table, attname AS column FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
-      JOIN ROWS FROM (unnest($2::text[]), unnest($3::text[])) AS wanted(table_name, column_name)
-        ON relname = table_name AND attname = column_name
-      WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND relkind = 'r' AND NOT attisdropped
-        AND atttypid = 'text'::regtype AND attcollation <> 'pg_catalog."C"'::regcollation`,
-    [database.schema, references.map(({ table }) => table.name), references.map(({ column }) => column)],
-  );
-  return [...Map.groupBy(rows, ({ table }) => table)].map(([table, columns]) => ({
-    table,
-    columns: columns.map(({ column }) => column),
-  }));
 }

@@ -4,18 +4,13 @@ import { columnText, type Reference } from '../../key-plan.ts';
 import { PARENT_KEY, parentKey, parentTable } from '../../parent-table.ts';
 import type { KeyPlan } from '../../key-plan.ts';
 import type { LeaseProof } from '../../warehouse.ts';
-import { execute, type Database } from '../connection/transact.ts';
+import type { Database } from '../connection/transact.ts';
 import { nameBehind } from '../widening/ddl.ts';
 import { alone } from './one-by-one.ts';
+import type { Standing, StandingKey } from './standing-keys.ts';
 
 /** How keys of ours begin that lead to another resource. */
 export const REFERENCE_KEY = '_sync_reference_';
-
-interface StandingKey {
-  table: string;
-  name: string;
-  target: string;
-}
 
 interface ForeignKey extends StandingKey {
   /** What stands behind `ADD CONSTRAINT` and its name. */
@@ -30,9 +25,13 @@ const NOT_ENFORCED_SINCE = 180_000;
  * knows keys that are told and not held, both are so: all rows of a record are written in one transaction, and to look
  * each of them up would cost a third of what it takes to write it. Elsewhere those to parents are held.
  */
-export async function makeForeignKeys(database: Database, plan: KeyPlan, lease: () => LeaseProof): Promise<void> {
-  const standing = await standingKeys(database, plan.tables);
-  const mayTell = (await serverVersion(database)) >= NOT_ENFORCED_SINCE;
+export async function makeForeignKeys(
+  database: Database,
+  plan: KeyPlan,
+  lease: () => LeaseProof,
+  { version, keys: standing }: Pick<Standing, 'version' | 'keys'>,
+): Promise<void> {
+  const mayTell = version >= NOT_ENFORCED_SINCE;
   const wanted = [...parentKeys(plan.tables, mayTell), ...(mayTell ? referenceKeys(plan.references) : [])];
   for (const { table, name } of standing.filter((key) => !wanted.some((other) => isSame(key, other)))) {
     await alone(database, lease, `ALTER TABLE ${quoted(table)} DROP CONSTRAINT ${quoted(name)}`);
@@ -70,26 +69,6 @@ function referenceKeys(references: readonly Reference[]): ForeignKey[] {
 function isText({ key, columns }: TableShape, name: string): boolean {
   return key[0] === name || columns.some((column) => column.name === name && column.type === 'text');
 }
-
-async function serverVersion(database: Database): Promise<number> {
-  const { rows } = await execute(database)<{ version: number }>(
-    "SELECT current_setting('server_version_num')::int AS version",
-  );
-  return rows[0]?.version ?? 0;
-}
-
-async function standingKeys(database: Database, tables: readonly TableShape[]): Promise<StandingKey[]> {
-  const { rows } = await execute(database)<StandingKey & Record<string, unknown>>(STANDING, [
-    database.schema,
-    tables.map(({ name }) => name),
-  ]);
-  return rows;
-}
-
-const STANDING = `SELECT child.relname AS table, conname AS name, parent.relname AS target
-  FROM pg_constraint JOIN pg_class AS child ON child.oid = conrelid JOIN pg_class AS parent ON parent.oid = confrelid
-  WHERE contype = 'f' AND starts_with(conname, '_sync_')
-    AND connamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND child.relname = ANY($2)`;
 
 function list(columns: readonly string[]): string {
   return columns.map((name) => quoted(name)).join(', ');

@@ -7,13 +7,18 @@ import { execute, transact, type Database } from '../connection/transact.ts';
 import { nameBehind } from '../widening/ddl.ts';
 import { causeCode } from '../widening/exclusive-step.ts';
 import { alone } from './one-by-one.ts';
+import type { Standing } from './standing-keys.ts';
 
 /**
  * Builds the indexes that are missing, and takes away ours that nobody wants any more. While one is built its table can
  * be read, not written; and it is us who write.
  */
-export async function makeIndexes(database: Database, plan: KeyPlan, lease: () => LeaseProof): Promise<void> {
-  const standing = await standingIndexes(database, plan);
+export async function makeIndexes(
+  database: Database,
+  plan: KeyPlan,
+  lease: () => LeaseProof,
+  { indexes: standing }: Pick<Standing, 'indexes'>,
+): Promise<void> {
   const wanted = plan.indexes.map((index) => ({
     name: nameBehind(INDEX, columnText(index)),
     table: index.table.name,
@@ -34,18 +39,6 @@ export async function makeIndexes(database: Database, plan: KeyPlan, lease: () =
     const list = [...columns].map((column) => quoted(column)).join(', ');
     await alone(database, lease, `ANALYZE ${quoted(table.name)} (${list})`);
   }
-}
-
-/** Names of those of ours that can be used; one that somebody has left half built goes with the rest. */
-async function standingIndexes(database: Database, { tables }: KeyPlan): Promise<string[]> {
-  const { rows } = await execute(database)<{ name: string }>(
-    `SELECT pg_class.relname AS name FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
-      JOIN pg_class AS indexed ON indexed.oid = indrelid
-      WHERE indexed.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND indexed.relname = ANY($2)
-        AND starts_with(pg_class.relname, $3) AND indisvalid`,
-    [database.schema, tables.map(({ name }) => name), INDEX],
-  );
-  return rows.map(({ name }) => name);
 }
 
 /** SQLSTATE of a value that is longer than an index holds. */
