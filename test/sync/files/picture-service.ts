@@ -17,6 +17,8 @@ export interface PictureService {
   /** Requests for files so far: `200 /cdn/a.png`. */
   asked: string[];
   cdn: { url: string };
+  /** A record as it is answered, in a listing or alone. */
+  answered: (record: PictureRecord, isListed: boolean) => PictureRecord;
   put(record: Omit<PictureRecord, 'updated_at'>): void;
 }
 
@@ -45,6 +47,7 @@ export async function pictureService(): Promise<PictureService> {
     instead: () => false,
     asked: [],
     cdn: { url: '' },
+    answered: (record) => record,
     put: (record) => {
       clock += 60_000;
       service.records.set(String(record['id']), {
@@ -66,10 +69,15 @@ export async function pictureService(): Promise<PictureService> {
   service.url = await listening((request, response) => {
     const url = new URL(request.url ?? '/', 'http://service');
     const [, id] = /^\/v1\/images\/([^/]+)$/.exec(url.pathname) ?? [];
-    if (id !== undefined) return sendJson(response, service.records.get(decodeURIComponent(id)));
+    if (id !== undefined) {
+      const record = service.records.get(decodeURIComponent(id));
+      return sendJson(response, record && service.answered(record, false));
+    }
     if (url.pathname !== '/v1/images') return sendFile(request, response, url);
     const since = url.searchParams.get('updated_since');
-    const data = [...service.records.values()].filter(({ updated_at }) => since === null || updated_at >= since);
+    const data = [...service.records.values()]
+      .filter(({ updated_at }) => since === null || updated_at >= since)
+      .map((record) => service.answered(record, true));
     sendJson(response, { data, next_cursor: null, total: data.length });
   });
   service.cdn.url = await listening((request, response) =>
