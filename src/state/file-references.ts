@@ -149,7 +149,7 @@ async function countRecords(
     .where('sha256', 'is not', null)
     .groupBy(['store', 'resource', 'field'])
     .execute();
-  return rows.map((row) => ({ ...row, n: Number(row.n) }));
+  return rows.map(({ store, resource, field, n }) => ({ store, resource, field, n: Number(n) }));
 }
 
 /** Names of the stores that files or contents are remembered of. */
