@@ -1,8 +1,9 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { createNoticeBoard, type NoticeBoard } from './extract/service-notices.ts';
 import { retryText, type ApiClient, type AttemptEvent, type RetryEvent } from './http/client.ts';
-import { createClient } from './http/create-client.ts';
+import { createClient, type Client } from './http/create-client.ts';
+import { createDownloader } from './http/download/create-downloader.ts';
 import { keepsRefreshToken, otherTokenOrigin } from './http/auth/create-credentials.ts';
 import type { TokenStore } from './http/auth/shared-token.ts';
 import type { Clock } from './model/clock.ts';
@@ -10,9 +11,9 @@ import { runScope, withinRun } from './observe/run-scope.ts';
 import { scrubOwn } from './observe/scrub/scrub.ts';
 import type { Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';
-import { identityOf, type AuthSettings } from './source/auth.ts';
-import { isVersionDeclared, requestedVersion, versionText } from './source/version.ts';
-import { openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-governor.ts';
+import { budgetName, credentialName } from './source/account-name.ts';
+import { requestedVersion, versionText } from './source/version.ts';
+import { FILE_LIMITS, ownGovernor, openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-governor.ts';
 import { storedTokens } from './state/stored-tokens.ts';
 import { deleteReleased, type ConfirmedDeletes } from './sync/deletes/confirm-deletes.ts';
 import { eraseForgotten } from './sync/forget/erase-records.ts';
@@ -23,10 +24,12 @@ import { keepNotices } from './state/notices.ts';
 import { checkPrivacyKey } from './state/forgotten.ts';
 import { ownResources, type OwnedResources } from './state/owned-resource.ts';
 import type { SyncCommand } from './sync/plan.ts';
-import { refetchOwned, type RefetchOutcome, type RefetchRequest } from './sync/refetch.ts';
+import { AS_IT_IS, refetchOwned, type RefetchOutcome, type RefetchRequest } from './sync/refetch.ts';
 import type { RunReport } from './sync/report.ts';
 import { maskedProfile } from './sync/masked-profile.ts';
 import { runSync } from './sync/run.ts';
+import { createFilesLane, type FilesLane } from './sync/files/open-lane.ts';
+import { withFiles } from './sync/files/sync-files.ts';
 import type { RunWatcher } from './sync/run-options.ts';
 import { repairResource, type Repaired } from './sync/verify/repair-resource.ts';
 import { verifyResource, type Verification, type VerifyRequest } from './sync/verify/verify-resource.ts';
@@ -57,6 +60,8 @@ export interface SyncRequest {
   watcher: RunWatcher;
   /** Who walks ranges of large listings beside this process; absent: nobody. */
   crew?: RangeCrew;
+  /** True to fetch the files of the resources behind their walks. */
+  files?: boolean;
 }
 
 /** One source, wired up and ready to work. */
@@ -64,6 +69,7 @@ export interface App {
   readonly source: SourceSettings;
   readonly warehouse: Warehouse;
   readonly client: ApiClient;
+  readonly files: FilesLane;
   readonly governor: Governor;
   readonly listing: { baseUrl: URL; prefix: string };
   readonly ownedResources: OwnedResources;
@@ -108,18 +114,32 @@ export async function openApp(options: AppOptions): Promise<App> {
   const scrub = (text: string): string => scrubOwn(text, secrets);
   const told = { scrub, notices };
   const parts = { source: source.name, profile, listing, warehouse, ownedResources, client, clock, ...told, ...rights };
+  const refetch = (request: RefetchRequest) => refetchOwned({ ...parts, runId: newRunId(clock) }, request);
+  const openOther = (origin: string): Promise<Governor> =>
+    ownGovernor({ ...known, clock, maxWaitMs: source.max_wait }, origin, FILE_LIMITS);
+  const files = createFilesLane({
+    ...parts,
+    settings: source.files,
+    openDownloader: async () =>
+      createDownloader({ client: client.parts, allowHosts: source.files.allow_hosts, openGovernor: openOther }),
+    refetch: (resource, key, signal) => refetch({ resource, key, expected: AS_IT_IS, signal }),
+  });
+  opened.defer(() => files.close());
   const open = opened.move();
   return {
     source,
     warehouse,
     client,
+    files,
     governor,
     listing,
     ownedResources,
     sync: async (request) => {
       const begun = clock.now();
       const more = { runId: newRunId(clock), keepRunsMs: source.keep_runs };
-      const report = await runSync({ ...request, ...parts, ...more });
+      const run = () => runSync({ ...request, ...parts, ...more });
+      const lane = { ...parts, settings: source.files, lane: files, log: options.log, signal: request.signal };
+      const report = await (request.files === true ? withFiles(lane, run) : run());
       const kept = keepNotices(warehouse.own, versionText(profile), notices.since(begun));
       if (kept.length > 0) await warehouse.apply(kept);
       return report;
@@ -130,7 +150,7 @@ export async function openApp(options: AppOptions): Promise<App> {
         walkOneRange({ ...parts, runId }, range, signal),
       );
     },
-    refetch: (request) => refetchOwned({ ...parts, runId: newRunId(clock) }, request),
+    refetch,
     confirmReleased: (resource, signal) => deleteReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
     rebuild: (resource, signal) => rebuildResource({ ...parts, runId: newRunId(clock) }, resource, signal),
     eraseForgotten: (resource, signal) => eraseForgotten({ ...parts, runId: newRunId(clock) }, resource, signal),
@@ -182,7 +202,7 @@ async function openClient(
   { source, clock, log, secrets, attempted, retried }: AppOptions,
   known: KnownLimits & { tokens: TokenStore | undefined },
   opened: AsyncDisposableStack,
-): Promise<Pick<Probe, 'client' | 'governor' | 'listing' | 'notices'>> {
+): Promise<Pick<Probe, 'governor' | 'listing' | 'notices'> & { client: Client }> {
   const { profile, auth, rate } = source;
   const baseUrl = new URL(source.base_url);
   const place = { ...known, clock, opened, maxWaitMs: source.max_wait };
@@ -219,23 +239,6 @@ async function openClient(
   });
   opened.defer(() => client.close());
   return { client, governor, notices, listing: { baseUrl, prefix: requestedVersion(profile).prefix } };
-}
-
-/** The budget belongs to the origin and the credential, so that another key has a budget of its own. */
-function budgetName(origin: string, auth: AuthSettings): string {
-  const { caller } = identityOf(auth);
-  return caller === '' ? origin : `${origin} ${shortHash(caller)}`;
-}
-
-/** Includes the scope and the version that the profile declares, because listings may depend on them. */
-function credentialName({ base_url, auth, profile }: SourceSettings): string {
-  const { caller, rights } = identityOf(auth);
-  const version = isVersionDeclared(profile) ? [versionText(profile)] : [];
-  return shortHash(JSON.stringify([new URL(base_url).origin, caller, ...rights, ...version]));
-}
-
-function shortHash(text: string): string {
-  return createHash('sha256').update(text).digest('hex').slice(0, 12);
 }
 
 /** Sorts by time, so that the newest run is the last one. */

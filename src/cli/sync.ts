@@ -97,7 +97,7 @@ async function runSource(
       const { watcher, finish, ...watching } = watchRun({ context, log, app, resources: asked, live });
       told = watching.retried;
       const work = (): Promise<RunReport> =>
-        app.sync({ command, resources: asked, restart, signal: context.signal, watcher });
+        app.sync({ command, resources: asked, restart, signal: context.signal, watcher, files: true });
       return (asked.length === 0 ? work() : pings.around(asked, work)).finally(finish);
     });
   } finally {

@@ -11,8 +11,18 @@ export interface KeptFile extends Omit<FileProfile, 'store'> {
 
 /** The setting `files`, as the program works with it; durations are milliseconds. */
 export interface FilesSettings extends Readonly<Omit<FilesFile, 'store'>> {
+  /** Rights of the files that are made, such as `0o640`. */
+  readonly file_mode: number;
+  /** The variables of the environment that tell where a bucket is and who asks; none without one. */
+  readonly environment: Readonly<Record<string, string>>;
   /** What is fetched, by resource; one without files that have a store is not in it. */
   readonly kept: Readonly<Record<string, readonly KeptFile[]>>;
+}
+
+interface FilesPlace {
+  cwd: string;
+  env: NodeJS.ProcessEnv;
+  fileMode: number;
 }
 
 interface Source {
@@ -22,9 +32,25 @@ interface Source {
   resources: readonly string[];
 }
 
-/** What is fetched of a source, by resource; a relative path of a store starts at `cwd`. */
-export function filesOf({ name, files, profile, resources }: Source, cwd: string): FilesSettings {
-  const { store: usual, ...rest } = files;
+/** The setting of a source; a relative path of a store starts at `cwd`. */
+export function filesOf(source: Source, { cwd, env, fileMode }: FilesPlace): FilesSettings {
+  const { store: _, ...rest } = source.files;
+  const kept = keptOf(source, cwd);
+  const inBucket = storesOf({ kept }).some(({ kind }) => kind === 's3');
+  return { ...rest, kept, file_mode: fileMode, environment: inBucket ? bucketVariables(env) : {} };
+}
+
+function bucketVariables(env: NodeJS.ProcessEnv): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(env).filter(
+      (entry): entry is [string, string] => entry[0].startsWith('AWS_') && entry[1] !== undefined,
+    ),
+  );
+}
+
+/** What is fetched of a source, by resource. */
+function keptOf({ name, files, profile, resources }: Source, cwd: string): FilesSettings['kept'] {
+  const { store: usual } = files;
   const kept = resources.flatMap((resource): [string, KeptFile[]][] => {
     const entries = (profile.resources[resource]?.files ?? []).flatMap((file): KeptFile[] => {
       const store = storeOf(file.store ?? usual ?? '', name, cwd);
@@ -32,7 +58,7 @@ export function filesOf({ name, files, profile, resources }: Source, cwd: string
     });
     return entries.length === 0 ? [] : [[resource, entries]];
   });
-  return { ...rest, kept: Object.fromEntries(kept) };
+  return Object.fromEntries(kept);
 }
 
 /** The stores of a source, each once. */
@@ -51,8 +77,8 @@ export function storeFindings(
   return sources.flatMap(([name, { files, resources }]) => {
     const profile = profiles.get(name);
     if (profile === undefined) return [];
-    const all = filesOf({ name, files, profile, resources: resources ?? Object.keys(profile.resources) }, cwd);
-    return storesOf(all).flatMap((store): SettingsFinding[] => {
+    const kept = keptOf({ name, files, profile, resources: resources ?? Object.keys(profile.resources) }, cwd);
+    return storesOf({ kept }).flatMap((store): SettingsFinding[] => {
       const place = storePlace(store);
       const other = taken.get(place) ?? name;
       taken.set(place, other);

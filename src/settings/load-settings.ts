@@ -186,7 +186,7 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
     const { http, ...rest } = source;
     const hash_key = source.hash_key ?? privacy_key;
     const keys = { ...(hash_key && { hash_key }), ...(privacy_key && { privacy_key }) };
-    const files = filesOf({ ...source, name, profile, resources }, cwd);
+    const files = filesOf({ ...source, name, profile, resources }, { cwd, env, fileMode: file_mode });
     const own = { auth, name, profile, resources, files, webhook, deprecations, network: networkOf(http, cwd, env) };
     return [name, { ...rest, ...own, ...keys, keep_runs, warehouse: sourceAddress(warehouse, name, cwd) }];
   });

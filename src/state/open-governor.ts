@@ -13,6 +13,9 @@ const SAVE_LIMITS_MS = 1_000;
 /** For a token endpoint of another origin, which has limits of its own. */
 export const TOKEN_LIMITS = { dialect: rateDialectSchema.parse('auto'), share: 1, concurrency: 1, concurrencyTotal: 1 };
 
+/** For an origin that files come from, which has limits of its own too. */
+export const FILE_LIMITS = { dialect: rateDialectSchema.parse('auto'), share: 0.9, concurrency: 6 };
+
 /** Where the knowledge of limits is kept: for all processes, or for this one; nowhere if both are null. */
 export interface KnownLimits {
   coordination: Coordination | null;
@@ -41,6 +44,22 @@ export async function openGovernor(
   const budget = keepLimits(own, governor, name, clock);
   opened.defer(() => budget.stop());
   return governor;
+}
+
+/** The same, which whoever asked for it closes by itself. */
+export async function ownGovernor(
+  place: Omit<GovernorPlace, 'opened'>,
+  name: string,
+  limits: Parameters<typeof openGovernor>[2],
+): Promise<Governor> {
+  const opened = new AsyncDisposableStack();
+  const governor = await openGovernor({ ...place, opened }, name, limits);
+  return {
+    run: (lane, attempt, signal) => governor.run(lane, attempt, signal),
+    figures: () => governor.figures(),
+    state: () => governor.state(),
+    close: () => opened.disposeAsync(),
+  };
 }
 
 function budgetIn(coordination: Coordination, name: string): SharedBudget {

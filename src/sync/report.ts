@@ -1,6 +1,7 @@
 import type { ErrorReport } from '../model/errors.ts';
 import type { RunStatus, WalkMode } from '../model/vocabulary.ts';
 import type { RunFigures } from '../state/runs.ts';
+import type { FilesFigures } from './files/files-figures.ts';
 import type { Warning } from './warnings.ts';
 
 /** One resource's part of a run, as `--json` prints it; times in seconds, sizes in bytes. */
@@ -9,6 +10,8 @@ export interface ResourceReport extends RunFigures {
   mode: WalkMode;
   status: RunStatus;
   seconds: number;
+  /** Of the files of its records; absent where none are fetched. */
+  files?: FilesFigures;
   error?: ErrorReport;
   /** For an operator to look at, although nothing failed. */
   warnings?: Warning[];

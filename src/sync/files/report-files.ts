@@ -1,17 +1,8 @@
 import { countFiles } from '../../state/file-counts.ts';
-import type { FileStatus } from '../../warehouse/file-rows.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import type { Warning } from '../warnings.ts';
 import type { SettledFile } from './file-commits.ts';
-
-/** What a round did with the files of a resource, and how they stand at its end; sizes in bytes. */
-export interface FilesFigures extends Record<FileStatus, number> {
-  /** Contents that were fetched, and their bytes. */
-  fetched: number;
-  bytes: number;
-  /** Files that were asked for, or whose record tells it, and are as they were. */
-  unchanged: number;
-}
+import type { FilesFigures } from './files-figures.ts';
 
 /** The files of one resource. */
 export interface FilesReport {

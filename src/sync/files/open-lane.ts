@@ -1,0 +1,60 @@
+import type { Downloader } from '../../http/download/downloader.ts';
+import { openObjectStore } from '../../object-store/open-object-store.ts';
+import type { ObjectStore } from '../../object-store/object-store.ts';
+import { storesOf } from '../../settings/file-stores.ts';
+import type { StoreAddress } from '../../source/store-address.ts';
+import { fetchFiles, type FilesRequest } from './fetch-files.ts';
+import type { FilesContext } from './files-context.ts';
+import type { FilesReport } from './report-files.ts';
+
+/** Fetches the files of one source. What is needed for it is opened with its first use. */
+export interface FilesLane {
+  /** Throws `ConfigError` if a store cannot be used at all. */
+  check(): Promise<void>;
+  /** Throws as `fetchFiles` does. */
+  fetch(request: FilesRequest): Promise<FilesReport[]>;
+  storeAt(address: StoreAddress): Promise<ObjectStore>;
+  close(): Promise<void>;
+}
+
+interface LaneOptions extends Omit<FilesContext, 'downloader' | 'storeAt'> {
+  openDownloader: () => Promise<Downloader>;
+}
+
+/** Opens nothing by itself. */
+export function createFilesLane(options: LaneOptions): FilesLane {
+  const { settings, clock, openDownloader } = options;
+  const closing = new AbortController();
+  const stores = new Map<string, Promise<ObjectStore>>();
+  let downloader: Promise<Downloader> | null = null;
+  const storeAt = (address: StoreAddress): Promise<ObjectStore> => {
+    const { environment: env, file_mode: fileMode } = settings;
+    const world = { clock, env, signal: closing.signal, fileMode };
+    const open = stores.get(address.name) ?? openObjectStore(address, world);
+    stores.set(address.name, open);
+    // One that cannot be opened is opened anew by the next who asks.
+    open.catch(() => stores.delete(address.name));
+    return open;
+  };
+  const open = async (): Promise<Downloader> => {
+    downloader ??= openDownloader();
+    return downloader;
+  };
+  return {
+    storeAt,
+    check: async () => {
+      for (const address of storesOf(settings)) await storeAt(address);
+    },
+    fetch: async (request) => {
+      if (request.resources.every((resource) => settings.kept[resource] === undefined)) return [];
+      return fetchFiles({ ...options, downloader: await open(), storeAt }, request);
+    },
+    close: async () => {
+      closing.abort();
+      await (await downloader)?.close();
+      for (const store of await Promise.allSettled(stores.values())) {
+        if (store.status === 'fulfilled') await store.value.close();
+      }
+    },
+  };
+}
