@@ -4,7 +4,6 @@ import { pruneFiles } from '../../sync/files/prune.ts';
 import type { KeptFiles } from '../../sync/files/store-access.ts';
 import { verifyFiles } from '../../sync/files/verify-files.ts';
 import { openWarehouse, openWarehouseToRead } from '../../warehouse/databases.ts';
-import type { Settings } from '../../settings/settings.ts';
 import type { CliContext } from '../command/context.ts';
 import { EXIT_CODES } from '../command/exit-code.ts';
 import { print } from '../command/output.ts';
@@ -57,10 +56,10 @@ function verifyCommand(context: CliContext): Command {
     .option('--quick', 'read none: only that each is there, and its size')
     .option('--repair', 'have what is missing or damaged fetched again by the next run')
     .action(async (names: string[], { quick, repair, json, ...options }: VerifyOptions) => {
-      await forEachSource(context, options, names, async (chosen, settings) => {
+      await forEachSource(context, options, names, async (chosen) => {
         const resources = names.length === 0 ? null : chosen.resources;
         const request = { resources, isQuick: quick === true, isRepaired: repair === true };
-        const verified = await withFiles(context, chosen, settings, (kept) => verifyFiles(kept, request));
+        const verified = await withFiles(context, chosen, (kept) => verifyFiles(kept, request));
         const { name } = chosen.source;
         print(context, json === true ? { source: name, ...verified } : verifiedText(name, verified));
         return verified.verdict === 'equal' ? EXIT_CODES.ok : EXIT_CODES.partial;
@@ -74,10 +73,10 @@ function pruneCommand(context: CliContext): Command {
   return inSources('prune', 'remove what no version of a record refers to any more, after `files.grace`')
     .option('--dry-run', 'only say what would be removed, and what is kept and why')
     .action(async ({ dryRun, json, ...options }: PruneOptions) => {
-      await forEachSource(context, options, [], async (chosen, settings) => {
+      await forEachSource(context, options, [], async (chosen) => {
         const { profile, name } = chosen.source;
         const isDry = dryRun === true;
-        const pruned = await withFiles(context, chosen, settings, (kept) => pruneFiles({ ...kept, profile, isDry }));
+        const pruned = await withFiles(context, chosen, (kept) => pruneFiles({ ...kept, profile, isDry }));
         print(context, json === true ? { source: name, dry_run: isDry, ...pruned } : prunedText(name, pruned, isDry));
       });
     });
@@ -87,7 +86,6 @@ function pruneCommand(context: CliContext): Command {
 async function withFiles<T>(
   context: CliContext,
   { source }: ChosenSource,
-  settings: Settings,
   work: (kept: KeptFiles) => Promise<T>,
 ): Promise<T> {
   const { clock, signal } = context;
@@ -96,7 +94,7 @@ async function withFiles<T>(
   await (await openWarehouseToRead(source.warehouse, clock)).close();
   const warehouse = await openWarehouse(source.warehouse, clock);
   return whileOpen(warehouse, () =>
-    whileOpen(openStores(context, settings), (stores) =>
+    whileOpen(openStores(context, source.files), (stores) =>
       work({ warehouse, settings: source.files, storeAt: (address) => stores.at(address), clock, signal }),
     ),
   );

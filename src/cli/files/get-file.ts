@@ -10,7 +10,7 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { bytesText } from '../../observe/figures.ts';
 import { storesOf } from '../../settings/file-stores.ts';
-import type { Settings, SourceSettings } from '../../settings/settings.ts';
+import type { SourceSettings } from '../../settings/settings.ts';
 import { filesAt, lastContent, type FileQuestion } from '../../state/file-at.ts';
 import type { FileRow } from '../../warehouse/file-rows.ts';
 import { openWarehouseToRead } from '../../warehouse/databases.ts';
@@ -54,8 +54,8 @@ export function getCommand(context: CliContext): Command {
       if (second !== undefined) {
         throw new ConfigError('usage', 'the config has several sources', { hint: 'say which one by --source' });
       }
-      await forEachSource(context, options, [resource], ({ source }, settings) =>
-        getFile(context, source, settings, { resource, id, options }),
+      await forEachSource(context, options, [resource], ({ source }) =>
+        getFile(context, source, { resource, id, options }),
       );
     });
 }
@@ -71,12 +71,7 @@ interface Asked {
   options: GetOptions;
 }
 
-async function getFile(
-  context: CliContext,
-  source: SourceSettings,
-  settings: Settings,
-  { resource, id, options }: Asked,
-): Promise<void> {
+async function getFile(context: CliContext, source: SourceSettings, { resource, id, options }: Asked): Promise<void> {
   const { clock, cwd } = context;
   const at = options.asOf === undefined ? null : timestampText(momentFrom(options.asOf, clock.now()));
   const question = { resource, id, field: options.field ?? null, position: options.position };
@@ -91,7 +86,7 @@ async function getFile(
   }
   const out = options.out === '-' ? null : path.resolve(cwd, options.out ?? fileName(row));
   if (out !== null) refuseOverwriting(out, options.force === true);
-  await whileOpen(openStores(context, settings), async (stores) => {
+  await whileOpen(openStores(context, source.files), async (stores) => {
     const body = await (await stores.at(address)).read(row.sha256);
     await (out === null ? written(body, context.stdout, row.sha256) : writtenTo(out, body, row.sha256));
   });

@@ -1,6 +1,6 @@
 import { openObjectStore } from '../../object-store/open-object-store.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
-import type { Settings } from '../../settings/settings.ts';
+import type { FilesSettings } from '../../settings/file-stores.ts';
 import type { StoreAddress } from '../../source/store-address.ts';
 import type { CliContext } from '../command/context.ts';
 
@@ -11,8 +11,8 @@ export interface OpenStores {
 }
 
 export function openStores(
-  { clock, env, signal }: CliContext,
-  { file_mode: fileMode }: Pick<Settings, 'file_mode'>,
+  { clock, signal }: Pick<CliContext, 'clock' | 'signal'>,
+  { environment: env, file_mode: fileMode }: FilesSettings,
 ): OpenStores {
   const opened = new Map<string, Promise<ObjectStore>>();
   return {
