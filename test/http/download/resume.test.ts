@@ -172,6 +172,15 @@ describe('a call that did not come to its end', () => {
     expect(service.seen[1]?.headers.range).toBe(`bytes=${HALF}-`);
   });
 
+  it('is begun anew where the service has no rest of it', async () => {
+    const { service, stage, url, note } = await halfDone({ file: FILE.subarray(0, 2_000_000) });
+    writeFileSync(path.join(stage.spool, 'a.part'), FILE);
+    const more = { bytes: FILE.length, sha256: sha256(FILE), total: null };
+    writeFileSync(note, JSON.stringify({ ...JSON.parse(readFileSync(note, 'utf8')), ...more }));
+    expect(bytesOf(await stage.fetch(url)).equals(FILE.subarray(0, 2_000_000))).toBe(true);
+    expect(service.seen.map(({ headers }) => headers.range)).toEqual([undefined, `bytes=${FILE.length}-`, undefined]);
+  });
+
   it('is asked about once more if all was here but its end', async () => {
     const { service, stage, url, part, note } = await halfDone();
     writeFileSync(part, FILE);
