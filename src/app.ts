@@ -3,7 +3,6 @@ import type { Logger } from 'pino';
 import { createNoticeBoard, type NoticeBoard } from './extract/service-notices.ts';
 import { retryText, type ApiClient, type AttemptEvent, type RetryEvent } from './http/client.ts';
 import { createClient, type Client } from './http/create-client.ts';
-import { createDownloader } from './http/download/create-downloader.ts';
 import { keepsRefreshToken, otherTokenOrigin } from './http/auth/create-credentials.ts';
 import type { TokenStore } from './http/auth/shared-token.ts';
 import type { Clock } from './model/clock.ts';
@@ -13,7 +12,7 @@ import type { Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';
 import { budgetName, credentialName } from './source/account-name.ts';
 import { requestedVersion, versionText } from './source/version.ts';
-import { FILE_LIMITS, ownGovernor, openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-governor.ts';
+import { openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-governor.ts';
 import { storedTokens } from './state/stored-tokens.ts';
 import { deleteReleased, type ConfirmedDeletes } from './sync/deletes/confirm-deletes.ts';
 import { eraseForgotten } from './sync/forget/erase-records.ts';
@@ -24,7 +23,7 @@ import { keepNotices } from './state/notices.ts';
 import { checkPrivacyKey } from './state/forgotten.ts';
 import { ownResources, type OwnedResources } from './state/owned-resource.ts';
 import type { SyncCommand } from './sync/plan.ts';
-import { AS_IT_IS, refetchOwned, type RefetchOutcome, type RefetchRequest } from './sync/refetch.ts';
+import { refetchOwned, type RefetchOutcome, type RefetchRequest } from './sync/refetch.ts';
 import type { RunReport } from './sync/report.ts';
 import { maskedProfile } from './sync/masked-profile.ts';
 import { runSync } from './sync/run.ts';
@@ -115,15 +114,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const told = { scrub, notices };
   const parts = { source: source.name, profile, listing, warehouse, ownedResources, client, clock, ...told, ...rights };
   const refetch = (request: RefetchRequest) => refetchOwned({ ...parts, runId: newRunId(clock) }, request);
-  const openOther = (origin: string): Promise<Governor> =>
-    ownGovernor({ ...known, clock, maxWaitMs: source.max_wait }, origin, FILE_LIMITS);
-  const files = createFilesLane({
-    ...parts,
-    settings: source.files,
-    openDownloader: async () =>
-      createDownloader({ client: client.parts, allowHosts: source.files.allow_hosts, openGovernor: openOther }),
-    refetch: (resource, key, signal) => refetch({ resource, key, expected: AS_IT_IS, signal }),
-  });
+  const files = createFilesLane({ ...parts, ...known, refetch, settings: source.files, maxWaitMs: source.max_wait });
   opened.defer(() => files.close());
   const open = opened.move();
   return {

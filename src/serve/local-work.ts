@@ -14,6 +14,7 @@ import { RestingDrain } from './at-rest/resting-drain.ts';
 import type { LocalApps } from './at-rest/local-apps.ts';
 import type { ClusterSource } from './cluster/open-apps.ts';
 import { KnownPauses } from './controls/known-pauses.ts';
+import { keepFiles } from './keep-files.ts';
 import { interruption, type OpenSource, type SourceWork } from './keeper.ts';
 import type { ReceivedInbox } from './received-inbox.ts';
 import { refetchBy, startDrain } from './start-drain.ts';
@@ -104,7 +105,11 @@ export class LocalWork implements SourceWork {
       isPaused: untilChanged(resting, async ({ own }, resource) => (await readPauses(own)).has(resource)),
       walk: (resource, command, signal) => this.#walk({ resting, pauses }, { resource, command }, signal),
       startDrain: (requestWalk) => this.#startDrain({ resting, pauses }, requestWalk, reading.signal),
-      upkeep: [() => foldLog(resting), lookAgain(resting, lastLook)],
+      upkeep: [
+        () => foldLog(resting),
+        lookAgain(resting, lastLook),
+        keepFiles({ ...this.#options, ...usedBy(resting) }),
+      ],
       untilReopening: (signal) => untilReopening(names, { clock, log, lost: () => inbox?.hold(true), signal }),
     };
   }
@@ -142,6 +147,14 @@ export class LocalWork implements SourceWork {
     });
     return this.#drain;
   }
+}
+
+function usedBy(resting: RestingApp): Pick<Parameters<typeof keepFiles>[0], 'version' | 'read' | 'use'> {
+  return {
+    version: () => resting.version(),
+    read: (work) => resting.read(work),
+    use: (work, signal) => resting.useInTurn(work, signal),
+  };
 }
 
 /** What is due rests on it: read again only when the stored state may have changed. */

@@ -67,6 +67,8 @@ export interface RunChoices {
   signal?: AbortSignal;
   clock?: Clock;
   watcher?: Partial<RunWatcher>;
+  /** True to fetch files too, as the command line does. */
+  files?: boolean;
 }
 
 const SOURCE = 'blog';
@@ -159,5 +161,6 @@ function requestFor(app: App, command: SyncCommand, choices: RunChoices): Parame
     restart: choices.restart ?? false,
     signal: choices.signal ?? new AbortController().signal,
     watcher: { ...NOTHING_TO_SEE, ...choices.watcher },
+    files: choices.files ?? false,
   };
 }

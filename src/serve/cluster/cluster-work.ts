@@ -1,3 +1,4 @@
+import type { App } from '../../app.ts';
 import { SyncError } from '../../model/errors.ts';
 import { WorkQueue } from '../work-items/work-queue.ts';
 import { queueName, type ItemOf, type WorkEnd } from '../work-items/work-items.ts';
@@ -47,7 +48,6 @@ export class ClusterWork {
   readonly #drains = new Map<string, SourceDrain>();
   readonly #hands: Hands;
   readonly #stopping = new AbortController();
-  readonly #lastLooks = new Set<Promise<void>>();
   #wokenAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ClusterWorkOptions) {
@@ -109,12 +109,19 @@ export class ClusterWork {
     this.#drains.get(source)?.retry();
   }
 
+  /** Runs work that no item asks for, with a source open. It must end when the source's keeper is stopped. */
+  async use<T>(name: string, work: (app: App) => Promise<T>): Promise<T> {
+    const joined = this.#joined.get(name);
+    const done = this.apps.use(name, ({ app }) => work(app));
+    return joined === undefined ? done : used(joined, done);
+  }
+
   /** Gives back the items under way, and closes. */
   async stop(): Promise<void> {
     this.#stopping.abort(new SyncError('interrupted', 'the process is ending', { recovery: 'stop' }));
     await this.queue.close();
     await this.#hands.stop();
-    await Promise.all(this.#lastLooks);
+    for (const { uses } of this.#joined.values()) while (uses.size > 0) await Promise.allSettled(uses);
     await this.apps.close();
   }
 
@@ -227,11 +234,8 @@ export class ClusterWork {
       if (isLast) await drain.close();
       await drain.lookAfter(until);
     };
-    const look = used(joined, this.apps.use(name, end))
-      // The leader's upkeep finds what this misses.
-      .catch(() => undefined)
-      .finally(() => this.#lastLooks.delete(look));
-    this.#lastLooks.add(look);
+    // The leader's upkeep finds what this misses.
+    used(joined, this.apps.use(name, end)).catch(() => undefined);
   }
 }
 

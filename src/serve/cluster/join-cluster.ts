@@ -116,7 +116,7 @@ export function joinCluster(options: ClusterOptions): Cluster {
     keep: ({ source, log }, inbox) => {
       const database = databases.get(databaseOf(source));
       if (database === undefined) throw new Error(`${source.name} is not a source of the cluster`);
-      const work = queuedWork({ source, clock, shared: database.work, opening, inbox });
+      const work = queuedWork({ source, log, clock, shared: database.work, opening, inbox });
       const keeper = new Keeper({ source, clock, log, work });
       const name = queueName(source.warehouse);
       database.keepers.set(name, keeper);

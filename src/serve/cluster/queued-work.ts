@@ -1,3 +1,4 @@
+import type { Logger } from 'pino';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Clock } from '../../model/clock.ts';
 import { untilAborted } from '../../model/waiting.ts';
@@ -10,6 +11,7 @@ import { openWarehouse } from '../../warehouse/databases.ts';
 import type { Inbox } from '../../warehouse/inbox.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import type { SourceWork } from '../keeper.ts';
+import { keepFiles } from '../keep-files.ts';
 import { queueName } from '../work-items/work-items.ts';
 import { askWalk, newWalk } from './ask-walk.ts';
 import type { ClusterWork } from './cluster-work.ts';
@@ -17,6 +19,7 @@ import { successOf } from './do-walk.ts';
 
 interface QueuedWorkOptions {
   source: SourceSettings;
+  log: Logger;
   clock: Clock;
   /** The work of all sources on the same database. */
   shared: ClusterWork;
@@ -27,7 +30,7 @@ interface QueuedWorkOptions {
 }
 
 /** The work on a source is queued by the process that leads it, and done by any process of the cluster. */
-export function queuedWork({ source, clock, shared, opening, inbox }: QueuedWorkOptions): SourceWork {
+export function queuedWork({ source, log, clock, shared, opening, inbox }: QueuedWorkOptions): SourceWork {
   const { queue } = shared;
   const name = queueName(source.warehouse);
   /** Queues what waits without an item, such as deliveries that are due to be tried again. */
@@ -54,6 +57,14 @@ export function queuedWork({ source, clock, shared, opening, inbox }: QueuedWork
         return openWarehouse(source.warehouse, clock);
       });
       opened.defer(() => warehouse.close());
+      const files = keepFiles({
+        source,
+        clock,
+        log,
+        version: () => null,
+        read: (work) => work(warehouse),
+        use: (work) => shared.use(name, work),
+      });
       return {
         read: (work) => work(warehouse),
         nameState: () => warehouse.nameState(),
@@ -65,7 +76,7 @@ export function queuedWork({ source, clock, shared, opening, inbox }: QueuedWork
           return askWalk(queue, { ...item, seen: successOf(command, cause.stored) }, signal);
         },
         startDrain: () => null,
-        upkeep: [() => queueWaiting(warehouse)],
+        upkeep: [() => queueWaiting(warehouse), files],
         untilReopening: untilAborted,
       };
     },

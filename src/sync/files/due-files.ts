@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { sql, type CompiledQuery } from 'kysely';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
-import type { KeptFile } from '../../settings/file-stores.ts';
+import type { FilesSettings, KeptFile } from '../../settings/file-stores.ts';
 import { storedValue } from '../../shape/records/as-record.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { readTables } from '../../state/column-catalog.ts';
@@ -11,6 +11,7 @@ import type { Lease } from '../../state/leases.ts';
 import { currentBodies } from '../../state/versions.ts';
 import type { TableShape } from '../../model/table.ts';
 import type { FilePassageRow, FileRow } from '../../warehouse/file-rows.ts';
+import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { fileAddresses } from './file-address.ts';
 import { changesOf, type LookedAt } from './file-changes.ts';
 import type { FilesContext } from './files-context.ts';
@@ -40,7 +41,7 @@ export async function lookForFiles(context: Look, resource: string): Promise<voi
   if (table === undefined) return;
   const passage = await readPassage(own, resource);
   const marked = fingerprintOf(files);
-  const isFull = await isFullDue(context, resource, passage, marked);
+  const isFull = await isFullDue({ warehouse, now: clock.now() }, resource, passage, marked);
   const since = isFull || passage === null ? null : timestampText(timestampMs(passage.looked_at) - LATE_MS);
   const isForced = passage !== null && passage.settings !== marked;
   for (let after = ''; ;) {
@@ -58,6 +59,33 @@ export async function lookForFiles(context: Look, resource: string): Promise<voi
   await warehouse.apply([...again, savePassage(own, looked)], lease.proof());
 }
 
+/** So much earlier than the last look: what was under way then is found as well, while a source is at work. */
+const OVERLAP_MS = 60_000;
+
+/** Whether `lookForFiles` is due, as far as one question tells. */
+export async function haveRecordsChanged(
+  { warehouse, settings, now }: { warehouse: Warehouse; settings: FilesSettings; now: number },
+  resource: string,
+): Promise<boolean> {
+  const [table] = (await readTables(warehouse, resource))?.tables ?? [];
+  if (table === undefined) return false;
+  const passage = await readPassage(warehouse.own, resource);
+  if (passage === null) return true;
+  const isFull = await isFullDue({ warehouse, now }, resource, passage, fingerprintOf(settings.kept[resource] ?? []));
+  if (isFull || isRecheckDue(settings, passage, now)) return true;
+  const since = timestampText(timestampMs(passage.looked_at) - OVERLAP_MS);
+  const { rows } =
+    await sql`SELECT 1 FROM ${warehouse.named(table.name)} WHERE "_synced_at" >= ${since} LIMIT 1`.execute(
+      warehouse.own,
+    );
+  return rows.length > 0;
+}
+
+/** A tenth of the time that a file may be old is exact enough. */
+function isRecheckDue({ recheck }: FilesSettings, { looked_at }: FilePassageRow, now: number): boolean {
+  return recheck !== null && now - timestampMs(looked_at) > recheck / 10;
+}
+
 /** Looks at some records only. */
 export async function lookAtRecords(context: Look, resource: string, ids: readonly string[]): Promise<void> {
   const [table] = (await readTables(context.warehouse, resource))?.tables ?? [];
@@ -73,14 +101,14 @@ function fingerprintOf(files: readonly KeptFile[]): string {
 }
 
 async function isFullDue(
-  { warehouse, clock }: Look,
+  { warehouse, now }: { warehouse: Warehouse; now: number },
   resource: string,
   passage: FilePassageRow | null,
   marked: string,
 ): Promise<boolean> {
   if (passage === null || passage.settings !== marked) return true;
   const fullAt = timestampMs(passage.full_at);
-  if (clock.now() - fullAt > FULL_MS) return true;
+  if (now - fullAt > FULL_MS) return true;
   const walked = (await readCheckpoint(warehouse.own, resource))?.last_full_at ?? null;
   return walked !== null && timestampMs(walked) > fullAt;
 }

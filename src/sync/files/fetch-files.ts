@@ -11,11 +11,15 @@ import type { FileAddress } from './file-address.ts';
 import { FileCommits, type SettledFile } from './file-commits.ts';
 import { fetchFile, type DueFile } from './fetch-file.ts';
 import type { FilesContext } from './files-context.ts';
+import type { FileOutcome } from './settle-file.ts';
 import { Origins } from './origins.ts';
 import { FileFigures, type FilesReport } from './report-files.ts';
 
 /** Files under way at once: some are being fetched, as the governor allows, others written. */
 const AT_ONCE: Readonly<Record<MemoryUse, number>> = { normal: 24, low: 8 };
+
+/** A store that is full is tried again after so long. */
+const FULL_MS = 60_000;
 
 export interface FilesRequest {
   resources: readonly string[];
@@ -95,6 +99,7 @@ class Lane {
       else this.origins.answered(url);
       await this.#commits.add({ row: due.row, outcome });
     } catch (error) {
+      if (isFull(error)) await this.#commits.add({ row: due.row, outcome: this.#putOff(error) });
       // Whoever is refused for its credential, say, would be for every file.
       if (!isAboutOrigin(error)) throw error;
       this.origins.close(url, this.#context.scrub(messageOf(error)));
@@ -109,10 +114,20 @@ class Lane {
     return addressNow(this.#context, row);
   }
 
+  /** Nothing is wrong with the file: whoever looks sees why it waits. */
+  #putOff({ code, message }: SyncError): FileOutcome {
+    const { clock, scrub } = this.#context;
+    return { is: 'put off', until: clock.now() + FULL_MS, code, reason: scrub(message) };
+  }
+
   #committed(settled: readonly SettledFile[]): void {
     for (const one of settled) this.figures.add(one);
     this.#request.settled?.(settled);
   }
+}
+
+function isFull(error: unknown): error is SyncError {
+  return error instanceof SyncError && error.code === 'file_store_full';
 }
 
 function isAboutOrigin(error: unknown): boolean {

@@ -1,8 +1,12 @@
+import type { Client } from '../../http/create-client.ts';
+import { createDownloader } from '../../http/download/create-downloader.ts';
 import type { Downloader } from '../../http/download/downloader.ts';
 import { openObjectStore } from '../../object-store/open-object-store.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import { storesOf } from '../../settings/file-stores.ts';
+import { FILE_LIMITS, ownGovernor, type KnownLimits } from '../../state/open-governor.ts';
 import type { StoreAddress } from '../../source/store-address.ts';
+import { AS_IT_IS, type RefetchOutcome, type RefetchRequest } from '../refetch.ts';
 import { fetchFiles, type FilesRequest } from './fetch-files.ts';
 import type { FilesContext } from './files-context.ts';
 import type { FilesReport } from './report-files.ts';
@@ -17,16 +21,19 @@ export interface FilesLane {
   close(): Promise<void>;
 }
 
-interface LaneOptions extends Omit<FilesContext, 'downloader' | 'storeAt'> {
-  openDownloader: () => Promise<Downloader>;
+interface LaneOptions extends Omit<FilesContext, 'downloader' | 'storeAt' | 'refetch'>, KnownLimits {
+  client: Client;
+  /** The longest wait that a service may ask for, in milliseconds. */
+  maxWaitMs: number;
+  refetch: (request: RefetchRequest) => Promise<RefetchOutcome>;
 }
 
 /** Opens nothing by itself. */
 export function createFilesLane(options: LaneOptions): FilesLane {
-  const { settings, clock, openDownloader } = options;
+  const { settings, clock, client } = options;
   const closing = new AbortController();
   const stores = new Map<string, Promise<ObjectStore>>();
-  let downloader: Promise<Downloader> | null = null;
+  let downloader: Downloader | null = null;
   const storeAt = (address: StoreAddress): Promise<ObjectStore> => {
     const { environment: env, file_mode: fileMode } = settings;
     const world = { clock, env, signal: closing.signal, fileMode };
@@ -36,10 +43,14 @@ export function createFilesLane(options: LaneOptions): FilesLane {
     open.catch(() => stores.delete(address.name));
     return open;
   };
-  const open = async (): Promise<Downloader> => {
-    downloader ??= openDownloader();
-    return downloader;
-  };
+  const openDownloader = (): Downloader =>
+    createDownloader({
+      client: client.parts,
+      allowHosts: settings.allow_hosts,
+      openGovernor: (origin) => ownGovernor(options, origin, FILE_LIMITS),
+    });
+  const refetch: FilesContext['refetch'] = (resource, key, signal) =>
+    options.refetch({ resource, key, expected: AS_IT_IS, signal });
   return {
     storeAt,
     check: async () => {
@@ -47,11 +58,12 @@ export function createFilesLane(options: LaneOptions): FilesLane {
     },
     fetch: async (request) => {
       if (request.resources.every((resource) => settings.kept[resource] === undefined)) return [];
-      return fetchFiles({ ...options, downloader: await open(), storeAt }, request);
+      downloader ??= openDownloader();
+      return fetchFiles({ ...options, refetch, downloader, storeAt }, request);
     },
     close: async () => {
       closing.abort();
-      await (await downloader)?.close();
+      await downloader?.close();
       for (const store of await Promise.allSettled(stores.values())) {
         if (store.status === 'fulfilled') await store.value.close();
       }

@@ -1,0 +1,84 @@
+import type { Logger } from 'pino';
+import type { App } from '../app.ts';
+import type { Clock } from '../model/clock.ts';
+import { messageOf, SyncError } from '../model/errors.ts';
+import { timestampMs } from '../model/timestamp-text.ts';
+import type { SourceSettings } from '../settings/settings.ts';
+import { nextDue } from '../state/files.ts';
+import { readPauses } from '../state/pauses.ts';
+import { haveRecordsChanged } from '../sync/files/due-files.ts';
+import { tellFiles } from '../sync/files/sync-files.ts';
+import type { Warehouse } from '../warehouse/warehouse.ts';
+
+interface FilesWork {
+  source: SourceSettings;
+  clock: Clock;
+  log: Logger;
+  /** Stays the same while what is stored does; null if it may change at any time. */
+  version: () => string | null;
+  read: <T>(work: (warehouse: Warehouse) => Promise<T>) => Promise<T>;
+  use: <T>(work: (app: App) => Promise<T>, signal: AbortSignal) => Promise<T>;
+}
+
+/** Where nothing tells when what is stored changes, it is looked at so often. */
+const LOOK_MS = 60_000;
+/** So long after something stopped all files they are tried again. */
+const PARKED_MS = 60_000;
+
+/**
+ * Returns the job that keeps the files of a source: a round finds what is due and fetches it, and costs nothing while
+ * nothing has changed. Never throws what passes by itself: a store that is full is tried again each minute.
+ */
+export function keepFiles(work: FilesWork): (signal: AbortSignal) => Promise<void> {
+  const { source, clock, log } = work;
+  let parkedUntil = 0;
+  /** What was stored when nothing was due, and until when that holds. */
+  let quiet: { version: string | null; until: number } | null = null;
+  return async (signal) => {
+    const now = clock.now();
+    if (Object.keys(source.files.kept).length === 0 || now < parkedUntil) return;
+    const version = work.version();
+    if (quiet !== null && quiet.version === version && now < quiet.until) return;
+    try {
+      const { resources, nextAt } = await work.read((warehouse) => whatIsDue(warehouse, source, now));
+      if (resources.length > 0) {
+        tellFiles(log, await work.use((app) => app.files.fetch({ resources, signal }), signal));
+        quiet = null;
+      } else quiet = { version, until: version === null ? Math.min(nextAt, now + LOOK_MS) : nextAt };
+    } catch (error) {
+      if (signal.aborted) return;
+      quiet = null;
+      parkedUntil = clock.now() + PARKED_MS;
+      tellParked(log, error);
+    }
+  };
+}
+
+/** Resources with files to be looked for or fetched now, and when there will be more (epoch milliseconds). */
+async function whatIsDue(
+  warehouse: Warehouse,
+  { files, profile }: SourceSettings,
+  now: number,
+): Promise<{ resources: string[]; nextAt: number }> {
+  const { own } = warehouse;
+  const paused = await readPauses(own);
+  const resources: string[] = [];
+  let nextAt = Number.POSITIVE_INFINITY;
+  for (const resource of Object.keys(files.kept)) {
+    if (paused.has(resource) || profile.resources[resource] === undefined) continue;
+    const due = await nextDue(own, [resource]);
+    const dueAt = due === null ? Number.POSITIVE_INFINITY : timestampMs(due);
+    const isDue = dueAt <= now || (await haveRecordsChanged({ warehouse, settings: files, now }, resource));
+    if (isDue) resources.push(resource);
+    else nextAt = Math.min(nextAt, dueAt);
+  }
+  return { resources, nextAt };
+}
+
+function tellParked(log: Logger, error: unknown): void {
+  // A command that fetches them, or prunes the store, ends soon.
+  if (error instanceof SyncError && error.code === 'lease_held')
+    return log.debug({ error }, 'another process fetches the files');
+  const hint = error instanceof SyncError ? error.hint : undefined;
+  log.warn({ error, ...(hint === undefined ? {} : { hint }) }, `the files were put off: ${messageOf(error)}`);
+}
