@@ -70,3 +70,10 @@ export async function newestPictures(own: Kysely<OwnTables>, resource: string, l
     sha256 === null || bytes === null ? [] : [{ ...row, sha256, bytes: Number(bytes) }],
   );
 }
+
+/** What a store said that had no room for a file, one that waits since; null if none does. */
+export async function fullStore(own: Kysely<OwnTables>): Promise<string | null> {
+  const waiting = own.selectFrom('_sync_files').select('error').where('due_at', 'is not', null);
+  const row = await waiting.where('code', '=', 'file_store_full').limit(1).executeTakeFirst();
+  return row === undefined ? null : (row.error ?? '');
+}
