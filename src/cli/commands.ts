@@ -79,6 +79,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'prove the copy: read the service again and compare, without writing; --sample, --internal, --repair',
     load: async () => (await import('./verify.ts')).verifyCommand,
   },
+  files: {
+    about: 'pictures and other files of records: status, verify, prune, get',
+    load: async () => (await import('./files/files.ts')).filesCommand,
+  },
   dictionary: {
     about:
       'tables, columns, relations, freshness, queries to begin with: as Markdown, HTML or JSON; asks only the warehouse',

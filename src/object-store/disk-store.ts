@@ -93,17 +93,10 @@ function fanOf(root: string): {
 } {
   const known = new Map<string, Promise<void>>();
   const folderOf = (sha256: string): string => path.dirname(path.join(root, objectPath(sha256)));
-  const isFolder = async (folder: string): Promise<boolean> => {
-    const stat = await lstatOf(folder);
-    if (stat === null || stat.isDirectory()) return stat !== null;
-    throw new ConfigError('file_store_unwritable', `${folder} is no folder, or a link that is not followed`, {
-      hint: 'remove it, or put back the folder that stood there',
-    });
-  };
   return {
     make: async (sha256) => {
       const folder = folderOf(sha256);
-      const made = known.get(folder) ?? ensured(folder, isFolder);
+      const made = known.get(folder) ?? ensured(folder);
       known.set(folder, made);
       // What failed once may go well later.
       await made.catch((error: unknown) => {
@@ -116,7 +109,16 @@ function fanOf(root: string): {
   };
 }
 
-async function ensured(folder: string, isFolder: (folder: string) => Promise<boolean>): Promise<void> {
+/** False if nothing is there. Throws if it is something else, such as a link. */
+async function isFolder(folder: string): Promise<boolean> {
+  const stat = await lstatOf(folder);
+  if (stat === null || stat.isDirectory()) return stat !== null;
+  throw new ConfigError('file_store_unwritable', `${folder} is no folder, or a link that is not followed`, {
+    hint: 'remove it, or put back the folder that stood there',
+  });
+}
+
+async function ensured(folder: string): Promise<void> {
   if (await isFolder(folder)) return;
   await makeFolder(folder);
   await syncFolder(path.dirname(folder));

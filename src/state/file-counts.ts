@@ -33,14 +33,16 @@ export type FileTrouble = Pick<
   'resource' | 'record_id' | 'field' | 'position' | 'url' | 'status' | 'code' | 'error' | 'attempts' | 'due_at'
 >;
 
-/** Files of these statuses that are shown, those that were found first first. */
+/** Files of these statuses that are shown, those that were found first first; of these resources only, if any are given. */
 export function troubledFiles(
   own: Kysely<OwnTables>,
   statuses: readonly FileStatus[],
   limit: number,
+  resources: readonly string[] | null = null,
 ): Promise<FileTrouble[]> {
-  return own
-    .selectFrom('_sync_files')
+  if (resources?.length === 0) return Promise.resolve([]);
+  const files = own.selectFrom('_sync_files');
+  return (resources === null ? files : files.where('resource', 'in', resources))
     .select(['resource', 'record_id', 'field', 'position', 'url', 'status', 'code', 'error', 'attempts', 'due_at'])
     .where('valid_to', 'is', null)
     .where('status', 'in', statuses)

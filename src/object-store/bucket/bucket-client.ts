@@ -76,7 +76,7 @@ export function openBucketClient(access: BucketAccess, words: BucketWords, world
       const upload = { Bucket, Key: key, UploadId: id };
       await afterwards(`DELETE ${key}`, (s3, given) => s3.abortMultipartUpload(upload, given).catch(orNull(404)));
     },
-    close: requests.close,
+    close: () => requests.close(),
   };
 }
 

@@ -1,0 +1,169 @@
+import { createHash } from 'node:crypto';
+import { createWriteStream, existsSync } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { Readable, Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { Command } from 'commander';
+import { ConfigError, SyncError } from '../../model/errors.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import { visibleText } from '../../model/visible-text.ts';
+import { bytesText } from '../../observe/figures.ts';
+import { storesOf } from '../../settings/file-stores.ts';
+import type { SourceSettings } from '../../settings/settings.ts';
+import { filesAt, lastContent, type FileQuestion } from '../../state/file-at.ts';
+import type { FileRow } from '../../warehouse/file-rows.ts';
+import { openWarehouseToRead } from '../../warehouse/databases.ts';
+import type { CliContext } from '../command/context.ts';
+import { print } from '../command/output.ts';
+import {
+  forEachSource,
+  namedSources,
+  readSettings,
+  withSourceOptions,
+  type SourceOptions,
+} from '../command/sources.ts';
+import { whileOpen } from '../command/with-app.ts';
+import { momentFrom } from '../runs/moment-from.ts';
+import { openStores } from './open-stores.ts';
+import { fileName } from './file-name.ts';
+
+interface GetOptions extends SourceOptions {
+  field?: string;
+  position: number;
+  asOf?: string;
+  out?: string;
+  force?: true;
+}
+
+/** A row whose content is known. */
+type Content = FileRow & { store: string; sha256: string };
+
+export function getCommand(context: CliContext): Command {
+  return withSourceOptions(new Command('get'))
+    .description('write the bytes of one file, as they are shown now or were at a moment')
+    .argument('<resource>', 'a resource of the profile')
+    .argument('<id>', 'the id of the record')
+    .option('--field <name>', 'which of its files, where it has several (`field` in the profile)')
+    .option('--position <number>', 'which of a list, from 0', positionFrom, 0)
+    .option('--as-of <time>', 'what it showed then: a date, a time, or a span before now (30d)')
+    .option('--out <path>', 'where to; - for stdout; else a file here, named by the record', undefined)
+    .option('--force', 'write in the place of a file that is there')
+    .action(async (resource: string, id: string, options: GetOptions) => {
+      const [, second] = namedSources(readSettings(context, options), options.source);
+      if (second !== undefined) {
+        throw new ConfigError('usage', 'the config has several sources', { hint: 'say which one by --source' });
+      }
+      await forEachSource(context, options, [resource], ({ source }) =>
+        getFile(context, source, { resource, id, options }),
+      );
+    });
+}
+
+function positionFrom(text: string): number {
+  if (/^\d{1,9}$/.test(text)) return Number(text);
+  throw new ConfigError('usage', `--position is ${JSON.stringify(text)}, no number from 0`);
+}
+
+interface Asked {
+  resource: string;
+  id: string;
+  options: GetOptions;
+}
+
+async function getFile(context: CliContext, source: SourceSettings, { resource, id, options }: Asked): Promise<void> {
+  const { clock, cwd } = context;
+  const at = options.asOf === undefined ? null : timestampText(momentFrom(options.asOf, clock.now()));
+  const question = { resource, id, field: options.field ?? null, position: options.position };
+  const row = await whileOpen(await openWarehouseToRead(source.warehouse, clock), ({ own }) =>
+    contentAt(own, question, at),
+  );
+  const address = storesOf(source.files).find(({ name }) => name === row.store);
+  if (address === undefined) {
+    throw new ConfigError('file_store_unknown', `it stands in ${row.store}, which the settings no longer name`, {
+      hint: 'put the store back into files.store of the source, or move its objects to the new one',
+    });
+  }
+  const out = options.out === '-' ? null : path.resolve(cwd, options.out ?? fileName(row));
+  if (out !== null) refuseOverwriting(out, options.force === true);
+  await whileOpen(openStores(context, source.files), async (stores) => {
+    const body = await (await stores.at(address)).read(row.sha256);
+    await (out === null ? written(body, context.stdout, row.sha256) : writtenTo(out, body, row.sha256));
+  });
+  if (out !== null) print(context, visibleText(`${out}  ${row.type ?? ''}, ${bytesText(row.bytes ?? 0)}`));
+}
+
+async function contentAt(
+  own: Parameters<typeof filesAt>[0],
+  question: FileQuestion,
+  at: string | null,
+): Promise<Content> {
+  const rows = await filesAt(own, question, at);
+  const which = `${question.resource} ${question.id}`;
+  if (new Set(rows.map(({ field }) => field)).size > 1) {
+    throw new ConfigError('usage', `${which} has several files`, {
+      hint: `say which one by --field: ${rows.map(({ field }) => field).join(', ')}`,
+    });
+  }
+  const row = rows.findLast(hasContent);
+  if (row !== undefined) return row;
+  const [shown] = rows;
+  const last = await lastContent(own, question);
+  const why = shown === undefined ? '' : `: it is ${shown.status}${shown.error === null ? '' : `, ${shown.error}`}`;
+  throw new ConfigError(
+    'file_unknown',
+    `${which} shows no file${at === null ? '' : ` at ${at.slice(0, 19)} UTC`}${why}`,
+    {
+      hint:
+        last === null
+          ? 'content-sync files status tells which are here; an id is written as in the column of the table'
+          : `one was last seen from ${last.valid_from} to ${last.valid_to ?? 'now'} UTC: --as-of "${last.valid_from}Z"`,
+    },
+  );
+}
+
+function hasContent(row: FileRow): row is Content {
+  return row.store !== null && row.sha256 !== null;
+}
+
+function refuseOverwriting(file: string, isForced: boolean): void {
+  if (isForced || !existsSync(file)) return;
+  throw new ConfigError('file_exists', `${file} is there already`, { hint: 'name another by --out, or add --force' });
+}
+
+/** Whole or not at all. */
+async function writtenTo(file: string, body: Readable, sha256: string): Promise<void> {
+  const unfinished = path.join(path.dirname(file), `.${path.basename(file)}.${process.pid}.part`);
+  try {
+    await written(body, createWriteStream(unfinished, { flags: 'wx' }), sha256);
+    await rename(unfinished, file);
+  } catch (error) {
+    await rm(unfinished, { force: true });
+    if (error instanceof SyncError || !(error instanceof Error && 'code' in error)) throw error;
+    throw new ConfigError('file_unwritable', `${file}: ${error.message}`, {
+      hint: 'name a place by --out in which this user may make files, and which has room',
+      cause: error,
+    });
+  }
+}
+
+async function written(body: Readable, to: Writable, sha256: string): Promise<void> {
+  const hash = createHash('sha256');
+  await pipeline(
+    body,
+    async function* hashed(chunks: AsyncIterable<Uint8Array>) {
+      for await (const chunk of chunks) {
+        hash.update(chunk);
+        yield chunk;
+      }
+    },
+    to,
+    // Stdout stays open for whoever comes next.
+    { end: !('fd' in to && to.fd === 1) },
+  );
+  if (hash.digest('hex') === sha256) return;
+  throw new SyncError('file_damaged', `the object ${sha256} is not what its hash says`, {
+    recovery: 'stop',
+    hint: 'content-sync files verify --repair has it fetched again, if its record still shows it',
+  });
+}
