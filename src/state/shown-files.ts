@@ -9,7 +9,7 @@ interface FilesOfResource {
 }
 
 /** The resources of which files are copied, or were once. */
-export async function resourcesWithFiles(
+export async function resourcesThatKeepFiles(
   own: Kysely<OwnTables>,
   resources: Readonly<Record<string, FilesOfResource>>,
 ): Promise<ReadonlySet<string>> {
