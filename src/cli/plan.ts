@@ -4,7 +4,7 @@ import { newMeter } from '../http/client.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { bytesText, countOf, countText, durationText } from '../observe/figures.ts';
 import { averageRequests } from '../state/runs.ts';
-import type { ColumnForecast, ResourceForecast } from '../sync/forecast/forecast.ts';
+import type { ColumnForecast, FilesForecast, ResourceForecast } from '../sync/forecast/forecast.ts';
 import { forecastResource } from '../sync/forecast/forecast-resource.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import { timesOf } from '../trigger/schedule/due.ts';
@@ -36,6 +36,8 @@ interface PlanReport {
   records: number | null;
   transfer_bytes: number | null;
   disk_bytes: number | null;
+  /** Of files that are copied too; null if there are none. Their requests are not among `requests`. */
+  files: { requests: number | null; bytes: number | null } | null;
   /** The limit that is known, and the part of it that is used; null if the service tells none. */
   limit: { requests_per_second: number; share: number } | null;
   /** At that limit; null if there is none to reckon with. */
@@ -96,7 +98,8 @@ async function planned(
     signal.throwIfAborted();
     const context = { client, listing, profile, meter, signal, clock };
     const own = reader?.own ?? null;
-    const forecast = await forecastResource(context, { command, resource, credential, own, costs });
+    const files = source.files.kept[resource] ?? [];
+    const forecast = await forecastResource(context, { command, resource, credential, own, costs, files });
     const times = timesOf({ source: source.name, resource, hasFilter: profile.incremental !== null }, source.schedule);
     const from = clock.now();
     const runs = runsAhead(times, from, from + MONTH_DAYS * DAY_SECONDS * 1_000);
@@ -117,6 +120,7 @@ async function planned(
     records: sumOf(resources.map(({ walk }) => walk.records)),
     transfer_bytes: sumOf(resources.map(({ walk }) => walk.transfer_bytes)),
     disk_bytes: sumOf(resources.map(({ copy }) => copy.disk_bytes)),
+    files: filesOf(resources),
     limit,
     minutes:
       limit === null || requests === null ? null : rounded(requests / (limit.requests_per_second * limit.share) / 60),
@@ -126,6 +130,12 @@ async function planned(
     },
     asked: meter.requests,
   };
+}
+
+function filesOf(resources: PlanReport['resources']): PlanReport['files'] {
+  const all = resources.flatMap(({ files }) => files ?? []);
+  if (all.length === 0) return null;
+  return { requests: sumOf(all.map(({ requests }) => requests)), bytes: sumOf(all.map(({ bytes }) => bytes)) };
 }
 
 function monthOf({ whole }: ResourceForecast, runs: RunsAhead, mean: number | null): MonthForecast {
@@ -158,21 +168,43 @@ function planText(report: PlanReport): string {
     `${source}: ${command} takes ${counted(report.requests, 'request')}, ${pace}`,
     `  reads ${counted(report.records, 'record')}, ${sized(report.transfer_bytes)} over the network; all of it takes ${sized(report.disk_bytes)} of disk`,
     `  30 days of the schedule: ${counted(month.requests, 'request')}${share}`,
+    ...(report.files === null
+      ? []
+      : [`  files: ${counted(report.files.requests, 'more request')}, ${sized(report.files.bytes)} into their store`]),
     ...report.resources.flatMap(resourceLines),
     `  asked for this: ${countOf(asked, 'request')}`,
   ];
   return lines.map((line) => `${visibleText(line)}\n`).join('');
 }
 
-function resourceLines({ resource, walk, copy, month, notes, columns }: PlanReport['resources'][number]): string[] {
+function resourceLines({
+  resource,
+  walk,
+  copy,
+  files,
+  month,
+  notes,
+  columns,
+}: PlanReport['resources'][number]): string[] {
   const { runs, requests_per_incremental: each } = month;
   const least = each.by === 'least' && runs.incremental > 0 ? ' at least, while nothing changes' : '';
   return [
     `  ${resource} (${walk.mode}): ${counted(walk.requests, 'request')}, ${counted(walk.records, 'record')}; copied whole: ${counted(copy.rows, 'row')}, ${counted(copy.child_rows, 'child row')}, ${sized(copy.disk_bytes)}`,
     `    in 30 days ${countText(runs.full)} full and ${countText(runs.incremental)} incremental runs: ${counted(month.requests, 'request')}${least}`,
+    ...(files === null ? [] : [`    ${filesText(files)}`]),
     ...notes.map((note) => `    ${note}`),
     ...columns.map((column) => `    ${columnText(column)}`),
   ];
+}
+
+const BY: Readonly<Record<NonNullable<FilesForecast['by']>, string>> = {
+  records: 'by the sizes that the records tell',
+  stored: 'by the mean of those that are here',
+};
+
+function filesText({ requests, bytes, by }: FilesForecast): string {
+  const how = by === null ? 'the records tell no sizes, and none is here yet' : BY[by];
+  return `files: ${counted(requests, 'file')} to fetch, ${sized(bytes)} (${how})`;
 }
 
 function columnText({ table, column, from, to }: ColumnForecast): string {
