@@ -113,8 +113,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const scrub = (text: string): string => scrubOwn(text, secrets);
   const told = { scrub, notices };
   const parts = { source: source.name, profile, listing, warehouse, ownedResources, client, clock, ...told, ...rights };
-  const refetch = (request: RefetchRequest) => refetchOwned({ ...parts, runId: newRunId(clock) }, request);
-  const files = createFilesLane({ ...parts, ...known, refetch, settings: source.files, maxWaitMs: source.max_wait });
+  const files = createFilesLane({ ...parts, ...known, settings: source.files, maxWaitMs: source.max_wait });
   opened.defer(() => files.close());
   const open = opened.move();
   return {
@@ -141,7 +140,7 @@ export async function openApp(options: AppOptions): Promise<App> {
         walkOneRange({ ...parts, runId }, range, signal),
       );
     },
-    refetch,
+    refetch: (request) => refetchOwned({ ...parts, runId: newRunId(clock) }, request),
     confirmReleased: (resource, signal) => deleteReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
     rebuild: (resource, signal) => rebuildResource({ ...parts, runId: newRunId(clock) }, resource, signal),
     eraseForgotten: (resource, signal) => eraseForgotten({ ...parts, runId: newRunId(clock) }, resource, signal),

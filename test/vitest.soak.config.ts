@@ -15,6 +15,7 @@ const ON_POSTGRES = [
 const AT_LENGTH = [
   'cli/{demo,reading}.test.ts',
   'export/{blog,kills,memory}.test.ts',
+  'http/download/{contents,large-files}.test.ts',
   'faults/{answer-memory,bad-json,bad-records,linear-time,pagination,postgres,redirects,secrets,set-back,status,waits}.test.ts',
   'http/auth/{rotating,shared-token}.test.ts',
   'journeys/short-tokens.test.ts',

@@ -45,9 +45,6 @@ export interface ExpectedRecord {
  */
 export type Expectation = (requestedAt: number, updated: number | null) => ExpectedRecord;
 
-/** No event says anything of the record. */
-export const AS_IT_IS: Expectation = () => ({ after: null, isDelete: false });
-
 /** One record to read again. */
 export interface RefetchRequest {
   resource: string;

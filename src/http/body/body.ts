@@ -1,4 +1,4 @@
-import { Readable, type Transform } from 'node:stream';
+import { pipeline, Readable, type Transform } from 'node:stream';
 import {
   constants,
   createBrotliDecompress,
@@ -105,7 +105,9 @@ async function* unpackedBy(pieces: AsyncGenerator<Buffer>, name: string, unpacke
       throw error;
     }
   };
-  const unpacked = Readable.from(packed()).compose(unpacker(first.value));
+  const unpacked = unpacker(first.value);
+  // Whoever reads the output learns what went wrong.
+  pipeline(Readable.from(packed()), unpacked, () => undefined);
   try {
     for await (const chunk of unpacked) if (Buffer.isBuffer(chunk)) yield chunk;
   } catch (cause) {

@@ -10,6 +10,7 @@ export interface FileKind {
   isDamaged: boolean;
 }
 
+const TIFF = /^(?:II[*+]\0|MM\0[*+])$/;
 const UNKNOWN = 'application/octet-stream';
 
 /** What a file is, by its first bytes, and for pictures by what stands further behind. `file` is null while it is still coming. */
@@ -21,7 +22,8 @@ export async function kindOf(head: Buffer, file: { path: string; bytes: number }
 }
 
 async function typeOf(head: Buffer): Promise<string> {
-  const known = await magicType(head);
+  // Its library looks for the directory of a TIFF, which may stand behind all else.
+  const known = (await magicType(head)) ?? (TIFF.test(head.toString('latin1', 0, 4)) ? 'image/tiff' : null);
   // Its library knows XML, and not what is written in it.
   return known === null || known === 'application/xml' ? (textTypeOf(head) ?? known ?? UNKNOWN) : known;
 }

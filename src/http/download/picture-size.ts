@@ -29,8 +29,11 @@ const READ: Readonly<Record<string, readonly string[]>> = {
 
 /** Bytes of a picture that are searched when its first ones do not tell. */
 const FURTHER = 1_048_576;
-/** The search of these takes a time that is quadratic in their length. */
-const SHORT_SEARCH: ReadonlySet<string> = new Set(['image/avif', 'image/heic', 'image/heif']);
+/** Pictures in boxes (ISO 23008-12), which are searched in a time that is quadratic in their length. */
+const BOXED: ReadonlySet<string> = new Set(['image/avif', 'image/heic', 'image/heif']);
+
+/** Their brands that are read; a sequence has another one. */
+const BRANDS = /^(?:avif|mif1|msf1|hei[cx]|hev[cx])$/;
 
 /**
  * The size of the largest picture in a file by its header; null if nobody here reads such headers, or while it may be
@@ -42,26 +45,23 @@ export async function readPicture(
   file: { path: string; bytes: number } | null,
 ): Promise<PictureSize | null | 'damaged'> {
   const names = READ[type];
-  if (names === undefined) return null;
+  if (names === undefined || (BOXED.has(type) && !BRANDS.test(head.toString('latin1', 8, 12)))) return null;
   const size = await sizeIn(head, names);
   if (size !== 'damaged' || file === null) return size === 'damaged' ? null : size;
-  if (SHORT_SEARCH.has(type)) return 'damaged';
-  const handle = await open(file.path);
-  try {
-    return await sizeIn(await furtherHead(type, handle, file.bytes), names);
-  } finally {
-    await handle.close();
-  }
+  if (BOXED.has(type)) return 'damaged';
+  await using handle = await open(file.path);
+  const further = await furtherHead(type, handle, file.bytes);
+  return further === null ? 'damaged' : sizeIn(further, names);
 }
 
-async function sizeIn(head: Buffer, names: readonly string[]): Promise<PictureSize | null | 'damaged'> {
+async function sizeIn(head: Buffer, names: readonly string[]): Promise<PictureSize | 'damaged'> {
   const { imageSize } = await import('image-size');
   try {
-    const { width, height, type = '' } = imageSize(head);
+    // A copy: it reads on behind the end of a part, in memory that is somebody else's.
+    const { width, height, type = '' } = imageSize(new Uint8Array(head));
     return names.includes(type) && isSize(width) && isSize(height) ? { width, height } : 'damaged';
-  } catch (error) {
-    // A kind of a type that it does not read, such as a sequence.
-    return error instanceof TypeError && error.message.startsWith('unsupported file type') ? null : 'damaged';
+  } catch {
+    return 'damaged';
   }
 }
 
@@ -69,8 +69,8 @@ function isSize(pixels: number): boolean {
   return Number.isSafeInteger(pixels) && pixels > 0;
 }
 
-/** The part of a file that tells its size, as if it stood at its beginning. */
-async function furtherHead(type: string, handle: FileHandle, bytes: number): Promise<Buffer> {
+/** The part of a file that tells its size, as if it stood at its beginning; null if it is too short to have one. */
+async function furtherHead(type: string, handle: FileHandle, bytes: number): Promise<Buffer | null> {
   const at = type === 'image/jpeg' ? await findJpegFrame(handle, bytes) : null;
   if (at !== null) {
     const frame = await bytesAt(handle, at, 20);
@@ -84,8 +84,9 @@ async function furtherHead(type: string, handle: FileHandle, bytes: number): Pro
 }
 
 /** The first directory of a TIFF may stand behind all of its pixels. */
-async function directoryFirst(handle: FileHandle): Promise<Buffer> {
+async function directoryFirst(handle: FileHandle): Promise<Buffer | null> {
   const head = await bytesAt(handle, 0, 16);
+  if (head.length < 16) return null;
   const isLittle = head[0] === 0x49;
   const isBig = head[isLittle ? 2 : 3] === 43;
   const at = isBig

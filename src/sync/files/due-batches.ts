@@ -41,11 +41,6 @@ async function dueOf(context: Known, resource: string, rows: readonly FileRow[])
   });
 }
 
-/** What the record of a file says of it by now; null if nothing. */
-export async function addressNow(context: Known, row: FileRow): Promise<FileAddress | null> {
-  return (await addressesOf(context, row.resource, [row])).get(placeText(row)) ?? null;
-}
-
 async function addressesOf(
   { warehouse, profile: whole, listing, settings }: Known,
   resource: string,

@@ -86,15 +86,6 @@ function isRecheckDue({ recheck }: FilesSettings, { looked_at }: FilePassageRow,
   return recheck !== null && now - timestampMs(looked_at) > recheck / 10;
 }
 
-/** Looks at some records only. */
-export async function lookAtRecords(context: Look, resource: string, ids: readonly string[]): Promise<void> {
-  const [table] = (await readTables(context.warehouse, resource))?.tables ?? [];
-  if (table === undefined) return;
-  const stored = await context.warehouse.stored(table, ids, []);
-  const rows = Array.from(stored, ([id, { hash, deletedAt }]) => ({ id, hash, gone: deletedAt === null ? 0 : 1 }));
-  await settleRows(context, resource, rows, true);
-}
-
 /** What a profile says of a resource's files: under another text all records are looked at again. */
 function fingerprintOf(files: readonly KeptFile[]): string {
   return createHash('sha256').update(JSON.stringify(files)).digest('hex').slice(0, 16);

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
+import { readItem } from '../../extract/read-item.ts';
 import type { RequestMeter } from '../../http/client.ts';
 import type { Downloaded } from '../../http/download/downloader.ts';
 import { DeferredError, messageOf, SyncError } from '../../model/errors.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import type { KeptFile } from '../../settings/file-stores.ts';
 import type { FileObjectRow, FileRow } from '../../warehouse/file-rows.ts';
-import type { FileAddress } from './file-address.ts';
+import { fileAddresses, type FileAddress } from './file-address.ts';
 import type { FilesContext } from './files-context.ts';
 import type { FileContent, FileOutcome } from './settle-file.ts';
 import { unsigned } from './unsigned-address.ts';
@@ -20,11 +21,12 @@ export interface DueFile {
   declared: FileObjectRow | null;
 }
 
-interface Fetch extends Pick<FilesContext, 'downloader' | 'storeAt' | 'listing' | 'scrub'> {
+interface Fetch extends Pick<
+  FilesContext,
+  'client' | 'profile' | 'settings' | 'downloader' | 'storeAt' | 'listing' | 'scrub'
+> {
   meter: RequestMeter;
   signal: AbortSignal;
-  /** Has the record of a file read again; resolves to its address by now, null if it has none any more. */
-  askAnew: (due: DueFile) => Promise<FileAddress | null>;
 }
 
 /**
@@ -59,7 +61,7 @@ async function downloaded(context: Fetch, asked: DueFile): Promise<FileOutcome> 
   const due = await inNewStore(store, asked);
   const first = await ask(context, store, due);
   if (first.kind !== 'expired') return settled(context, store, due, first);
-  const address = await context.askAnew(due);
+  const address = await addressAnew(context, due);
   if (address === null || address.fault !== null || address.url === due.address.url)
     return expired(context.scrub(first.reason));
   const again = { ...due, address };
@@ -76,6 +78,27 @@ async function inNewStore(store: ObjectStore, due: DueFile): Promise<DueFile> {
   const { sha256, bytes, type, width, height } = row;
   const object = { store: store.name, sha256, bytes, type, width, height, stored_at: '', checked_at: null, missing: 0 };
   return { ...due, here: object };
+}
+
+/**
+ * The address that the record has by now, read from the service: signed anew, perhaps. Null if it cannot be read alone,
+ * or has none any more: then the next walk tells.
+ */
+async function addressAnew(context: Fetch, { row }: DueFile): Promise<FileAddress | null> {
+  const { client, listing, meter, signal } = context;
+  const profile = context.profile.resources[row.resource];
+  if (profile === undefined || profile.item === null) return null;
+  const asked = readItem({ client, listing, profile, meter, signal }, row.record_id, 'bulk');
+  const reading = await asked.catch((error: unknown) => (isUnreadable(error) ? null : Promise.reject(error)));
+  if (reading?.isThere !== true) return null;
+  const files = context.settings.kept[row.resource] ?? [];
+  const found = fileAddresses({ profile, listing }, files, row.record_id, reading.record.value);
+  return found.find(({ field, position }) => field === row.field && position === row.position) ?? null;
+}
+
+/** What is wrong with the path of single records is not the fault of where the file comes from. */
+function isUnreadable(error: unknown): boolean {
+  return error instanceof SyncError && error.code.startsWith('item_');
 }
 
 function expired(reason: string): FileOutcome {

@@ -5,9 +5,8 @@ import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { acquireLease, type Lease } from '../../state/leases.ts';
 import { FILES_LEASE } from '../../state/files.ts';
-import { addressNow, dueBatches } from './due-batches.ts';
-import { lookAtRecords, lookForFiles } from './due-files.ts';
-import type { FileAddress } from './file-address.ts';
+import { dueBatches } from './due-batches.ts';
+import { lookForFiles } from './due-files.ts';
 import { FileCommits, type SettledFile } from './file-commits.ts';
 import { fetchFile, type DueFile } from './fetch-file.ts';
 import type { FilesContext } from './files-context.ts';
@@ -54,7 +53,6 @@ class Lane {
   readonly figures = new FileFigures();
   readonly #context: FilesContext;
   readonly #request: FilesRequest;
-  readonly #lease: Lease;
   readonly #meter = newMeter();
   readonly #failing = new AbortController();
   readonly #signal: AbortSignal;
@@ -63,7 +61,6 @@ class Lane {
   constructor(context: FilesContext, request: FilesRequest, lease: Lease) {
     this.#context = context;
     this.#request = request;
-    this.#lease = lease;
     this.#signal = AbortSignal.any([request.signal, this.#failing.signal]);
     this.#commits = new FileCommits({ ...context, lease, committed: (settled) => this.#committed(settled) });
   }
@@ -93,8 +90,7 @@ class Lane {
     const { url } = due.address;
     if (this.#signal.aborted || this.origins.closedFor(url) !== null) return;
     try {
-      const askAnew = (asked: DueFile): Promise<FileAddress | null> => this.#askAnew(asked);
-      const outcome = await fetchFile({ ...this.#context, meter: this.#meter, signal: this.#signal, askAnew }, due);
+      const outcome = await fetchFile({ ...this.#context, meter: this.#meter, signal: this.#signal }, due);
       if (outcome.is === 'failed' && outcome.code !== 'file_differs') this.origins.failed(url, outcome.reason);
       else this.origins.answered(url);
       await this.#commits.add({ row: due.row, outcome });
@@ -104,14 +100,6 @@ class Lane {
       if (!isAboutOrigin(error)) throw error;
       this.origins.close(url, this.#context.scrub(messageOf(error)));
     }
-  }
-
-  /** The address by which the record names the file now, read anew from the service. */
-  async #askAnew({ row }: DueFile): Promise<FileAddress | null> {
-    const look = { ...this.#context, lease: this.#lease, signal: this.#signal };
-    await this.#context.refetch(row.resource, row.record_id, this.#signal);
-    await lookAtRecords(look, row.resource, [row.record_id]);
-    return addressNow(this.#context, row);
   }
 
   /** Nothing is wrong with the file: whoever looks sees why it waits. */

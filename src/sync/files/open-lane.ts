@@ -6,7 +6,6 @@ import type { ObjectStore } from '../../object-store/object-store.ts';
 import { storesOf } from '../../settings/file-stores.ts';
 import { FILE_LIMITS, ownGovernor, type KnownLimits } from '../../state/open-governor.ts';
 import type { StoreAddress } from '../../source/store-address.ts';
-import { AS_IT_IS, type RefetchOutcome, type RefetchRequest } from '../refetch.ts';
 import { fetchFiles, type FilesRequest } from './fetch-files.ts';
 import type { FilesContext } from './files-context.ts';
 import type { FilesReport } from './report-files.ts';
@@ -21,11 +20,10 @@ export interface FilesLane {
   close(): Promise<void>;
 }
 
-interface LaneOptions extends Omit<FilesContext, 'downloader' | 'storeAt' | 'refetch'>, KnownLimits {
+interface LaneOptions extends Omit<FilesContext, 'downloader' | 'storeAt'>, KnownLimits {
   client: Client;
   /** The longest wait that a service may ask for, in milliseconds. */
   maxWaitMs: number;
-  refetch: (request: RefetchRequest) => Promise<RefetchOutcome>;
 }
 
 /** Opens nothing by itself. */
@@ -49,8 +47,6 @@ export function createFilesLane(options: LaneOptions): FilesLane {
       allowHosts: settings.allow_hosts,
       openGovernor: (origin) => ownGovernor(options, origin, FILE_LIMITS),
     });
-  const refetch: FilesContext['refetch'] = (resource, key, signal) =>
-    options.refetch({ resource, key, expected: AS_IT_IS, signal });
   return {
     storeAt,
     check: async () => {
@@ -59,7 +55,7 @@ export function createFilesLane(options: LaneOptions): FilesLane {
     fetch: async (request) => {
       if (request.resources.every((resource) => settings.kept[resource] === undefined)) return [];
       downloader ??= openDownloader();
-      return fetchFiles({ ...options, refetch, downloader, storeAt }, request);
+      return fetchFiles({ ...options, downloader, storeAt }, request);
     },
     close: async () => {
       closing.abort();

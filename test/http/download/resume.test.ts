@@ -1,0 +1,193 @@
+import { existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { errorOf, serve, testProfile } from '../stage.ts';
+import { bytesOf, pngOf, sha256, stageFor } from './stage.ts';
+
+const FILE = pngOf(3_000_000);
+const HALF = 1_500_000;
+
+interface Ranged {
+  etag?: string | undefined;
+  /** Bytes after which the connection is lost; the end if absent. */
+  upTo?: number | undefined;
+  file?: Buffer;
+}
+
+/** Answers as a server does that knows ranges and validators. */
+async function sendRange(request: IncomingMessage, response: ServerResponse, over: Ranged = {}): Promise<void> {
+  const { etag = '"v1"', upTo, file = FILE } = over;
+  if (request.headers['if-none-match'] === etag) return void response.writeHead(304, { etag }).end();
+  const [, asked] = /^bytes=(\d+)-$/.exec(request.headers.range ?? '') ?? [];
+  const isPart = asked !== undefined && request.headers['if-range'] === etag;
+  const from = isPart ? Number(asked) : 0;
+  if (from >= file.length) return void response.writeHead(416, { 'content-range': `bytes */${file.length}` }).end();
+  const range = isPart ? { 'content-range': `bytes ${from}-${file.length - 1}/${file.length}` } : {};
+  response.writeHead(isPart ? 206 : 200, { etag, 'content-length': String(file.length - from), ...range });
+  if (upTo === undefined) return void response.end(file.subarray(from));
+  response.write(file.subarray(from, upTo));
+  // Sent, and only then lost.
+  await sleep(80);
+  response.destroy();
+}
+
+const once = { client: { profile: testProfile({ http: { attempts: 1 } }) } };
+
+describe('a connection that is lost midway', () => {
+  it('costs the rest of the file, in the same call', async () => {
+    const service = await serve(
+      (request, response, nth) => void sendRange(request, response, { upTo: nth < 3 ? nth * 1_000_000 : undefined }),
+    );
+    const stage = stageFor(service.origin);
+    expect(bytesOf(await stage.fetch(`${service.origin}/f`)).equals(FILE)).toBe(true);
+    expect(service.seen.map(({ headers }) => headers.range)).toEqual([undefined, 'bytes=1000000-', 'bytes=2000000-']);
+    expect(service.seen[1]?.headers['if-range']).toBe('"v1"');
+    expect(stage.left()).toEqual(['a.part']);
+  });
+
+  it('costs all of it where no strong validator proves that the rest belongs to it', async () => {
+    const service = await serve(
+      (request, response, nth) =>
+        void sendRange(request, response, { etag: 'W/"v1"', upTo: nth === 1 ? HALF : undefined }),
+    );
+    const stage = stageFor(service.origin);
+    expect(bytesOf(await stage.fetch(`${service.origin}/f`)).equals(FILE)).toBe(true);
+    expect(service.seen.map(({ headers }) => headers.range)).toEqual([undefined, undefined]);
+  });
+
+  it('costs all of it where the file has changed meanwhile', async () => {
+    const newer = pngOf(2_000_000, 3, 3);
+    const service = await serve(
+      (request, response, nth) =>
+        void sendRange(request, response, nth === 1 ? { upTo: HALF } : { etag: '"v2"', file: newer }),
+    );
+    const downloaded = await stageFor(service.origin).fetch(`${service.origin}/f`);
+    expect(downloaded).toMatchObject({ etag: '"v2"', width: 3 });
+    expect(bytesOf(downloaded).equals(newer)).toBe(true);
+  });
+
+  it('is told from the end of a body without a length by what the record says', async () => {
+    const service = await serve((_, response, nth) => {
+      response.writeHead(200, { connection: 'close', 'transfer-encoding': 'identity' });
+      response.end(nth === 1 ? FILE.subarray(0, HALF) : FILE);
+    });
+    const declared = { bytes: FILE.length, sha256: null };
+    const downloaded = await stageFor(service.origin).fetch(`${service.origin}/f`, { declared });
+    expect(bytesOf(downloaded).equals(FILE)).toBe(true);
+    expect(service.seen).toHaveLength(2);
+  });
+});
+
+/** A part that is not what was asked for; each is a lie of its own. */
+const LIES: readonly (readonly [string, Record<string, string>])[] = [
+  ['another beginning', { 'content-range': `bytes 0-${FILE.length - 1}/${FILE.length}` }],
+  ['another end', { 'content-range': `bytes ${HALF}-${FILE.length - 2}/${FILE.length}` }],
+  ['another size', { 'content-range': `bytes ${HALF}-${FILE.length}/${FILE.length + 1}` }],
+  ['another version', { 'content-range': `bytes ${HALF}-${FILE.length - 1}/${FILE.length}`, etag: '"v2"' }],
+  ['no range', {}],
+  ['several parts', { 'content-type': 'multipart/byteranges; boundary=x' }],
+];
+
+describe('a part that is not the rest', () => {
+  it.each(LIES)('is thrown away, and the file begun anew: %s', async (_, headers) => {
+    const service = await serve((request, response, nth) => {
+      if (nth === 2) response.writeHead(206, { etag: '"v1"', ...headers }).end(FILE.subarray(HALF));
+      else void sendRange(request, response, { upTo: nth === 1 ? HALF : undefined });
+    });
+    const downloaded = await stageFor(service.origin).fetch(`${service.origin}/f`);
+    expect(bytesOf(downloaded).equals(FILE)).toBe(true);
+    expect(service.seen.map(({ headers: sent }) => sent.range)).toEqual([undefined, `bytes=${HALF}-`, undefined]);
+  });
+
+  it('is thrown away when the whole has another hash than its record says', async () => {
+    const service = await serve((request, response, nth) => {
+      const file = nth === 2 ? Buffer.from(FILE).fill('wrong', HALF) : FILE;
+      void sendRange(request, response, { file, upTo: nth === 1 ? HALF : undefined });
+    });
+    const declared = { bytes: FILE.length, sha256: sha256(FILE) };
+    const downloaded = await stageFor(service.origin).fetch(`${service.origin}/f`, { declared });
+    expect(bytesOf(downloaded).equals(FILE)).toBe(true);
+    expect(service.seen).toHaveLength(3);
+  });
+
+  it('ends the call when there is nothing else', async () => {
+    const service = await serve((_, response) => response.writeHead(206, { etag: '"v1"' }).end(FILE));
+    const stage = stageFor(service.origin);
+    expect(await errorOf(stage.fetch(`${service.origin}/f`))).toMatchObject({ code: 'bad_http', recovery: 'retry' });
+    expect(service.seen).toHaveLength(3);
+    expect(stage.left()).toEqual([]);
+  });
+});
+
+describe('a call that did not come to its end', () => {
+  async function halfDone(over: Ranged = {}) {
+    const service = await serve(
+      (request, response, nth) => void sendRange(request, response, { ...over, upTo: nth === 1 ? HALF : undefined }),
+    );
+    const stage = stageFor(service.origin, once);
+    const url = `${service.origin}/f`;
+    expect(await errorOf(stage.fetch(url))).toMatchObject({ code: 'connection_lost', recovery: 'retry' });
+    return { service, stage, url, part: path.join(stage.spool, 'a.part'), note: path.join(stage.spool, 'a.json') };
+  }
+
+  it('leaves what the next one goes on with', async () => {
+    const { service, stage, url, note } = await halfDone();
+    expect(bytesOf(await stage.fetch(url)).equals(FILE)).toBe(true);
+    expect(service.seen[1]?.headers).toMatchObject({ range: `bytes=${HALF}-`, 'if-range': '"v1"' });
+    expect(existsSync(note)).toBe(false);
+  });
+
+  it('leaves nothing where no strong validator goes with it', async () => {
+    const { service, stage, url } = await halfDone({ etag: 'W/"v1"' });
+    expect(stage.left()).toEqual([]);
+    expect((await stage.fetch(url)).kind).toBe('fetched');
+    expect(service.seen[1]?.headers).not.toHaveProperty('range');
+  });
+
+  it.each([
+    [
+      'other bytes',
+      ({ part }: { part: string }) =>
+        writeFileSync(part, Buffer.from(FILE.subarray(0, HALF)).fill(0, 700_000, 700_001)),
+    ],
+    ['fewer bytes', ({ part }: { part: string }) => truncateSync(part, HALF - 1)],
+    ['half a note', ({ note }: { note: string }) => truncateSync(note, 40)],
+    [
+      'a note of another address',
+      ({ note }: { note: string }) => writeFileSync(note, readFileSync(note, 'utf8').replace('/f"', '/g"')),
+    ],
+  ])('is begun anew with %s on the disk', async (_, damage) => {
+    const { service, stage, url, part, note } = await halfDone();
+    damage({ part, note });
+    expect(bytesOf(await stage.fetch(url)).equals(FILE)).toBe(true);
+    expect(service.seen[1]?.headers).not.toHaveProperty('range');
+  });
+
+  it('may leave more bytes than its note tells of, as a kill does', async () => {
+    const { service, stage, url, part } = await halfDone();
+    writeFileSync(part, Buffer.alloc(5_000, 'more'), { flag: 'a' });
+    expect(bytesOf(await stage.fetch(url)).equals(FILE)).toBe(true);
+    expect(service.seen[1]?.headers.range).toBe(`bytes=${HALF}-`);
+  });
+
+  it('is begun anew where the service has no rest of it', async () => {
+    const { service, stage, url, note } = await halfDone({ file: FILE.subarray(0, 2_000_000) });
+    writeFileSync(path.join(stage.spool, 'a.part'), FILE);
+    const more = { bytes: FILE.length, sha256: sha256(FILE), total: null };
+    writeFileSync(note, JSON.stringify({ ...JSON.parse(readFileSync(note, 'utf8')), ...more }));
+    expect(bytesOf(await stage.fetch(url)).equals(FILE.subarray(0, 2_000_000))).toBe(true);
+    expect(service.seen.map(({ headers }) => headers.range)).toEqual([undefined, `bytes=${FILE.length}-`, undefined]);
+  });
+
+  it('is asked about once more if all was here but its end', async () => {
+    const { service, stage, url, part, note } = await halfDone();
+    writeFileSync(part, FILE);
+    const all = { bytes: FILE.length, sha256: sha256(FILE) };
+    writeFileSync(note, JSON.stringify({ ...JSON.parse(readFileSync(note, 'utf8')), ...all }));
+    const downloaded = await stage.fetch(url, { etag: '"v0"' });
+    expect(downloaded).toMatchObject({ kind: 'fetched', etag: '"v1"', sha256: sha256(FILE), width: 1 });
+    expect(service.seen[1]?.headers).toMatchObject({ 'if-none-match': '"v1"' });
+  });
+});

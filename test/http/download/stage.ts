@@ -1,0 +1,103 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { onTestFinished } from 'vitest';
+import { newMeter } from '../../../src/http/client.ts';
+import { createClient, type ClientOptions } from '../../../src/http/create-client.ts';
+import { createDownloader, type DownloaderOptions } from '../../../src/http/download/create-downloader.ts';
+import type { Downloaded, Downloader, DownloadRequest } from '../../../src/http/download/downloader.ts';
+import { systemClock } from '../../../src/observe/system-clock.ts';
+import { tempFolder } from '../../support/temp-warehouse.ts';
+import { openGovernor, testProfile } from '../stage.ts';
+
+/** A picture of one pixel, and what follows behind its end, which is whatever a test wants. */
+export function pngOf(bytes: number, width = 1, height = 1): Buffer {
+  const header = Buffer.alloc(33);
+  Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]).copy(header);
+  header.writeUInt32BE(13, 8);
+  header.write('IHDR', 12, 'latin1');
+  header.writeUInt32BE(width, 16);
+  header.writeUInt32BE(height, 20);
+  header.set([8, 2], 24);
+  const data = Buffer.alloc(8);
+  data.writeUInt32BE(Math.max(bytes - 53, 0));
+  data.write('IDAT', 4, 'latin1');
+  const file = Buffer.alloc(Math.max(bytes, 64), 'pixels');
+  header.copy(file);
+  data.copy(file, 33);
+  return file;
+}
+
+export function sha256(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+export interface Stage {
+  downloader: Downloader;
+  spool: string;
+  /** Origins besides the service's whose governor was opened, in order, and those that were closed. */
+  opened: string[];
+  closed: string[];
+  /** Downloads a file; what is not said is as it is for a small picture of the service's own. */
+  fetch(url: string, over?: Partial<DownloadRequest>): Promise<Downloaded>;
+  /** Names in the spool. */
+  left(): string[];
+}
+
+/** A downloader of the service at `origin`, with a spool of its own. */
+export function stageFor(
+  origin: string,
+  { client = {}, ...over }: Partial<Omit<DownloaderOptions, 'client'>> & { client?: Partial<ClientOptions> } = {},
+): Stage {
+  const { parts, close } = createClient({
+    baseUrl: new URL(origin),
+    profile: testProfile(),
+    auth: { type: 'api_key', key: 'canary-api-key' },
+    governor: openGovernor(),
+    clock: systemClock,
+    backoff: { base: 1, cap: 4 },
+    ...client,
+  });
+  const [opened, closed]: [string[], string[]] = [[], []];
+  const openFor = async (other: string) => {
+    opened.push(other);
+    return { ...openGovernor(), close: () => void closed.push(other) };
+  };
+  const downloader = createDownloader({ client: parts, allowHosts: [], openGovernor: openFor, ...over });
+  onTestFinished(async () => {
+    await downloader.close();
+    await close();
+  });
+  const spool = tempFolder();
+  return {
+    downloader,
+    spool,
+    opened,
+    closed,
+    fetch: (url, wanted = {}) => downloader.download(requestFor(url, spool, wanted)),
+    left: () => readdirSync(spool),
+  };
+}
+
+export function requestFor(url: string, spool: string, over: Partial<DownloadRequest> = {}): DownloadRequest {
+  return {
+    url: new URL(url),
+    isOwn: true,
+    spool,
+    name: 'a',
+    most: 100_000_000,
+    mostPixels: 100_000_000,
+    types: ['image/*'],
+    declared: { bytes: null, sha256: null },
+    etag: null,
+    lastModified: null,
+    meter: newMeter(),
+    signal: AbortSignal.timeout(60_000),
+    ...over,
+  };
+}
+
+/** The bytes of a file that was fetched; anything else fails the test. */
+export function bytesOf(downloaded: Downloaded): Buffer {
+  if (downloaded.kind !== 'fetched') throw new Error(`expected a file, got ${JSON.stringify(downloaded)}`);
+  return readFileSync(downloaded.path);
+}
