@@ -5,7 +5,7 @@ import { visibleText } from '../model/visible-text.ts';
 import { bytesText, countOf, countText, durationText } from '../observe/figures.ts';
 import type { PeriodFigures } from '../queue/budget/period-quotas.ts';
 import { averageRequests } from '../state/runs.ts';
-import type { ColumnForecast, ResourceForecast } from '../sync/forecast/forecast.ts';
+import type { ColumnForecast, FilesForecast, ResourceForecast } from '../sync/forecast/forecast.ts';
 import { forecastResource } from '../sync/forecast/forecast-resource.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import { timesOf } from '../trigger/schedule/due.ts';
@@ -37,6 +37,8 @@ interface PlanReport {
   records: number | null;
   transfer_bytes: number | null;
   disk_bytes: number | null;
+  /** Of files that are copied too; null if there are none. Their requests are not among `requests`. */
+  files: { requests: number | null; bytes: number | null } | null;
   /** The limit that is known, and the part of it that is used; null if the service tells none. */
   limit: { requests_per_second: number; share: number } | null;
   /** Quotas by day or month, and in how many of these periods the requests fit; null if that is not known. */
@@ -108,7 +110,8 @@ async function planned(
     signal.throwIfAborted();
     const context = { client, listing, profile, meter, signal, clock };
     const own = reader?.own ?? null;
-    const forecast = await forecastResource(context, { command, resource, credential, own, costs });
+    const files = source.files.kept[resource] ?? [];
+    const forecast = await forecastResource(context, { command, resource, credential, own, costs, files });
     const times = timesOf({ source: source.name, resource, hasFilter: profile.incremental !== null }, source.schedule);
     const from = clock.now();
     const runs = runsAhead(times, from, from + MONTH_DAYS * DAY_SECONDS * 1_000);
@@ -133,6 +136,7 @@ async function planned(
     records: sumOf(resources.map(({ walk }) => walk.records)),
     transfer_bytes: sumOf(resources.map(({ walk }) => walk.transfer_bytes)),
     disk_bytes: sumOf(resources.map(({ copy }) => copy.disk_bytes)),
+    files: filesOf(resources),
     limit,
     quotas,
     minutes:
@@ -153,6 +157,12 @@ function quotaForecast(
   const each = Math.max(1, Math.floor(limit * share));
   const periods = requests === null ? null : 1 + Math.max(0, Math.ceil((requests - left) / each));
   return { name, limit, left, period_seconds: periodMs / 1_000, periods };
+}
+
+function filesOf(resources: PlanReport['resources']): PlanReport['files'] {
+  const all = resources.flatMap(({ files }) => files ?? []);
+  if (all.length === 0) return null;
+  return { requests: sumOf(all.map(({ requests }) => requests)), bytes: sumOf(all.map(({ bytes }) => bytes)) };
 }
 
 function monthOf({ whole }: ResourceForecast, runs: RunsAhead, mean: number | null): MonthForecast {
@@ -186,6 +196,9 @@ function planText(report: PlanReport): string {
     `  reads ${counted(report.records, 'record')}, ${sized(report.transfer_bytes)} over the network; all of it takes ${sized(report.disk_bytes)} of disk`,
     ...report.quotas.map(quotaLine),
     `  30 days of the schedule: ${counted(month.requests, 'request')}${share}`,
+    ...(report.files === null
+      ? []
+      : [`  files: ${counted(report.files.requests, 'more request')}, ${sized(report.files.bytes)} into their store`]),
     ...report.resources.flatMap(resourceLines),
     `  asked for this: ${countOf(asked, 'request')}`,
   ];
@@ -201,15 +214,34 @@ function quotaLine({ name, limit, left, period_seconds: seconds, periods }: Quot
   return `  quota ${name}: ${needs} at ${countText(limit)} a ${word}; ${countText(left)} may be sent in this one`;
 }
 
-function resourceLines({ resource, walk, copy, month, notes, columns }: PlanReport['resources'][number]): string[] {
+function resourceLines({
+  resource,
+  walk,
+  copy,
+  files,
+  month,
+  notes,
+  columns,
+}: PlanReport['resources'][number]): string[] {
   const { runs, requests_per_incremental: each } = month;
   const least = each.by === 'least' && runs.incremental > 0 ? ' at least, while nothing changes' : '';
   return [
     `  ${resource} (${walk.mode}): ${counted(walk.requests, 'request')}, ${counted(walk.records, 'record')}; copied whole: ${counted(copy.rows, 'row')}, ${counted(copy.child_rows, 'child row')}, ${sized(copy.disk_bytes)}`,
     `    in 30 days ${countText(runs.full)} full and ${countText(runs.incremental)} incremental runs: ${counted(month.requests, 'request')}${least}`,
+    ...(files === null ? [] : [`    ${filesText(files)}`]),
     ...notes.map((note) => `    ${note}`),
     ...columns.map((column) => `    ${columnText(column)}`),
   ];
+}
+
+const BY: Readonly<Record<NonNullable<FilesForecast['by']>, string>> = {
+  records: 'by the sizes that the records tell',
+  stored: 'by the mean of those that are here',
+};
+
+function filesText({ requests, bytes, by }: FilesForecast): string {
+  const how = by === null ? 'the records tell no sizes, and none is here yet' : BY[by];
+  return `files: ${counted(requests, 'file')} to fetch, ${sized(bytes)} (${how})`;
 }
 
 function columnText({ table, column, from, to }: ColumnForecast): string {

@@ -6,7 +6,7 @@ import { commentKey, readCatalogue, type Catalogue } from '../state/column-catal
 import { saveTexts } from '../state/column-rows.ts';
 import { commentsOf, type Comment } from '../state/column-comments.ts';
 import { lastSuccesses } from '../state/checkpoints.ts';
-import { resourcesWithFiles } from '../state/shown-files.ts';
+import { resourcesThatKeepFiles } from '../state/shown-files.ts';
 import {
   claimGrowth,
   readGrowths,
@@ -55,7 +55,7 @@ export async function viewGrowth(
   const catalogue = await readCatalogue(own);
   const shapes = [...catalogue.shapes.filter(({ resource }) => resource !== after.resource), after];
   const standing = await whatStands(context, { stored, names, held, shapes });
-  const withFiles = await resourcesWithFiles(own, whole.resources);
+  const withFiles = await resourcesThatKeepFiles(own, whole.resources);
   const { model, comments } = modelOf(context, { shapes, withFiles }, catalogue);
   const planned = planViews(model, standing);
   // Somebody may have dropped one, with a table or by itself.

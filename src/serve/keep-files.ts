@@ -9,6 +9,7 @@ import { readPauses } from '../state/pauses.ts';
 import { haveRecordsChanged } from '../sync/files/due-files.ts';
 import { tellFiles } from '../sync/files/sync-files.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
+import type { SourceWatcher } from './source-watcher.ts';
 
 interface FilesWork {
   source: SourceSettings;
@@ -18,6 +19,7 @@ interface FilesWork {
   version: () => string | null;
   read: <T>(work: (warehouse: Warehouse) => Promise<T>) => Promise<T>;
   use: <T>(work: (app: App) => Promise<T>, signal: AbortSignal) => Promise<T>;
+  watcher: Pick<SourceWatcher, 'filesAsked' | 'filesStand'>;
 }
 
 /** Where nothing tells when what is stored changes, it is looked at so often. */
@@ -30,7 +32,7 @@ const PARKED_MS = 60_000;
  * nothing has changed. Never throws what passes by itself: a store that is full is tried again each minute.
  */
 export function keepFiles(work: FilesWork): (signal: AbortSignal) => Promise<void> {
-  const { source, clock, log } = work;
+  const { source, clock, log, watcher } = work;
   let parkedUntil = 0;
   /** What was stored when nothing was due, and until when that holds. */
   let quiet: { version: string | null; until: number } | null = null;
@@ -42,13 +44,16 @@ export function keepFiles(work: FilesWork): (signal: AbortSignal) => Promise<voi
     try {
       const { resources, nextAt } = await work.read((warehouse) => whatIsDue(warehouse, source, now));
       if (resources.length > 0) {
-        tellFiles(log, await work.use((app) => app.files.fetch({ resources, signal }), signal));
+        const settled = watcher.filesAsked;
+        tellFiles(log, await work.use((app) => app.files.fetch({ resources, signal, settled }), signal));
+        watcher.filesStand(null);
         quiet = null;
       } else quiet = { version, until: version === null ? Math.min(nextAt, now + LOOK_MS) : nextAt };
     } catch (error) {
       if (signal.aborted) return;
       quiet = null;
       parkedUntil = clock.now() + PARKED_MS;
+      if (!isHeld(error)) watcher.filesStand(error);
       tellParked(log, error);
     }
   };
@@ -75,10 +80,13 @@ async function whatIsDue(
   return { resources, nextAt };
 }
 
+/** A command that fetches them, or prunes the store, ends soon. */
+function isHeld(error: unknown): boolean {
+  return error instanceof SyncError && error.code === 'lease_held';
+}
+
 function tellParked(log: Logger, error: unknown): void {
-  // A command that fetches them, or prunes the store, ends soon.
-  if (error instanceof SyncError && error.code === 'lease_held')
-    return log.debug({ error }, 'another process fetches the files');
+  if (isHeld(error)) return log.debug({ error }, 'another process fetches the files');
   const hint = error instanceof SyncError ? error.hint : undefined;
   log.warn({ error, ...(hint === undefined ? {} : { hint }) }, `the files were put off: ${messageOf(error)}`);
 }

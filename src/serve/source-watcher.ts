@@ -1,10 +1,13 @@
 import type { Logger } from 'pino';
 import type { AttemptEvent } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
-import type { RowCounts, SourceActivity } from '../observe/activity.ts';
+import { messageOf, SyncError } from '../model/errors.ts';
+import type { RowCounts, SourceActivity, WalkError } from '../observe/activity.ts';
 import type { RowResult } from '../observe/metrics.ts';
 import type { reportOnce } from '../observe/report-once.ts';
+import type { FileResult } from '../observe/metrics.ts';
 import type { RunFigures } from '../state/runs.ts';
+import type { SettledFile } from '../sync/files/file-commits.ts';
 import type { RefetchOutcome } from '../sync/refetch.ts';
 import type { RunNotes } from '../sync/report.ts';
 import type { RunWatcher } from '../sync/run-options.ts';
@@ -14,6 +17,10 @@ import type { DrainEvent, DrainOutcome } from '../trigger/drain/options.ts';
 export interface SourceWatcher extends RunWatcher {
   attempted(event: AttemptEvent): void;
   settled(event: DrainEvent): void;
+  /** Called with files that were asked for, once it is remembered what came of them. */
+  filesAsked(settled: readonly SettledFile[]): void;
+  /** Called when all files stand still for an error, and with null when they go on. */
+  filesStand(error: unknown): void;
 }
 
 /** Writes what happens to the activity and the log; `allowedPerSecond` reads the rate that the service allows now. */
@@ -29,7 +36,28 @@ export function sourceWatcher(
     ended: (...told) => both.forEach((each) => each.ended(...told)),
     attempted: (event) => activity.attempted(event, allowedPerSecond()),
     settled: (event) => noteDelivered(activity, event),
+    filesAsked: (settled) => settled.forEach((file) => noteFile(activity, file)),
+    filesStand: (error) => activity.filesStand(error === null ? null : errorOf(error)),
   };
+}
+
+const FILE_RESULTS: Readonly<Record<SettledFile['outcome']['is'], FileResult | null>> = {
+  here: 'stored',
+  unchanged: 'unchanged',
+  failed: 'failed',
+  refused: 'refused',
+  gone: 'gone',
+  'put off': null,
+};
+
+function noteFile(activity: SourceActivity, { row, outcome }: SettledFile): void {
+  const result = FILE_RESULTS[outcome.is];
+  if (result !== null) activity.fileAsked(row.resource, result, outcome.is === 'here' ? outcome.fetched : 0);
+}
+
+function errorOf(error: unknown): WalkError {
+  const isOurs = error instanceof SyncError;
+  return { code: isOurs ? error.code : 'bug', message: messageOf(error), hint: isOurs ? (error.hint ?? null) : null };
 }
 
 /** Counts walks in the activity of a source. */

@@ -41,6 +41,11 @@ export async function rememberedAmong(
   return found;
 }
 
+/** Contents that are remembered, and that no file names. */
+export function unnamedObjects(own: Kysely<OwnTables>): Promise<{ store: string; sha256: string }[]> {
+  return own.selectFrom('_sync_file_objects').select(['store', 'sha256']).where(isUnnamed).execute();
+}
+
 /** Forgets contents of a store that no file names. */
 export function forgetObjects(own: Kysely<OwnTables>, store: string, hashes: readonly string[]): CompiledQuery[] {
   return inParts(hashes, PER_STATEMENT).map((part) =>

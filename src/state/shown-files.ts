@@ -9,7 +9,7 @@ interface FilesOfResource {
 }
 
 /** The resources of which files are copied, or were once. */
-export async function resourcesWithFiles(
+export async function resourcesThatKeepFiles(
   own: Kysely<OwnTables>,
   resources: Readonly<Record<string, FilesOfResource>>,
 ): Promise<ReadonlySet<string>> {
@@ -69,4 +69,11 @@ export async function newestPictures(own: Kysely<OwnTables>, resource: string, l
   return rows.flatMap(({ sha256, bytes, ...row }): ShownPicture[] =>
     sha256 === null || bytes === null ? [] : [{ ...row, sha256, bytes: Number(bytes) }],
   );
+}
+
+/** What a store said that had no room for a file, one that waits since; null if none does. */
+export async function fullStore(own: Kysely<OwnTables>): Promise<string | null> {
+  const waiting = own.selectFrom('_sync_files').select('error').where('due_at', 'is not', null);
+  const row = await waiting.where('code', '=', 'file_store_full').limit(1).executeTakeFirst();
+  return row === undefined ? null : (row.error ?? '');
 }

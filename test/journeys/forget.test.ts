@@ -60,7 +60,7 @@ describe.for(DATABASES)('a record that is forgotten on $name', { timeout: 40_000
     const counted = await stage.run('forget', 'content', ID, '--dry-run', '--json');
     expect(counted.stderr).toBe('');
     const dry = JSON.parse(counted.stdout);
-    const erased = { rows: 1, children: 2, versions: 2, rejects: 1, deletes: 0, deliveries: 2 };
+    const erased = { rows: 1, children: 2, versions: 2, rejects: 1, deletes: 0, files: 0, deliveries: 2 };
     expect(dry).toMatchObject({ outcome: 'dry run', records: 1, erased });
     const { code, stdout, stderr } = await stage.run('forget', 'content', ID, '--json');
     expect([code, stderr]).toEqual([0, expect.anything()]);

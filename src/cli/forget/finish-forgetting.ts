@@ -1,8 +1,9 @@
 import type { App } from '../../app.ts';
-import { ConfigError } from '../../model/errors.ts';
+import { ConfigError, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { noteForgotten, openRequests } from '../../state/forget-requests.ts';
 import { readTables } from '../../state/column-catalog.ts';
+import { eraseUnnamed } from '../../sync/files/erase-unnamed.ts';
 import { syncedResources } from '../../serve/start-drain.ts';
 import { forgetDeliveries, type ForgottenDeliveries } from '../../trigger/drain/forget-deliveries.ts';
 import { inboxAddress, openInbox, openInboxToRead } from '../../warehouse/databases.ts';
@@ -19,6 +20,8 @@ export interface FinishedForgetting {
   waiting: number;
   /** False while a reader keeps the log, or dead rows, from being taken away. */
   isClean: boolean;
+  /** True if contents of files are still in a store. */
+  areFilesLeft: boolean;
 }
 
 /** Own tables that held ids or bodies. */
@@ -28,6 +31,8 @@ const TOUCHED = [
   '_sync_rejects',
   '_sync_deletes',
   '_sync_suspects',
+  '_sync_files',
+  '_sync_file_objects',
   '_sync_checkpoints',
   '_sync_feeds',
   '_sync_seen',
@@ -41,6 +46,8 @@ const TOUCHED = [
 
 const ATTEMPTS = 3;
 const PAUSE_MS = 250;
+const FILES_ATTEMPTS = 10;
+const FILES_PAUSE_MS = 500;
 
 /** Deliveries, log and free pages of the records that are erased from the tables of a resource. Done again, it does no harm. */
 export async function finishForgetting(context: CliContext, app: App, resource: string): Promise<FinishedForgetting> {
@@ -52,10 +59,26 @@ export async function finishForgetting(context: CliContext, app: App, resource: 
   const noted = open.map((row) => Object.assign(row, { counts: withDeliveries(row, deliveries), record_id: null }));
   // The ids go here, so that cleaning takes them away as well.
   await app.warehouse.apply(noted.map((row) => noteForgotten(own, row, { record_id: null, counts: row.counts })));
-  const isClean = await cleanAll(context, app, resource);
+  const areFilesLeft = !(await eraseContents(context, app));
+  const isClean = (await cleanAll(context, app, resource)) && !areFilesLeft;
   const cleaned_at = isClean ? timestampText(clock.now()) : null;
   if (isClean) await app.warehouse.apply(noted.map((row) => noteForgotten(own, row, { cleaned_at })));
-  return { rows: noted, waiting: deliveries?.waiting ?? 0, isClean };
+  return { rows: noted, waiting: deliveries?.waiting ?? 0, isClean, areFilesLeft };
+}
+
+/** Contents of files that only records showed which are forgotten. True if none is left. */
+async function eraseContents({ clock, signal }: CliContext, { warehouse, source, files }: App): Promise<boolean> {
+  for (let left = FILES_ATTEMPTS; left > 0 && !signal.aborted; left -= 1) {
+    try {
+      return (await eraseUnnamed({ warehouse, settings: source.files, storeAt: files.storeAt, clock })) === 0;
+    } catch (error) {
+      if (!(error instanceof SyncError)) throw error;
+      // Those that are being fetched may take long; a store that cannot be reached, too.
+      if (error.code !== 'lease_held') return false;
+      await clock.sleep(FILES_PAUSE_MS);
+    }
+  }
+  return false;
 }
 
 function withDeliveries({ record_id, counts }: ForgottenRow, found: ForgottenDeliveries | null): string | null {

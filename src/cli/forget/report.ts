@@ -35,6 +35,8 @@ interface Reported {
   isErased: boolean;
   isClean: boolean;
   waiting: number;
+  /** True if contents of files are still in a store. */
+  areFilesLeft?: boolean;
 }
 
 const YOURS = [
@@ -45,7 +47,18 @@ const YOURS = [
 ];
 
 export function reportOf(reported: Reported): ForgetReport {
-  const { source, resource, version, at, rows, isDry = false, isErased, isClean, waiting } = reported;
+  const {
+    source,
+    resource,
+    version,
+    at,
+    rows,
+    isDry = false,
+    isErased,
+    isClean,
+    waiting,
+    areFilesLeft = false,
+  } = reported;
   const erased = { ...NO_TRACES };
   for (const { counts } of rows) {
     const found: Partial<TraceCounts> = { ...NO_TRACES, ...parsed(counts) };
@@ -58,7 +71,12 @@ export function reportOf(reported: Reported): ForgetReport {
       : [
           `another process owns ${resource}: a serve erases the records within seconds, any other process leaves them to this command; run it again`,
         ]),
-    ...(isErased && !isClean
+    ...(areFilesLeft
+      ? [
+          'contents of files are still in their store, because files are being fetched, the store cannot be used, or the settings do not name it any more; run the command again, or content-sync files prune',
+        ]
+      : []),
+    ...(isErased && !isClean && !areFilesLeft
       ? [
           'somebody still reads what was there before, so the log or dead rows could not be taken away; run the command again',
         ]
@@ -98,6 +116,7 @@ const WHAT = [
   'versions',
   'rejects',
   'deletes',
+  'files',
   'deliveries',
 ] as const satisfies readonly (keyof TraceCounts)[];
 const WORDS: Readonly<Record<(typeof WHAT)[number], string>> = {
@@ -106,6 +125,7 @@ const WORDS: Readonly<Record<(typeof WHAT)[number], string>> = {
   versions: 'versions',
   rejects: 'records set aside',
   deletes: 'notes of deletes',
+  files: 'files',
   deliveries: 'deliveries',
 };
 

@@ -113,10 +113,10 @@ export function joinCluster(options: ClusterOptions): Cluster {
       const asked = Promise.all(Array.from(databases.values(), ({ work }) => work.queue.probe()));
       return (await waitAtMost(clock, REACHED_MS, asked).catch(() => null)) !== null;
     },
-    keep: ({ source, log }, inbox) => {
+    keep: ({ source, log, watcher }, inbox) => {
       const database = databases.get(databaseOf(source));
       if (database === undefined) throw new Error(`${source.name} is not a source of the cluster`);
-      const work = queuedWork({ source, log, clock, shared: database.work, opening, inbox });
+      const work = queuedWork({ source, log, watcher, clock, shared: database.work, opening, inbox });
       const keeper = new Keeper({ source, clock, log, work });
       const name = queueName(source.warehouse);
       database.keepers.set(name, keeper);

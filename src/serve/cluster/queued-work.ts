@@ -1,8 +1,6 @@
-import type { Logger } from 'pino';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Clock } from '../../model/clock.ts';
 import { untilAborted } from '../../model/waiting.ts';
-import type { SourceSettings } from '../../settings/settings.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { resourcesToErase } from '../../state/forget-requests.ts';
 import { readPauses } from '../../state/pauses.ts';
@@ -15,11 +13,10 @@ import { keepFiles } from '../keep-files.ts';
 import { queueName } from '../work-items/work-items.ts';
 import { askWalk, newWalk } from './ask-walk.ts';
 import type { ClusterWork } from './cluster-work.ts';
+import type { ClusterSource } from './open-apps.ts';
 import { successOf } from './do-walk.ts';
 
-interface QueuedWorkOptions {
-  source: SourceSettings;
-  log: Logger;
+interface QueuedWorkOptions extends ClusterSource {
   clock: Clock;
   /** The work of all sources on the same database. */
   shared: ClusterWork;
@@ -30,7 +27,7 @@ interface QueuedWorkOptions {
 }
 
 /** The work on a source is queued by the process that leads it, and done by any process of the cluster. */
-export function queuedWork({ source, log, clock, shared, opening, inbox }: QueuedWorkOptions): SourceWork {
+export function queuedWork({ source, log, watcher, clock, shared, opening, inbox }: QueuedWorkOptions): SourceWork {
   const { queue } = shared;
   const name = queueName(source.warehouse);
   /** Queues what waits without an item, such as deliveries that are due to be tried again. */
@@ -61,6 +58,7 @@ export function queuedWork({ source, log, clock, shared, opening, inbox }: Queue
         source,
         clock,
         log,
+        watcher,
         version: () => null,
         read: (work) => work(warehouse),
         use: (work) => shared.use(name, work),

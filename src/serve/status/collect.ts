@@ -5,7 +5,7 @@ import { renderFaults } from '../../settings/file/fault.ts';
 import type { RefusedSource } from '../../settings/settings.ts';
 import { createCachedReader, type Hurry, type LastRead } from './cached-reader.ts';
 import type { AlertChannelStatus, RefusedStatus, SettingsStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
-import { readFileStatus } from './file-status.ts';
+import { NO_FILES, readFileStatus, type StoredFiles } from './file-status.ts';
 import { readDetails, type DetailsAsked, type SourceDetails } from './source-details.ts';
 import { sourceStatus, type StatusParts, type WaitingFigures } from './source-status.ts';
 import { webhookStatus } from './webhook-status.ts';
@@ -140,7 +140,6 @@ function isWell({ value, error, isLate }: LastRead<true>): boolean {
 /** Up to this size its rows are counted before a source is closed; beyond it only when somebody asks. */
 const COUNTED_BYTES = 64 * 1_048_576;
 
-const NO_FILES = new Map<string, never>();
 /** Until it was counted for the first time. */
 const NOTHING_WAITS: WaitingFigures = { waiting: 0, waitingBytes: 0, dead: 0, different: 0, oldest: null };
 
@@ -169,7 +168,7 @@ function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): Sour
   const counters = source.resources.map((resource) =>
     createCachedReader((begun) => counted(resource, begun), { clock, version, ...COUNT }),
   );
-  const filesOf = (begun: () => void): ReturnType<typeof readFileStatus> =>
+  const filesOf = (begun: () => void): Promise<StoredFiles> =>
     read(({ own }) => {
       begun();
       return readFileStatus(own);

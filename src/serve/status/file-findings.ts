@@ -5,8 +5,9 @@ import type { ResourceStatus, SourceStatus } from './snapshot.ts';
 /** Nothing is lost meanwhile, and nothing of what is new comes. */
 export function filesStopped({ files_stopped: stopped }: SourceStatus, now: number) {
   if (stopped === undefined) return null;
-  const what = `The files stand still, which began ${agoText(stopped.since, now)}: ${stopped.message} [${stopped.code}]`;
-  return { severity: 'late' as const, what, next: stopped.hint ?? 'it goes on by itself', command: null };
+  const since = stopped.since === null ? '' : `, which began ${agoText(stopped.since, now)}`;
+  const what = `No files are fetched${since}: ${stopped.message} [${stopped.code}]`;
+  return { severity: 'late' as const, what, next: stopped.hint ?? 'it goes on by itself once it can', command: null };
 }
 
 /** What is not here of the files that records show; what the service no longer has is no fault of anybody's. */

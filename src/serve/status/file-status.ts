@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely';
 import { countOf } from '../../observe/figures.ts';
 import { countFiles, troubledFiles, type FileTrouble } from '../../state/file-counts.ts';
+import { fullStore } from '../../state/shown-files.ts';
 import type { FileStatus } from '../../warehouse/file-rows.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
 
@@ -22,8 +23,17 @@ const TROUBLED = ['failed', 'refused'] as const satisfies readonly FileStatus[];
 /** Of all resources together. */
 const MOST_TROUBLED = 40;
 
-/** By resource; one of which no file is known is not there. */
-export async function readFileStatus(own: Kysely<OwnTables>): Promise<ReadonlyMap<string, FilesStatus>> {
+/** The files of a source. */
+export interface StoredFiles {
+  /** By resource; one of which no file is known is not there. */
+  resources: ReadonlyMap<string, FilesStatus>;
+  /** What a store said that has no room for more; null if none did. */
+  full: string | null;
+}
+
+export const NO_FILES: StoredFiles = { resources: new Map(), full: null };
+
+export async function readFileStatus(own: Kysely<OwnTables>): Promise<StoredFiles> {
   const counts = Map.groupBy(await countFiles(own), ({ resource }) => resource);
   const isTroubled = [...counts.values()].flat().some(({ status }) => TROUBLED.some((each) => each === status));
   const troubled = isTroubled ? await troubledFiles(own, TROUBLED, MOST_TROUBLED) : [];
@@ -35,7 +45,7 @@ export async function readFileStatus(own: Kysely<OwnTables>): Promise<ReadonlyMa
     }
     return [resource, status];
   });
-  return new Map(statuses);
+  return { resources: new Map(statuses), full: await fullStore(own) };
 }
 
 function troubleOf(troubled: readonly FileTrouble[], resource: string): TroubledFile | null {

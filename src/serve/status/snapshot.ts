@@ -64,7 +64,7 @@ export interface SourceStatus {
   /** The newest first. */
   schema_changes: SchemaChangeStatus[];
   /** Why no files are fetched, and since when; absent while they are, or where none are copied. */
-  files_stopped?: Problem & { since: number };
+  files_stopped?: Problem & { since: Moment };
 }
 
 /** Something that went wrong and what to do about it. */

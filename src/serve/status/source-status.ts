@@ -16,7 +16,7 @@ import { databaseAt } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { apiStatus } from './api-status.ts';
 import type { LastRead } from './cached-reader.ts';
-import type { FilesStatus } from './file-status.ts';
+import type { FilesStatus, StoredFiles } from './file-status.ts';
 import {
   scrubProblem,
   scrubStatus,
@@ -66,7 +66,7 @@ interface SourceFacts {
   stored: LastRead<StoredState>;
   /** In the order of the source's resources. */
   counts: readonly Pick<LastRead<RowCount>, 'value' | 'readAt'>[];
-  files: ReadonlyMap<string, FilesStatus>;
+  files: StoredFiles;
   webhooks: WebhookStatus | null;
 }
 
@@ -92,15 +92,22 @@ export function sourceStatus(
     warehouse: warehouseStatus(parts, stored),
     resources: source.resources.map((resource, at) => ({
       ...resourceStatus(parts, resource, stored.value, counts[at], times),
-      ...filesOf(files.get(resource)),
+      ...filesOf(files.resources.get(resource)),
     })),
     limit: limitStatus(activity, parts.governor(), source.rate.share, times),
     webhooks,
     changes: activity.changesOfHour(times.now),
     schema_changes: stored.value?.schemaChanges ?? [],
-    ...(activity.filesStopped && { files_stopped: activity.filesStopped }),
+    ...stoppedFiles(activity, files),
   };
   return scrubStatus(status, parts.scrub);
+}
+
+/** This process knows why it stopped; another one has left it with a file that waits. */
+function stoppedFiles({ filesStopped }: SourceActivity, { full }: StoredFiles): Pick<SourceStatus, 'files_stopped'> {
+  if (filesStopped !== null) return { files_stopped: filesStopped };
+  if (full === null) return {};
+  return { files_stopped: { code: 'file_store_full', message: full, hint: null, since: null } };
 }
 
 function filesOf(files: FilesStatus | undefined): Pick<ResourceStatus, 'files'> {

@@ -3,10 +3,12 @@ import { ConfigError, DeferredError } from '../../model/errors.ts';
 import type { ResourceShape } from '../../model/table.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { readShapes } from '../../state/column-catalog.ts';
+import type { KeptFile } from '../../settings/file-stores.ts';
 import type { StorageCosts } from '../../warehouse/database.ts';
 import type { CheckpointRow, OwnTables } from '../../warehouse/own-tables.ts';
 import { fingerprintOf, planWalk, type SyncCommand, type WalkPlan } from '../plan.ts';
 import type { RequestContext } from '../resource-context.ts';
+import { forecastFiles } from './files-forecast.ts';
 import { sizeOfListing, type ListingSize } from './first-pages.ts';
 import type { ResourceForecast, WalkForecast } from './forecast.ts';
 import { sizeOfCopy } from './size-of-copy.ts';
@@ -19,6 +21,8 @@ export interface ForecastRequest {
   /** What is remembered; null if there is no warehouse yet. */
   own: Kysely<OwnTables> | null;
   costs: StorageCosts;
+  /** Files of its records that are copied too. */
+  files: readonly KeptFile[];
 }
 
 /** What the next run will do to a resource: asks for one page of each listing, and writes nothing. Throws what asking throws. */
@@ -44,6 +48,7 @@ export async function forecastResource(context: RequestContext, request: Forecas
     walk,
     whole: walkOf('full', whole, 1),
     copy,
+    files: await forecastFiles(context, { ...request, records: whole.records, sample: whole.sample }),
     notes,
     columns: isSeen(shape) ? columns : [],
     is_refused: planned.isRefused,

@@ -18,6 +18,16 @@ export interface CopyForecast {
   disk_bytes: number | null;
 }
 
+/** What is left to fetch of the files of a resource's records; those of records that change are asked for again. */
+export interface FilesForecast {
+  /** One for each file that is not here yet. */
+  requests: number | null;
+  /** Of their contents, each once for each file that shows it. */
+  bytes: number | null;
+  /** What the bytes are reckoned from: what the records say of the sizes, else the mean of those that are here. */
+  by: 'records' | 'stored' | null;
+}
+
 /** A column that will be another one than it is, or that comes or goes. */
 export interface ColumnForecast {
   table: string;
@@ -36,6 +46,8 @@ export interface ResourceForecast {
   /** What a whole walk takes, such as each `full` one of the schedule. */
   whole: WalkForecast;
   copy: CopyForecast;
+  /** Null if no files are copied. */
+  files: FilesForecast | null;
   /** Why it is walked so, what is not known, and what will be done differently: sentences without a final period. */
   notes: string[];
   /** Of the page that was read, against the tables that stand; empty if there are none yet. */

@@ -15,10 +15,20 @@ export interface TraceCounts {
   rejects: number;
   /** Deletes that are remembered or suspected. */
   deletes: number;
+  /** What is remembered of its files; their contents go too, unless other records show them. */
+  files: number;
   deliveries: number;
 }
 
-export const NO_TRACES: TraceCounts = { rows: 0, children: 0, versions: 0, rejects: 0, deletes: 0, deliveries: 0 };
+export const NO_TRACES: TraceCounts = {
+  rows: 0,
+  children: 0,
+  versions: 0,
+  rejects: 0,
+  deletes: 0,
+  files: 0,
+  deliveries: 0,
+};
 
 /** Where records of a resource are looked for. */
 export interface TracePlace {
@@ -49,6 +59,7 @@ export async function countTraces(place: TracePlace, ids: readonly string[]): Pr
     ['versions', '_sync_versions', 'id'],
     ['deletes', '_sync_deletes', 'id'],
     ['deletes', '_sync_suspects', 'record_id'],
+    ['files', '_sync_files', 'record_id'],
   ] as const;
   for (const [what, table, column] of tables) add(what, await countOwn(warehouse, resource, table, column, ids));
   const rejects = await rejectsOf(place, new Set(ids));

@@ -3,6 +3,7 @@ import { sql, type CompiledQuery } from 'kysely';
 import { tendExamples } from '../../load/tend-examples.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { NO_WALK, readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
+import { deleteFilesOf } from '../../state/files.ts';
 import { noteForgotten, unerased, type ForgetRequest } from '../../state/forget-requests.ts';
 import { inParts } from '../../state/in-parts.ts';
 import { forgetSeen } from '../../state/seen.ts';
@@ -58,6 +59,8 @@ async function eraseStep(context: ResourceContext, requests: readonly ForgetRequ
       own.deleteFrom('_sync_versions').where('resource', '=', resource).where('id', 'in', ids).compile(),
       own.deleteFrom('_sync_deletes').where('resource', '=', resource).where('id', 'in', ids).compile(),
       own.deleteFrom('_sync_suspects').where('resource', '=', resource).where('record_id', 'in', ids).compile(),
+      // What no other record shows of their contents is then found by `eraseUnnamed`.
+      ...deleteFilesOf(own, resource, ids),
       ...rejects.map((reject) => eraseReject(context, reject)),
       ...(await erasePlaces(context, ids, erased)),
       ...mentions,

@@ -10,6 +10,7 @@ export async function* knownIds({ warehouse, resource, shape, profile }: TracePl
   yield* idsOf(warehouse, '_sync_versions', 'id', resource);
   yield* idsOf(warehouse, '_sync_deletes', 'id', resource);
   yield* idsOf(warehouse, '_sync_suspects', 'record_id', resource);
+  yield* idsOf(warehouse, '_sync_files', 'record_id', resource);
   const rejects = warehouse.own.selectFrom('_sync_rejects').select(['record_id', 'body']);
   for (const { record_id, body } of await rejects.where('resource', '=', resource).execute()) {
     const id = record_id ?? idIn(body, profile);
