@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { USUAL } from '../support/databases.ts';
-import { nextDay, reportService, reportStage, type ReportBehaviour, type ReportService } from '../support/report-service.ts';
+import {
+  nextDay,
+  reportService,
+  reportStage,
+  type ReportBehaviour,
+  type ReportService,
+} from '../support/report-service.ts';
 
 const HOUR = 3_600_000;
 
@@ -122,7 +128,12 @@ describe('an answer for a range of reports', () => {
     ['week', ['2026-01-19..2026-02-10', '2025-12-29..2026-01-18']],
     ['month', ['2026-02-01..2026-02-10', '2026-01-01..2026-01-31']],
   ])('is one of whole windows where these are a %s, up to tomorrow', async (granularity, asked) => {
-    const stage = await reportStage(USUAL, fortyDays(), { granularity, largest: '28d' }, { fields: { page: { style: 'cursor', size: 500 } } });
+    const stage = await reportStage(
+      USUAL,
+      fortyDays(),
+      { granularity, largest: '28d' },
+      { fields: { page: { style: 'cursor', size: 500 } } },
+    );
     const first = await stage.walk('backfill');
     expect(first).toMatchObject({ status: 'ok', inserted: 200 });
     expect(first.asked).toEqual(asked);
