@@ -26,8 +26,12 @@ export interface ReportBehaviour {
   isInclusive?: boolean;
   /** Refuses days that have not begun by its clock. */
   refusesTomorrow?: boolean;
+  /** The day that its clock shows; that of UTC where absent. */
+  today?: () => string;
+  /** Status by which a request fails; it does not where absent or null. */
+  fails?: () => number | null;
   /** How a day is written in a row; as `YYYY-MM-DD` where absent. */
-  written?: (figure: Figure) => unknown;
+  written?: (figure: Figure) => string;
   /** What it lists for a range, in place of its figures. */
   lists?: (found: Figure[], from: string, to: string) => Figure[];
   /** What is added to the total that it tells. */
@@ -47,8 +51,11 @@ export interface ReportService {
   respond: Responder;
 }
 
+function keyOf(...parts: unknown[]): string {
+  return JSON.stringify(parts);
+}
+
 export function reportService(now: string, behaviour: ReportBehaviour = {}): ReportService {
-  const keyOf = (...parts: unknown[]): string => JSON.stringify(parts);
   const service: ReportService = {
     figures: new Map(),
     behaviour,
@@ -64,32 +71,34 @@ export function reportService(now: string, behaviour: ReportBehaviour = {}): Rep
 function answer({ figures, behaviour, now }: ReportService, url: URL): Reply {
   behaviour.before?.(url);
   const { cap = Infinity, largest, isInclusive = true, refusesTomorrow = false, totalError = 0 } = behaviour;
+  const failure = behaviour.fails?.() ?? null;
+  if (failure !== null) return { status: failure, body: { error: 'try again' } };
+  const today = behaviour.today?.() ?? new Date(now).toISOString().slice(0, 10);
   const [from = '', to = ''] = ['from', 'to'].map((name) => url.searchParams.get(name) ?? undefined);
   const behind = isInclusive ? nextDay(to) : to;
   if (from === '' || to === '') return { status: 400, body: { error: 'from and to, please' } };
-  if (refusesTomorrow && behind > nextDay(new Date(now).toISOString().slice(0, 10)))
-    return { status: 422, body: { error: 'to is in the future' } };
+  if (refusesTomorrow && behind > nextDay(today)) return { status: 422, body: { error: 'to is in the future' } };
   if (largest !== undefined && (Date.parse(behind) - Date.parse(from)) / DAY_MS > largest.days)
     return { status: largest.status, body: { error: { code: 'too_large' } } };
   const found = [...figures.values()].filter(({ day }) => day >= from && day < behind).toSorted(byDay);
   const listed = (behaviour.lists?.(found, from, to) ?? found).slice(0, cap);
   const [at, limit] = [placeOf(url.searchParams.get('cursor')), Number(url.searchParams.get('limit') ?? 100)];
   const next = at + limit < listed.length ? cursorOf(at + limit) : null;
-  const views = listed.reduce((sum, figure) => sum + figure.views, totalError);
+  const sum = listed.reduce((total, figure) => total + figure.views, totalError);
   const data = listed.slice(at, at + limit).map((figure) => {
-    const { day, ...rest } = figure;
-    return { date: behaviour.written?.(figure) ?? day, ...rest };
+    const { day, page, referrer, views } = figure;
+    return { date: behaviour.written?.(figure) ?? day, page, referrer, views };
   });
-  return { body: { data, next_cursor: next, totals: { views } } };
+  return { body: { data, next_cursor: next, totals: { views: sum } } };
 }
 
 /** Opaque, as those of most services: nothing of it is a number that could be a page's. */
 function cursorOf(at: number): string {
-  return [...String(at)].map((digit) => 'abcdefghij'.charAt(Number(digit))).join('');
+  return String(at).replace(/\d/g, (digit) => 'abcdefghij'.charAt(Number(digit)));
 }
 
 function placeOf(cursor: string | null): number {
-  return Number([...(cursor ?? '')].map((letter) => 'abcdefghij'.indexOf(letter)).join(''));
+  return Number((cursor ?? '').replace(/[a-j]/g, (letter) => String('abcdefghij'.indexOf(letter))));
 }
 
 function byDay(a: Figure, b: Figure): number {
@@ -154,12 +163,12 @@ export async function reportStage(
     },
     unlike: async () => {
       const wanted = [...reports.figures.values()].map(
-        ({ day, page, referrer, views }) => `${day} ${page} ${referrer ?? '-'} ${views}`,
+        (figure) => `${dateIn(reports, figure)} ${figure.page} ${figure.referrer ?? '-'} ${figure.views}`,
       );
       const rows = await stage.read((db) =>
         db
           .prepare<[], string>(
-            "SELECT substr(date, 1, 10) || ' ' || page || ' ' || coalesce(referrer, '-') || ' ' || views FROM report WHERE _deleted_at IS NULL",
+            "SELECT replace(substr(date, 1, 16), 'T', ' ') || ' ' || page || ' ' || coalesce(referrer, '-') || ' ' || views FROM report WHERE _deleted_at IS NULL",
           )
           .pluck()
           .all(),
@@ -171,6 +180,12 @@ export async function reportStage(
         db.prepare<[], Record<string, unknown>>('SELECT * FROM _sync_windows ORDER BY window_start').all(),
       ),
   };
+}
+
+/** As it stands in the table, to the minute. */
+function dateIn({ behaviour }: ReportService, figure: Figure): string {
+  const written = behaviour.written?.(figure) ?? figure.day;
+  return written.slice(0, 16).replace('T', ' ');
 }
 
 function rangeIn(request: string): string {
