@@ -9,7 +9,6 @@ import {
   type WaitingDelete,
 } from '../serve/controls/decide-deletes.ts';
 import { openWarehouseToRead } from '../warehouse/databases.ts';
-import type { SuspectRow } from '../warehouse/own-tables.ts';
 import type { CliContext } from './command/context.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { askServe, findServe } from './command/find-serve.ts';
@@ -18,13 +17,14 @@ import { whileOpen, withApp } from './command/with-app.ts';
 
 type DeleteOptions = SourceOptions & { json?: true; id?: string[] };
 
-const REASONS: Readonly<Record<SuspectRow['reason'], string>> = {
+const REASONS: Readonly<Record<WaitingDelete['reason'], string>> = {
   missing: 'a whole walk did not meet it',
   event: 'an event said so',
   older: 'listed in an older state than its row',
   stated: 'the record says so itself',
   told: 'the feed of deletes names it',
   left_out: 'it is listed, and `filter` leaves it out',
+  window: 'a window of reports, by its first day',
 };
 
 /** `content-sync deletes`: what waits for a person before rows are marked as deleted. */
@@ -99,7 +99,8 @@ async function decideInSource(
   return withApp(context, { source, log }, async (app) => {
     const decided = await decideDeletes(app.warehouse, { source: source.name, resources, decision, ids });
     for (const each of decision === 'confirm' ? decided : []) {
-      Object.assign(each, await carryOut(() => app.confirmReleased(each.resource, context.signal)));
+      const { deleted, left } = await carryOut(() => app.confirmReleased(each.resource, context.signal));
+      Object.assign(each, { deleted, left: left ?? each.left });
     }
     return decided;
   });

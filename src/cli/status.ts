@@ -11,6 +11,7 @@ import { versionText } from '../source/version.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
 import { knownQuotas } from '../state/known-quotas.ts';
 import { readLifetime } from '../state/notices.ts';
+import { countWindows, type WindowCounts } from '../state/windows.ts';
 import { openCoordination, openWarehouseToRead, shownPlace } from '../warehouse/databases.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
 import { painter, toneOfStatus, type Paint, type Tone } from './command/colour.ts';
@@ -36,6 +37,8 @@ interface ResourceStatus {
   unfinished: StoredResource['unfinished'];
   /** When requests may be sent again; null if they may be now. */
   due: string | null;
+  /** The windows of reports; absent for other resources. */
+  windows?: WindowCounts;
   /** Of the last run. */
   error: StoredResource['runs'][number]['error'];
 }
@@ -128,6 +131,7 @@ async function statusOf(warehouse: WarehouseReader, resource: string, now: numbe
   const { runs, rejects, suspects, unfinished, last_success_at: success, parked_until: parked } = stored;
   const { live, deleted } = await countRows(warehouse, resource);
   const [run] = runs;
+  const windows = await countWindows(warehouse.own, resource);
   return {
     resource,
     rows: live,
@@ -140,6 +144,7 @@ async function statusOf(warehouse: WarehouseReader, resource: string, now: numbe
     rejects: rejects.reduce((sum, { count }) => sum + count, 0),
     unfinished,
     due: parked !== null && parked > now ? timestampText(parked) : null,
+    ...(windows === null ? {} : { windows }),
     error: run?.error ?? null,
   };
 }
@@ -181,8 +186,8 @@ function apiNotes({ version, lifetime }: ApiStatus, now: number): string[] {
   return [`${version}: ${what}`, `  → ${next}`];
 }
 
-function notesOf({ resource, unfinished, due, error, held }: ResourceStatus): string[] {
-  const notes: string[] = [];
+function notesOf({ resource, unfinished, due, error, held, windows }: ResourceStatus): string[] {
+  const notes: string[] = windows === undefined ? [] : [windowsNote(resource, windows)];
   if (unfinished !== null) {
     const { mode, pages } = unfinished;
     notes.push(`${resource}: a ${mode} walk has ${countText(pages)} pages behind it; the next run goes on there`);
@@ -193,6 +198,19 @@ function notesOf({ resource, unfinished, due, error, held }: ResourceStatus): st
   if (error !== null) notes.push(`${resource}: ${error.message} [${error.code}]`);
   if (error !== null && error.hint !== null) notes.push(`  → ${error.hint}`);
   return notes;
+}
+
+function windowsNote(resource: string, counts: WindowCounts): string {
+  const { windows, final, oldest, held, capped, differing, dropped } = counts;
+  const more: [number, string][] = [
+    [held, `held; see content-sync deletes list ${resource}`],
+    [capped, 'as large as the service lists'],
+    [differing, 'with other totals than the service tells'],
+    [dropped, 'dropped by age'],
+  ];
+  const told = more.flatMap(([count, what]) => (count === 0 ? [] : [`${countText(count)} ${what}`]));
+  const since = oldest === null ? '' : ` since ${oldest}`;
+  return `${resource}: ${[`${countText(windows)} windows${since}`, `${countText(final)} final`, ...told].join(', ')}`;
 }
 
 const SEVERITY_TONES: Readonly<Record<Severity, Tone>> = { down: 'bad', late: 'bad', look: 'look' };

@@ -44,6 +44,8 @@ export interface PageFacts {
   lost: readonly LostRow[];
   /** Live rows of which the page holds the tombstone, and the service's own time of the delete. */
   stated: readonly StatedDelete[];
+  /** The records that become rows, or change theirs. */
+  written: readonly KeyedRecord[];
 }
 
 /** A record that says of itself that it is deleted. */
@@ -85,8 +87,11 @@ export interface PageLoader {
   load(page: LoadablePage, statements: Statements): Promise<PageOutcome>;
 }
 
-/** Returns what must be committed together with a page: the checkpoint, the figures of the run, suspects. */
-type Statements = (facts: PageFacts, outcome: PageOutcome) => CompiledQuery[];
+/**
+ * Returns what must be committed together with a page: the checkpoint, the figures of the run, suspects. It may read
+ * rows for that, which nobody else writes meanwhile; if it throws, nothing of the page is written.
+ */
+type Statements = (facts: PageFacts, outcome: PageOutcome) => CompiledQuery[] | Promise<CompiledQuery[]>;
 
 /** Creates the resource's table, empty, if it does not exist yet, so that a query finds it from the first run on. */
 export async function openPageLoader(context: LoadContext, policy: OlderPolicy): Promise<PageLoader> {
@@ -141,7 +146,8 @@ async function loadPage(
   const outcome = outcomeOf(prepared, shaped, setAside.length);
   const listed = { records: page.records.length, keys: keyed.map(keyOf), unkeyed, leftOut: leftOut.map(keyOf), lost };
   const stated = found.stated.map(({ key }) => ({ key, at: tombstones.get(key)?.at ?? null }));
-  const facts = { ...listed, updated: updatedTimes(keyed, leftOut), older: found.older, stated };
+  const facts = { ...listed, updated: updatedTimes(keyed, leftOut), older: found.older, stated, written };
+  const together = await statements(facts, outcome);
   await coverRows(context, shaped.rows);
   await warehouse.commit({
     ...(owned.shared === null ? {} : { growths: owned.shared.growths }),
@@ -154,7 +160,7 @@ async function loadPage(
       ...restoreDeletes(warehouse.own, resource, restoredAmong(found, written), requestedAt),
       ...saveRejects(warehouse.own, rejectsOf(resource, runId, setAside), requestedAt),
       ...sourceTexts(context, written),
-      ...statements(facts, outcome),
+      ...together,
     ],
   });
   owned.openRejects += setAside.length;

@@ -103,8 +103,9 @@ const windowsSchema = z.strictObject({
     .nullable()
     .default(null)
     .meta({
-      description: 'How the service refuses a range that is too large for it: then it is cut in two.',
-      examples: [{ status: [413] }, { status: [400], body: { path: 'error.code', contains: 'too_large' } }],
+      description:
+        'How the service refuses a range that is too large for it, or gives up on it: then it is cut in two, as where the answer does not come in time.',
+      examples: [{ status: [413, 504] }, { status: [400], body: { path: 'error.code', contains: 'too_large' } }],
     }),
   zone: z
     .string()

@@ -61,7 +61,7 @@ export function planWalk(input: PlanInput): WalkPlan {
   }
   const asksChanges = command === 'sync' || wasDone(interrupted, base);
   const since = asksChanges ? sinceFor(base, input) : null;
-  const goesOn = since !== null || (asksChanges && goesByFeed(base, input));
+  const goesOn = since !== null || (asksChanges && (goesByFeed(base, input) || goesByWindows(base, input)));
   const mode: WalkMode = goesOn ? 'incremental' : 'full';
   const checkpoint = { ...startWalk({ ...base, fingerprint }, mode, since, now), walk_credential: credential };
   return { mode, checkpoint, resumed: false };
@@ -189,6 +189,15 @@ function changesParents({ partitions }: ResourceProfile): boolean {
 function goesByFeed(checkpoint: CheckpointRow, { isFed = false, credential }: PlanInput): boolean {
   return (
     isFed && checkpoint.last_full_at !== null && !isOtherCredential({ ...checkpoint, walk_credential: credential })
+  );
+}
+
+/** Of reports that were all fetched once, only those are asked for that may have changed. */
+function goesByWindows(checkpoint: CheckpointRow, { profile, credential }: PlanInput): boolean {
+  return (
+    profile.windows !== null &&
+    checkpoint.last_full_at !== null &&
+    !isOtherCredential({ ...checkpoint, walk_credential: credential })
   );
 }
 

@@ -8,6 +8,7 @@ import { saveReshape } from '../state/reshapes.ts';
 import { beginRun, readRun, type RunStart } from '../state/runs.ts';
 import { forgetRanges } from '../state/ranges.ts';
 import { forgetSeen } from '../state/seen.ts';
+import { forgetWindows } from '../state/windows.ts';
 import { forgetViews, viewColumns } from '../state/view-catalog.ts';
 import type { RunRow } from '../warehouse/run-row.ts';
 import { feedPlace } from './feed/feed-place.ts';
@@ -123,6 +124,7 @@ async function forgetResource({ warehouse, owned, clock, profile }: ResourceCont
       ...forgetRanges(own, resource),
       own.deleteFrom('_sync_suspects').where('resource', '=', resource).compile(),
       forgetFeeds(own, resource),
+      ...forgetWindows(own, resource),
       deleteCheckpoint(own, resource),
     ],
   });

@@ -13,6 +13,7 @@ import { followFeed } from './feed/follow-feed.ts';
 import { proveFilter, warnOfUntimed } from './filter/prove-filter.ts';
 import { planWalk, type WalkPlan } from './plan.ts';
 import { countRecords, type RunContext } from './run-progress.ts';
+import { walkReports } from './reports/walk-reports.ts';
 import { walkWhole, type WholeWalk } from './walk/walk-whole.ts';
 import { forgetConfirmed } from '../state/suspects.ts';
 import type { ResourceContext } from './resource-context.ts';
@@ -31,8 +32,9 @@ export async function syncResource(context: RunContext, planned: WalkPlan, isFil
   await growCalendar(context);
   // A run that was killed when its walk had just ended has left this undone.
   const plan = knownUnder(planned, await sweepSeen(context));
-  const { feed } = context.profile;
-  if (feed === null) await walkListing(context, plan, isFilterTrusted);
+  const { feed, windows } = context.profile;
+  if (windows !== null) await walkReports(context, plan, windows);
+  else if (feed === null) await walkListing(context, plan, isFilterTrusted);
   else await followFeed(context, feed, plan, (walked) => sweepAfter(context, walked));
 
   const unnamed = await readDeleteFeed(context);

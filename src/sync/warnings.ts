@@ -57,6 +57,14 @@ const WARNING_KINDS = {
   ranges_given_up: { isPartial: false, proof: null },
   /** Rows that no filter by time can ever list; the run has walked fully instead, unless that is accepted. */
   records_without_updated: { isPartial: false, proof: 'filter' },
+  /** A window of reports is as large as the service lists at most. */
+  window_capped: { isPartial: true, proof: null },
+  /** An answer would take too much of a window away: it stays as it was until a person decides. */
+  window_held: { isPartial: true, proof: null },
+  /** One window alone is too much for the service. */
+  window_too_large: { isPartial: true, proof: null },
+  /** Sums that the service tells of a range are not those of its rows. */
+  window_total_differs: { isPartial: true, proof: 'totals' },
 } as const satisfies Record<string, WarningKind>;
 
 /** Reported to a person; does not end a run. */

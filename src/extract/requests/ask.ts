@@ -1,6 +1,7 @@
 import type { ApiAnswer, ApiClient, ApiRequest, RequestMeter } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
+import type { AnswerRule } from '../../source/outcome-rule.ts';
 import { declaredEnd } from '../../source/page-end.ts';
 import type { PageProfile } from '../../source/page-style.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
@@ -17,6 +18,8 @@ export interface AskOptions {
   signal?: AbortSignal | undefined;
   /** Whose pages they are: what a refusal means depends on how they are cut. */
   resource: Pick<ResourceProfile, 'page'>;
+  /** How the service says that what was asked for is too much at once; absent or null if it does not. */
+  tooLarge?: AnswerRule | null | undefined;
 }
 
 /** The options that may differ from page to page. */
@@ -41,15 +44,18 @@ export const REFUSED_CODES: ReadonlySet<string> = new Set([...EXPIRED_CODES, 'cu
 
 /**
  * Asks for a page by position. Throws what the client throws; but a refusal (404, 410, another 4xx, outcome `skip`)
- * of any page except the first is `cursor_expired`: the walk has to start again from the beginning.
+ * of any page except the first is `cursor_expired`: the walk has to start again from the beginning. What is too much at
+ * once is `window_too_large`.
  */
 export function askFor(options: AskOptions, parts: RequestParts, first: URL): Ask {
   const { client, lane, meter, resource } = options;
   const firstPosition = positionOf(first);
   const { status, body } = declaredEnd(resource.page);
-  const skips = status.length === 0 ? undefined : { status, body };
+  const tooLarge = options.tooLarge ?? undefined;
+  const pastLast = status.length === 0 ? tooLarge : { status, body };
   return async (position, { stop, ...asked } = {}) => {
     const signal = eitherOf(options.signal, stop);
+    const skips = position === firstPosition ? tooLarge : pastLast;
     try {
       const request = requestAt(parts, urlAt(first, position));
       const answer = await client.get({
@@ -57,10 +63,11 @@ export function askFor(options: AskOptions, parts: RequestParts, first: URL): As
         lane,
         meter,
         signal,
-        skips: position === firstPosition ? undefined : skips,
+        skips,
         ...asked,
       });
       if (answer.outcome === 'ok') return answer;
+      if (answer.code === 'declared' && skips === tooLarge) throw tooLargeError(position);
       if (answer.code === 'declared') throw pastEnd(expiredError(position, resource.page));
     } catch (error) {
       const expired = error instanceof SyncError && EXPIRED_CODES.has(error.code) && position !== firstPosition;
@@ -73,6 +80,15 @@ export function askFor(options: AskOptions, parts: RequestParts, first: URL): As
 function eitherOf(...signals: (AbortSignal | undefined)[]): AbortSignal | undefined {
   const given = signals.filter((signal) => signal !== undefined);
   return given.length > 1 ? AbortSignal.any(given) : given[0];
+}
+
+function tooLargeError(position: PagePosition): SyncError {
+  const fault = {
+    code: 'window_too_large',
+    message: 'The service refuses the range as too large, by windows.too_large in the profile',
+    hint: 'A range is cut in two until it is one window: set windows.largest, or a finer windows.granularity.',
+  };
+  return walkError(fault, position);
 }
 
 function pastEnd({ code, message, recovery, hint }: SyncError): PastEnd {

@@ -2,6 +2,8 @@ import { ConfigError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { countText } from '../../observe/figures.ts';
 import { discardSuspects, readSuspects, releaseSuspects } from '../../state/suspects.ts';
+import { dismissWindows, readHeldWindows, releaseWindows } from '../../state/windows.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
 import type { SuspectRow } from '../../warehouse/own-tables.ts';
 import type { WarehouseReader } from '../../warehouse/reading.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
@@ -9,9 +11,11 @@ import type { Warehouse } from '../../warehouse/warehouse.ts';
 /** A delete that waits, as it is shown. */
 export interface WaitingDelete {
   resource: string;
+  /** The record's; the first day of a window of reports. */
   id: string;
   state: SuspectRow['state'];
-  reason: SuspectRow['reason'];
+  /** `window`: the service's answer for a window of reports takes too much away. */
+  reason: SuspectRow['reason'] | 'window';
   /** UTC text. */
   since: string;
   detail: string | null;
@@ -43,11 +47,19 @@ export async function waitingDeletes(
   resource: string,
 ): Promise<WaitingDelete[]> {
   const suspects = await readSuspects(own, resource, ['held', 'open', 'released']);
-  return suspects
+  const deletes = suspects
     .filter(({ reason }) => reason !== 'older')
     .map(({ record_id: id, state, reason, found_at: since, detail }) => {
       return { resource, id, state, reason, since, detail };
     });
+  return [...deletes, ...(await waitingWindows(own, resource))];
+}
+
+async function waitingWindows(own: WarehouseReader['own'], resource: string): Promise<WaitingDelete[]> {
+  const held = await readHeldWindows(own, resource);
+  return held.map(({ window_start: id, held_at: since, held: detail, released_at }) => {
+    return { resource, id, state: released_at === null ? 'held' : 'released', reason: 'window', since, detail };
+  });
 }
 
 /**
@@ -63,12 +75,25 @@ export async function decideDeletes(
   refuseUnknown(ids, chosen, source);
   const decided: DecidedDeletes[] = [];
   for (const [resource, deletes] of Map.groupBy(chosen, (each) => each.resource)) {
-    const keys = deletes.map(({ id }) => id);
+    const [windows, keys] = [idsOf(deletes, true), idsOf(deletes, false)];
     const change = decision === 'confirm' ? releaseSuspects : discardSuspects;
-    await warehouse.apply(change(warehouse.own, resource, keys));
-    decided.push({ resource, decision, count: keys.length, deleted: 0, left: null });
+    await warehouse.apply([
+      ...change(warehouse.own, resource, keys),
+      ...(decision === 'confirm'
+        ? releaseWindows(warehouse.own, resource, windows, timestampText(await warehouse.now()))
+        : dismissWindows(warehouse.own, resource, windows)),
+    ]);
+    const left = decision === 'confirm' && windows.length > 0 ? NEXT_RUN : null;
+    decided.push({ resource, decision, count: deletes.length, deleted: 0, left });
   }
   return decided;
+}
+
+/** Nobody has kept the answer: the service is asked again. */
+const NEXT_RUN = 'windows of reports are asked for by the next run, and what is answered then counts';
+
+function idsOf(deletes: readonly WaitingDelete[], areWindows: boolean): string[] {
+  return deletes.filter(({ reason }) => (reason === 'window') === areWindows).map(({ id }) => id);
 }
 
 function refuseUnknown(ids: readonly string[], chosen: readonly WaitingDelete[], source: string): void {

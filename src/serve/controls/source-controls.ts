@@ -143,7 +143,8 @@ async function decide(
   );
   on.wake();
   const left = `the running serve does it within ${durationText(SOON_SECONDS)}`;
-  const decided = decision === 'confirm' ? stored.map((each) => Object.assign(each, { left })) : stored;
+  const decided =
+    decision === 'confirm' ? stored.map((each) => Object.assign(each, { left: each.left ?? left })) : stored;
   return done(decidedText(decided), { source, resources: decided });
 }
 

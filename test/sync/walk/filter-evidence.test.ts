@@ -21,6 +21,7 @@ function seen(witness: string | null, ...pages: (readonly [string, number])[][])
       leftOut: [],
       lost: [],
       stated: [],
+      written: [],
     });
   }
   return evidence;

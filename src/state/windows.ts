@@ -1,0 +1,128 @@
+import type { CompiledQuery, Kysely } from 'kysely';
+import { inParts } from './in-parts.ts';
+import type { OwnTables, TimestampText } from '../warehouse/own-tables.ts';
+import type { WindowRow } from '../warehouse/window-row.ts';
+
+/** Rows per statement, below every database's limit of bound values. */
+const ROWS_PER_STATEMENT = 100;
+
+/** The windows that are remembered of a resource, the oldest first. */
+export function readWindows(own: Kysely<OwnTables>, resource: string): Promise<WindowRow[]> {
+  return own.selectFrom('_sync_windows').selectAll().where('resource', '=', resource).orderBy('window_start').execute();
+}
+
+/** Remembers windows as they are now; belongs into the transaction of their rows. */
+export function saveWindows(own: Kysely<OwnTables>, rows: readonly WindowRow[]): CompiledQuery[] {
+  return inParts(rows, ROWS_PER_STATEMENT).map((part) =>
+    own
+      .insertInto('_sync_windows')
+      .values(part)
+      .onConflict((conflict) =>
+        conflict.columns(['resource', 'window_start']).doUpdateSet((row) => ({
+          window_end: row.ref('excluded.window_end'),
+          fetched_at: row.ref('excluded.fetched_at'),
+          is_final: row.ref('excluded.is_final'),
+          rows: row.ref('excluded.rows'),
+          digest: row.ref('excluded.digest'),
+          totals: row.ref('excluded.totals'),
+          capped: row.ref('excluded.capped'),
+          changed_at: row.ref('excluded.changed_at'),
+          dropped_at: row.ref('excluded.dropped_at'),
+          held_at: row.ref('excluded.held_at'),
+          held: row.ref('excluded.held'),
+          released_at: row.ref('excluded.released_at'),
+        })),
+      )
+      .compile(),
+  );
+}
+
+/** For windows that are no longer part of the resource, or all of them where none are named. */
+export function forgetWindows(own: Kysely<OwnTables>, resource: string, starts?: readonly string[]): CompiledQuery[] {
+  const all = own.deleteFrom('_sync_windows').where('resource', '=', resource);
+  if (starts === undefined) return [all.compile()];
+  return inParts(starts, ROWS_PER_STATEMENT).map((part) => all.where('window_start', 'in', part).compile());
+}
+
+/** A window of which an answer is held back, or that a person has released. */
+export interface HeldWindow {
+  resource: string;
+  window_start: string;
+  held_at: TimestampText;
+  held: string | null;
+  released_at: TimestampText | null;
+}
+
+/** The oldest first. */
+export async function readHeldWindows(own: Kysely<OwnTables>, resource: string): Promise<HeldWindow[]> {
+  const rows = await own
+    .selectFrom('_sync_windows')
+    .select(['resource', 'window_start', 'held_at', 'held', 'released_at'])
+    .where('resource', '=', resource)
+    .where('held_at', 'is not', null)
+    .orderBy('window_start')
+    .execute();
+  return rows.flatMap(({ held_at, ...row }) => (held_at === null ? [] : [{ ...row, held_at }]));
+}
+
+/** A person says that the next answer counts, whatever it takes away. */
+export function releaseWindows(
+  own: Kysely<OwnTables>,
+  resource: string,
+  starts: readonly string[],
+  at: TimestampText,
+): CompiledQuery[] {
+  return changeHeld(own, resource, starts, { released_at: at });
+}
+
+/** Held windows are forgotten to be so; the next run asks for them, and holds them again if it must. */
+export function dismissWindows(own: Kysely<OwnTables>, resource: string, starts: readonly string[]): CompiledQuery[] {
+  return changeHeld(own, resource, starts, { held_at: null, held: null, released_at: null });
+}
+
+function changeHeld(
+  own: Kysely<OwnTables>,
+  resource: string,
+  starts: readonly string[],
+  change: Partial<Pick<WindowRow, 'held_at' | 'held' | 'released_at'>>,
+): CompiledQuery[] {
+  return inParts(starts, ROWS_PER_STATEMENT).map((part) =>
+    own
+      .updateTable('_sync_windows')
+      .set(change)
+      .where('resource', '=', resource)
+      .where('held_at', 'is not', null)
+      .where('window_start', 'in', part)
+      .compile(),
+  );
+}
+
+/** The windows of a resource in figures. */
+export interface WindowCounts {
+  windows: number;
+  /** Those that will not change any more. */
+  final: number;
+  held: number;
+  capped: number;
+  /** Those with sums that the service tells otherwise. */
+  differing: number;
+  dropped: number;
+  /** First day of the oldest one that is here, `YYYY-MM-DD`; null if there is none. */
+  oldest: string | null;
+}
+
+/** Null for a resource without windows. */
+export async function countWindows(own: Kysely<OwnTables>, resource: string): Promise<WindowCounts | null> {
+  const rows = await readWindows(own, resource);
+  if (rows.length === 0) return null;
+  const here = rows.filter(({ fetched_at, dropped_at }) => fetched_at !== null && dropped_at === null);
+  return {
+    windows: here.length,
+    final: here.filter(({ is_final }) => is_final === 1).length,
+    held: rows.filter(({ held_at }) => held_at !== null).length,
+    capped: here.filter(({ capped }) => capped === 1).length,
+    differing: here.filter(({ totals }) => totals !== null).length,
+    dropped: rows.filter(({ dropped_at }) => dropped_at !== null).length,
+    oldest: here[0]?.window_start ?? null,
+  };
+}

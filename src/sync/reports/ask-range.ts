@@ -1,0 +1,160 @@
+import type { WalkEnd } from '../../extract/guards/walk-end.ts';
+import { SyncError } from '../../model/errors.ts';
+import { saveCheckpoint } from '../../state/checkpoints.ts';
+import { saveFigures } from '../../state/runs.ts';
+import { checkpointAfter } from '../cursor/move-cursor.ts';
+import { endWarnings, proveWalk, type WalkProof } from '../prove-walk.ts';
+import { countPage, withPage, type RunContext } from '../run-progress.ts';
+import { compareTotals } from './compare-totals.ts';
+import { distinctRecords, refuseOutside } from './range-contents.ts';
+import { readRange, type RangeAnswer } from './read-range.ts';
+import { HeldBack, replaceRange, type Replaced, type Replacement } from './replace-range.ts';
+import { addDays } from './report-days.ts';
+import { halvesOf, withoutTomorrow, type ReportRange } from './report-ranges.ts';
+import { learnFromAnswer, learnFromCut, type ReportWalk } from './report-walk.ts';
+
+/** So often a range is asked for in all while records move between its pages. */
+const MOST_PASSES = 3;
+
+/**
+ * Asks for a range and takes its answer over. Returns what is still to be asked for in its place, in order: its halves if
+ * it is too much at once, else nothing. Throws `SyncError`.
+ */
+export async function askRange(context: RunContext, walk: ReportWalk, range: ReportRange): Promise<ReportRange[]> {
+  const doubted: Doubted = { former: null, passes: 0, totals: false, held: null };
+  for (;;) {
+    const answer = await answerFor(context, walk, range);
+    if (Array.isArray(answer)) return answer;
+    try {
+      const isDone = await takeOver(context, walk, { range, answer, doubted });
+      if (isDone) answer.page.discard();
+      if (isDone) return [];
+    } finally {
+      answer.page.release();
+    }
+  }
+}
+
+/** What made a range be asked for again. */
+interface Doubted {
+  former: WalkEnd | null;
+  passes: number;
+  totals: boolean;
+  held: ReadonlyMap<string, string> | null;
+}
+
+/** The answer, or the ranges to ask for in its place. */
+async function answerFor(
+  context: RunContext,
+  walk: ReportWalk,
+  range: ReportRange,
+): Promise<RangeAnswer | ReportRange[]> {
+  const { reports, hasEnd, lane, kept } = walk;
+  const { windows } = reports;
+  try {
+    const answer = await readRange(context, { range, windows, hasEnd, lane, kept });
+    if (!('tooMuch' in answer)) return answer;
+    const halves = halvesOf(range);
+    learnFromCut(walk, range, answer.tooMuch);
+    if (halves !== null) return halves;
+    if (answer.tooMuch !== 'refused' || answer.error === null) throw answer.error ?? new Error('nothing to cut');
+    noteUnread(walk, range, answer.error);
+    return [];
+  } catch (error) {
+    const isRefused = error instanceof SyncError && error.code === 'bad_request';
+    if (!isRefused || range.to <= addDays(walk.today, 1)) throw error;
+    // Many services refuse days to come.
+    walk.until = addDays(walk.today, 1);
+    const begun = withoutTomorrow(range, walk.today);
+    return begun === range ? [] : [begun];
+  }
+}
+
+function noteUnread(walk: ReportWalk, { from }: ReportRange, { message, hint = '' }: SyncError): void {
+  walk.isProved = false;
+  const told = `the window of ${from} was not read: ${message}`;
+  walk.warnings.set('window_too_large', { code: 'window_too_large', message: told, hint });
+}
+
+/** Returns false if the answer is to be asked for once more. */
+async function takeOver(
+  context: RunContext,
+  walk: ReportWalk,
+  { range, answer, doubted }: { range: ReportRange; answer: RangeAnswer; doubted: Doubted },
+): Promise<boolean> {
+  const { reports } = walk;
+  const { page, end, body, isFull } = answer;
+  const records = distinctRecords(page.records, context.profile);
+  refuseOutside(records, range, reports);
+  const proof = proveWalk(end, context.profile, { former: doubted.former, behind: null });
+  doubted.passes += 1;
+  if (!proof.isProved && proof.mayRepeat && doubted.passes < MOST_PASSES) {
+    doubted.former = end;
+    return false;
+  }
+  const differs = compareTotals(reports.windows.totals, body, records);
+  if (differs.length > 0 && !doubted.totals) {
+    doubted.totals = true;
+    return false;
+  }
+  const totals = differs.length === 0 ? null : { from: range.from, to: range.to, differs };
+  const isWhole = proof.isProved && !isFull;
+  const known = { range, page, isWhole, isCapped: isFull, totals };
+  const isTaken = await replaceUnlessHeld(context, walk, known, doubted);
+  if (isTaken) noteEnd(walk, proof, end);
+  if (isTaken) learnFromAnswer(walk, range, records.length, page.kept);
+  return isTaken;
+}
+
+/** What takes away too much is asked for once more; then a person has to say that it counts. */
+async function replaceUnlessHeld(
+  context: RunContext,
+  walk: ReportWalk,
+  known: Omit<Replacement, 'held'>,
+  doubted: Doubted,
+): Promise<boolean> {
+  try {
+    await replace(context, walk, { ...known, held: null });
+    return true;
+  } catch (error) {
+    if (!(error instanceof HeldBack)) throw error;
+    const isSecond = doubted.held !== null;
+    doubted.held = error.windows;
+    if (!isSecond) return false;
+    await replace(context, walk, { ...known, held: error.windows });
+    return true;
+  }
+}
+
+async function replace(context: RunContext, walk: ReportWalk, replacement: Replacement): Promise<void> {
+  const { warehouse, clock, owned, progress, run, watcher } = context;
+  const { page, range } = replacement;
+  const { serverDate, kept } = page;
+  let next = walk.checkpoint;
+  const figuresAfter = ({ outcome, deleted }: Replaced) => {
+    const figures = withPage(progress.figures, outcome, progress.meter, page.parts.length);
+    return { ...figures, deleted: figures.deleted + deleted };
+  };
+  const { outcome, deleted } = await replaceRange(context, walk.reports, replacement, (replaced) => {
+    const { records } = replaced.outcome;
+    const passed = {
+      next: `/~reports/${range.from}`,
+      pages: page.parts.length,
+      records,
+      serverDate,
+      kept,
+      updated: [],
+    };
+    next = checkpointAfter(walk.checkpoint, passed, clock.now());
+    return [saveCheckpoint(warehouse.own, next), saveFigures(warehouse.own, run, figuresAfter(replaced))];
+  });
+  walk.checkpoint = next;
+  countPage(progress, outcome, page.parts.length);
+  progress.figures.deleted += deleted;
+  watcher.page(owned.resource, page, progress.figures);
+}
+
+function noteEnd(walk: ReportWalk, proof: WalkProof, end: WalkEnd): void {
+  if (!proof.isProved) walk.isProved = false;
+  for (const warning of endWarnings(proof, end)) walk.warnings.set(warning.code, warning);
+}

@@ -1,0 +1,111 @@
+import type { WalkEnd } from '../../extract/guards/walk-end.ts';
+import type { Page } from '../../extract/page.ts';
+import { walk, type WalkOptions } from '../../extract/walk.ts';
+import { SyncError } from '../../model/errors.ts';
+import type { JsonValue } from '../../model/json.ts';
+import { memoryUse, type MemoryUse } from '../../model/memory-use.ts';
+import type { Lane } from '../../model/vocabulary.ts';
+import type { ReportWindows } from '../../source/report-windows.ts';
+import { listingWalk } from '../listing-walk.ts';
+import type { ResourceContext } from '../resource-context.ts';
+import { joinedPage, type JoinedPage } from '../walk/joined-page.ts';
+import { rangeQuery, type ReportRange } from './report-ranges.ts';
+
+/** How a range is asked for. */
+export interface RangeRequest {
+  range: ReportRange;
+  windows: ReportWindows;
+  /** False if requests name one window. */
+  hasEnd: boolean;
+  lane: Lane;
+  /** Records on the largest page that named a next one, of the ranges before; null if it is not known. */
+  kept: number | null;
+}
+
+/** All that the service answers for a range. */
+export interface RangeAnswer {
+  /** Its pages as one. */
+  page: JoinedPage;
+  end: WalkEnd;
+  /** The body of its last page, in which totals are told. */
+  body: JsonValue;
+  /** True if it holds as many rows as the service lists for one query. */
+  isFull: boolean;
+}
+
+/** Why a range has to be cut: there is more than the service lists, or than it, or this process, can do at once. */
+export type TooMuch = { tooMuch: 'capped' | 'refused' | 'slow' | 'memory'; error: SyncError | null };
+
+/** Source bytes of a range of several windows: it is held until the last of its pages is here. */
+const MOST_BYTES: Readonly<Record<MemoryUse, number>> = { normal: 33_554_432, low: 4_194_304 };
+
+/** By the code of an error: the same range would end so again, a smaller one may not. */
+const TOO_MUCH: Readonly<Record<string, TooMuch['tooMuch']>> = {
+  window_too_large: 'refused',
+  timeout: 'slow',
+  memory_full: 'memory',
+  body_too_large: 'memory',
+  body_too_heavy: 'memory',
+  too_many_values: 'memory',
+};
+
+/**
+ * Asks for a range page by page, to an end that is proved as that of any walk. A range of several windows is given up as
+ * soon as it shows that it has to be cut; of one, what there is comes. The caller releases its page. Throws as `walk`.
+ */
+export async function readRange(context: ResourceContext, asked: RangeRequest): Promise<RangeAnswer | TooMuch> {
+  const pages: Page[] = [];
+  try {
+    const cut = await collect(context, asked, pages);
+    if (cut === null) return answered(pages, asked.windows);
+    release(pages);
+    return cut;
+  } catch (error) {
+    release(pages);
+    const tooMuch = error instanceof SyncError ? TOO_MUCH[error.code] : undefined;
+    if (tooMuch === undefined || !(error instanceof SyncError)) throw error;
+    return { tooMuch, error };
+  }
+}
+
+async function collect(context: ResourceContext, asked: RangeRequest, pages: Page[]): Promise<TooMuch | null> {
+  const { most } = asked.windows;
+  const mayCut = asked.range.windows.length > 1;
+  let [rows, bytes] = [0, 0];
+  for await (const page of walk(walkOptions(context, asked))) {
+    pages.push(page);
+    rows += page.records.length - page.again;
+    bytes += page.records.reduce((sum, record) => sum + record.bytes.length, 0);
+    if (!mayCut) continue;
+    if (most !== null && Math.max(rows, page.total ?? 0) >= most) return { tooMuch: 'capped', error: null };
+    if (bytes > MOST_BYTES[memoryUse()]) return { tooMuch: 'memory', error: null };
+  }
+  return null;
+}
+
+function answered(pages: readonly Page[], { most }: ReportWindows): RangeAnswer {
+  const page = joinedPage(pages);
+  const last = pages.at(-1);
+  if (last?.end == null) throw new Error('a range came to no end');
+  const rows = pages.reduce((sum, { records, again }) => sum + records.length - again, 0);
+  const told = Math.max(rows, ...pages.map(({ total }) => total ?? 0));
+  return { page, end: last.end, body: last.answer?.json ?? null, isFull: most !== null && told >= most };
+}
+
+function walkOptions(context: ResourceContext, { range, windows, hasEnd, lane, kept }: RangeRequest): WalkOptions {
+  const { runAhead, inLine, warehouse, profile } = context;
+  return {
+    ...listingWalk(context, lane, rangeQuery(windows, range, hasEnd)),
+    tooLarge: windows.too_large,
+    runAhead,
+    inLine,
+    leastAhead: warehouse.isOnNetwork ? 2 : 1,
+    // The pages are held until the last of them is here, and count as memory until they are written.
+    overlaps: true,
+    ...(kept === null ? {} : { kept: kept <= profile.page.size ? kept : 0 }),
+  };
+}
+
+function release(pages: readonly Page[]): void {
+  for (const page of pages) page.release();
+}

@@ -1,0 +1,85 @@
+import { openPageLoader } from '../../load/page-loader.ts';
+import { timestampMs } from '../../model/timestamp-text.ts';
+import { asksForEnd, type ReportWindows } from '../../source/report-windows.ts';
+import { saveCheckpoint } from '../../state/checkpoints.ts';
+import { forgetWindows, readWindows } from '../../state/windows.ts';
+import type { WindowRow } from '../../warehouse/window-row.ts';
+import { checkpointAfter } from '../cursor/move-cursor.ts';
+import type { WalkPlan } from '../plan.ts';
+import type { RunContext } from '../run-progress.ts';
+import { askRange } from './ask-range.ts';
+import { dueWindows, strayRows } from './due-windows.ts';
+import { dayReading } from './record-day.ts';
+import type { ReportWindow } from './report-days.ts';
+import { rangeFrom, type ReportWalk } from './report-walk.ts';
+import { windowWarnings } from './window-warnings.ts';
+
+/**
+ * One walk over the windows of reports, the newest first: each range is asked for whole, cut in two where that is too
+ * much, and replaces what stands in the tables in one transaction, with the checkpoint that says so. A kill costs the
+ * range in hand. Adds its warnings to the run's. Throws `SyncError` with everything up to the last range in place.
+ */
+export async function walkReports(context: RunContext, plan: WalkPlan, windows: ReportWindows): Promise<void> {
+  const { warehouse, owned, clock, progress, signal } = context;
+  const { walk, due } = await openWalk(context, plan, windows);
+  let left: readonly ReportWindow[] = due;
+  while (left.length > 0) {
+    const next = rangeFrom(walk, left);
+    left = next.left;
+    for (let ranges = [next.range]; ranges[0] !== undefined;) {
+      signal.throwIfAborted();
+      const [range, ...rest] = ranges;
+      ranges = [...(await askRange(context, walk, range)), ...rest];
+    }
+  }
+  const { isProved } = walk;
+  const ended = { next: null, pages: 0, records: 0, serverDate: null, isProved, updated: [] };
+  const checkpoint = checkpointAfter(walk.checkpoint, ended, clock.now());
+  await owned.takeTurn(() => warehouse.apply([saveCheckpoint(warehouse.own, checkpoint)], owned.lease()));
+  const told = windowWarnings([...walk.reports.rows.values()], owned.resource, windows);
+  progress.warnings.push(...walk.warnings.values(), ...told);
+}
+
+async function openWalk(
+  context: RunContext,
+  { mode, checkpoint }: WalkPlan,
+  windows: ReportWindows,
+): Promise<{ walk: ReportWalk; due: readonly ReportWindow[] }> {
+  const { profile, clock } = context;
+  // What an answer for a window says is so, also where a record bears an older time of change than its row.
+  const loader = await openPageLoader(context, { acceptsOlder: true });
+  const rows = await rememberedWindows(context, windows);
+  const hasEnd = asksForEnd(profile);
+  const now = clock.now();
+  const begun = checkpoint.walk_started_at;
+  const walkStartedAt = begun === null ? now : timestampMs(begun);
+  const { windows: due, today, until } = dueWindows({ windows, rows, mode, walkStartedAt, now, hasEnd });
+  const walk: ReportWalk = {
+    reports: { windows, reading: dayReading(profile, windows), loader, rows },
+    lane: mode === 'full' ? 'backfill' : 'incremental',
+    hasEnd,
+    today,
+    until,
+    checkpoint,
+    kept: checkpoint.kept_size,
+    most: Infinity,
+    likely: null,
+    isProved: true,
+    warnings: new Map(),
+  };
+  return { walk, due };
+}
+
+/** By first day. Those of another grid, from before the profile was changed, are forgotten. */
+async function rememberedWindows(
+  { warehouse, owned }: RunContext,
+  windows: ReportWindows,
+): Promise<Map<string, WindowRow>> {
+  const rows = await readWindows(warehouse.own, owned.resource);
+  const stray = new Set(strayRows(rows, windows).map(({ window_start }) => window_start));
+  if (stray.size > 0) {
+    const forgotten = forgetWindows(warehouse.own, owned.resource, [...stray]);
+    await owned.takeTurn(() => warehouse.apply(forgotten, owned.lease()));
+  }
+  return new Map(rows.filter(({ window_start: start }) => !stray.has(start)).map((row) => [row.window_start, row]));
+}

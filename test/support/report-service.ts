@@ -1,0 +1,180 @@
+import type { Reply, Responder } from '../extract/listing-server.ts';
+import { clockShowing } from './hurried-clock.ts';
+import type { TestDatabase } from './databases.ts';
+import { ownService, type OwnService } from './own-service.ts';
+import type { RunChoices } from './journey.ts';
+import type { ResourceReport } from '../../src/sync/report.ts';
+
+const DAY_MS = 86_400_000;
+
+/** A figure of a report: of a day, by two dimensions of which one may be null. */
+export interface Figure {
+  /** `YYYY-MM-DD` of the service's own days. */
+  day: string;
+  page: string;
+  referrer: string | null;
+  views: number;
+}
+
+/** How a service of reports behaves; what is left out is what a healthy one does. */
+export interface ReportBehaviour {
+  /** The most rows that one query lists, whatever there are. */
+  cap?: number;
+  /** Refuses ranges of more days, by this status; 0 hangs. */
+  largest?: { days: number; status: number };
+  /** False if the last day that is asked for is not counted in. */
+  isInclusive?: boolean;
+  /** Refuses days that have not begun by its clock. */
+  refusesTomorrow?: boolean;
+  /** How a day is written in a row; as `YYYY-MM-DD` where absent. */
+  written?: (figure: Figure) => unknown;
+  /** What it lists for a range, in place of its figures. */
+  lists?: (found: Figure[], from: string, to: string) => Figure[];
+  /** What is added to the total that it tells. */
+  totalError?: number;
+  /** Called for each request, before it is answered. */
+  before?: (url: URL) => void;
+}
+
+/** A service of reports, `/v1/report?from&to&cursor&limit`: what it has is what the test puts there. */
+export interface ReportService {
+  figures: Map<string, Figure>;
+  behaviour: ReportBehaviour;
+  /** Epoch milliseconds of its clock, which stands still. */
+  now: number;
+  put(day: string, page: string, referrer: string | null, views: number): void;
+  drop(day: string, page: string, referrer: string | null): void;
+  respond: Responder;
+}
+
+export function reportService(now: string, behaviour: ReportBehaviour = {}): ReportService {
+  const keyOf = (...parts: unknown[]): string => JSON.stringify(parts);
+  const service: ReportService = {
+    figures: new Map(),
+    behaviour,
+    now: Date.parse(now),
+    put: (day, page, referrer, views) =>
+      void service.figures.set(keyOf(day, page, referrer), { day, page, referrer, views }),
+    drop: (day, page, referrer) => void service.figures.delete(keyOf(day, page, referrer)),
+    respond: (url) => ({ headers: { date: new Date(service.now).toUTCString() }, ...answer(service, url) }),
+  };
+  return service;
+}
+
+function answer({ figures, behaviour, now }: ReportService, url: URL): Reply {
+  behaviour.before?.(url);
+  const { cap = Infinity, largest, isInclusive = true, refusesTomorrow = false, totalError = 0 } = behaviour;
+  const [from = '', to = ''] = ['from', 'to'].map((name) => url.searchParams.get(name) ?? undefined);
+  const behind = isInclusive ? nextDay(to) : to;
+  if (from === '' || to === '') return { status: 400, body: { error: 'from and to, please' } };
+  if (refusesTomorrow && behind > nextDay(new Date(now).toISOString().slice(0, 10)))
+    return { status: 422, body: { error: 'to is in the future' } };
+  if (largest !== undefined && (Date.parse(behind) - Date.parse(from)) / DAY_MS > largest.days)
+    return { status: largest.status, body: { error: { code: 'too_large' } } };
+  const found = [...figures.values()].filter(({ day }) => day >= from && day < behind).toSorted(byDay);
+  const listed = (behaviour.lists?.(found, from, to) ?? found).slice(0, cap);
+  const [at, limit] = [placeOf(url.searchParams.get('cursor')), Number(url.searchParams.get('limit') ?? 100)];
+  const next = at + limit < listed.length ? cursorOf(at + limit) : null;
+  const views = listed.reduce((sum, figure) => sum + figure.views, totalError);
+  const data = listed.slice(at, at + limit).map((figure) => {
+    const { day, ...rest } = figure;
+    return { date: behaviour.written?.(figure) ?? day, ...rest };
+  });
+  return { body: { data, next_cursor: next, totals: { views } } };
+}
+
+/** Opaque, as those of most services: nothing of it is a number that could be a page's. */
+function cursorOf(at: number): string {
+  return [...String(at)].map((digit) => 'abcdefghij'.charAt(Number(digit))).join('');
+}
+
+function placeOf(cursor: string | null): number {
+  return Number([...(cursor ?? '')].map((letter) => 'abcdefghij'.indexOf(letter)).join(''));
+}
+
+function byDay(a: Figure, b: Figure): number {
+  const [left, right] = [a, b].map(({ day, page, referrer }) => `${day} ${page} ${referrer ?? ''}`);
+  return (left ?? '') < (right ?? '') ? -1 : 1;
+}
+
+export function nextDay(day: string, days = 1): string {
+  return day === '' ? '' : new Date(Date.parse(day) + days * DAY_MS).toISOString().slice(0, 10);
+}
+
+/** A copy of such a service. */
+export interface ReportStage extends OwnService {
+  reports: ReportService;
+  /** A run by the service's clock; `asked` is what it asked for, as `from..to` or `from..to+cursor`. */
+  walk(command?: 'backfill' | 'sync', choices?: RunChoices): Promise<ResourceReport & { asked: string[] }>;
+  /** Everything in which the live rows are not the service's figures. */
+  unlike(): Promise<string[]>;
+  /** Rows of `_sync_windows`, the oldest first. */
+  windows(): Promise<Record<string, unknown>[]>;
+  /** Lays other fields over `windows` of the profile. */
+  setWindows(fields: Record<string, unknown>): void;
+}
+
+const WINDOWS = {
+  field: 'date',
+  from_param: 'from',
+  to_param: 'to',
+  start: '2026-01-01',
+  totals: { views: 'totals.views' },
+};
+
+/** Starts a service and an empty warehouse for it; `windows` are fields of the profile's, `fields` of the resource. */
+export async function reportStage(
+  database: TestDatabase,
+  reports: ReportService,
+  windows: Record<string, unknown> = {},
+  { fields = {}, source = {} }: { fields?: Record<string, unknown>; source?: Record<string, unknown> } = {},
+): Promise<ReportStage> {
+  const resource = (more: Record<string, unknown>): Record<string, unknown> => ({
+    id: ['date', 'page', 'referrer'],
+    updated: null,
+    history: 'all',
+    page: { style: 'cursor', size: 50 },
+    windows: { ...WINDOWS, ...windows, ...more },
+    ...fields,
+  });
+  const stage = await ownService(database, resource({}), reports.respond, source);
+  const clock = clockShowing(() => reports.now);
+  return {
+    ...stage,
+    reports,
+    setWindows: (more) =>
+      stage.setProfile({
+        resources: { content: null, images: null, analytics: null, report: { path: '/report', ...resource(more) } },
+      }),
+    walk: async (command = 'sync', choices = {}) => {
+      stage.service.requests.length = 0;
+      const { resources } = await stage.run(command, { clock, ...choices });
+      if (resources[0] === undefined) throw new Error('no resource was run');
+      return { ...resources[0], asked: stage.service.requests.map(rangeIn) };
+    },
+    unlike: async () => {
+      const wanted = [...reports.figures.values()].map(
+        ({ day, page, referrer, views }) => `${day} ${page} ${referrer ?? '-'} ${views}`,
+      );
+      const rows = await stage.read((db) =>
+        db
+          .prepare<[], string>(
+            "SELECT substr(date, 1, 10) || ' ' || page || ' ' || coalesce(referrer, '-') || ' ' || views FROM report WHERE _deleted_at IS NULL",
+          )
+          .pluck()
+          .all(),
+      );
+      return [...new Set(rows).symmetricDifference(new Set(wanted))].toSorted();
+    },
+    windows: () =>
+      stage.read((db) =>
+        db.prepare<[], Record<string, unknown>>('SELECT * FROM _sync_windows ORDER BY window_start').all(),
+      ),
+  };
+}
+
+function rangeIn(request: string): string {
+  const { searchParams } = new URL(request, 'http://localhost');
+  const cursor = searchParams.get('cursor');
+  return `${searchParams.get('from') ?? ''}..${searchParams.get('to') ?? ''}${cursor === null ? '' : `+${cursor}`}`;
+}
