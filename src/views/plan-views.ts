@@ -3,6 +3,7 @@ import { liveViews } from './live.ts';
 import { changesViews } from './history/changes.ts';
 import { historyViews } from './history/history.ts';
 import { statesViews } from './history/states.ts';
+import { windowViews } from './report-windows.ts';
 import { planView, type PlannedView, type StandingColumn } from './planned-view.ts';
 import type { View } from './view.ts';
 import type { ViewModel } from './view-model.ts';
@@ -23,6 +24,7 @@ const VIEW_KINDS: readonly ViewKind[] = [
   changesViews,
   statesViews,
   summaryViews,
+  windowViews,
   freshnessView,
   deletesView,
   calendarView,
