@@ -16,6 +16,7 @@ import {
   readRecord,
   replaceRecord,
 } from './record-routes.ts';
+import { readReport } from './reports/report-route.ts';
 import type { RequestEntry, RequestLog } from './request-log.ts';
 import type { Service, Handler } from './route-context.ts';
 
@@ -143,6 +144,7 @@ const ROUTES: readonly (readonly [method: string, path: string, handler: Handler
   ['DELETE', '/v1/webhooks/:id', unsubscribe],
   ['GET', '/v1/images/:id/file', readFile],
   ['PUT', '/v1/images/:id/file', writeFile],
+  ['GET', '/v1/reports/:report', readReport],
   ['GET', '/v1/:resource', listRecords],
   ['POST', '/v1/:resource', createRecord],
   ['GET', '/v1/:resource/:id', readRecord],
