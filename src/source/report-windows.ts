@@ -30,6 +30,13 @@ const age = z
     return { days: 0, months: Number(count) * (unit.startsWith('year') ? 12 : 1) };
   });
 
+/** A status that says so: also one with which a service, or what stands before it, gives up. */
+const refusal = z
+  .int()
+  .min(400)
+  .max(599)
+  .refine((status) => ![401, 408, 429].includes(status), 'expected a status other than 401, 408 and 429');
+
 const windowsSchema = z.strictObject({
   field: fieldPath.meta({
     description:
@@ -99,7 +106,7 @@ const windowsSchema = z.strictObject({
       examples: [1000, 100_000],
     }),
   too_large: z
-    .strictObject({ ...answerRuleFields, status: answerRuleFields.status.min(1) })
+    .strictObject({ ...answerRuleFields, status: z.array(refusal).min(1) })
     .nullable()
     .default(null)
     .meta({

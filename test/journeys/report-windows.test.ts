@@ -1,8 +1,15 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import { SyncError } from '../../src/model/errors.ts';
 import { DATABASES } from '../support/databases.ts';
 import { nextDay, reportService, reportStage, type ReportService } from '../support/report-service.ts';
 
 const HOUR = 3_600_000;
+const SUM_OF_LIVE = 'SELECT sum(views) FROM report WHERE _deleted_at IS NULL';
+
+function interrupted(): SyncError {
+  return new SyncError('interrupted', 'stopped by the test', { recovery: 'stop' });
+}
 
 /** A hundred days until 2026-04-10, of which each has a few figures. */
 function hundredDays(behaviour = {}): ReportService {
@@ -48,5 +55,98 @@ describe.for(DATABASES)('reports by windows on $name', (database) => {
       { id: '["2026-04-10","/about","search"]', version: 2, op: 'delete' },
     ]);
     expect(await stage.read((db) => db.prepare('SELECT count(*) FROM _sync_deletes').pluck().get())).toBe(1);
+  });
+
+  it('are taken up where a kill has left them, and a range of it is never half there', async () => {
+    const reports = hundredDays();
+    const stage = await reportStage(database, reports, { largest: '10d' });
+    const stop = new AbortController();
+    let asked = 0;
+    reports.behaviour.before = () => (asked += 1) === 5 && stop.abort(interrupted());
+    const killed = await stage.walk('backfill', { signal: stop.signal });
+    expect(killed.status).toBe('interrupted');
+    const there = await stage.windows();
+    expect(there.length).toBeGreaterThanOrEqual(31);
+    const halves = there.filter(({ rows }) => rows !== 2n && rows !== 2).map(({ window_start }) => window_start);
+    expect(halves).toEqual(['2026-04-11']);
+    delete reports.behaviour.before;
+    reports.now += HOUR;
+    const again = await stage.walk('backfill');
+    expect(again).toMatchObject({ status: 'ok', mode: 'full' });
+    // What may still change is asked for once more, so that the end speaks of now; what is final is not.
+    expect(again.asked[0]).toBe('2026-04-07..2026-04-11');
+    expect(again.asked.slice(1).every((range) => range < String(there[0]?.['window_start']))).toBe(true);
+    expect(await stage.unlike()).toEqual([]);
+  });
+
+  it('are held where an answer takes a window away, until a person says that it counts', async () => {
+    const reports = hundredDays();
+    const stage = await reportStage(database, reports);
+    await stage.walk('backfill');
+    reports.now += HOUR;
+    for (const page of ['/', '/about']) reports.drop('2026-04-08', page, page === '/' ? null : 'search');
+    reports.put('2026-04-09', '/', null, 55);
+    const held = await stage.walk();
+    expect(held).toMatchObject({ status: 'partial', updated: 1, deleted: 0 });
+    expect(held.warnings).toMatchObject([{ code: 'window_held', message: /window of 2026-04-08 is kept/ }]);
+    expect(held.asked).toEqual(['2026-04-07..2026-04-11', '2026-04-07..2026-04-11']);
+    expect(await stage.unlike()).toEqual(['2026-04-08 / - 100', '2026-04-08 /about search 7']);
+    const listed = await stage.command('deletes', 'list');
+    expect(listed.stdout).toMatch(/report +2026-04-08 +held .*a window of reports.*all of its 2 rows/);
+    const confirmed = await stage.command('deletes', 'confirm', 'report', '--id', '2026-04-08');
+    expect(confirmed.stdout).toMatch(/1 confirmed.*asked for by the next run/);
+    reports.now += HOUR;
+    expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 2 });
+    expect(await stage.unlike()).toEqual([]);
+    expect((await stage.windows()).filter(({ held_at }) => held_at !== null)).toEqual([]);
+  });
+
+  it('are whole for whoever reads beside them', async () => {
+    const reports = reportService('2026-01-05T06:00:00Z');
+    const fill = (views: number): void => {
+      for (let page = 0; page < 300; page += 1) reports.put('2026-01-04', `/p${page}`, 'mail', views);
+    };
+    fill(1);
+    const stage = await reportStage(database, reports, { start: '2026-01-01' });
+    await stage.walk('backfill');
+    const sums = new Set<number>();
+    let isOver = false;
+    const reader = (async () => {
+      while (!isOver) {
+        sums.add(Number(await stage.read((db) => db.prepare(SUM_OF_LIVE).pluck().get())));
+        await delay(1);
+      }
+    })();
+    try {
+      for (const views of [2, 3, 4]) {
+        fill(views);
+        // Other rows come and go with each answer.
+        reports.drop('2026-01-04', '/p0', 'mail');
+        reports.put('2026-01-04', `/new${views}`, 'mail', views);
+        reports.drop('2026-01-04', `/new${views - 1}`, 'mail');
+        reports.now += HOUR;
+        expect(await stage.walk()).toMatchObject({ status: 'ok' });
+      }
+    } finally {
+      isOver = true;
+      await reader;
+    }
+    expect([...sums].filter((sum) => ![300, 600, 900, 1_200].includes(sum))).toEqual([]);
+    expect(await stage.unlike()).toEqual([]);
+  });
+
+  it('come from rebuilt tables as they were', async () => {
+    const reports = hundredDays();
+    const stage = await reportStage(database, reports);
+    await stage.walk('backfill');
+    const before = await stage.windows();
+    const rebuilt = await stage.command('rebuild', 'report');
+    expect(rebuilt.code).toBe(0);
+    expect(await stage.unlike()).toEqual([]);
+    expect(await stage.windows()).toEqual(before);
+    reports.now += 24 * HOUR;
+    reports.drop('2026-04-10', '/about', 'search');
+    expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 1 });
+    expect(await stage.unlike()).toEqual([]);
   });
 });

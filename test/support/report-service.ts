@@ -26,6 +26,10 @@ export interface ReportBehaviour {
   isInclusive?: boolean;
   /** Refuses days that have not begun by its clock. */
   refusesTomorrow?: boolean;
+  /** The day that its clock shows; that of UTC where absent. */
+  today?: () => string;
+  /** Status by which a request fails; it does not where absent or null. */
+  fails?: () => number | null;
   /** How a day is written in a row; as `YYYY-MM-DD` where absent. */
   written?: (figure: Figure) => unknown;
   /** What it lists for a range, in place of its figures. */
@@ -64,11 +68,13 @@ export function reportService(now: string, behaviour: ReportBehaviour = {}): Rep
 function answer({ figures, behaviour, now }: ReportService, url: URL): Reply {
   behaviour.before?.(url);
   const { cap = Infinity, largest, isInclusive = true, refusesTomorrow = false, totalError = 0 } = behaviour;
+  const failure = behaviour.fails?.() ?? null;
+  if (failure !== null) return { status: failure, body: { error: 'try again' } };
+  const today = behaviour.today?.() ?? new Date(now).toISOString().slice(0, 10);
   const [from = '', to = ''] = ['from', 'to'].map((name) => url.searchParams.get(name) ?? undefined);
   const behind = isInclusive ? nextDay(to) : to;
   if (from === '' || to === '') return { status: 400, body: { error: 'from and to, please' } };
-  if (refusesTomorrow && behind > nextDay(new Date(now).toISOString().slice(0, 10)))
-    return { status: 422, body: { error: 'to is in the future' } };
+  if (refusesTomorrow && behind > nextDay(today)) return { status: 422, body: { error: 'to is in the future' } };
   if (largest !== undefined && (Date.parse(behind) - Date.parse(from)) / DAY_MS > largest.days)
     return { status: largest.status, body: { error: { code: 'too_large' } } };
   const found = [...figures.values()].filter(({ day }) => day >= from && day < behind).toSorted(byDay);
@@ -154,12 +160,12 @@ export async function reportStage(
     },
     unlike: async () => {
       const wanted = [...reports.figures.values()].map(
-        ({ day, page, referrer, views }) => `${day} ${page} ${referrer ?? '-'} ${views}`,
+        (figure) => `${dateIn(reports, figure)} ${figure.page} ${figure.referrer ?? '-'} ${figure.views}`,
       );
       const rows = await stage.read((db) =>
         db
           .prepare<[], string>(
-            "SELECT substr(date, 1, 10) || ' ' || page || ' ' || coalesce(referrer, '-') || ' ' || views FROM report WHERE _deleted_at IS NULL",
+            "SELECT replace(substr(date, 1, 16), 'T', ' ') || ' ' || page || ' ' || coalesce(referrer, '-') || ' ' || views FROM report WHERE _deleted_at IS NULL",
           )
           .pluck()
           .all(),
@@ -171,6 +177,12 @@ export async function reportStage(
         db.prepare<[], Record<string, unknown>>('SELECT * FROM _sync_windows ORDER BY window_start').all(),
       ),
   };
+}
+
+/** As it stands in the table, to the minute. */
+function dateIn({ behaviour }: ReportService, figure: Figure): string {
+  const written = behaviour.written?.(figure) ?? figure.day;
+  return String(written).slice(0, 16).replace('T', ' ');
 }
 
 function rangeIn(request: string): string {

@@ -1,0 +1,149 @@
+import { describe, expect, it } from 'vitest';
+import { USUAL } from '../support/databases.ts';
+import {
+  nextDay,
+  reportService,
+  reportStage,
+  type ReportBehaviour,
+  type ReportService,
+} from '../support/report-service.ts';
+
+const HOUR = 3_600_000;
+
+/** Forty days until 2026-02-09, of which each has five figures. */
+function fortyDays(behaviour: ReportBehaviour = {}): ReportService {
+  const reports = reportService('2026-02-09T06:00:00Z', behaviour);
+  for (let day = '2026-01-01'; day <= '2026-02-09'; day = nextDay(day)) {
+    for (let page = 0; page < 5; page += 1) reports.put(day, `/p${page}`, page === 0 ? null : 'search', 10 + page);
+  }
+  return reports;
+}
+
+describe('an answer for a range of reports', () => {
+  it.each<[what: string, behaviour: ReportBehaviour, windows: Record<string, unknown>, most: number]>([
+    ['holds as much as the service lists', { cap: 60 }, { most: 60 }, 16],
+    ['is refused as too large', { largest: { days: 6, status: 413 } }, { too_large: { status: [413] } }, 20],
+    ['is given up by the service', { largest: { days: 6, status: 504 } }, { too_large: { status: [504] } }, 20],
+  ])('is cut in two where it %s', async (_, behaviour, windows, most) => {
+    const stage = await reportStage(USUAL, fortyDays(behaviour), windows);
+    const first = await stage.walk('backfill');
+    expect(first).toMatchObject({ status: 'ok', inserted: 200 });
+    expect(await stage.unlike()).toEqual([]);
+    expect(first.asked.filter((range) => !range.includes('+')).length).toBeLessThanOrEqual(most);
+    // What is known of the windows is enough for the first request of the next run.
+    stage.reports.now += 24 * HOUR;
+    expect((await stage.walk()).asked).toHaveLength(1);
+  });
+
+  it('is told of a window that alone holds as much as the service lists', async () => {
+    const reports = fortyDays({ cap: 12 });
+    for (let page = 0; page < 20; page += 1) reports.put('2026-01-20', `/many${page}`, null, 1);
+    const stage = await reportStage(USUAL, reports, { most: 12 });
+    const first = await stage.walk('backfill');
+    expect(first).toMatchObject({ status: 'partial', warnings: [{ code: 'window_capped', message: /2026-01-20/ }] });
+    const [row] = (await stage.windows()).filter(({ capped }) => Number(capped) === 1);
+    expect(row).toMatchObject({ window_start: '2026-01-20', rows: 12 });
+    stage.reports.now += HOUR;
+    expect(await stage.walk()).toMatchObject({ status: 'partial', warnings: [{ code: 'window_capped' }] });
+  });
+
+  it('is left out where a single window is too large, and the others come', async () => {
+    const reports = fortyDays();
+    const stage = await reportStage(USUAL, reports, { too_large: { status: [413] } });
+    reports.behaviour.largest = { days: 31, status: 413 };
+    reports.behaviour.before = (url) => {
+      const [from = '', to = ''] = [url.searchParams.get('from') ?? '', url.searchParams.get('to') ?? ''];
+      const holds = from <= '2026-01-15' && to >= '2026-01-15';
+      reports.behaviour.largest = holds ? { days: 0, status: 413 } : { days: 31, status: 413 };
+    };
+    const first = await stage.walk('backfill');
+    expect(first).toMatchObject({ status: 'partial', warnings: [{ code: 'window_too_large', message: /2026-01-15/ }] });
+    expect(await stage.unlike()).toHaveLength(5);
+    delete reports.behaviour.before;
+    reports.behaviour.largest = { days: 31, status: 413 };
+    stage.reports.now += HOUR;
+    expect(await stage.walk('backfill')).toMatchObject({ status: 'ok' });
+    expect(await stage.unlike()).toEqual([]);
+  });
+
+  it.each<[what: string, behaviour: ReportBehaviour, windows: Record<string, unknown>, hint: RegExp]>([
+    ['the end is counted in', { isInclusive: true }, { to_inclusive: false, largest: '5d' }, /to_inclusive: true/],
+    ['the days are of another zone', { written: ({ day }) => `${day}T03:00:00Z` }, { zone: '-05:00' }, /at the border/],
+    ['no range is read', { lists: () => [figure('2025-12-01')] }, {}, /does not keep to the range/],
+    ['a record has no day', { written: () => 'none' }, {}, /must name the field with a record's day/],
+  ])('is refused where %s, and nothing of it is written', async (_, behaviour, windows, hint) => {
+    const fields = { page: { style: 'cursor', size: 500 } };
+    const stage = await reportStage(USUAL, fortyDays(behaviour), windows, { fields });
+    const first = await stage.walk('backfill');
+    expect(first).toMatchObject({ status: 'failed', error: { code: 'window_outside', hint } });
+    // At most the newest range, of which the service has nothing but its own days.
+    expect((await stage.windows()).length).toBeLessThan(6);
+  });
+
+  it('is asked for without tomorrow by a service that refuses days to come, also by the next run', async () => {
+    const stage = await reportStage(USUAL, fortyDays({ refusesTomorrow: true }), { largest: '10d' });
+    const first = await stage.walk('backfill');
+    expect(first).toMatchObject({ status: 'ok', inserted: 200 });
+    expect(first.asked.slice(0, 2)).toEqual(['2026-02-01..2026-02-10', '2026-02-01..2026-02-09']);
+    stage.reports.now += 24 * HOUR;
+    expect((await stage.walk()).asked).toEqual(['2026-02-06..2026-02-10']);
+  });
+
+  it('has early rows of tomorrow, which are part of the copy', async () => {
+    const reports = fortyDays();
+    reports.put('2026-02-10', '/early', null, 2);
+    const stage = await reportStage(USUAL, reports);
+    expect(await stage.walk('backfill')).toMatchObject({ status: 'ok', inserted: 201 });
+    expect(await stage.unlike()).toEqual([]);
+  });
+
+  it('tells sums that are not those of its rows: asked for again, then told, unless that is accepted', async () => {
+    const stage = await reportStage(USUAL, fortyDays({ totalError: 3 }), { largest: '40d' });
+    const first = await stage.walk('backfill');
+    expect(first).toMatchObject({ status: 'partial', warnings: [{ code: 'window_total_differs' }] });
+    const [window] = await stage.windows();
+    expect(JSON.parse(String(window?.['totals']))).toEqual({
+      from: '2026-01-01',
+      to: '2026-01-02',
+      differs: [{ field: 'views', told: 63, counted: 60 }],
+    });
+    stage.reports.now += HOUR;
+    delete stage.reports.behaviour.totalError;
+    expect(await stage.walk('backfill')).toMatchObject({ status: 'ok' });
+  });
+
+  it('for a day long ago that has late rows is found by a full walk, and not before', async () => {
+    const stage = await reportStage(USUAL, fortyDays());
+    await stage.walk('backfill');
+    stage.reports.put('2026-01-03', '/late', null, 9);
+    stage.reports.now += HOUR;
+    await stage.walk();
+    expect(await stage.unlike()).toEqual(['2026-01-03 /late - 9']);
+    stage.reports.now += HOUR;
+    expect(await stage.walk('backfill')).toMatchObject({ status: 'ok', mode: 'full', inserted: 1 });
+    expect(await stage.unlike()).toEqual([]);
+  });
+
+  it.each<[granularity: string, asked: string[]]>([
+    ['week', ['2026-01-19..2026-02-10', '2025-12-29..2026-01-18']],
+    ['month', ['2026-02-01..2026-02-10', '2026-01-01..2026-01-31']],
+  ])('is one of whole windows where these are a %s, up to tomorrow', async (granularity, asked) => {
+    const stage = await reportStage(
+      USUAL,
+      fortyDays(),
+      { granularity, largest: '28d' },
+      { fields: { page: { style: 'cursor', size: 500 } } },
+    );
+    const first = await stage.walk('backfill');
+    expect(first).toMatchObject({ status: 'ok', inserted: 200 });
+    expect(first.asked).toEqual(asked);
+    stage.reports.now += HOUR;
+    stage.reports.put('2026-02-05', '/p1', 'search', 99);
+    expect(await stage.walk()).toMatchObject({ status: 'ok', updated: 1 });
+    expect(await stage.unlike()).toEqual([]);
+  });
+});
+
+function figure(day: string) {
+  return { day, page: '/', referrer: null, views: 1 };
+}

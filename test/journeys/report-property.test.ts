@@ -1,0 +1,13 @@
+import { describe, it } from 'vitest';
+import { DATABASES } from '../support/databases.ts';
+import { freshSeed } from '../support/random.ts';
+import { randomReports } from './random-reports.ts';
+
+const seed = freshSeed();
+const SEEDS = { sqlite: [seed, seed + 1], postgres: [seed + 2, seed + 3] } as const;
+
+describe.for(DATABASES)('reports that are restated while they are copied to $name', (database) => {
+  it.for(SEEDS[database.name])('are what the warehouse holds after one quiet run (SEED=%d)', (from) =>
+    randomReports(database, from),
+  );
+});
