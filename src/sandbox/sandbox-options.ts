@@ -1,4 +1,5 @@
 import { ConfigError } from '../model/errors.ts';
+import { isTimeZone } from '../model/time-zone.ts';
 import { parseFault, type FaultScript } from './faults/fault-script.ts';
 import { PAGINATIONS, type Pagination } from './pages/listing-page.ts';
 import { RATE_DIALECTS, RETRY_AFTER_FORMS, type RateDialect, type RetryAfterForm } from './rate-limit.ts';
@@ -71,6 +72,12 @@ export const SANDBOX_OPTIONS = {
     'seconds',
     oneOf(RETRY_AFTER_FORMS),
   ),
+  report: option<readonly string[]>('--report <names>', 'reports by day, as traffic,sales', [], names),
+  restate: option('--restate <days>', 'figures of a report change so long after their day', 3, whole(0)),
+  windowCap: option<number | null>('--window-cap <rows>', 'rows that a report lists per query', null, whole(1)),
+  reportZone: option('--report-zone <zone>', 'time zone of the days of reports', 'UTC', zone),
+  reportStart: option('--report-start <day>', 'first day of reports', '2025-01-01', day),
+  seed: option('--seed <number>', 'other figures in reports', 1, whole(0)),
   webhookRetry: option('--webhook-retry <time>', 'wait before a webhook is sent again; doubles', 1_000, time),
   gzip: option<boolean>('--gzip', 'compress answers for clients that take it', false),
   maxBody: option('--max-body <bytes>', 'largest body of a request', MIB, whole(1)),
@@ -138,6 +145,22 @@ function time(text: string, flag: string): number {
   const [, amount, unit = 'ms'] = /^(-?\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(text) ?? [];
   if (amount !== undefined) return Number(amount) * (UNITS[unit] ?? 1);
   throw new ConfigError('usage', `${flag} must be a time such as 250ms, 90s or 1h, not "${text}".`);
+}
+
+function zone(text: string, flag: string): string {
+  if (isTimeZone(text)) return text;
+  throw new ConfigError('usage', `${flag} must be a time zone such as Europe/Zurich or +02:00, not "${text}".`);
+}
+
+function day(text: string, flag: string): string {
+  if (/^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text))) return text;
+  throw new ConfigError('usage', `${flag} must be a day such as 2025-01-01, not "${text}".`);
+}
+
+function names(text: string, flag: string): readonly string[] {
+  const found = text.split(',').map((name) => name.trim());
+  if (found.every((name) => /^[a-z][a-z0-9_-]*$/.test(name))) return found;
+  throw new ConfigError('usage', `${flag} cannot read "${text}".`, { hint: 'Write traffic,sales.' });
 }
 
 function counts(text: string): Readonly<Record<string, number>> {

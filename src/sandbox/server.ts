@@ -8,6 +8,7 @@ import { listPage, renderPage } from './pages/listing-page.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import { readFile, readSignedFile, writeFile } from './file-routes.ts';
 import { createRecord, deleteRecord, listRecords, patchRecord, readRecord, replaceRecord } from './record-routes.ts';
+import { readReport } from './reports/report-route.ts';
 import type { RequestEntry, RequestLog } from './request-log.ts';
 import type { Service, Handler } from './route-context.ts';
 
@@ -136,6 +137,7 @@ const ROUTES: readonly (readonly [method: string, path: string, handler: Handler
   ['GET', '/v1/images/:id/file', readFile],
   ['PUT', '/v1/images/:id/file', writeFile],
   ['GET', '/files/:id', readSignedFile],
+  ['GET', '/v1/reports/:report', readReport],
   ['GET', '/v1/:resource', listRecords],
   ['POST', '/v1/:resource', createRecord],
   ['GET', '/v1/:resource/:id', readRecord],

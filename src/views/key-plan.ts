@@ -14,7 +14,7 @@ type References = KeyPlan['references'];
  */
 export function planKeys(
   { tables }: ResourceShape,
-  profile: Pick<ResourceProfile, 'updated' | 'indexes'>,
+  profile: Pick<ResourceProfile, 'updated' | 'indexes' | 'windows'>,
   relations: Relations,
   shapes: readonly ResourceShape[],
 ): Planned {
@@ -39,7 +39,7 @@ function referencesOf(
 
 function indexesOf(
   tables: readonly TableShape[],
-  { updated, indexes }: Pick<ResourceProfile, 'updated' | 'indexes'>,
+  { updated, indexes, windows }: Pick<ResourceProfile, 'updated' | 'indexes' | 'windows'>,
   references: References,
 ): ColumnIndex[] {
   if (indexes === 'none') return [];
@@ -48,10 +48,21 @@ function indexesOf(
   if (own === undefined) return [];
   const columns = [...updatedColumns(own.columns, { updated }), ...published(own)];
   const names = new Set(columns.filter(({ type }) => ORDERED.has(type)).map(({ name }) => name));
-  const filters = [...names].map((column): ColumnIndex => ({ table: own, column, why: 'filter' }));
+  const window = windows === null ? [] : updatedColumns(own.columns, { updated: windows.field }).filter(isDated);
+  for (const { name } of window) names.delete(name);
+  const filters = [
+    ...window.map(({ name }): ColumnIndex => ({ table: own, column: name, why: 'window' })),
+    ...[...names].map((column): ColumnIndex => ({ table: own, column, why: 'filter' })),
+  ];
+  for (const { name } of window) names.add(name);
   // The key has its index.
   const others = references.filter(({ table, column }) => table.key[0] !== column && !names.has(column));
   return [...filters, ...others.map(({ table, column }): ColumnIndex => ({ table, column, why: 'reference' }))];
+}
+
+/** A window is found by days, also where they are texts. */
+function isDated({ type }: Column): boolean {
+  return ORDERED.has(type) || type === 'text';
 }
 
 /** Types of which rows are chosen by their order; a text may be longer than an index holds. */

@@ -3,6 +3,7 @@ import { visibleText } from '../model/visible-text.ts';
 import { shownName } from '../shape/beside-column.ts';
 import { pathText } from '../shape/columns/source-path.ts';
 import { publishedColumn } from './history/published.ts';
+import { finalColumn } from './report-windows.ts';
 import type { View, ViewColumn } from './view.ts';
 import type { ViewedResource, ViewModel } from './view-model.ts';
 
@@ -50,8 +51,11 @@ function liveColumns(model: ViewModel, resource: ViewedResource, table: TableSha
     const shown = column(each.name, each.type, visibleText(pathText(each.path)));
     return { ...shown, name, references: referenceOf(model, table, name) };
   });
-  const published = table.path.length === 0 ? publishedColumn(model, resource, `${ROW}.`) : [];
-  return [...keys, { ...stamp, description: SYNCED_AT }, ...sources, ...published];
+  const known =
+    table.path.length === 0
+      ? [...publishedColumn(model, resource, `${ROW}.`), ...finalColumn(model, resource, `${ROW}.`)]
+      : [];
+  return [...keys, { ...stamp, description: SYNCED_AT }, ...sources, ...known];
 }
 
 const SYNCED_AT = 'When the service was asked for this version of the record, UTC.';

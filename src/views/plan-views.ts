@@ -4,6 +4,7 @@ import { liveViews } from './live.ts';
 import { changesViews } from './history/changes.ts';
 import { historyViews } from './history/history.ts';
 import { statesViews } from './history/states.ts';
+import { windowViews } from './report-windows.ts';
 import { planView, type PlannedView, type StandingColumn } from './planned-view.ts';
 import type { View } from './view.ts';
 import type { ViewModel } from './view-model.ts';
@@ -25,6 +26,7 @@ const VIEW_KINDS: readonly ViewKind[] = [
   statesViews,
   summaryViews,
   filesViews,
+  windowViews,
   freshnessView,
   deletesView,
   calendarView,

@@ -6,7 +6,7 @@ import type { ViewDialect } from '../warehouse/view-dialect.ts';
 /** What a profile says of a resource that its views go by. */
 export interface ViewProfile extends Pick<
   ResourceProfile,
-  'id' | 'description' | 'fields' | 'state' | 'times' | 'updated'
+  'id' | 'description' | 'fields' | 'state' | 'times' | 'updated' | 'windows'
 > {
   history: HistoryPolicy;
 }

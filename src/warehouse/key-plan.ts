@@ -26,10 +26,10 @@ export interface ColumnIndex {
   table: TableShape;
   column: string;
   /**
-   * `chosen` by a person; `filter` by which people choose and sort rows; `reference` by which they join them, of which
-   * databases differ in what pays.
+   * `chosen` by a person; `filter` by which people choose and sort rows; `reference` by which they join them, and
+   * `window` by which reports come and are added up: of the last two databases differ in what pays.
    */
-  why: 'chosen' | 'filter' | 'reference';
+  why: 'chosen' | 'filter' | 'reference' | 'window';
 }
 
 /** How our indexes begin; behind it, `table.column`: no name has a dot in it. */

@@ -22,14 +22,15 @@ describe('the profiles that come with the package', () => {
       ['content-service-next-url', ['next-url', 'next-url', 'next-url']],
       ['content-service-offset', ['offset', 'offset', 'offset']],
       ['content-service-page', ['page', 'page', 'page']],
+      ['content-service-reports', ['cursor', 'cursor', 'cursor', 'cursor']],
     ]);
   });
 
-  it('differ in the page style only', () => {
+  it('differ in the page style only, but for the report of one', () => {
     const [base, ...others] = DOCUMENTED.map((name) => {
       const profile = profileOf(load({ 'config.yaml': withProfile(name) }));
       const text = JSON.stringify(profile, (key, value: unknown) =>
-        ['page', 'extends', 'about'].includes(key) ? undefined : value,
+        ['page', 'extends', 'about', 'traffic'].includes(key) ? undefined : value,
       );
       return text;
     });

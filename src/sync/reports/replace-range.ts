@@ -78,7 +78,7 @@ export async function replaceRange(
   const replaced: { deleted: number; rows: WindowRow[] } = { deleted: 0, rows: [] };
   const outcome = await loader.load({ ...asked.page, records }, async (facts, counted) => {
     const isWhole = asked.isWhole && facts.unkeyed === 0;
-    const before = await rowsBefore(context, reports, asked);
+    const before = await rowsBefore(context, reports, asked.range);
     for (const [key, { day }] of before) if (isHeld(day)) before.delete(key);
     const taken = asked.range.windows.filter(({ start }) => !isHeld(start));
     const [now, at] = [timestampText(context.clock.now()), timestampText(asked.page.requestedAt)];
@@ -100,10 +100,10 @@ export async function replaceRange(
 }
 
 /** The live rows of the days that were asked for, written before that. */
-async function rowsBefore(
-  { warehouse, owned, profile }: ResourceContext,
-  { windows, reading }: Reports,
-  { range: { from, to } }: Replacement,
+export async function rowsBefore(
+  { warehouse, owned, profile }: Pick<ResourceContext, 'warehouse' | 'owned' | 'profile'>,
+  { windows, reading }: Pick<Reports, 'windows' | 'reading'>,
+  { from, to }: Pick<ReportRange, 'from' | 'to'>,
 ): Promise<Map<string, RowOfDay>> {
   const [table] = shapeOf(owned).tables;
   const column = table === undefined ? null : columnOf(table, profile.id, windows.field);

@@ -56,7 +56,7 @@ export interface SampleAccount {
   asked: number;
   drawn: number;
   /** What was drawn: records read alone, or whole pages. */
-  unit: 'record' | 'page';
+  unit: 'record' | 'page' | 'window';
   /** Draws the same again, of the same rows. */
   seed: number;
   /** Units that differ. */

@@ -12,10 +12,10 @@ import type { StoredRow } from '../../warehouse/warehouse.ts';
 import { fingerprintOf, startWalk } from '../plan.ts';
 import type { WalkProof } from '../prove-walk.ts';
 import type { RunContext } from '../run-progress.ts';
-import { endedBy, pagesOf } from '../walk/load-pages.ts';
-import { windowsOf } from '../walk/windows.ts';
+import { endedBy } from '../walk/load-pages.ts';
 import type { ListingAccount } from './certificate.ts';
 import { contentOf, expectedRecords } from './expected-rows.ts';
+import { bothProved, listedPages, NOTHING_LISTED } from './listed-pages.ts';
 import { MetRecords } from './met-records.ts';
 import type { VerifyContext } from './verify-context.ts';
 
@@ -24,6 +24,8 @@ export interface ListedResource {
   met: MetRecords;
   /** Keys of records that are listed and have no live row. */
   missing: Set<string>;
+  /** Keys of rows that were not compared. */
+  unread: ReadonlySet<string>;
   account: ListingAccount;
   proof: WalkProof;
   /** Rows too many when the listing was begun, at most; null if the service tells no total. */
@@ -40,13 +42,14 @@ export async function readListing(context: VerifyContext): Promise<ListedResourc
   const missing = new Set<string>();
   const live = await warehouse.count(owned.resource);
   for (let walks = 1; ; walks += 1) {
-    const { counts, proof, account } = await oneWalk(context, met, missing);
+    const { counts, proof, account, unread } = await oneWalk(context, met, missing);
     if (proof.isProved || !proof.mayRepeat || walks === MOST_WALKS) {
       const { total, notRows, oldWithoutRow } = counts;
       // What the total counts and what was listed are the same records only in a listing that is whole.
-      const isCounted = walks === 1 && total !== null && proof.doubts.length === 0 && !proof.needsCatchUp;
+      const isOne = walks === 1 && profile.windows === null;
+      const isCounted = isOne && total !== null && proof.doubts.length === 0 && !proof.needsCatchUp;
       const extraAtStart = isCounted ? live - (total - notRows) + oldWithoutRow : null;
-      return { met, missing, account: { ...account, style: profile.page.style }, proof, extraAtStart };
+      return { met, missing, unread, account: { ...account, style: profile.page.style }, proof, extraAtStart };
     }
   }
 }
@@ -67,25 +70,29 @@ interface Counts {
 async function oneWalk(context: VerifyContext, met: MetRecords, missing: Set<string>) {
   const { profile, clock, owned, signal } = context;
   const start = startWalk(freshCheckpoint(owned.resource, fingerprintOf(profile)), 'full', null, clock.now());
-  const windows = await windowsOf(context, start);
+  const { pages: listed, unread, notCompared } = await listedPages(context, start);
+  if (notCompared !== null && !context.findings.notCompared.includes(notCompared))
+    context.findings.notCompared.push(notCompared);
   const none = { pages: 0, records: 0, total: null, lastTotal: null, notRows: 0, oldWithoutRow: 0 };
   const counts: Counts = { ...none, startedAt: Infinity };
   let proof: WalkProof | null = null;
   let end: string | null = null;
-  for await (const page of await pagesOf(context, { windows }, start, {})) {
+  for await (const page of listed) {
     await meet(context, page, met, missing, counts);
     if (page.end !== null) {
-      ({ proof } = endedBy(context, page, page.end, { former: null, behind: null }));
+      proof = bothProved(proof, endedBy(context, page, page.end, { former: null, behind: null }).proof);
       end = page.end.proof;
     }
     page.release();
     signal.throwIfAborted();
     await nextTurn();
   }
-  if (proof === null) throw new Error('a walk came to no end');
+  if (proof === null && profile.windows === null) throw new Error('a walk came to no end');
+  proof ??= NOTHING_LISTED;
   const doubts = proof.doubts.map(({ message }) => message);
   const { pages, records, lastTotal } = counts;
-  return { counts, proof, account: { path: profile.path, pages, records, total: lastTotal, end, doubts } };
+  const total = profile.windows === null ? lastTotal : null;
+  return { counts, proof, unread, account: { path: profile.path, pages, records, total, end, doubts } };
 }
 
 async function meet(
@@ -161,7 +168,8 @@ export async function listedAgain(context: RunContext, keys: ReadonlySet<string>
   const { profile, clock, owned, signal } = context;
   const start = startWalk(freshCheckpoint(owned.resource, fingerprintOf(profile)), 'full', null, clock.now());
   const found = new Map<string, SourceRecord>();
-  for await (const page of await pagesOf(context, { windows: await windowsOf(context, start) }, start, {})) {
+  const { pages } = await listedPages(context, start);
+  for await (const page of pages) {
     for (const record of keyRecords(page.records, profile).keyed) {
       const isLive = keys.has(record.key) && tombstoneOf(record.value, profile) === null;
       if (isLive) found.set(record.key, record);

@@ -7,11 +7,13 @@ import { dropForgotten } from '../../load/drop-forgotten.ts';
 import { keyRecords } from '../../load/key-records.ts';
 import { SyncError } from '../../model/errors.ts';
 import { tombstoneOf } from '../../shape/tombstone.ts';
+import type { ReportWindows } from '../../source/report-windows.ts';
 import { filterQuery, listingWalk } from '../listing-walk.ts';
 import { windowsOf } from '../walk/windows.ts';
 import type { SampleAccount } from './certificate.ts';
 import { judged, type Judgement } from './judge-suspects.ts';
 import { CONFIDENCE, Drawing, seededRandom, upperBound } from './sample-bound.ts';
+import { settledWindows } from './listed-pages.ts';
 import { storedRows } from './spelled-rows.ts';
 import type { VerifyContext } from './verify-context.ts';
 
@@ -26,7 +28,34 @@ export interface SampleRequest {
  * alone. Throws `sample_impossible` where neither can be.
  */
 export async function verifySample(context: VerifyContext, request: SampleRequest): Promise<SampleAccount> {
-  return context.profile.item === null ? samplePages(context, request) : sampleRecords(context, request);
+  const { item, windows } = context.profile;
+  if (windows !== null) return sampleWindows(context, windows, request);
+  return item === null ? samplePages(context, request) : sampleRecords(context, request);
+}
+
+async function sampleWindows(
+  context: VerifyContext,
+  windows: ReportWindows,
+  { count, seed }: SampleRequest,
+): Promise<SampleAccount> {
+  const { findings, signal } = context;
+  const settled = await settledWindows(context, windows);
+  const drawing = new Drawing<string>(count, seededRandom(seed));
+  for (const start of settled.keys()) drawing.offer(start);
+  findings.checks.push('records of the windows that were drawn are those of the copy, with their child rows');
+  findings.notCompared.push('rows of windows that were not drawn, and of those that may still change');
+  let differ = 0;
+  for (const start of drawing.chosen) {
+    let differs = false;
+    for await (const page of settled.get(start)?.() ?? []) {
+      if (await differsOnPage(context, page)) differs = true;
+      page.release();
+      signal.throwIfAborted();
+    }
+    if (differs) differ += 1;
+  }
+  const drawn = drawing.chosen.length;
+  return { asked: count, drawn, unit: 'window', seed, differ, ...boundOf(drawn, differ, drawing.seen) };
 }
 
 async function sampleRecords(context: VerifyContext, { count, seed }: SampleRequest): Promise<SampleAccount> {

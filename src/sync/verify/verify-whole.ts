@@ -24,11 +24,12 @@ export async function verifyWhole(context: VerifyContext): Promise<{ listing: Li
 
 async function suspectsAmong(
   context: VerifyContext,
-  { met, missing }: ListedResource,
+  { met, missing, unread }: ListedResource,
 ): Promise<Map<string, Suspicion>> {
   const { findings } = context;
   const suspects = new Map<string, Suspicion>([...missing].map((key) => [key, 'missing']));
   const seen = (key: string, content: string | null): void => {
+    if (unread.has(key)) return;
     const look = met.look(key, content);
     if (look === null) suspects.set(key, 'extra');
     else if (!look.isCompared || look.isSame) return;

@@ -8,9 +8,17 @@ const AMCHECK = `SELECT format('%I.%I', nspname, extname) AS name FROM pg_extens
     (SELECT oid FROM pg_proc WHERE proname = 'bt_index_check' AND pronamespace = extnamespace LIMIT 1), 'EXECUTE')`;
 
 const INDEXES = `SELECT pg_class.relname AS name, indexrelid::bigint::text AS id, indrelid::regclass::text AS table,
-    indisvalid AND indisready AS usable FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+    indisvalid AND indisready AS usable, amname AS method FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
     JOIN pg_class AS indexed ON indexed.oid = indrelid JOIN pg_am ON pg_am.oid = pg_class.relam
-  WHERE indexed.relnamespace = $1::regnamespace AND indexed.relname = ANY($2) AND amname = 'btree' ORDER BY 1`;
+  WHERE indexed.relnamespace = $1::regnamespace AND indexed.relname = ANY($2) AND amname IN ('btree', 'brin') ORDER BY 1`;
+
+interface StandingIndex {
+  name: string;
+  id: string;
+  table: string;
+  usable: boolean;
+  method: string;
+}
 
 /**
  * What Postgres finds broken in tables: by amcheck where that is installed and may be called, else by counting the rows
@@ -22,13 +30,11 @@ export async function damageIn(
   tables: readonly string[],
 ): Promise<{ by: string; found: string[] }> {
   const { rows: installed } = await client.query(AMCHECK);
-  const { rows: indexes } = await client.query<{ name: string; id: string; table: string; usable: boolean }>(INDEXES, [
-    escapeIdentifier(schema),
-    tables,
-  ]);
+  const { rows: indexes } = await client.query<StandingIndex>(INDEXES, [escapeIdentifier(schema), tables]);
   const found = indexes.filter(({ usable }) => !usable).map(({ name }) => `the index ${name} cannot be used`);
   if (installed.length === 0) return { by: 'counting', found: [...found, ...(await countTables(client, tables))] };
-  for (const { name, id } of indexes) {
+  // It looks into trees alone.
+  for (const { name, id } of indexes.filter(({ method }) => method === 'btree')) {
     await client.query('SAVEPOINT "checked"');
     try {
       await client.query('SELECT bt_index_check($1::oid::regclass, true)', [id]);

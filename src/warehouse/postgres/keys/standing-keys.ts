@@ -8,6 +8,12 @@ export interface StandingKey {
   target: string;
 }
 
+export interface StandingIndex {
+  name: string;
+  /** The access method, such as `btree`. */
+  method: string;
+}
+
 /** The keys and indexes of ours on the tables of a plan, as they are. */
 export interface Standing {
   /** Of the server, as `server_version_num` has it. */
@@ -15,8 +21,8 @@ export interface Standing {
   /** Text columns among the references that have another collation than keys have. */
   collated: { table: string; column: string }[];
   keys: StandingKey[];
-  /** Names of those that can be used; one that somebody has left half built goes with the rest. */
-  indexes: string[];
+  /** Those that can be used; one that somebody has left half built goes with the rest. */
+  indexes: StandingIndex[];
 }
 
 /** One question: behind a walk that found nothing new there is mostly nothing to be made. Throws `SyncError`. */
@@ -24,17 +30,19 @@ export async function readStanding(database: Database, { references, tables }: K
   const referring = [references.map(({ table }) => table.name), references.map(({ column }) => column)];
   const names = tables.map(({ name }) => name);
   const asked = await execute(database)<StandingRow>(STANDING, [database.schema, ...referring, names, INDEX]);
-  const { collated, keys, ...rest } = onlyRow(asked);
+  const { collated, keys, indexes, version } = onlyRow(asked);
   return {
-    ...rest,
+    version,
     collated: collated.map(([table, column]) => ({ table, column })),
     keys: keys.map(([table, name, target]) => ({ table, name, target })),
+    indexes: indexes.map(([name, method]) => ({ name, method })),
   };
 }
 
-interface StandingRow extends Pick<Standing, 'version' | 'indexes'>, Record<string, unknown> {
+interface StandingRow extends Pick<Standing, 'version'>, Record<string, unknown> {
   collated: [table: string, column: string][];
   keys: [table: string, name: string, target: string][];
+  indexes: [name: string, method: string][];
 }
 
 const COLLATED = `SELECT ARRAY[relname::text, attname::text] FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
@@ -47,7 +55,8 @@ const KEYS = `SELECT ARRAY[child.relname::text, conname::text, parent.relname::t
   FROM pg_constraint JOIN pg_class AS child ON child.oid = conrelid JOIN pg_class AS parent ON parent.oid = confrelid
   WHERE contype = 'f' AND starts_with(conname, '_sync_') AND connamespace = own.oid AND child.relname = ANY($4::text[])`;
 
-const INDEXES = `SELECT pg_class.relname::text FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+const INDEXES = `SELECT ARRAY[pg_class.relname::text, amname::text]
+  FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = pg_class.relam
   JOIN pg_class AS indexed ON indexed.oid = indrelid
   WHERE indexed.relnamespace = own.oid AND indexed.relname = ANY($4::text[])
     AND starts_with(pg_class.relname, $5::text) AND indisvalid`;

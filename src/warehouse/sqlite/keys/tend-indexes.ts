@@ -79,18 +79,19 @@ function nameOf(index: ColumnIndex): string {
 
 function wantedIndex(index: ColumnIndex): WantedIndex {
   const { table, why } = index;
-  const isCovering = why === 'reference' && table.path.length === 0;
-  const columns = why === 'reference' ? referenceColumns(index) : [index.column];
+  const isWide = why === 'reference' || why === 'window';
+  const isCovering = isWide && table.path.length === 0;
+  const columns = isWide ? wideColumns(index) : [index.column];
   const where = isCovering ? ' WHERE "_deleted_at" IS NULL' : '';
   const on = `${quoted(table.name)} (${columns.map(quoted).join(', ')})${where}`;
   return { name: nameOf(index), statement: `CREATE INDEX ${quoted(nameOf(index))} ON ${on}` };
 }
 
 /**
- * With all that a sum per record needs: SQLite would else look up each row of an index in the table, which is slower
+ * With all that a sum per record, or per day, needs: SQLite would else look up each row of an index in the table, which is slower
  * than reading the table from end to end. A child table's rows are as small as an index of them.
  */
-function referenceColumns({ table, column }: ColumnIndex): string[] {
+function wideColumns({ table, column }: ColumnIndex): string[] {
   if (table.path.length > 0) return [column, table.key[0] ?? ''];
   const measures = table.columns.filter(({ name, type }) => MEASURES.has(type) && name !== column);
   return [column, ...measures.slice(0, MOST_MEASURES).map(({ name }) => name)];

@@ -1,0 +1,92 @@
+import { createHash } from 'node:crypto';
+import { timeZone } from '../../model/time-zone.ts';
+
+/** One row of a report: figures of a day by page and referrer; null stands for pages and referrers that are not known. */
+export interface ReportRow {
+  date: string;
+  page: string | null;
+  referrer: string | null;
+  views: number;
+  visitors: number;
+}
+
+/** What the figures go by. */
+export interface ReportRules {
+  seed: number;
+  /** Whose days they are. */
+  zone: string;
+  /** The first day, `YYYY-MM-DD`. */
+  start: string;
+  /** Days after its end for which the figures of a day change. */
+  restate: number;
+}
+
+const DAY_MS = 86_400_000;
+/** So often the figures of a day that is not final are others. */
+const REVISION_MS = 21_600_000;
+const PAGES = ['/', '/about', '/blog', '/blog/first-steps', '/blog/faster', '/contact', '/pricing', null] as const;
+const REFERRERS = ['search', 'social', null] as const;
+/** Parts of the rows that nobody ever sees, that come only when the day is restated, and that go then. */
+const NEVER = 0.15;
+const LATE = 0.1;
+const WITHDRAWN = 0.05;
+/** Part of the figures that is counted by the end of a day; the rest comes while it is restated. */
+const BY_THE_END = 0.8;
+
+/** The day that it is. */
+export function reportDay(now: number, zone: string): string {
+  return new Date(timeZone(zone).toLocal(now)).toISOString().slice(0, 10);
+}
+
+/**
+ * The rows of the days from `from` to `to`, both with them, as the service tells them at a moment (epoch milliseconds).
+ * They are the same whenever they are asked for, but for days that are still restated.
+ */
+export function reportRows(
+  name: string,
+  range: { from: string; to: string },
+  rules: ReportRules,
+  now: number,
+): ReportRow[] {
+  const today = reportDay(now, rules.zone);
+  const first = range.from < rules.start ? rules.start : range.from;
+  const last = range.to > today ? today : range.to;
+  const rows: ReportRow[] = [];
+  for (let day = Date.parse(first); day <= Date.parse(last); day += DAY_MS)
+    rows.push(...rowsOfDay(name, day, rules, now));
+  return rows;
+}
+
+function rowsOfDay(name: string, day: number, rules: ReportRules, now: number): ReportRow[] {
+  const date = new Date(day).toISOString().slice(0, 10);
+  const { begin, end } = bounds(day, rules.zone);
+  const until = end + rules.restate * DAY_MS;
+  const at = Math.min(now, until);
+  const counted = Math.min(1, (at - begin) / (end - begin)) * BY_THE_END;
+  const restated = until === end ? 1 : Math.max(0, at - end) / (until - end);
+  const revision = Math.floor(Math.max(0, at - begin) / REVISION_MS);
+  const part = counted + (1 - BY_THE_END) * (now >= until ? 1 : restated);
+  return PAGES.flatMap((page) =>
+    REFERRERS.flatMap((referrer) => {
+      const key = `${rules.seed} ${name} ${date} ${page} ${referrer}`;
+      const [fate, size, unsteady] = [chance(key), chance(`${key} views`), chance(`${key} ${revision}`)];
+      const isLate = fate >= NEVER && fate < NEVER + LATE;
+      const isWithdrawn = fate > 1 - WITHDRAWN;
+      if (fate < NEVER || (isLate && now < end) || (isWithdrawn && now >= end)) return [];
+      const settled = now >= until ? 1 : 0.95 + 0.1 * unsteady;
+      const views = Math.round((20 + 980 * size ** 3) * part * settled);
+      return views === 0 ? [] : [{ date, page, referrer, views, visitors: Math.ceil(views * (0.4 + 0.4 * size)) }];
+    }),
+  );
+}
+
+/** The first moment of a day, and that of the next one. */
+function bounds(day: number, zone: string): { begin: number; end: number } {
+  const place = timeZone(zone);
+  return { begin: place.earliest(day), end: place.earliest(day + DAY_MS) };
+}
+
+/** 0 up to 1, the same for the same text. */
+function chance(text: string): number {
+  return createHash('sha256').update(text).digest().readUInt32BE() / 2 ** 32;
+}

@@ -1,0 +1,75 @@
+import type { Column, TableShape } from '../model/table.ts';
+import { updatedColumns } from '../shape/columns/updated-time.ts';
+import type { ColumnType } from '../model/vocabulary.ts';
+import { ownColumn } from './history/own-column.ts';
+import type { View, ViewColumn } from './view.ts';
+import type { ViewedResource, ViewModel } from './view-model.ts';
+
+/** `<resource>_windows` for each resource that is asked for by windows: what is known of each of them. */
+export function windowViews(model: ViewModel): View[] {
+  return model.resources.flatMap((resource) => {
+    const [own] = resource.tables;
+    if (resource.profile.windows === null || own === undefined) return [];
+    return [
+      {
+        name: `${own.name}_windows`,
+        resource: null,
+        description: `The windows of the ${resource.resource} reports, one a row: when each was read, and whether it may still change.`,
+        columns: windowColumns(model),
+        from: ` FROM "_sync_windows" AS w WHERE w."resource" = ${model.dialect.literal(resource.resource)}`,
+      },
+    ];
+  });
+}
+
+function windowColumns({ dialect }: ViewModel): ViewColumn[] {
+  const day = (name: string): string => dialect.converted(`w."${name}"`, 'text', 'date');
+  const is = (name: string): string => `w."${name}" = 1`;
+  return [
+    ownColumn('window_start', 'date', day('window_start'), 'The first day of the window.'),
+    ownColumn('window_end', 'date', day('window_end'), 'The first day behind it.'),
+    ownColumn('is_final', 'boolean', is('is_final'), 'False while the service may still change it.'),
+    ownColumn('rows', 'integer', 'w."rows"', 'Live rows when it was last read; of a dropped window those that it had.'),
+    ownColumn('fetched_at', 'timestamp', 'w."fetched_at"', 'When the service was asked for what the rows show, UTC.'),
+    ownColumn('changed_at', 'timestamp', 'w."changed_at"', 'When its rows last changed, UTC.'),
+    ownColumn('dropped_at', 'timestamp', 'w."dropped_at"', 'When its rows were taken out of the copy by age, UTC.'),
+    ownColumn('held_at', 'timestamp', 'w."held_at"', 'Since when an answer waits for a person to decide, UTC.'),
+    ownColumn('is_capped', 'boolean', is('capped'), 'True if the service lists fewer rows of it than there may be.'),
+    ownColumn('totals', 'text', 'w."totals"', 'Sums that the service tells otherwise than they were counted, as JSON.'),
+  ];
+}
+
+const NAME = 'is_final';
+
+/**
+ * `is_final` for a view of the resource's own table; none if the source has a field of that name, or the field of the
+ * window says no day. Most rows are older than any window that may change, which one look at the windows tells.
+ */
+export function finalColumn(
+  { dialect }: ViewModel,
+  { resource, profile, tables }: ViewedResource,
+  row: string,
+): ViewColumn[] {
+  const [own] = tables;
+  const column = own === undefined || profile.windows === null ? null : windowColumn(own, profile.windows);
+  if (column === null || own?.columns.some(({ name }) => name === NAME)) return [];
+  const cell = `${row}${dialect.id(column.name)}`;
+  const day = column.type === 'date' ? cell : dialect.converted(cell, column.type, 'date');
+  const dateOf = (sql: string): string => dialect.converted(sql, 'text', 'date');
+  const open = ` FROM "_sync_windows" AS w WHERE w."resource" = ${dialect.literal(resource)} AND w."is_final" = 0 AND w."dropped_at" IS NULL`;
+  const first = `(SELECT ${dateOf('min(w."window_start")')}${open})`;
+  const inOne = `${day} >= ${dateOf('w."window_start"')} AND ${day} < ${dateOf('w."window_end"')}`;
+  const sql = `CASE WHEN ${day} IS NULL THEN NULL WHEN ${day} < ${first} THEN 1 = 1 ELSE NOT EXISTS (SELECT 1${open} AND ${inOne}) END`;
+  return [ownColumn(NAME, 'boolean', sql, 'False while the service may still change the window that the row is in.')];
+}
+
+/** Types of which days are chosen. */
+const DAYS: ReadonlySet<ColumnType> = new Set(['date', 'timestamp', 'text']);
+
+/** The column by which the rows of a window are found, if it says days as people read them; null if it does not. */
+function windowColumn(table: TableShape, { field, zone }: { field: string; zone: string }): Column | null {
+  const [column] = updatedColumns(table.columns, { updated: field });
+  if (column === undefined || !DAYS.has(column.type)) return null;
+  // Databases cut moments into days of UTC.
+  return column.type === 'timestamp' && zone !== 'UTC' ? null : column;
+}

@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import type { Verification, VerifyRequest } from '../../../src/sync/verify/verify-resource.ts';
+import { DATABASES } from '../../support/databases.ts';
+import { reportStage, type ReportStage } from '../../views/reports/report-stage.ts';
+
+const HOUR = 3_600_000;
+const WHOLE = { mode: 'whole', count: 0, seed: 1 } as const;
+
+async function verified(
+  stage: ReportStage,
+  request: Pick<VerifyRequest, 'mode' | 'count' | 'seed'>,
+): Promise<Verification> {
+  const app = await stage.open(stage.clock);
+  try {
+    return await app.verify({ ...request, resource: 'traffic', version: '0', signal: new AbortController().signal });
+  } finally {
+    await app.close();
+  }
+}
+
+describe.for(DATABASES)('verify of reports, on $name', (database) => {
+  it('compares the windows that are final, range by range, and says which it left out', async () => {
+    const stage = await reportStage(database, '2026-02-01', '2026-02-20T12:00:00.000Z', { largest: '5d' });
+    expect((await stage.run('backfill', { clock: stage.clock })).status).toBe('ok');
+    // What is restated since the run is no difference.
+    stage.clock.push(7 * HOUR);
+    const { certificate } = await verified(stage, WHOLE);
+    expect(certificate).toMatchObject({ verdict: 'equal', listing: { total: null } });
+    expect(certificate.not_compared.join()).toContain('windows, from 2026-02-17 on, that may still change');
+    expect((await verified(stage, { mode: 'internal', count: 0, seed: 1 })).certificate.verdict).toBe('equal');
+    const drawn = (await verified(stage, { mode: 'sample', count: 4, seed: 3 })).certificate;
+    expect(drawn).toMatchObject({ verdict: 'equal', sample: { unit: 'window', drawn: 4, differ: 0 } });
+  });
+
+  it('finds a row of a final window that is gone, and repairs it', async () => {
+    const stage = await reportStage(database, '2026-02-01', '2026-02-12T12:00:00.000Z');
+    await stage.run('backfill', { clock: stage.clock });
+    await stage.write(
+      "UPDATE traffic SET _deleted_at = _synced_at WHERE date = '2026-02-03' AND page = '/' AND referrer = 'search'",
+    );
+    const { certificate } = await verified(stage, WHOLE);
+    expect(certificate.verdict).toBe('differs');
+    const app = await stage.open(stage.clock);
+    const found = await app.verify({
+      ...WHOLE,
+      resource: 'traffic',
+      version: '0',
+      signal: new AbortController().signal,
+    });
+    await app.repair(found, new AbortController().signal);
+    await app.close();
+    expect((await verified(stage, WHOLE)).certificate.verdict).toBe('equal');
+  });
+});

@@ -1,0 +1,31 @@
+import { reportRows, type ReportRow, type ReportRules } from '../../../src/sandbox/reports/report-rows.ts';
+import type { TestDatabase } from '../../support/databases.ts';
+import { pushedClock, type PushedClock } from '../../support/hurried-clock.ts';
+import { journey, type Journey } from '../../support/journey.ts';
+
+export interface ReportStage extends Journey {
+  clock: PushedClock;
+  /** All rows of the report as the service tells them now. */
+  rowsNow(): ReportRow[];
+}
+
+export const REPORT_RULES = (start: string): ReportRules => ({ seed: 1, zone: 'UTC', start, restate: 3 });
+
+/** The sandbox's report of traffic from `start` on, on a clock that shows `now` and can be put forward. */
+export async function reportStage(
+  database: TestDatabase,
+  start: string,
+  now: string,
+  windows: Record<string, unknown> = {},
+): Promise<ReportStage> {
+  const clock = pushedClock(now);
+  const traffic = { windows: { start, ...windows } };
+  const stage = await journey({
+    database,
+    base: 'content-service-reports',
+    sandbox: { report: ['traffic'], reportStart: start, clock },
+    profile: { resources: { content: null, images: null, analytics: null, traffic } },
+  });
+  const rowsNow = () => reportRows('traffic', { from: start, to: '2999-01-01' }, REPORT_RULES(start), clock.now());
+  return { ...stage, clock, rowsNow };
+}
