@@ -3,7 +3,6 @@ import { openProbe, type Probe } from '../app.ts';
 import { newMeter } from '../http/client.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { bytesText, countOf, countText, durationText } from '../observe/figures.ts';
-import type { PeriodFigures } from '../queue/budget/period-quotas.ts';
 import { averageRequests } from '../state/runs.ts';
 import type { ColumnForecast, FilesForecast, ResourceForecast } from '../sync/forecast/forecast.ts';
 import { forecastResource } from '../sync/forecast/forecast-resource.ts';
@@ -19,6 +18,7 @@ import { findWarehouse } from './command/find-warehouse.ts';
 import { print } from './command/output.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { whileOpen } from './command/with-app.ts';
+import { quotaForecast, quotaLine, type QuotaForecast } from './quota-forecast.ts';
 
 /** What thirty days of the schedule take. Null is not known. */
 interface MonthForecast {
@@ -48,15 +48,6 @@ interface PlanReport {
   month: { requests: number | null; percent_of_limit: number | null };
   /** Requests that this forecast took. */
   asked: number;
-}
-
-interface QuotaForecast {
-  name: string;
-  limit: number;
-  /** Requests that may still be sent in this period. */
-  left: number;
-  period_seconds: number;
-  periods: number | null;
 }
 
 const DAY_SECONDS = 86_400;
@@ -149,16 +140,6 @@ async function planned(
   };
 }
 
-function quotaForecast(
-  { name, limit, left, periodMs }: PeriodFigures,
-  share: number,
-  requests: number | null,
-): QuotaForecast {
-  const each = Math.max(1, Math.floor(limit * share));
-  const periods = requests === null ? null : 1 + Math.max(0, Math.ceil((requests - left) / each));
-  return { name, limit, left, period_seconds: periodMs / 1_000, periods };
-}
-
 function filesOf(resources: PlanReport['resources']): PlanReport['files'] {
   const all = resources.flatMap(({ files }) => files ?? []);
   if (all.length === 0) return null;
@@ -203,15 +184,6 @@ function planText(report: PlanReport): string {
     `  asked for this: ${countOf(asked, 'request')}`,
   ];
   return lines.map((line) => `${visibleText(line)}\n`).join('');
-}
-
-/** `needs 3 days at 10,000 a day`. */
-function quotaLine({ name, limit, left, period_seconds: seconds, periods }: QuotaForecast): string {
-  const days = seconds / DAY_SECONDS;
-  const word = days >= MONTH_DAYS - 2 ? 'month' : days === 1 ? 'day' : 'period';
-  const needs =
-    periods === null ? UNKNOWN : periods === 1 ? `fits into this ${word}` : `needs ${countText(periods)} ${word}s`;
-  return `  quota ${name}: ${needs} at ${countText(limit)} a ${word}; ${countText(left)} may be sent in this one`;
 }
 
 function resourceLines({

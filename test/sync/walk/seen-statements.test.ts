@@ -81,7 +81,7 @@ async function staged(database: TestDatabase) {
   return { commit, seen };
 }
 
-const NO_FACTS = { keys: [], updated: [], older: [], leftOut: [], lost: [], stated: [] };
+const NO_FACTS = { keys: [], updated: [], older: [], leftOut: [], lost: [], stated: [], written: [] };
 const at = (page: number): string => `/v1/content?page=${page}`;
 
 describe.for(DATABASES)('what a walk has met on $name', (database) => {
