@@ -138,7 +138,8 @@ describe('a file of the service', () => {
     });
     const stage = stageFor(service.origin);
     for (const path of Object.keys(bodies)) {
-      expect(bytesOf(await stage.fetch(`${service.origin}${path}`, { name: path.slice(1) })), path).toEqual(PICTURE);
+      const bytes = bytesOf(await stage.fetch(`${service.origin}${path}`, { name: path.slice(1) }));
+      expect({ path, bytes }).toEqual({ path, bytes: PICTURE });
     }
   });
 
@@ -176,19 +177,24 @@ describe('a file of the service', () => {
     const slow = pngOf(400_000);
     const service = await serve((request, response) => {
       response.writeHead(200, { 'content-length': String(slow.length) });
-      let at = 0;
       const step = request.url === '/slow' ? 40_000 : 10;
+      let at = 0;
       const timer = setInterval(() => {
         response.write(slow.subarray(at, (at += step)));
         if (at < slow.length && !response.destroyed) return;
         clearInterval(timer);
         response.end();
-      }, 60);
+      }, 400);
     });
-    const profile = testProfile({ http: { timeout: '200ms', attempts: 1 } });
+    // Shorter than the file takes by far.
+    const profile = testProfile({ http: { timeout: '2s', attempts: 1 } });
     const stage = stageFor(service.origin, { client: { profile } });
-    expect(bytesOf(await stage.fetch(`${service.origin}/slow`))).toEqual(slow);
-    expect(await errorOf(stage.fetch(`${service.origin}/drip`))).toMatchObject({ code: 'timeout', recovery: 'retry' });
+    const [file, error] = await Promise.all([
+      stage.fetch(`${service.origin}/slow`),
+      errorOf(stage.fetch(`${service.origin}/drip`, { name: 'b' })),
+    ]);
+    expect(bytesOf(file)).toEqual(slow);
+    expect(error).toMatchObject({ code: 'timeout', recovery: 'retry' });
   });
 });
 

@@ -1,7 +1,6 @@
 import { existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { errorOf, serve, testProfile } from '../stage.ts';
 import { bytesOf, pngOf, sha256, stageFor } from './stage.ts';
@@ -17,7 +16,7 @@ interface Ranged {
 }
 
 /** Answers as a server does that knows ranges and validators. */
-async function sendRange(request: IncomingMessage, response: ServerResponse, over: Ranged = {}): Promise<void> {
+function sendRange(request: IncomingMessage, response: ServerResponse, over: Ranged = {}): void {
   const { etag = '"v1"', upTo, file = FILE } = over;
   if (request.headers['if-none-match'] === etag) return void response.writeHead(304, { etag }).end();
   const [, asked] = /^bytes=(\d+)-$/.exec(request.headers.range ?? '') ?? [];
@@ -27,18 +26,16 @@ async function sendRange(request: IncomingMessage, response: ServerResponse, ove
   const range = isPart ? { 'content-range': `bytes ${from}-${file.length - 1}/${file.length}` } : {};
   response.writeHead(isPart ? 206 : 200, { etag, 'content-length': String(file.length - from), ...range });
   if (upTo === undefined) return void response.end(file.subarray(from));
-  response.write(file.subarray(from, upTo));
-  // Sent, and only then lost.
-  await sleep(80);
-  response.destroy();
+  // All of it arrives, and then the connection ends.
+  response.write(file.subarray(from, upTo), () => response.socket?.end());
 }
 
 const once = { client: { profile: testProfile({ http: { attempts: 1 } }) } };
 
 describe('a connection that is lost midway', () => {
   it('costs the rest of the file, in the same call', async () => {
-    const service = await serve(
-      (request, response, nth) => void sendRange(request, response, { upTo: nth < 3 ? nth * 1_000_000 : undefined }),
+    const service = await serve((request, response, nth) =>
+      sendRange(request, response, { upTo: nth < 3 ? nth * 1_000_000 : undefined }),
     );
     const stage = stageFor(service.origin);
     expect(bytesOf(await stage.fetch(`${service.origin}/f`)).equals(FILE)).toBe(true);
@@ -48,9 +45,8 @@ describe('a connection that is lost midway', () => {
   });
 
   it('costs all of it where no strong validator proves that the rest belongs to it', async () => {
-    const service = await serve(
-      (request, response, nth) =>
-        void sendRange(request, response, { etag: 'W/"v1"', upTo: nth === 1 ? HALF : undefined }),
+    const service = await serve((request, response, nth) =>
+      sendRange(request, response, { etag: 'W/"v1"', upTo: nth === 1 ? HALF : undefined }),
     );
     const stage = stageFor(service.origin);
     expect(bytesOf(await stage.fetch(`${service.origin}/f`)).equals(FILE)).toBe(true);
@@ -59,9 +55,8 @@ describe('a connection that is lost midway', () => {
 
   it('costs all of it where the file has changed meanwhile', async () => {
     const newer = pngOf(2_000_000, 3, 3);
-    const service = await serve(
-      (request, response, nth) =>
-        void sendRange(request, response, nth === 1 ? { upTo: HALF } : { etag: '"v2"', file: newer }),
+    const service = await serve((request, response, nth) =>
+      sendRange(request, response, nth === 1 ? { upTo: HALF } : { etag: '"v2"', file: newer }),
     );
     const downloaded = await stageFor(service.origin).fetch(`${service.origin}/f`);
     expect(downloaded).toMatchObject({ etag: '"v2"', width: 3 });
@@ -94,7 +89,7 @@ describe('a part that is not the rest', () => {
   it.each(LIES)('is thrown away, and the file begun anew: %s', async (_, headers) => {
     const service = await serve((request, response, nth) => {
       if (nth === 2) response.writeHead(206, { etag: '"v1"', ...headers }).end(FILE.subarray(HALF));
-      else void sendRange(request, response, { upTo: nth === 1 ? HALF : undefined });
+      else sendRange(request, response, { upTo: nth === 1 ? HALF : undefined });
     });
     const downloaded = await stageFor(service.origin).fetch(`${service.origin}/f`);
     expect(bytesOf(downloaded).equals(FILE)).toBe(true);
@@ -104,7 +99,7 @@ describe('a part that is not the rest', () => {
   it('is thrown away when the whole has another hash than its record says', async () => {
     const service = await serve((request, response, nth) => {
       const file = nth === 2 ? Buffer.from(FILE).fill('wrong', HALF) : FILE;
-      void sendRange(request, response, { file, upTo: nth === 1 ? HALF : undefined });
+      sendRange(request, response, { file, upTo: nth === 1 ? HALF : undefined });
     });
     const declared = { bytes: FILE.length, sha256: sha256(FILE) };
     const downloaded = await stageFor(service.origin).fetch(`${service.origin}/f`, { declared });
@@ -121,17 +116,18 @@ describe('a part that is not the rest', () => {
   });
 });
 
-describe('a call that did not come to its end', () => {
-  async function halfDone(over: Ranged = {}) {
-    const service = await serve(
-      (request, response, nth) => void sendRange(request, response, { ...over, upTo: nth === 1 ? HALF : undefined }),
-    );
-    const stage = stageFor(service.origin, once);
-    const url = `${service.origin}/f`;
-    expect(await errorOf(stage.fetch(url))).toMatchObject({ code: 'connection_lost', recovery: 'retry' });
-    return { service, stage, url, part: path.join(stage.spool, 'a.part'), note: path.join(stage.spool, 'a.json') };
-  }
+/** A call that ended in the middle of its file, and what it left. */
+async function halfDone(over: Ranged = {}) {
+  const service = await serve((request, response, nth) =>
+    sendRange(request, response, { ...over, upTo: nth === 1 ? HALF : undefined }),
+  );
+  const stage = stageFor(service.origin, once);
+  const url = `${service.origin}/f`;
+  expect(await errorOf(stage.fetch(url))).toMatchObject({ code: 'connection_lost', recovery: 'retry' });
+  return { service, stage, url, part: path.join(stage.spool, 'a.part'), note: path.join(stage.spool, 'a.json') };
+}
 
+describe('a call that did not come to its end', () => {
   it('leaves what the next one goes on with', async () => {
     const { service, stage, url, note } = await halfDone();
     expect(bytesOf(await stage.fetch(url)).equals(FILE)).toBe(true);
