@@ -116,6 +116,23 @@ describe('a file of the service', () => {
     });
   });
 
+  it('is asked for again where the service says by a body that it limits, or fails; other words are no file', async () => {
+    const service = await serve((request, response, nth) => {
+      if (request.url === '/words') response.end('{"id":"img_1","has_file":false}');
+      else if (nth === 1) response.end('{"error":"too many requests"}');
+      else if (nth === 2) response.end('{"error":"storage is down"}');
+      else sendFile(response);
+    });
+    const stage = stageFor(service.origin);
+    const meter = newMeter();
+    expect((await stage.fetch(`${service.origin}/f`, { meter })).kind).toBe('fetched');
+    expect(meter).toMatchObject({ requests: 3, limited: 1, retries: 1 });
+    expect(await stage.fetch(`${service.origin}/words`, { name: 'b' })).toMatchObject({ code: 'file_type' });
+    const types = ['application/json'];
+    const wanted = await stage.fetch(`${service.origin}/words`, { name: 'c', types });
+    expect(wanted).toMatchObject({ kind: 'fetched', type: 'application/json' });
+  });
+
   it('without content is no file', async () => {
     const service = await serve((_, response) => response.writeHead(200, { 'content-length': '0' }).end());
     const error = await errorOf(stageFor(service.origin).fetch(`${service.origin}/f`));
