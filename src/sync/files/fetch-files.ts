@@ -111,7 +111,8 @@ function isFull(error: unknown): error is SyncError {
 
 function isAboutOrigin(error: unknown): boolean {
   if (!(error instanceof SyncError) || error.recovery !== 'stop') return false;
-  return !OF_ALL.has(error.code);
+  // A store that cannot be used is nobody's who serves files.
+  return !OF_ALL.has(error.code) && !error.code.startsWith('file_store_');
 }
 
 /** Errors that no origin is to blame for. */
