@@ -45,7 +45,7 @@ it('tells how many files are not here, and why one of them is not', () => {
 
 it('tells that all stand still, and since when', () => {
   expect(told(NONE, true)).toEqual([
-    'late: No files are fetched, which began 60s ago: no space left [file_store_full]',
+    'late: No files are fetched, which began 1m 00s ago: no space left [file_store_full]',
   ]);
 });
 
