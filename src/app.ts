@@ -145,7 +145,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     rebuild: (resource, signal) => rebuildResource({ ...parts, runId: newRunId(clock) }, resource, signal),
     eraseForgotten: (resource, signal) => eraseForgotten({ ...parts, runId: newRunId(clock) }, resource, signal),
     verify: ({ version, ...request }) =>
-      verifyResource({ ...parts, runId: newRunId(clock), version, privacy }, request),
+      verifyResource({ ...parts, runId: newRunId(clock), version, privacy, files: source.files }, request),
     repair: (found, signal) => repairResource({ ...parts, runId: newRunId(clock) }, found, signal),
     close: () => open.disposeAsync(),
   };

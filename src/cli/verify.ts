@@ -3,7 +3,7 @@ import type { App } from '../app.ts';
 import { ConfigError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
-import { DIFFERENCES, type Certificate, type Difference } from '../sync/verify/certificate.ts';
+import { DIFFERENCES, type Certificate, type Difference, type FilesAccount } from '../sync/verify/certificate.ts';
 import type { Repaired } from '../sync/verify/repair-resource.ts';
 import { openWarehouseToRead } from '../warehouse/databases.ts';
 import type { VerifyMode, Verdict } from '../warehouse/verification-row.ts';
@@ -138,6 +138,7 @@ export function certificateText(certificate: Certificate, repaired?: Repaired): 
     ...(repaired === undefined ? [] : [repairText(repaired)]),
     `${resource}: ${SAID[verdict]} (${mode}): ${counts.join(', ')}; ${countText(requests)} requests`,
     ...(sample === null ? [] : [sampleText(sample)]),
+    ...(certificate.files === null ? [] : [filesText(certificate.files)]),
     ...(listing?.doubts ?? []).map((doubt) => `  the listing is not proved to be whole: ${doubt}`),
     ...Object.entries(differences.by_kind).map(([kind, count]) => `  ${countText(count)} × ${kind}: ${meaning(kind)}`),
     ...differences.first.map((difference) => `    ${differenceText(difference)}`),
@@ -172,6 +173,14 @@ function sampleText({
       ? 'nothing follows from it'
       : `at most ${at_most_percent} % of all ${unit}s differ, with ${confidence_percent} % confidence`;
   return `  ${countText(drawn)} ${unit}s drawn with --seed ${seed}: ${bound}`;
+}
+
+function filesText({ shown, read, differ }: FilesAccount): string {
+  const { stored, ...others } = shown;
+  const rest = Object.entries(others).filter(([, count]) => count > 0);
+  const parts = [`${countText(stored)} here`, ...rest.map(([status, count]) => `${countText(count)} ${status}`)];
+  const whole = differ === 0 ? 'all whole' : `${countText(differ)} not whole`;
+  return `  files: ${parts.join(', ')}; ${countText(read)} contents read, ${whole}`;
 }
 
 function notes({ changed_since, set_aside, not_judged }: Certificate): string[] {

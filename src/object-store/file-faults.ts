@@ -43,7 +43,7 @@ export function storeFault(shown: string, error: unknown): unknown {
 }
 
 /** No room for another file: to be tried again once there is. */
-export function storeFull(message: string, cause?: unknown): SyncError {
+function storeFull(message: string, cause?: unknown): SyncError {
   return new SyncError('file_store_full', message, {
     recovery: 'retry',
     hint: 'make room on its volume (content-sync files prune removes what nothing shows any more); fetching goes on by itself then',

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { lstat, mkdir, open, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import PQueue from 'p-queue';
 import type { StoreAddress } from '../source/store-address.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { bucketAccess } from './bucket/bucket-access.ts';
@@ -14,6 +15,9 @@ import { objectAt, objectMissing, objectPath, type ObjectStore, type StoredObjec
 
 /** What is larger goes in parts of this size, of which one is in memory. */
 const PART_BYTES = 8 * 1_048_576;
+/** What is larger than this waits for its turn, so that no more than so many are in memory. */
+const SMALL_BYTES = 1_048_576;
+const LARGE_AT_ONCE = 4;
 /** Of one upload, as services limit them. */
 const MOST_PARTS = 10_000;
 /** Beside the objects, below the prefix. */
@@ -40,6 +44,7 @@ export async function openS3Store(
   const access = bucketAccess(bucket, world.env, { shown, credentials: 'file_store_credentials' });
   const client = openBucketClient(access, WORDS, world);
   const below = prefix === '' ? '' : `${prefix}/`;
+  const turns = new PQueue({ concurrency: LARGE_AT_ONCE });
   const keyOf = (sha256: string): string => below + objectPath(sha256);
   const spool = await madeSpool(world.env, `${access.endpoint ?? ''} ${shown}`);
   return {
@@ -48,7 +53,8 @@ export async function openS3Store(
     spool,
     put: async ({ path: file, sha256, bytes, type }) => {
       const object = { file, key: keyOf(sha256), sha256, bytes, type };
-      await (bytes <= PART_BYTES ? putWhole(client, object) : putParts(client, object));
+      const upload = (): Promise<void> => (bytes <= PART_BYTES ? putWhole(client, object) : putParts(client, object));
+      await (bytes <= SMALL_BYTES ? upload() : turns.add(upload));
       await told(file, () => rm(file, { force: true }));
     },
     head: async (sha256) => {

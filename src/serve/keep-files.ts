@@ -25,11 +25,11 @@ interface FilesWork {
 /** Where nothing tells when what is stored changes, it is looked at so often. */
 const LOOK_MS = 60_000;
 /** So long after something stopped all files they are tried again. */
-const PARKED_MS = 60_000;
+const PARKED_MS = 30_000;
 
 /**
  * Returns the job that keeps the files of a source: a round finds what is due and fetches it, and costs nothing while
- * nothing has changed. Never throws what passes by itself: a store that is full is tried again each minute.
+ * nothing has changed. Never throws what passes by itself: a store that is full is tried again every half minute.
  */
 export function keepFiles(work: FilesWork): (signal: AbortSignal) => Promise<void> {
   const { source, clock, log, watcher } = work;

@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import { CASES, runCase, type BackfillBench } from './backfills.ts';
 import { benchChanges } from './changes.ts';
 import { OPEN_DATABASE, type BenchDatabase } from './databases.ts';
+import { benchFiles } from './files.ts';
 import { failed, figureLine, losses, valuesOf, type Figure } from './figures.ts';
 import { benchSizes } from './growth.ts';
 import { benchWaiting } from './latency.ts';
@@ -14,7 +15,7 @@ import { machineName, storedFigures, storeFigures } from './stored-runs.ts';
 
 /**
  * `npm run bench`: the product, as it is built, against the raw loop, by turns, on the same service and data, and what it
- * costs in time by stage; then memory and growth by size, what waiting and changes cost,
+ * costs in time by stage; then memory and growth by size, what waiting and changes cost, what files cost,
  * and typical queries. On SQLite and on Postgres, or with
  * `--database` on one of them. `--only` names one part, see `PARTS`. `--ts` runs the sources instead of the build. At the
  * end all figures with their floors and aims, and which of them have lost a tenth against the stored run of this machine;
@@ -49,6 +50,7 @@ const PARTS: Readonly<Record<string, Part>> = {
   memory: (database) => benchSizes(bench, database, options.sizes.split(',').map(Number)),
   waiting: (database) => benchWaiting(bench, database),
   growth: (database) => benchChanges(bench, database),
+  files: (database) => benchFiles(bench, database),
   queries: runQueries,
 };
 

@@ -111,6 +111,11 @@ describe.each(DATABASES)('content-sync files, on $name', (database) => {
   it('finds what is missing or damaged, and has it fetched again', async () => {
     const blog = await pictures({ database });
     expect(await blog.json('verify')).toMatchObject({ code: 0, found: { verdict: 'equal', objects: 3, files: 4 } });
+    const proved = await blog.command('verify', 'images', '--internal');
+    expect([proved.code, proved.stdout]).toEqual([
+      0,
+      expect.stringContaining('files: 4 here; 3 contents read, all whole'),
+    ]);
     rmSync(blog.at(shaOf(picture('a'))));
     truncateSync(blog.at(shaOf(picture('b'))), 9);
     // As long as before.
@@ -132,6 +137,13 @@ describe.each(DATABASES)('content-sync files, on $name', (database) => {
     expect(await blog.json('verify', '--quick')).toMatchObject({
       code: 3,
       found: { faults: { by_kind: { missing: 1, size: 1 } } },
+    });
+    const differs = await blog.command('verify', 'images', '--internal', '--json');
+    expect(differs.code).toBe(3);
+    expect(JSON.parse(differs.stdout)).toMatchObject({
+      verdict: 'differs',
+      files: { shown: { stored: 4, waiting: 0 }, read: 3, differ: 3 },
+      differences: { by_kind: { file: 3 } },
     });
     const { code, stdout } = await blog.command('files', 'verify', 'images', '--repair');
     expect([code, stdout]).toEqual([3, expect.stringContaining('4 files will be fetched again by the next run')]);

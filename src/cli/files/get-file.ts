@@ -14,6 +14,7 @@ import type { SourceSettings } from '../../settings/settings.ts';
 import { filesAt, lastContent, type FileQuestion } from '../../state/file-at.ts';
 import type { FileRow } from '../../warehouse/file-rows.ts';
 import { openWarehouseToRead } from '../../warehouse/databases.ts';
+import { openStores } from '../../sync/files/open-stores.ts';
 import type { CliContext } from '../command/context.ts';
 import { print } from '../command/output.ts';
 import {
@@ -25,7 +26,6 @@ import {
 } from '../command/sources.ts';
 import { whileOpen } from '../command/with-app.ts';
 import { momentFrom } from '../runs/moment-from.ts';
-import { openStores } from './open-stores.ts';
 import { fileName } from './file-name.ts';
 
 interface GetOptions extends SourceOptions {

@@ -181,16 +181,17 @@ const OF_ONE_FILE: ReadonlySet<string> = new Set([
 
 /** The end of a download by an error; what is here of the file is kept where another call can go on with it. */
 async function ended({ parts, file, at }: Progress, error: unknown): Promise<Downloaded> {
-  const isFull = error instanceof SyncError && error.code === 'file_store_full';
-  // What makes no room for itself leaves it to others.
-  await (isFull ? file.remove() : file.leave());
-  if (!(error instanceof SyncError) || error instanceof DeferredError || isFull) throw error;
+  const code = error instanceof SyncError ? error.code : '';
+  // What finds no room leaves its own to others.
+  await (code === 'file_store_full' ? file.remove() : file.leave());
+  const isOfStore = code.startsWith('file_store_');
+  if (!(error instanceof SyncError) || error instanceof DeferredError || isOfStore) throw error;
   if (REFUSED.has(error.code)) {
     await file.remove();
     return { kind: 'refused', code: 'file_address', reason: error.message };
   }
   if (at.origin !== parts.client.origins.home) throw errorElsewhere(error, at.host);
   if (!OF_ONE_FILE.has(error.code)) throw error;
-  const { code, message, hint, requestId } = error;
+  const { message, hint, requestId } = error;
   throw new SyncError(code, message, { recovery: 'retry', hint, requestId, cause: error });
 }

@@ -25,7 +25,7 @@ export function judgeFile({ received, asked, isOwn, judge }: FileAnswer, seen: S
   if (received?.kind === 'failed') throw received.error;
   if (transport === 'file_address') return coded('file_address', 'the address is none of the public internet');
   if (transport !== null) return judge(seen);
-  if (received !== null) return judgeBody(received);
+  if (received !== null) return (isOwn ? judgeWords(received, seen, judge) : null) ?? judgeBody(received);
   if (status === 304) return judgeUnchanged(asked);
   if (status === 416) return coded('anew', 'the rest of the file cannot be had');
   const verdict = judge(seen);
@@ -33,6 +33,13 @@ export function judgeFile({ received, asked, isOwn, judge }: FileAnswer, seen: S
   if (!isOwn && EXPIRED.has(status)) return coded('expired', `the address answered ${status}`);
   if (isOwn && GONE.has(status)) return coded('gone', verdict.reason);
   return verdict;
+}
+
+/** A service may say with a 200 that it limits, or fails: that says nothing of the file. Null for anything else. */
+function judgeWords(received: Received, seen: Seen, judge: (seen: Seen) => OutcomeVerdict): OutcomeVerdict | null {
+  if (received.kind !== 'refused' || received.json === undefined) return null;
+  const verdict = judge({ ...seen, content: null, json: received.json, hasRecords: false });
+  return verdict.outcome === 'limited' || verdict.outcome === 'retry' ? verdict : null;
 }
 
 function judgeBody(received: Exclude<Received, { kind: 'failed' }>): OutcomeVerdict {

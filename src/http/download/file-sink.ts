@@ -1,4 +1,6 @@
 import { errors } from 'undici';
+import type { JsonValue } from '../../model/json.ts';
+import { parseJson } from '../../shape/json/parse-json.ts';
 import { unpackedPieces } from '../body/body.ts';
 import type { BodySink, StreamedAnswer } from '../body/body-sink.ts';
 import { encodingOf } from '../exchange.ts';
@@ -6,13 +8,15 @@ import { conditionalHeaders, contentLength, rangeFault, validatorOf } from './by
 import { kindFault, sizeFault, tooLarge, type Refusal } from './content-rules.ts';
 import type { DownloadRequest } from './downloader.ts';
 import { kindOf } from './file-kind.ts';
+import { textTypeOf } from './text-type.ts';
 import { HEAD_BYTES, type UnfinishedFile } from './unfinished-file.ts';
 
 /** What became of a body. */
 export type Received =
   | { kind: 'whole' }
   | { kind: 'empty' }
-  | { kind: 'refused'; refusal: Refusal }
+  /** `json` is what the service said in place of the file. */
+  | { kind: 'refused'; refusal: Refusal; json?: JsonValue | undefined }
   /** A part that is not the one that was asked for. */
   | { kind: 'wrong_part'; reason: string }
   /** Our own disk failed. */
@@ -20,6 +24,8 @@ export type Received =
 
 /** What a 304 would mean. */
 export type Asked = 'anything' | 'if_changed' | 'if_still_this';
+
+const JSON_FILE = { type: 'application/json', size: null, isDamaged: false };
 
 /** The file in no other form than the one in which it is kept. */
 const AS_IT_IS = { accept: '*/*', 'accept-encoding': 'identity' };
@@ -107,7 +113,10 @@ export class FileSink implements BodySink {
     const { bytes, validator } = this.#file;
     const expected = validator?.total ?? this.#request.declared.bytes;
     if (expected !== null && bytes < expected) throw new errors.SocketError('the body ended too early');
-    return { kind: bytes === 0 ? 'empty' : 'whole' };
+    if (bytes === 0) return { kind: 'empty' };
+    const json = bytes <= HEAD_BYTES ? looseJson(this.#file.head) : undefined;
+    const refusal = json === undefined ? null : kindFault(JSON_FILE, this.#request, true);
+    return refusal === null ? { kind: 'whole' } : { kind: 'refused', refusal, json };
   }
 
   async #written(work: () => Promise<void>): Promise<Received | null> {
@@ -117,5 +126,15 @@ export class FileSink implements BodySink {
     } catch (error) {
       return { kind: 'failed', error };
     }
+  }
+}
+
+/** What a short body says, if it is JSON; undefined if it is not. */
+function looseJson(head: Buffer): JsonValue | undefined {
+  if (textTypeOf(head) !== 'application/json') return undefined;
+  try {
+    return parseJson(head.toString());
+  } catch {
+    return undefined;
   }
 }

@@ -2,9 +2,9 @@ import { createHash, type Hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, open, rm, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
+import { codeOf, told } from '../../object-store/file-faults.ts';
 import type { Begun, Validator } from './byte-range.ts';
 import { hashedHead, readCheckpoint, writeCheckpoint } from './checkpoint.ts';
-import { spoolError } from './spool-error.ts';
 
 /** So much is kept in memory of each file: enough to tell what it is; smaller files are written in one go. */
 export const HEAD_BYTES = 65_536;
@@ -86,7 +86,7 @@ export class UnfinishedFile implements Begun {
     this.#isPieced = true;
   }
 
-  /** Throws `SyncError` (retry): `file_store_full`, or `file_store_failed` for whatever else the disk says. */
+  /** Throws `SyncError`: `file_store_full` (retry), and what else `storeFault` makes of what the disk says. */
   async append(chunk: Buffer): Promise<void> {
     this.#hash.update(chunk);
     this.#bytes += chunk.length;
@@ -153,7 +153,7 @@ export class UnfinishedFile implements Begun {
     try {
       return await open(this.path, 'w', MODE);
     } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+      if (codeOf(error) !== 'ENOENT') throw error;
       await mkdir(path.dirname(this.path), { recursive: true });
       return open(this.path, 'w', MODE);
     }
@@ -188,11 +188,7 @@ export class UnfinishedFile implements Begun {
     this.#isPieced = true;
   }
 
-  async #tried(work: () => Promise<void>): Promise<void> {
-    try {
-      await work();
-    } catch (error) {
-      throw spoolError(error, path.dirname(this.path));
-    }
+  #tried(work: () => Promise<void>): Promise<void> {
+    return told(path.dirname(this.path), work);
   }
 }

@@ -1,4 +1,3 @@
-import PQueue from 'p-queue';
 import { newMeter } from '../../http/client.ts';
 import { memoryUse, type MemoryUse } from '../../model/memory-use.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
@@ -16,9 +15,6 @@ import { FileFigures, type FilesReport } from './report-files.ts';
 
 /** Files under way at once: some are being fetched, as the governor allows, others written. */
 const AT_ONCE: Readonly<Record<MemoryUse, number>> = { normal: 24, low: 8 };
-
-/** A store that is full is tried again after so long. */
-const FULL_MS = 60_000;
 
 export interface FilesRequest {
   resources: readonly string[];
@@ -67,20 +63,15 @@ class Lane {
 
   /** All that is due by now. */
   async fetchAll(resource: string): Promise<void> {
-    const { clock } = this.#context;
-    const concurrency = AT_ONCE[memoryUse()];
-    const pool = new PQueue({ concurrency });
-    try {
-      for await (const due of dueBatches(this.#context, resource, timestampText(clock.now()))) {
-        // No more are read ahead than are under way.
-        await pool.onSizeLessThan(concurrency);
+    const all = dueBatches(this.#context, resource, timestampText(this.#context.clock.now()));
+    const hand = async (): Promise<void> => {
+      for (let due = await all.next(); due.done !== true; due = await all.next()) {
         this.#signal.throwIfAborted();
-        void pool.add(() => this.#fetch(due).catch((error: unknown) => this.#failing.abort(error)));
+        await this.#fetch(due.value);
       }
-    } catch (error) {
-      this.#failing.abort(error);
-    }
-    await pool.onIdle();
+    };
+    const failed = (error: unknown): void => this.#failing.abort(error);
+    await Promise.all(Array.from({ length: AT_ONCE[memoryUse()] }, () => hand().catch(failed)));
     // Also what was fetched before something failed.
     await this.#commits.flush();
     this.#signal.throwIfAborted();
@@ -105,7 +96,7 @@ class Lane {
   /** Nothing is wrong with the file: whoever looks sees why it waits. */
   #putOff({ code, message }: SyncError): FileOutcome {
     const { clock, scrub } = this.#context;
-    return { is: 'put off', until: clock.now() + FULL_MS, code, reason: scrub(message) };
+    return { is: 'put off', until: clock.now(), code, reason: scrub(message) };
   }
 
   #committed(settled: readonly SettledFile[]): void {
@@ -120,7 +111,8 @@ function isFull(error: unknown): error is SyncError {
 
 function isAboutOrigin(error: unknown): boolean {
   if (!(error instanceof SyncError) || error.recovery !== 'stop') return false;
-  return !OF_ALL.has(error.code);
+  // A store that cannot be used is nobody's who serves files.
+  return !OF_ALL.has(error.code) && !error.code.startsWith('file_store_');
 }
 
 /** Errors that no origin is to blame for. */

@@ -1,3 +1,4 @@
+import type { FileStatus } from '../../warehouse/file-rows.ts';
 import type { VerifyMode, Verdict } from '../../warehouse/verification-row.ts';
 
 /** The ways in which a copy may not be what it should be. Stable: scripts may match on them. */
@@ -18,6 +19,7 @@ export const DIFFERENCES = {
   view: 'a view is not there',
   index: 'an index is not there',
   checkpoint: 'what is remembered of the walk cannot be read',
+  file: 'the content of a file is not in its store, or not what its hash says',
   database: 'the database itself finds something broken',
 } as const;
 
@@ -64,6 +66,15 @@ export interface SampleAccount {
   confidence_percent: number;
 }
 
+/** How the files of a resource stand. */
+export interface FilesAccount {
+  /** Those that records show, by how they stand. */
+  shown: Record<FileStatus, number>;
+  /** Contents that were drawn and read, and how many of those are missing or not what their hashes say. */
+  read: number;
+  differ: number;
+}
+
 /** What a verification has found: its whole result, as it is printed and kept. */
 export interface Certificate {
   id: string;
@@ -82,6 +93,8 @@ export interface Certificate {
   requests: number;
   listing: ListingAccount | null;
   sample: SampleAccount | null;
+  /** Null where none are kept. */
+  files: FilesAccount | null;
   /** Counts of what was compared. */
   compared: {
     rows: number;

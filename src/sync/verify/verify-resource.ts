@@ -3,12 +3,14 @@ import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { readShapes } from '../../state/column-catalog.ts';
 import { readForgotten, type PrivacyKey } from '../../state/forgotten.ts';
+import type { FilesSettings } from '../../settings/file-stores.ts';
 import { lastWalkBegan } from '../../state/runs.ts';
 import { saveVerification } from '../../state/verifications.ts';
 import type { Verdict, VerifyMode } from '../../warehouse/verification-row.ts';
 import { fingerprintOf } from '../plan.ts';
 import type { SourceContext } from '../resource-context.ts';
 import { Findings, type Certificate, type ListingAccount, type SampleAccount } from './certificate.ts';
+import { checkFiles } from './check-files.ts';
 import { readingContext, type VerifyContext } from './verify-context.ts';
 import { verifySample } from './verify-sample.ts';
 import { verifyInternal, verifyWhole } from './verify-whole.ts';
@@ -30,6 +32,8 @@ export interface VerifySource extends SourceContext {
   version: string;
   /** By which forgotten records are known. */
   privacy: PrivacyKey;
+  /** Which files are kept, and where. */
+  files: FilesSettings;
 }
 
 /** A verification's certificate, and what a repair would begin with. */
@@ -48,6 +52,7 @@ export async function verifyResource(source: VerifySource, request: VerifyReques
   const context = await openContext(source, request);
   const { findings } = context;
   const found = await compare(context, request);
+  const files = await checkFiles(context, source.files, request.seed);
   const verdict: Verdict = findings.count > 0 ? 'differs' : found.isProved ? 'equal' : 'unproved';
   const { profile, shape, meter, copiedUntil } = context;
   const certificate: Certificate = {
@@ -64,6 +69,7 @@ export async function verifyResource(source: VerifySource, request: VerifyReques
     requests: meter.requests,
     listing: found.listing,
     sample: found.sample,
+    files,
     ...findings.summary,
   };
   const row = {

@@ -122,7 +122,7 @@ describe('an address of a record', () => {
       'https://jo:secret@cdn.example/f',
       'https://cdn.example/%0d%0aset-cookie:x',
     ]) {
-      expect(await stage.fetch(url, elsewhere), url).toMatchObject({ kind: 'refused', code: 'file_address' });
+      expect({ url, ...(await stage.fetch(url, elsewhere)) }).toMatchObject({ kind: 'refused', code: 'file_address' });
     }
     expect(stage.opened).toEqual([]);
   });
@@ -146,24 +146,24 @@ describe('an address of a record', () => {
       '10.0.0.1',
       'db.internal.',
     ]) {
-      expect(await stage.fetch(`http://${host}/f`, elsewhere), host).toMatchObject({ code: 'file_address' });
+      expect({ host, ...(await stage.fetch(`http://${host}/f`, elsewhere)) }).toMatchObject({ code: 'file_address' });
     }
     expect(asked).toEqual(['http://cdn.example/f']);
   });
 });
 
-describe('a file of another origin', () => {
-  /** A service, and a host beside it that the settings name. */
-  async function beside(
-    answer: Parameters<typeof serve>[0],
-    own: Parameters<typeof serve>[0] = (_, response) => response.writeHead(500).end(),
-  ) {
-    const [service, other] = [await serve(own), await serve(answer)];
-    const profile = testProfile({ headers: { 'x-tenant': 'secret-tenant' }, http: { attempts: 2 } });
-    const stage = stageFor(service.origin, { allowHosts: [new URL(other.origin).host], client: { profile } });
-    return { service, other, stage };
-  }
+/** A service, and a host beside it that the settings name. */
+async function beside(
+  answer: Parameters<typeof serve>[0],
+  own: Parameters<typeof serve>[0] = (_, response) => response.writeHead(500).end(),
+) {
+  const [service, other] = [await serve(own), await serve(answer)];
+  const profile = testProfile({ headers: { 'x-tenant': 'secret-tenant' }, http: { attempts: 2 } });
+  const stage = stageFor(service.origin, { allowHosts: [new URL(other.origin).host], client: { profile } });
+  return { service, other, stage };
+}
 
+describe('a file of another origin', () => {
   it('is asked for without anything of the service, under a budget of its own', async () => {
     const { other, stage } = await beside((_, response) => response.end(PICTURE));
     for (const name of ['a', 'b']) {

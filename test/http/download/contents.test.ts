@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import fc from 'fast-check';
+import { isDeepStrictEqual } from 'node:util';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isAdmitted, kindOf } from '../../../src/http/download/file-kind.ts';
 import { HEAD_BYTES } from '../../../src/http/download/unfinished-file.ts';
@@ -132,6 +133,8 @@ async function kindOfFile(bytes: Buffer, folder: string) {
   return kindOf(bytes.subarray(0, HEAD_BYTES), file);
 }
 
+const isPicture = (type: string): boolean => isAdmitted(type, ['image/*']);
+
 describe('kindOf', () => {
   it.each(KINDS)('tells what a file is: %s', async (_, bytes, type, size) => {
     expect(await kindOfFile(bytes, tempFolder())).toEqual({ type, size, isDamaged: false });
@@ -147,9 +150,10 @@ describe('kindOf', () => {
       for (let length = 2; length < 60; length += 1) {
         const kind = await kindOfFile(bytes.subarray(0, length), folder);
         damaged += kind.isDamaged ? 1 : 0;
-        if (kind.type !== type)
-          expect(isAdmitted(kind.type, ['image/*']), `${kind.type} of ${length} bytes`).toBe(false);
-        else if (!kind.isDamaged) expect(kind.size).toEqual(size);
+        // So little may not even be known for what it is; if it is, the size is right, or missing.
+        const isRight =
+          kind.type === type ? kind.isDamaged || isDeepStrictEqual(kind.size, size) : !isPicture(kind.type);
+        expect(isRight, `${JSON.stringify(kind)} of ${length} bytes`).toBe(true);
       }
       expect(damaged).toBeGreaterThan(0);
     },
@@ -180,7 +184,8 @@ describe('kindOf', () => {
           const before = process.cpuUsage().user;
           const kind = await kindOfFile(bytes, folder);
           expect(process.cpuUsage().user - before).toBeLessThan(500_000);
-          if (kind.size !== null) expect(kind.size.width * kind.size.height).toBeGreaterThan(0);
+          const { width, height } = kind.size ?? { width: 1, height: 1 };
+          expect(width * height).toBeGreaterThan(0);
         },
       ),
       { numRuns: longOrShort(50_000, 1_500) },

@@ -116,6 +116,23 @@ describe('a file of the service', () => {
     });
   });
 
+  it('is asked for again where the service says by a body that it limits, or fails; other words are no file', async () => {
+    const service = await serve((request, response, nth) => {
+      if (request.url === '/words') response.end('{"id":"img_1","has_file":false}');
+      else if (nth === 1) response.end('{"error":"too many requests"}');
+      else if (nth === 2) response.end('{"error":"storage is down"}');
+      else sendFile(response);
+    });
+    const stage = stageFor(service.origin);
+    const meter = newMeter();
+    expect((await stage.fetch(`${service.origin}/f`, { meter })).kind).toBe('fetched');
+    expect(meter).toMatchObject({ requests: 3, limited: 1, retries: 1 });
+    expect(await stage.fetch(`${service.origin}/words`, { name: 'b' })).toMatchObject({ code: 'file_type' });
+    const types = ['application/json'];
+    const wanted = await stage.fetch(`${service.origin}/words`, { name: 'c', types });
+    expect(wanted).toMatchObject({ kind: 'fetched', type: 'application/json' });
+  });
+
   it('without content is no file', async () => {
     const service = await serve((_, response) => response.writeHead(200, { 'content-length': '0' }).end());
     const error = await errorOf(stageFor(service.origin).fetch(`${service.origin}/f`));
@@ -138,7 +155,8 @@ describe('a file of the service', () => {
     });
     const stage = stageFor(service.origin);
     for (const path of Object.keys(bodies)) {
-      expect(bytesOf(await stage.fetch(`${service.origin}${path}`, { name: path.slice(1) })), path).toEqual(PICTURE);
+      const bytes = bytesOf(await stage.fetch(`${service.origin}${path}`, { name: path.slice(1) }));
+      expect({ path, bytes }).toEqual({ path, bytes: PICTURE });
     }
   });
 
@@ -176,19 +194,24 @@ describe('a file of the service', () => {
     const slow = pngOf(400_000);
     const service = await serve((request, response) => {
       response.writeHead(200, { 'content-length': String(slow.length) });
-      let at = 0;
       const step = request.url === '/slow' ? 40_000 : 10;
+      let at = 0;
       const timer = setInterval(() => {
         response.write(slow.subarray(at, (at += step)));
         if (at < slow.length && !response.destroyed) return;
         clearInterval(timer);
         response.end();
-      }, 60);
+      }, 400);
     });
-    const profile = testProfile({ http: { timeout: '200ms', attempts: 1 } });
+    // Shorter than the file takes by far.
+    const profile = testProfile({ http: { timeout: '2s', attempts: 1 } });
     const stage = stageFor(service.origin, { client: { profile } });
-    expect(bytesOf(await stage.fetch(`${service.origin}/slow`))).toEqual(slow);
-    expect(await errorOf(stage.fetch(`${service.origin}/drip`))).toMatchObject({ code: 'timeout', recovery: 'retry' });
+    const [file, error] = await Promise.all([
+      stage.fetch(`${service.origin}/slow`),
+      errorOf(stage.fetch(`${service.origin}/drip`, { name: 'b' })),
+    ]);
+    expect(bytesOf(file)).toEqual(slow);
+    expect(error).toMatchObject({ code: 'timeout', recovery: 'retry' });
   });
 });
 

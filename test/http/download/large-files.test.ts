@@ -77,9 +77,7 @@ describe.skipIf(process.platform !== 'linux')('large files', () => {
     const mount = `unshare -m sh -c 'mount -t tmpfs -o size=10m tmpfs ${folder} && exec "$@"' sh`;
     if (spawnSync('sh', ['-c', `${mount} true`]).status !== 0) context.skip('this user may not mount a small volume');
     const { results, left } = await download(folder, service.origin, 1, mount);
-    expect(results).toEqual([
-      { code: 'file_store_full', recovery: 'retry', message: `there is no room for an unfinished file in ${folder}` },
-    ]);
+    expect(results).toEqual([{ code: 'file_store_full', recovery: 'retry', message: expect.stringContaining(folder) }]);
     expect(left).toEqual([]);
     expect(service.seen).toHaveLength(1);
     expect((await download(folder, service.origin, 1)).results).toMatchObject([{ bytes: 20 * MEGABYTE }]);

@@ -48,7 +48,7 @@ export function stageFor(
   origin: string,
   { client = {}, ...over }: Partial<Omit<DownloaderOptions, 'client'>> & { client?: Partial<ClientOptions> } = {},
 ): Stage {
-  const { parts, close } = createClient({
+  const service = createClient({
     baseUrl: new URL(origin),
     profile: testProfile(),
     auth: { type: 'api_key', key: 'canary-api-key' },
@@ -62,10 +62,10 @@ export function stageFor(
     opened.push(other);
     return { ...openGovernor(), close: () => void closed.push(other) };
   };
-  const downloader = createDownloader({ client: parts, allowHosts: [], openGovernor: openFor, ...over });
+  const downloader = createDownloader({ client: service.parts, allowHosts: [], openGovernor: openFor, ...over });
   onTestFinished(async () => {
     await downloader.close();
-    await close();
+    await service.close();
   });
   const spool = tempFolder();
   return {
@@ -78,7 +78,7 @@ export function stageFor(
   };
 }
 
-export function requestFor(url: string, spool: string, over: Partial<DownloadRequest> = {}): DownloadRequest {
+function requestFor(url: string, spool: string, over: Partial<DownloadRequest> = {}): DownloadRequest {
   return {
     url: new URL(url),
     isOwn: true,

@@ -1,8 +1,8 @@
+import type { Clock } from '../../model/clock.ts';
 import { openObjectStore } from '../../object-store/open-object-store.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import type { FilesSettings } from '../../settings/file-stores.ts';
 import type { StoreAddress } from '../../source/store-address.ts';
-import type { CliContext } from '../command/context.ts';
 
 /** The stores of a source, each opened with its first use; nothing is made where nothing is. */
 export interface OpenStores {
@@ -10,8 +10,9 @@ export interface OpenStores {
   close(): Promise<void>;
 }
 
+/** For whoever looks after files and fetches none. */
 export function openStores(
-  { clock, signal }: Pick<CliContext, 'clock' | 'signal'>,
+  { clock, signal }: { clock: Clock; signal: AbortSignal },
   { environment: env, file_mode: fileMode }: FilesSettings,
 ): OpenStores {
   const opened = new Map<string, Promise<ObjectStore>>();

@@ -1,0 +1,28 @@
+import { createWriteStream, mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { Agent, request } from 'undici';
+
+/**
+ * The yardstick for files: what a programmer would write who knows the ids and checks nothing. Eight in flight, each
+ * written to a file of its id, none of them made durable. Arguments: base URL, API key, folder, files.
+ */
+const [base = '', key = '', folder = '', count = '0'] = process.argv.slice(2);
+const IN_FLIGHT = 8;
+
+mkdirSync(folder, { recursive: true });
+const agent = new Agent({ connections: IN_FLIGHT });
+const headers = { authorization: `Bearer ${key}` };
+let next = 0;
+
+async function fetchSome(): Promise<void> {
+  while (next < Number(count)) {
+    const id = `img_${next++}`;
+    const { statusCode, body } = await request(`${base}/v1/images/${id}/file`, { dispatcher: agent, headers });
+    if (statusCode !== 200) throw new Error(`${id} was answered ${statusCode}`);
+    await pipeline(body, createWriteStream(path.join(folder, id)));
+  }
+}
+
+await Promise.all(Array.from({ length: IN_FLIGHT }, fetchSome));
+await agent.close();

@@ -1,0 +1,153 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { existsSync } from 'node:fs';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { openObjectStore } from '../../src/object-store/open-object-store.ts';
+import type { ObjectStore } from '../../src/object-store/object-store.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
+import { BUCKET, bucketEnvironment, startBucketServer } from '../support/bucket-server.ts';
+import { hurriedClock } from '../support/hurried-clock.ts';
+import { tempFolder } from '../support/temp-warehouse.ts';
+import { addressOf, spooled } from './stores.ts';
+
+const SECRET = 'not-to-be-told';
+
+async function storeWith(
+  env: NodeJS.ProcessEnv,
+  bucket = BUCKET,
+  signal = new AbortController().signal,
+): Promise<ObjectStore> {
+  const clock = hurriedClock(100);
+  const given = { ...env, TMPDIR: tempFolder() };
+  const store = await openObjectStore(addressOf(`s3://${bucket}/p`), { clock, env: given, signal, fileMode: 0o600 });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+interface Asked {
+  method: string;
+  url: URL;
+  request: IncomingMessage;
+}
+
+/** A service that answers as it is told; `asked` has what it was asked for. */
+async function service(
+  answer: (asked: Asked, response: ServerResponse) => void,
+): Promise<{ env: NodeJS.ProcessEnv; asked: string[] }> {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    const url = new URL(request.url ?? '', 'http://localhost');
+    const method = request.method ?? '';
+    request.resume().on('end', () => {
+      asked.push(`${method} ${url.pathname}${url.searchParams.has('uploads') ? '?uploads' : ''}`);
+      answer({ method, url, request }, response);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const address = server.address();
+  return { env: bucketEnvironment(typeof address === 'object' ? (address?.port ?? 0) : 0, 'k', SECRET), asked };
+}
+
+const fault = (code: string): string =>
+  `<?xml version="1.0"?><Error><Code>${code}</Code><Message>${SECRET}</Message></Error>`;
+const body = Buffer.from('a picture');
+const large = Buffer.alloc(9_000_000, 7);
+
+describe('a bucket that does not do as it should', () => {
+  it('is told of by what is wrong with it, and never by a secret', async () => {
+    const { env } = await startBucketServer();
+    await expect(storeWith({})).rejects.toMatchObject({ code: 'file_store_credentials' });
+    const cases: readonly (readonly [NodeJS.ProcessEnv, string, string])[] = [
+      [env, 'missing', 'file_store_bucket_missing'],
+      [{ ...env, AWS_SECRET_ACCESS_KEY: SECRET }, BUCKET, 'file_store_refused'],
+      [{ ...env, AWS_ACCESS_KEY_ID: 'nobody' }, BUCKET, 'file_store_refused'],
+      [{ ...env, AWS_ENDPOINT_URL: 'http://127.0.0.1:1' }, BUCKET, 'file_store_unreachable'],
+    ];
+    for (const [given, bucket, code] of cases) {
+      const store = await storeWith(given, bucket);
+      const object = spooled(store, body);
+      const failed = await store.put(object).catch((error: unknown) => error);
+      expect(failed).toMatchObject({ code, hint: expect.any(String) });
+      expect(String(failed)).not.toContain(SECRET);
+      // What could not be stored is not lost.
+      expect(existsSync(object.path)).toBe(true);
+    }
+  });
+
+  it('is asked again when it cannot answer now, and not for ever', async () => {
+    const answers = [503, 500, 429, 200];
+    const { env, asked } = await service((_, response) => {
+      response.writeHead(answers.shift() ?? 503, { 'retry-after': '1' }).end();
+    });
+    const store = await storeWith(env);
+    await store.put(spooled(store, body));
+    expect(asked).toHaveLength(4);
+    await expect(store.put(spooled(store, body))).rejects.toMatchObject({
+      code: 'file_store_failed',
+      recovery: 'retry',
+    });
+    expect(asked).toHaveLength(10);
+  });
+
+  it('writes a content once, where it knows conditions', async () => {
+    const { env, asked } = await service(({ method, request }, response) => {
+      const isTaken = method === 'PUT' && request.headers['if-none-match'] === '*';
+      response.writeHead(isTaken ? 412 : 200, { 'content-length': method === 'HEAD' ? body.length : 0 }).end();
+    });
+    const store = await storeWith(env);
+    const object = spooled(store, body);
+    await store.put(object);
+    expect(asked.map((each) => each.split(' ')[0])).toEqual(['PUT', 'HEAD']);
+    expect(existsSync(object.path)).toBe(false);
+  });
+
+  it('writes it all the same where it does not', async () => {
+    const { env, asked } = await service(({ request }, response) => {
+      response.writeHead(request.headers['if-none-match'] === undefined ? 200 : 501).end();
+    });
+    const store = await storeWith(env);
+    await store.put(spooled(store, body));
+    expect(asked.map((each) => each.split(' ')[0])).toEqual(['PUT', 'PUT']);
+  });
+
+  it('is left no parts of an upload that fails', async () => {
+    const { env, asked } = await service(({ method, url }, response) => {
+      if (method === 'HEAD') response.writeHead(404).end();
+      else if (url.searchParams.has('uploads')) response.end('<R><UploadId>u1</UploadId></R>');
+      else if (url.searchParams.get('partNumber') === '2') response.writeHead(403).end(fault('AccessDenied'));
+      else response.writeHead(method === 'DELETE' ? 204 : 200, { etag: '"e"' }).end();
+    });
+    const store = await storeWith(env);
+    await expect(store.put(spooled(store, large))).rejects.toMatchObject({ code: 'file_store_refused' });
+    expect(asked.map((each) => each.split(' ')[0])).toEqual(['HEAD', 'POST', 'PUT', 'PUT', 'DELETE']);
+  });
+
+  it('is asked for uploads that others left, and only old ones below the prefix go', async () => {
+    const hour = 3_600_000;
+    const at = (ago: number): string => new Date(systemClock.now() - ago).toISOString();
+    const upload = (key: string, ago: number): string =>
+      `<Upload><Key>${key}</Key><UploadId>${key}</UploadId><Initiated>${at(ago)}</Initiated></Upload>`;
+    const { env, asked } = await service(({ method, url }, response) => {
+      if (method === 'DELETE') response.writeHead(204).end();
+      else if (!url.searchParams.has('uploads')) response.end('<ListBucketResult/>');
+      else if (url.searchParams.get('key-marker') === null) {
+        response.end(
+          `<R><IsTruncated>true</IsTruncated><NextKeyMarker>p/b</NextKeyMarker><NextUploadIdMarker>p/b</NextUploadIdMarker>${upload('p/a', 2 * hour)}${upload('p/b', 0)}${upload('q/a', 2 * hour)}</R>`,
+        );
+      } else response.end(`<R><IsTruncated>false</IsTruncated>${upload('p/c', 3 * hour)}</R>`);
+    });
+    const store = await storeWith(env);
+    expect(await store.sweepUnfinished(hour)).toBe(2);
+    expect(asked.filter((each) => each.startsWith('DELETE'))).toEqual([
+      `DELETE /${BUCKET}/p/a`,
+      `DELETE /${BUCKET}/p/c`,
+    ]);
+  });
+
+  it('stops with its reason when all is to stop', async () => {
+    const stop = new AbortController();
+    const { env } = await service(() => stop.abort(new Error('enough')));
+    const store = await storeWith(env, BUCKET, stop.signal);
+    await expect(store.put(spooled(store, body))).rejects.toThrow('enough');
+  });
+});
