@@ -97,7 +97,8 @@ export function createExchange(agent: Dispatcher, http: HttpProfile, clock: Cloc
 
 /** Empty for a body that comes as it is. */
 export function encodingOf(headers: AnswerHeaders): string {
-  return String(headers['content-encoding'] ?? '');
+  const text = String(headers['content-encoding'] ?? '');
+  return text.trim().toLowerCase() === 'identity' ? '' : text;
 }
 
 function mostBytes({ most }: WireRequest, status: number, { max_body }: HttpProfile): number {

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { open, realpath, rename, rm, utimes } from 'node:fs/promises';
+import { mkdir, open, realpath, rename, rm, utimes } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../model/clock.ts';
@@ -42,7 +42,7 @@ export async function openDiskStore({ name, folder, fileMode, clock, isMade }: D
         const target = at(sha256);
         await fans.make(sha256);
         if ((await regularFile(target))?.size === bytes) await rm(file, { force: true });
-        else await moved(file, target, { bytes, fileMode });
+        else await moved(file, target, { bytes, fileMode }).catch((error: unknown) => fans.forget(sha256, error));
         // Also of one that was there: a process that ended before this may have renamed it.
         await fans.sync(sha256);
       }),
@@ -90,6 +90,8 @@ function fanOf(root: string): {
   make(sha256: string): Promise<void>;
   isThere(sha256: string): Promise<boolean>;
   sync(sha256: string): Promise<void>;
+  /** Looks at it anew next time, and throws the error. */
+  forget(sha256: string, error: unknown): never;
 } {
   const known = new Map<string, Promise<void>>();
   const folderOf = (sha256: string): string => path.dirname(path.join(root, objectPath(sha256)));
@@ -106,6 +108,10 @@ function fanOf(root: string): {
     },
     isThere: (sha256) => isFolder(folderOf(sha256)),
     sync: (sha256) => syncMerged(folderOf(sha256)),
+    forget: (sha256, error) => {
+      known.delete(folderOf(sha256));
+      throw error;
+    },
   };
 }
 
@@ -120,7 +126,10 @@ async function isFolder(folder: string): Promise<boolean> {
 
 async function ensured(folder: string): Promise<void> {
   if (await isFolder(folder)) return;
-  await makeFolder(folder);
+  // Only itself: where the store is gone, its volume may be.
+  await mkdir(folder).catch((error: unknown) => {
+    if (codeOf(error) !== 'EEXIST') throw error;
+  });
   await syncFolder(path.dirname(folder));
 }
 
@@ -130,7 +139,10 @@ async function moved(file: string, target: string, wanted: { bytes: number; file
     await using handle = await open(file, constants.O_RDWR | constants.O_NOFOLLOW);
     const { size, mode } = await handle.stat();
     if (size !== wanted.bytes) {
-      throw new SyncError('file_store_failed', `${file} has ${size} bytes, not ${wanted.bytes}`, { recovery: 'retry' });
+      throw new SyncError('file_store_failed', `${file} has ${size} bytes, not ${wanted.bytes}`, {
+        recovery: 'retry',
+        hint: 'it is fetched again by itself; check the volume if it comes again',
+      });
     }
     if ((mode & 0o777) !== wanted.fileMode) await handle.chmod(wanted.fileMode);
     await handle.sync();

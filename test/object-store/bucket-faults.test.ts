@@ -50,6 +50,8 @@ async function service(
 
 const fault = (code: string): string =>
   `<?xml version="1.0"?><Error><Code>${code}</Code><Message>${SECRET}</Message></Error>`;
+const upload = (key: string, ago: number): string =>
+  `<Upload><Key>${key}</Key><UploadId>${key}</UploadId><Initiated>${new Date(systemClock.now() - ago).toISOString()}</Initiated></Upload>`;
 const body = Buffer.from('a picture');
 const large = Buffer.alloc(9_000_000, 7);
 
@@ -124,9 +126,6 @@ describe('a bucket that does not do as it should', () => {
 
   it('is asked for uploads that others left, and only old ones below the prefix go', async () => {
     const hour = 3_600_000;
-    const at = (ago: number): string => new Date(systemClock.now() - ago).toISOString();
-    const upload = (key: string, ago: number): string =>
-      `<Upload><Key>${key}</Key><UploadId>${key}</UploadId><Initiated>${at(ago)}</Initiated></Upload>`;
     const { env, asked } = await service(({ method, url }, response) => {
       if (method === 'DELETE') response.writeHead(204).end();
       else if (!url.searchParams.has('uploads')) response.end('<ListBucketResult/>');

@@ -5,10 +5,11 @@ import path from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Command } from 'commander';
-import { ConfigError, SyncError } from '../../model/errors.ts';
+import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { bytesText } from '../../observe/figures.ts';
+import { codeOf, storeFault } from '../../object-store/file-faults.ts';
 import { storesOf } from '../../settings/file-stores.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import { filesAt, lastContent, type FileQuestion } from '../../state/file-at.ts';
@@ -87,8 +88,15 @@ async function getFile(context: CliContext, source: SourceSettings, { resource, 
   const out = options.out === '-' ? null : path.resolve(cwd, options.out ?? fileName(row));
   if (out !== null) refuseOverwriting(out, options.force === true);
   await whileOpen(openStores(context, source.files), async (stores) => {
-    const body = await (await stores.at(address)).read(row.sha256);
-    await (out === null ? written(body, context.stdout, row.sha256) : writtenTo(out, body, row.sha256));
+    const store = await stores.at(address);
+    const body = await store.read(row.sha256);
+    try {
+      await (out === null ? written(body, context.stdout, row.sha256) : writtenTo(out, body, row.sha256));
+    } catch (error) {
+      // Whoever reads stdout has enough.
+      if (out === null && codeOf(error) === 'EPIPE') return;
+      throw storeFault(store.shown, error);
+    }
   });
   if (out !== null) print(context, visibleText(`${out}  ${row.type ?? ''}, ${bytesText(row.bytes ?? 0)}`));
 }
@@ -131,6 +139,21 @@ function refuseOverwriting(file: string, isForced: boolean): void {
   throw new ConfigError('file_exists', `${file} is there already`, { hint: 'name another by --out, or add --force' });
 }
 
+const UNWRITABLE: ReadonlySet<string> = new Set([
+  'EACCES',
+  'EDQUOT',
+  'EEXIST',
+  'EFBIG',
+  'EISDIR',
+  'ENAMETOOLONG',
+  'ENOENT',
+  'ENOSPC',
+  'ENOTDIR',
+  'ENOTEMPTY',
+  'EPERM',
+  'EROFS',
+]);
+
 /** Whole or not at all. */
 async function writtenTo(file: string, body: Readable, sha256: string): Promise<void> {
   const unfinished = path.join(path.dirname(file), `.${path.basename(file)}.${process.pid}.part`);
@@ -139,8 +162,9 @@ async function writtenTo(file: string, body: Readable, sha256: string): Promise<
     await rename(unfinished, file);
   } catch (error) {
     await rm(unfinished, { force: true });
-    if (error instanceof SyncError || !(error instanceof Error && 'code' in error)) throw error;
-    throw new ConfigError('file_unwritable', `${file}: ${error.message}`, {
+    // Anything else comes from where the bytes are read.
+    if (!UNWRITABLE.has(codeOf(error))) throw error;
+    throw new ConfigError('file_unwritable', `${file}: ${messageOf(error)}`, {
       hint: 'name a place by --out in which this user may make files, and which has room',
       cause: error,
     });

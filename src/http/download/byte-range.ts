@@ -51,6 +51,12 @@ export function rangeFault(headers: AnswerHeaders, { bytes, validator }: Begun):
   return validator.total !== null && whole !== validator.total ? 'a part of a file of another size' : null;
 }
 
+/** Bytes of the whole file that a part belongs to; null if it does not tell. */
+export function partTotal(headers: AnswerHeaders): number | null {
+  const [, total] = /\/(\d{1,15})$/.exec(headerText(headers, 'content-range') ?? '') ?? [];
+  return total === undefined ? null : Number(total);
+}
+
 /** Bytes that an answer's body has, by its header; null if it does not tell. */
 export function contentLength(headers: AnswerHeaders): number | null {
   const text = headerText(headers, 'content-length') ?? '';

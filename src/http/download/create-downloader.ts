@@ -1,6 +1,6 @@
 import PQueue from 'p-queue';
 import type { Governor } from '../../queue/governor.ts';
-import { createRetryQuota } from '../backoff.ts';
+import { createRetryQuota, type RetryQuota } from '../backoff.ts';
 import type { ClientParts } from '../create-client.ts';
 import { createAgent } from '../dispatcher.ts';
 import { createExchange } from '../exchange.ts';
@@ -34,7 +34,7 @@ export function createDownloader({ client, allowHosts, openGovernor, resolve }: 
     elsewhere: {
       exchange: createExchange(agent, client.http, client.clock),
       judge: createJudge([]),
-      quota: createRetryQuota(),
+      quotaOf: quotas(),
       governorOf: ({ origin }) => governors.of(origin),
     },
     rules: { allowed: allowHosts, isProxied: httpProxy !== '' || httpsProxy !== '' },
@@ -60,5 +60,19 @@ function politely({ governorOf, http }: ClientParts): ClientParts['governorOf'] 
       run: (lane, attempt, signal) =>
         bodies.add(() => governor.run(lane, attempt, signal), signal === undefined ? {} : { signal }),
     };
+  };
+}
+
+/** More origins than this are not remembered. */
+const MOST_QUOTAS = 1_000;
+
+/** A quota of retries for each origin: one that is down costs the others nothing. */
+function quotas(): (origin: string) => RetryQuota {
+  const known = new Map<string, RetryQuota>();
+  return (origin) => {
+    if (known.size > MOST_QUOTAS) known.clear();
+    const quota = known.get(origin) ?? createRetryQuota();
+    known.set(origin, quota);
+    return quota;
   };
 }

@@ -1,4 +1,5 @@
 import { DeferredError, SyncError } from '../../model/errors.ts';
+import type { RetryQuota } from '../backoff.ts';
 import type { ApiAnswer, ApiRequest } from '../client.ts';
 import type { ClientParts } from '../create-client.ts';
 import { runRequest, type LoopParts } from '../request-loop.ts';
@@ -15,7 +16,7 @@ import { UnfinishedFile } from './unfinished-file.ts';
 export interface DownloadParts {
   client: ClientParts;
   /** For origins besides the service's. */
-  elsewhere: Pick<LoopParts, 'exchange' | 'judge' | 'quota' | 'governorOf'>;
+  elsewhere: Pick<LoopParts, 'exchange' | 'judge' | 'governorOf'> & { quotaOf: (origin: string) => RetryQuota };
   rules: AddressRules;
 }
 
@@ -72,7 +73,7 @@ function loopParts(progress: Progress): LoopParts {
   const { client, elsewhere, rules } = parts;
   const { home, secrets } = client.origins;
   const isHome = (url: URL): boolean => url.origin === home;
-  const at = (): Pick<LoopParts, 'judge' | 'quota'> => (isHome(progress.at) ? client : elsewhere);
+  const quota = (): RetryQuota => (isHome(progress.at) ? client.quota : elsewhere.quotaOf(progress.at.origin));
   const judge = (url: URL): void => {
     progress.at = url;
     if (!isHome(url)) refusePrivate(url, rules);
@@ -85,12 +86,12 @@ function loopParts(progress: Progress): LoopParts {
       : { homeHeaders: client.plainHeaders, credentials: { ...client.credentials, queryNames: [] } }),
     exchange: (wire, account) => (isHome(wire.url) ? client : elsewhere).exchange(wire, account),
     governorOf: (url) => (isHome(url) ? client : elsewhere).governorOf(url),
-    judge: (seen) =>
-      judgeFile(
-        { received: sink.received, asked: sink.asked, isOwn: request.isOwn && isHome(progress.at), judge: at().judge },
-        seen,
-      ),
-    quota: { take: () => at().quota.take(), refund: () => at().quota.refund() },
+    judge: (seen) => {
+      const { judge: usual } = isHome(progress.at) ? client : elsewhere;
+      const isOwn = request.isOwn && isHome(progress.at);
+      return judgeFile({ received: sink.received, asked: sink.asked, isOwn, judge: usual }, seen);
+    },
+    quota: { take: () => quota().take(), refund: () => quota().refund() },
     origins: { home, secrets, allowed: ANY_ORIGIN, judge, mostHops: MOST_REDIRECTS },
   };
 }

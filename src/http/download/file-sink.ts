@@ -4,7 +4,7 @@ import { parseJson } from '../../shape/json/parse-json.ts';
 import { unpackedPieces } from '../body/body.ts';
 import type { BodySink, StreamedAnswer } from '../body/body-sink.ts';
 import { encodingOf } from '../exchange.ts';
-import { conditionalHeaders, contentLength, rangeFault, validatorOf } from './byte-range.ts';
+import { conditionalHeaders, contentLength, partTotal, rangeFault, validatorOf } from './byte-range.ts';
 import { kindFault, sizeFault, tooLarge, type Refusal } from './content-rules.ts';
 import type { DownloadRequest } from './downloader.ts';
 import { kindOf } from './file-kind.ts';
@@ -36,6 +36,8 @@ export class FileSink implements BodySink {
   readonly #file: UnfinishedFile;
   #received: Received | null = null;
   #asked: Asked = 'anything';
+  /** Bytes of the whole file, by the answer whose body is read. */
+  #total: number | null = null;
 
   constructor(request: DownloadRequest, file: UnfinishedFile) {
     this.#request = request;
@@ -82,12 +84,12 @@ export class FileSink implements BodySink {
   /** Null if the body is to be read. */
   async #begin({ status, headers }: StreamedAnswer): Promise<Received | null> {
     const isPart = status === 206;
-    const fault = isPart ? rangeFault(headers, this.#file) : null;
-    if (fault !== null) return { kind: 'wrong_part', reason: fault };
     const isPlain = encodingOf(headers) === '';
+    const fault = isPart ? (isPlain ? rangeFault(headers, this.#file) : 'a part that is packed') : null;
+    if (fault !== null) return { kind: 'wrong_part', reason: fault };
     const length = isPlain ? contentLength(headers) : null;
-    const total = isPart ? (this.#file.validator?.total ?? null) : length;
-    const refusal = total === null ? null : sizeFault(total, this.#request);
+    this.#total = isPart ? (partTotal(headers) ?? this.#file.validator?.total ?? null) : length;
+    const refusal = this.#total === null ? null : sizeFault(this.#total, this.#request);
     if (refusal !== null) return { kind: 'refused', refusal };
     if (isPart) {
       this.#file.goOn();
@@ -110,8 +112,9 @@ export class FileSink implements BodySink {
 
   /** Throws what a lost connection does for a body that ended too early: one without a length ends with its connection. */
   #end(): Received {
-    const { bytes, validator } = this.#file;
-    const expected = validator?.total ?? this.#request.declared.bytes;
+    const { bytes } = this.#file;
+    if (this.#total !== null && bytes > this.#total) return { kind: 'wrong_part', reason: 'more bytes than it says' };
+    const expected = this.#total ?? this.#request.declared.bytes;
     if (expected !== null && bytes < expected) throw new errors.SocketError('the body ended too early');
     if (bytes === 0) return { kind: 'empty' };
     const json = bytes <= HEAD_BYTES ? looseJson(this.#file.head) : undefined;

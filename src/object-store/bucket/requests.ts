@@ -36,8 +36,8 @@ export function bucketRequests(
       until.throwIfAborted();
       if (client === undefined) {
         const { S3 } = await import('@aws-sdk/client-s3');
-        client ??= withPlainPaths(new S3(configOf(access, clock, until)));
-        opened.push(client);
+        // Somebody else may have come first.
+        if (client === undefined) opened.push((client = withPlainPaths(new S3(configOf(access, clock, until)))));
       }
       try {
         return await work(client, { abortSignal: until });

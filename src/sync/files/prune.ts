@@ -10,7 +10,7 @@ import {
   rememberedAmong,
   resourcesWithFiles,
 } from '../../state/file-leavings.ts';
-import { knownStores } from '../../state/file-references.ts';
+import { knownStores, referredAmong } from '../../state/file-references.ts';
 import { FILES_LEASE } from '../../state/files.ts';
 import { acquireLease, type Lease } from '../../state/leases.ts';
 import type { TimestampText } from '../../warehouse/own-tables.ts';
@@ -141,9 +141,16 @@ async function pruneObjects(
   const { own } = warehouse;
   const hashes = unnamed.map(({ sha256 }) => sha256);
   const remembered = await rememberedAmong(own, store.name, hashes);
-  const leaving = unnamed.filter(({ sha256, storedAt }) => remembered.has(sha256) || storedAt < before);
+  // Asked once more of each: a listing that is not in order must cost nothing but time.
+  const named = lease === null ? new Set<string>() : await referredAmong(own, store.name, hashes);
+  const leaving = unnamed.filter(
+    ({ sha256, storedAt }) => !named.has(sha256) && (remembered.has(sha256) || storedAt < before),
+  );
   const goes = new Set(leaving.map(({ sha256 }) => sha256));
-  for (const { bytes, sha256 } of unnamed) add(goes.has(sha256) ? pruned : pruned.kept.recent_objects, bytes);
+  for (const { bytes, sha256 } of unnamed) {
+    const kept = named.has(sha256) ? pruned.kept.named : pruned.kept.recent_objects;
+    add(goes.has(sha256) ? pruned : kept, bytes);
+  }
   if (lease === null || leaving.length === 0) return;
   // The lease is proved by it right before they go: nobody can name them meanwhile.
   await warehouse.apply(forgetObjects(own, store.name, [...goes]), lease.proof());

@@ -11,6 +11,8 @@ import type { VerifyContext } from './verify-context.ts';
 
 /** Contents of each store that are read; `content-sync files verify` reads all of them. */
 const MOST_READ = 100;
+/** No further one is read behind so much. */
+const MOST_BYTES = 256 * 1_048_576;
 
 /**
  * Counts the files of a resource, and reads some of their contents: those whose hashes follow on the seed, which no hash
@@ -67,8 +69,11 @@ async function readAll(
   references: readonly Reference[],
   account: FilesAccount,
 ): Promise<void> {
-  for (const { sha256 } of references) {
+  let bytes = 0;
+  for (const { sha256, bytes: size } of references) {
     signal.throwIfAborted();
+    if (bytes >= MOST_BYTES) return;
+    bytes += size;
     const fault = await contentFault(store, sha256);
     account.read += 1;
     if (fault === null) continue;

@@ -95,6 +95,7 @@ const LIES: readonly (readonly [string, (from: number) => Record<string, string>
   ['another end', (from) => ({ 'content-range': `bytes ${from}-${END - 1}/${FILE.length}` })],
   ['another size', (from) => ({ 'content-range': `bytes ${from}-${END + 1}/${FILE.length + 1}` })],
   ['another version', (from) => ({ 'content-range': `bytes ${from}-${END}/${FILE.length}`, etag: '"v2"' })],
+  ['packed', (from) => ({ 'content-range': `bytes ${from}-${END}/${FILE.length}`, 'content-encoding': 'gzip' })],
   ['no range', () => ({})],
   ['several parts', () => ({ 'content-type': 'multipart/byteranges; boundary=x' })],
 ];
@@ -109,6 +110,19 @@ describe('a part that is not the rest', () => {
     const downloaded = await stageFor(service.origin).fetch(`${service.origin}/f`);
     expect(bytesOf(downloaded).equals(FILE)).toBe(true);
     expect(service.seen.map(({ headers }) => goesOn(headers.range))).toEqual([null, HALF, null]);
+  });
+
+  it('is thrown away when it has more bytes than it says', async () => {
+    const service = await serve((request, response, nth) => {
+      const from = fromOf(request.headers.range);
+      if (nth !== 2) return sendRange(request, response, { upTo: nth === 1 ? HALF : undefined });
+      response.writeHead(206, { etag: '"v1"', 'content-range': `bytes ${from}-${END}/${FILE.length}` });
+      response.write(FILE.subarray(from));
+      return void response.end('and more');
+    });
+    const downloaded = await stageFor(service.origin).fetch(`${service.origin}/f`);
+    expect(bytesOf(downloaded).equals(FILE)).toBe(true);
+    expect(service.seen).toHaveLength(3);
   });
 
   it('is thrown away when the whole has another hash than its record says', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DATABASES } from '../../support/databases.ts';
+import { until } from '../../support/serving.ts';
 import { picture, sha256 } from './picture-service.ts';
 import { pictureStage } from './picture-stage.ts';
 
@@ -101,5 +102,31 @@ describe.each(DATABASES)('files of records, on $name', (database) => {
     expect(await stage.walk()).toMatchObject({ status: 'ok', files: { fetched: 0, unchanged: 1, stored: 2 } });
     expect(await stage.shown('b')).toBe('same');
     expect(service.asked).toEqual(['200 /v1/images/a/file']);
+  });
+});
+
+describe.each(DATABASES)('two processes with files, on $name', (database) => {
+  it('never fetch the same: the second one waits for the first', async () => {
+    const stage = await pictureStage(database, { files: OWN });
+    const { service } = stage;
+    for (let n = 0; n < 30; n += 1) {
+      service.put({ id: `r${n}`, has_file: true });
+      service.files.set(`/v1/images/r${n}/file`, picture(`content ${n}`));
+    }
+    await stage.run('backfill');
+    service.instead = (_, response, url) => {
+      const bytes = service.files.get(url.pathname);
+      setTimeout(() => response.end(bytes), 100);
+      return true;
+    };
+    const first = stage.start('sync');
+    await until('the first one is at work', () => service.asked.length > 0);
+    const second = await stage.open();
+    const { signal } = new AbortController();
+    await expect(second.files.fetch({ resources: ['images'], signal })).rejects.toMatchObject({ code: 'lease_held' });
+    await second.close();
+    expect(await first.ended).toMatchObject({ code: 0 });
+    expect(service.asked).toHaveLength(30);
+    expect(await stage.walk()).toMatchObject({ status: 'ok', files: { stored: 30 } });
   });
 });
