@@ -6,6 +6,7 @@ import { countText, durationText } from '../observe/figures.ts';
 import { quotaText, shownQuota, type ShownQuota } from '../observe/quota-text.ts';
 import { apiStatus, type ApiStatus } from '../serve/status/api-status.ts';
 import type { Attention, Severity } from '../serve/status/attention.ts';
+import { filesText, NO_FILES, readFileStatus, type FilesStatus } from '../serve/status/file-status.ts';
 import { countRows, readResource, type StoredResource } from '../serve/status/stored.ts';
 import { versionText } from '../source/version.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
@@ -39,6 +40,8 @@ interface ResourceStatus {
   due: string | null;
   /** The windows of reports; absent for other resources. */
   windows?: WindowCounts;
+  /** Of its records' files that are copied too; absent where there are none. */
+  files?: FilesStatus;
   /** Of the last run. */
   error: StoredResource['runs'][number]['error'];
 }
@@ -94,7 +97,12 @@ async function statusOfSource(
   const { clock } = context;
   return whileOpen(await openWarehouseToRead(source.warehouse, clock), async (warehouse) => {
     const statuses: ResourceStatus[] = [];
-    for (const resource of resources) statuses.push(await statusOf(warehouse, resource, clock.now()));
+    const hasFiles = Object.keys(source.files.kept).length > 0;
+    const files = hasFiles ? await readFileStatus(warehouse.own) : NO_FILES;
+    for (const resource of resources) {
+      const own = files.resources.get(resource);
+      statuses.push({ ...(await statusOf(warehouse, resource, clock.now())), ...(own && { files: own }) });
+    }
     const now = clock.now();
     const api = apiStatus(source.profile, await readLifetime(warehouse.own, versionText(source.profile), now), now);
     const quotas = await quotasOf(source, warehouse, context);
@@ -186,8 +194,11 @@ function apiNotes({ version, lifetime }: ApiStatus, now: number): string[] {
   return [`${version}: ${what}`, `  → ${next}`];
 }
 
-function notesOf({ resource, unfinished, due, error, held, windows }: ResourceStatus): string[] {
-  const notes: string[] = windows === undefined ? [] : [windowsNote(resource, windows)];
+function notesOf({ resource, unfinished, due, error, held, windows, files }: ResourceStatus): string[] {
+  const notes: string[] = [
+    ...(windows === undefined ? [] : [windowsNote(resource, windows)]),
+    ...(files === undefined ? [] : [`${resource}: ${filesText(files)}`]),
+  ];
   if (unfinished !== null) {
     const { mode, pages } = unfinished;
     notes.push(`${resource}: a ${mode} walk has ${countText(pages)} pages behind it; the next run goes on there`);

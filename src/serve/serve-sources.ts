@@ -83,15 +83,7 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     stopping: () => sources.isStopping,
   });
   const controls: Controls = controlsOf(options, sources, (origin) => reloader.reload(origin));
-  const alerts = createAlerts({
-    ...alertSettings(settings),
-    clock,
-    log,
-    metrics,
-    secrets: options.secrets,
-    snapshot: () => collector.snapshot(),
-    sources: () => sources.all().map(alertSource),
-  });
+  const alerts = alertsOf(options, sources, () => collector.snapshot());
   const files = createShownFiles({ source: (name) => shownSource(sources.get(name)), clock });
   return {
     ...collector,
@@ -119,6 +111,15 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
       await sources.stop();
     },
   };
+}
+
+function alertsOf(
+  { settings, clock, log, metrics, secrets }: ServeSourcesOptions,
+  sources: SourceSet,
+  snapshot: Collector['snapshot'],
+): ReturnType<typeof createAlerts> {
+  const told = { snapshot, sources: () => sources.all().map(alertSource) };
+  return createAlerts({ ...alertSettings(settings), clock, log, metrics, secrets, ...told });
 }
 
 function shownSource(served: ServedSource | undefined) {

@@ -43,7 +43,7 @@ export async function namedContents(own: Kysely<OwnTables>, sha256: string): Pro
     .where('store', 'is not', null)
     .execute();
   return rows.flatMap(({ store, bytes, type }): NamedContent[] =>
-    store === null || bytes === null || type === null ? [] : [{ sha256, store, bytes: Number(bytes), type }],
+    store === null || bytes === null || type === null ? [] : [{ sha256, store, bytes, type }],
   );
 }
 
@@ -67,7 +67,7 @@ export async function newestPictures(own: Kysely<OwnTables>, resource: string, l
     .limit(limit)
     .execute();
   return rows.flatMap(({ sha256, bytes, ...row }): ShownPicture[] =>
-    sha256 === null || bytes === null ? [] : [{ ...row, sha256, bytes: Number(bytes) }],
+    sha256 === null || bytes === null ? [] : [{ ...row, sha256, bytes }],
   );
 }
 

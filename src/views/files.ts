@@ -25,7 +25,7 @@ function allFiles(model: ViewModel, resource: ViewedResource): View {
 }
 
 function liveFiles(model: ViewModel, resource: ViewedResource): View {
-  const { id } = model.dialect;
+  const id = (name: string): string => model.dialect.id(name);
   const [own] = resource.tables;
   const record = `JOIN ${id(own?.name ?? '')} AS ${RECORD} ON ${RECORD}.${id(own?.key[0] ?? '')} = ${FILE}.${id('record_id')}`;
   const isLive = `${RECORD}.${id('_deleted_at')} IS NULL AND ${FILE}.${id('valid_to')} IS NULL`;

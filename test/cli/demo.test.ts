@@ -41,7 +41,7 @@ function fewRecords(): string {
 
 /** Counts of what the demo copies first, and of what its sync finds changed. */
 const COUNTS = longOrShort(
-  { content: '2,000', images: '600', analytics: '20,000', changed: 3 },
+  { content: '2,000', images: '150', analytics: '20,000', changed: 3 },
   { content: '1', images: '1', analytics: '1', changed: 1 },
 );
 

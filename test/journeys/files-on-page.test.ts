@@ -22,7 +22,7 @@ const sha256 = (bytes: string | Uint8Array): string => createHash('sha256').upda
 interface Shown {
   stage: ServingStage;
   serving: Serving;
-  get(at: string, headers?: Record<string, string>): Promise<Response>;
+  get: (at: string, headers?: Record<string, string>) => Promise<Response>;
 }
 
 /** A `serve` over six images: pictures, one that is a script, one large one that is none, one that is not there. */

@@ -4,7 +4,7 @@ import { saveObjects } from '../../src/state/file-objects.ts';
 import { insertFiles } from '../../src/state/files.ts';
 import type { FileObjectRow, FileRow } from '../../src/warehouse/file-rows.ts';
 
-export const STORE = 'disk:files';
+const STORE = 'disk:files';
 
 /** A hash that is not that of any bytes. */
 export function hashOf(text: string): string {

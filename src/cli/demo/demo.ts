@@ -8,6 +8,7 @@ import type { Logger } from 'pino';
 import type { App } from '../../app.ts';
 import { SyncError } from '../../model/errors.ts';
 import { countText, percentText, rateText } from '../../observe/figures.ts';
+import { filesText, readFileStatus } from '../../serve/status/file-status.ts';
 import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { CliContext } from '../command/context.ts';
@@ -20,7 +21,7 @@ import { withApp } from '../command/with-app.ts';
 import { demoEditor, type DemoEditor } from './demo-editor.ts';
 import { demoServe } from './demo-serve.ts';
 
-const RECORDS = { content: 2_000, images: 600, analytics: 20_000 };
+const RECORDS = { content: 2_000, images: 150, analytics: 20_000 };
 const RATE = { rate: 40, burst: 20 };
 
 /** `content-sync demo`: the whole story on this machine, from an empty folder to an answered question. */
@@ -72,6 +73,8 @@ async function story(context: CliContext, source: Scene, editor: DemoEditor): Pr
   const { app } = source;
   say(context, '\nBackfill: every page of every resource into an empty SQLite file.');
   await run(context, source, 'backfill');
+  const { resources } = await readFileStatus(app.warehouse.own);
+  for (const [resource, files] of resources) say(context, `  ${resource}: ${filesText(files)}, each content once`);
   say(context, '\nBackfill again: the service has not changed, so nothing is written.');
   await run(context, source, 'backfill');
   say(context, '\nThree posts are renamed and one is added, through the API.');
@@ -100,7 +103,7 @@ async function run(context: CliContext, { app, log }: Scene, command: SyncComman
   const { resources } = app.source;
   const watch = watchRun({ context, log, app, resources, live: true });
   const report = await app
-    .sync({ command, resources, restart: false, signal: context.signal, watcher: watch.watcher })
+    .sync({ command, resources, restart: false, signal: context.signal, watcher: watch.watcher, files: true })
     .finally(() => watch.finish());
   say(context, indented(summaryText(report).trimEnd()));
   context.signal.throwIfAborted();
@@ -120,6 +123,7 @@ sources:
     base_url: ${sandbox.url}
     auth: { type: api_key, key: ${sandbox.apiKey} }
     profile: content-service
+    files: { store: ${JSON.stringify(`disk:${folder}/pictures`)} }
     webhook: { secrets: ['${secret}'] }
     deletes: { max_part: 1 } # of a handful of posts, one is more than the usual tenth
 `,

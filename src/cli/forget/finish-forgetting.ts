@@ -70,7 +70,8 @@ export async function finishForgetting(context: CliContext, app: App, resource: 
 async function eraseContents({ clock, signal }: CliContext, { warehouse, source, files }: App): Promise<boolean> {
   for (let left = FILES_ATTEMPTS; left > 0 && !signal.aborted; left -= 1) {
     try {
-      return (await eraseUnnamed({ warehouse, settings: source.files, storeAt: files.storeAt, clock })) === 0;
+      const storeAt: typeof files.storeAt = (address) => files.storeAt(address);
+      return (await eraseUnnamed({ warehouse, settings: source.files, storeAt, clock })) === 0;
     } catch (error) {
       if (!(error instanceof SyncError)) throw error;
       // Those that are being fetched may take long; a store that cannot be reached, too.

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import { countOf } from '../../observe/figures.ts';
+import { bytesText, countOf, countText } from '../../observe/figures.ts';
 import { countFiles, troubledFiles, type FileTrouble } from '../../state/file-counts.ts';
 import { fullStore } from '../../state/shown-files.ts';
 import type { FileStatus } from '../../warehouse/file-rows.ts';
@@ -70,4 +70,18 @@ export function troubleText({ failed, refused, trouble }: FilesStatus): string {
   if (trouble === null) return what;
   const code = trouble.code === null ? '' : ` [${trouble.code}]`;
   return `${what}, such as ${trouble.field} of ${trouble.record_id}: ${trouble.message}${code}`;
+}
+
+/** Such as `197 files are here (6.2 MB), 2 wait, 1 failed`. */
+export function filesText(files: FilesStatus): string {
+  const others = (
+    [
+      ['waiting', 'wait'],
+      ['failed', 'failed'],
+      ['refused', 'refused'],
+      ['gone', 'gone'],
+    ] as const
+  ).flatMap(([status, word]) => (files[status] === 0 ? [] : [`${countText(files[status])} ${word}`]));
+  const here = `${countOf(files.stored, 'file is', 'files are')} here (${bytesText(files.bytes)})`;
+  return [here, ...others].join(', ');
 }

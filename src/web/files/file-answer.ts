@@ -66,8 +66,8 @@ function typeHeaders(file: NamedFile): Record<string, string> {
 
 /** Weak tags compare as their strong ones do (RFC 9110, 13.1.2). */
 function isNamed(header: string, etag: string): boolean {
-  const tags = header.split(',').map((tag) => tag.trim().replace(/^W\//, ''));
-  return tags.includes(etag) || tags.includes('*');
+  const tags = new Set(header.split(',').map((tag) => tag.trim().replace(/^W\//, '')));
+  return tags.has(etag) || tags.has('*');
 }
 
 function textOf(value: RequestHeaders[string]): string {

@@ -1,5 +1,4 @@
 import type { Readable } from 'node:stream';
-import { SyncError } from '../../model/errors.ts';
 
 /** Bounds of bodies that are under way. */
 export interface LongBodyLimits {
@@ -45,7 +44,7 @@ export class LongBodies {
   /** Null at its end. Rejects if it broke off, or was let go. */
   async next(body: number): Promise<Uint8Array | null> {
     const open = this.#open.get(body);
-    if (open === undefined) throw new SyncError('body_gone', 'the body was let go', { recovery: 'stop' });
+    if (open === undefined) throw new Error('the body was let go');
     clearTimeout(open.idle);
     try {
       const { done, value } = await open.pieces.next();

@@ -72,6 +72,8 @@ const NOT_YET: Readonly<Record<string, readonly string[]>> = {
   content_sync_rejects: ['source', 'resource', 'reason'],
   content_sync_api_sunset_timestamp_seconds: ['source'],
   content_sync_alert_messages_total: ['channel', 'result'],
+  content_sync_files: ['source', 'resource', 'status'],
+  content_sync_files_stopped: ['source'],
 };
 
 /** What an expression, and the texts beside it, name that `/metrics` does not have. */

@@ -98,7 +98,7 @@ export const ALERT_RULES: readonly AlertRule[] = [
   {
     alert: 'ContentSyncFilesFailed',
     expr: 'sum by (source, resource) (content_sync_files{status="failed"}) > 25',
-    for: '1h',
+    for: '60m',
     severity: 'warning',
     summary: `${OF_RESOURCE}: files could not be fetched`,
     description: 'content-sync files status shows which and why; they are asked for again by themselves.',

@@ -28,10 +28,10 @@ export async function sendLong(
   await pipeline(bodyOf(long, pieces), response).catch(() => undefined);
 }
 
-async function* bodyOf(long: number, { next, dropped }: LongPieces): AsyncGenerator<Uint8Array> {
+async function* bodyOf(long: number, pieces: LongPieces): AsyncGenerator<Uint8Array> {
   try {
-    for (let piece = await next(long); piece !== null; piece = await next(long)) yield piece;
+    for (let piece = await pieces.next(long); piece !== null; piece = await pieces.next(long)) yield piece;
   } finally {
-    dropped(long);
+    pieces.dropped(long);
   }
 }

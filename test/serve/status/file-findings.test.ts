@@ -1,0 +1,56 @@
+import { expect, it } from 'vitest';
+import { judge } from '../../../src/serve/alerts/conditions.ts';
+import { attentionOf } from '../../../src/serve/status/attention.ts';
+import type { FilesStatus } from '../../../src/serve/status/file-status.ts';
+import { NOW, resourceWith, snapshotWith, sourceWith } from '../../web/sample-status.ts';
+
+const NONE: FilesStatus = { stored: 9, waiting: 0, failed: 0, refused: 0, gone: 1, bytes: 5_000, trouble: null };
+const TROUBLE = {
+  record_id: 'a7',
+  field: 'file',
+  status: 'failed',
+  code: 'http_503',
+  message: 'answered 503',
+} as const;
+
+function snapshotOf(files: FilesStatus, stopped = false) {
+  const full = { code: 'file_store_full', message: 'no space left', hint: 'make room', since: NOW - 60_000 };
+  const source = sourceWith('blog', {
+    resources: [resourceWith('images', { files })],
+    ...(stopped ? { files_stopped: full } : {}),
+  });
+  return snapshotWith({ sources: [source] });
+}
+
+const told = (files: FilesStatus, stopped = false): string[] =>
+  attentionOf(snapshotOf(files, stopped)).map(({ severity, what }) => `${severity}: ${what}`);
+const alerted = (files: FilesStatus, stopped = false): string[] =>
+  judge(snapshotOf(files, stopped)).conditions.map(({ kind, cause }) => `${kind} ${cause}`);
+
+it('asks for nobody where all files are here, or the service no longer has them', () => {
+  expect(told({ ...NONE, waiting: 4 })).toEqual([]);
+});
+
+it('tells how many files are not here, and why one of them is not', () => {
+  expect(told({ ...NONE, failed: 2, trouble: TROUBLE })).toEqual([
+    'look: 2 files could not be fetched so far, such as file of a7: answered 503 [http_503]',
+  ]);
+  expect(told({ ...NONE, refused: 1, trouble: { ...TROUBLE, code: 'file_type', message: 'it is a page' } })).toEqual([
+    'look: 1 file is refused, such as file of a7: it is a page [file_type]',
+  ]);
+  expect(told({ ...NONE, failed: 1, refused: 3, trouble: TROUBLE })).toEqual([
+    'look: 1 file could not be fetched so far, such as file of a7: answered 503 [http_503]; 3 files are refused',
+  ]);
+});
+
+it('tells that all stand still, and since when', () => {
+  expect(told(NONE, true)).toEqual([
+    'late: No files are fetched, which began 1m 00s ago: no space left [file_store_full]',
+  ]);
+});
+
+it('alerts where a store is full, or many have failed', () => {
+  expect(alerted({ ...NONE, failed: 24, trouble: TROUBLE })).toEqual([]);
+  expect(alerted({ ...NONE, failed: 25, trouble: TROUBLE })).toEqual(['files filesMissing']);
+  expect(alerted(NONE, true)).toEqual(['files filesStopped']);
+});
