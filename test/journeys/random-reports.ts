@@ -103,7 +103,7 @@ async function oneRun(stage: Stage, world: World): Promise<void> {
 /** What is remembered of each window is what stands there. */
 async function expectRemembered(stage: Stage, seed: number): Promise<void> {
   const windows = await stage.windows();
-  const rows = windows.reduce((sum, window) => sum + Number(window['rows']), 0);
+  const rows = windows.reduce((sum, window) => sum + window.rows, 0);
   expect({ seed, rows }).toEqual({ seed, rows: stage.reports.figures.size });
 }
 
