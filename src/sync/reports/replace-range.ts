@@ -29,6 +29,8 @@ export interface Reports {
   loader: PageLoader;
   /** What is remembered of each window, by its first day; brought up to date here. */
   rows: Map<Day, WindowRow>;
+  /** True if there are rows in windows alone that are remembered as fetched. */
+  isKnown: boolean;
   /** Keys of rows that something else speaks against, such as an event. */
   suspected: ReadonlySet<string>;
 }
@@ -106,9 +108,12 @@ export async function replaceRange(
 /** The live rows of the days that were asked for, written before that. */
 async function rowsBefore(
   { warehouse, owned, profile }: ResourceContext,
-  { windows, reading }: Reports,
-  { range: { from, to } }: Replacement,
+  { windows, reading, rows: remembered, isKnown }: Reports,
+  { range }: Replacement,
 ): Promise<Map<string, RowOfDay>> {
+  const { from, to } = range;
+  // A first walk need not look: before its end there is no index on the day.
+  if (isKnown && range.windows.every(({ start }) => !remembered.has(start))) return new Map();
   const [table] = shapeOf(owned).tables;
   const column = table === undefined ? null : columnOf(table, profile.id, windows.field);
   if (table === undefined || column === null) return new Map();
