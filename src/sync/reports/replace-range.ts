@@ -79,7 +79,10 @@ export async function replaceRange(
   const { windows, reading, loader, rows } = reports;
   const startOf = (day: Day): Day => windowAt(day, windows.granularity).start;
   const isHeld = (day: Day | null): boolean => day !== null && asked.held?.has(startOf(day)) === true;
-  const records = asked.page.records.filter(({ value }) => !isHeld(dayOf(fieldAt(value, windows.field), reading)));
+  const records =
+    asked.held === null
+      ? asked.page.records
+      : asked.page.records.filter(({ value }) => !isHeld(dayOf(fieldAt(value, windows.field), reading)));
   const replaced: { deleted: number; rows: WindowRow[] } = { deleted: 0, rows: [] };
   const outcome = await loader.load({ ...asked.page, records }, async (facts, counted) => {
     const isWhole = asked.isWhole && facts.unkeyed === 0;
