@@ -2,6 +2,7 @@ import { openPageLoader } from '../../load/page-loader.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import { asksForEnd, type ReportWindows } from '../../source/report-windows.ts';
 import { saveCheckpoint } from '../../state/checkpoints.ts';
+import { readSuspects } from '../../state/suspects.ts';
 import { forgetWindows, readWindows } from '../../state/windows.ts';
 import type { WindowRow } from '../../warehouse/window-row.ts';
 import { checkpointAfter } from '../cursor/move-cursor.ts';
@@ -11,7 +12,7 @@ import { askRange } from './ask-range.ts';
 import { dueWindows, strayRows } from './due-windows.ts';
 import { dayReading } from './record-day.ts';
 import type { ReportWindow } from './report-days.ts';
-import { rangeFrom, type ReportWalk } from './report-walk.ts';
+import { likelyRows, rangeFrom, type ReportWalk } from './report-walk.ts';
 import { windowWarnings } from './window-warnings.ts';
 
 /**
@@ -45,17 +46,20 @@ async function openWalk(
   { mode, checkpoint }: WalkPlan,
   windows: ReportWindows,
 ): Promise<{ walk: ReportWalk; due: readonly ReportWindow[] }> {
-  const { profile, clock } = context;
+  const { profile, clock, warehouse, owned } = context;
   // What an answer for a window says is so, also where a record bears an older time of change than its row.
   const loader = await openPageLoader(context, { acceptsOlder: true });
   const rows = await rememberedWindows(context, windows);
+  const suspects = await readSuspects(warehouse.own, owned.resource, ['open', 'held', 'released']);
+  const suspected = new Set(suspects.map(({ record_id }) => record_id));
+  const isKnown = mode === 'full' && (await areAllKnown(context, rows.values()));
   const hasEnd = asksForEnd(profile);
   const now = clock.now();
   const begun = checkpoint.walk_started_at;
   const walkStartedAt = begun === null ? now : timestampMs(begun);
   const { windows: due, today, until } = dueWindows({ windows, rows, mode, walkStartedAt, now, hasEnd });
   const walk: ReportWalk = {
-    reports: { windows, reading: dayReading(profile, windows), loader, rows },
+    reports: { windows, reading: dayReading(profile, windows), loader, rows, suspected, isKnown },
     lane: mode === 'full' ? 'backfill' : 'incremental',
     hasEnd,
     today,
@@ -63,11 +67,19 @@ async function openWalk(
     checkpoint,
     kept: checkpoint.kept_size,
     most: Infinity,
-    likely: null,
+    likely: likelyRows(rows.values()),
     isProved: true,
     warnings: new Map(),
   };
   return { walk, due };
+}
+
+/** True if every live row came with a window that is remembered, so that there are none in others. */
+async function areAllKnown({ warehouse, owned, profile }: RunContext, rows: Iterable<WindowRow>): Promise<boolean> {
+  // A record that is read alone has a row before its window is fetched.
+  if (profile.item !== null) return false;
+  const here = [...rows].filter(({ dropped_at }) => dropped_at === null);
+  return (await warehouse.count(owned.resource)) === here.reduce((sum, row) => sum + row.rows, 0);
 }
 
 /** By first day. Those of another grid, from before the profile was changed, are forgotten. */
