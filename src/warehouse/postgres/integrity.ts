@@ -30,10 +30,7 @@ export async function damageIn(
   tables: readonly string[],
 ): Promise<{ by: string; found: string[] }> {
   const { rows: installed } = await client.query(AMCHECK);
-  const { rows: indexes } = await client.query<StandingIndex>(INDEXES, [
-    escapeIdentifier(schema),
-    tables,
-  ]);
+  const { rows: indexes } = await client.query<StandingIndex>(INDEXES, [escapeIdentifier(schema), tables]);
   const found = indexes.filter(({ usable }) => !usable).map(({ name }) => `the index ${name} cannot be used`);
   if (installed.length === 0) return { by: 'counting', found: [...found, ...(await countTables(client, tables))] };
   // It looks into trees alone.
