@@ -41,7 +41,7 @@ describe('an answer for a range of reports', () => {
     const stage = await reportStage(USUAL, reports, { most: 12 });
     const first = await stage.walk('backfill');
     expect(first).toMatchObject({ status: 'partial', warnings: [{ code: 'window_capped', message: /2026-01-20/ }] });
-    const [row] = (await stage.windows()).filter(({ capped }) => Number(capped) === 1);
+    const row = (await stage.windows()).find(({ capped }) => Number(capped) === 1);
     expect(row).toMatchObject({ window_start: '2026-01-20', rows: 12 });
     stage.reports.now += HOUR;
     expect(await stage.walk()).toMatchObject({ status: 'partial', warnings: [{ code: 'window_capped' }] });
@@ -52,7 +52,7 @@ describe('an answer for a range of reports', () => {
     const stage = await reportStage(USUAL, reports, { too_large: { status: [413] } });
     reports.behaviour.largest = { days: 31, status: 413 };
     reports.behaviour.before = (url) => {
-      const [from = '', to = ''] = [url.searchParams.get('from') ?? '', url.searchParams.get('to') ?? ''];
+      const [from, to] = [url.searchParams.get('from') ?? '', url.searchParams.get('to') ?? ''];
       const holds = from <= '2026-01-15' && to >= '2026-01-15';
       reports.behaviour.largest = holds ? { days: 0, status: 413 } : { days: 31, status: 413 };
     };

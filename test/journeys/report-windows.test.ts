@@ -110,9 +110,9 @@ describe.for(DATABASES)('reports by windows on $name', (database) => {
     const stage = await reportStage(database, reports, { start: '2026-01-01' });
     await stage.walk('backfill');
     const sums = new Set<number>();
-    let isOver = false;
+    const over = new AbortController();
     const reader = (async () => {
-      while (!isOver) {
+      while (!over.signal.aborted) {
         sums.add(Number(await stage.read((db) => db.prepare(SUM_OF_LIVE).pluck().get())));
         await delay(1);
       }
@@ -128,7 +128,7 @@ describe.for(DATABASES)('reports by windows on $name', (database) => {
         expect(await stage.walk()).toMatchObject({ status: 'ok' });
       }
     } finally {
-      isOver = true;
+      over.abort();
       await reader;
     }
     expect([...sums].filter((sum) => ![300, 600, 900, 1_200].includes(sum))).toEqual([]);

@@ -31,7 +31,7 @@ export interface ReportBehaviour {
   /** Status by which a request fails; it does not where absent or null. */
   fails?: () => number | null;
   /** How a day is written in a row; as `YYYY-MM-DD` where absent. */
-  written?: (figure: Figure) => unknown;
+  written?: (figure: Figure) => string;
   /** What it lists for a range, in place of its figures. */
   lists?: (found: Figure[], from: string, to: string) => Figure[];
   /** What is added to the total that it tells. */
@@ -51,8 +51,11 @@ export interface ReportService {
   respond: Responder;
 }
 
+function keyOf(...parts: unknown[]): string {
+  return JSON.stringify(parts);
+}
+
 export function reportService(now: string, behaviour: ReportBehaviour = {}): ReportService {
-  const keyOf = (...parts: unknown[]): string => JSON.stringify(parts);
   const service: ReportService = {
     figures: new Map(),
     behaviour,
@@ -81,21 +84,21 @@ function answer({ figures, behaviour, now }: ReportService, url: URL): Reply {
   const listed = (behaviour.lists?.(found, from, to) ?? found).slice(0, cap);
   const [at, limit] = [placeOf(url.searchParams.get('cursor')), Number(url.searchParams.get('limit') ?? 100)];
   const next = at + limit < listed.length ? cursorOf(at + limit) : null;
-  const views = listed.reduce((sum, figure) => sum + figure.views, totalError);
+  const sum = listed.reduce((total, figure) => total + figure.views, totalError);
   const data = listed.slice(at, at + limit).map((figure) => {
-    const { day, ...rest } = figure;
-    return { date: behaviour.written?.(figure) ?? day, ...rest };
+    const { day, page, referrer, views } = figure;
+    return { date: behaviour.written?.(figure) ?? day, page, referrer, views };
   });
-  return { body: { data, next_cursor: next, totals: { views } } };
+  return { body: { data, next_cursor: next, totals: { views: sum } } };
 }
 
 /** Opaque, as those of most services: nothing of it is a number that could be a page's. */
 function cursorOf(at: number): string {
-  return [...String(at)].map((digit) => 'abcdefghij'.charAt(Number(digit))).join('');
+  return String(at).replace(/\d/g, (digit) => 'abcdefghij'.charAt(Number(digit)));
 }
 
 function placeOf(cursor: string | null): number {
-  return Number([...(cursor ?? '')].map((letter) => 'abcdefghij'.indexOf(letter)).join(''));
+  return Number((cursor ?? '').replace(/[a-j]/g, (letter) => String('abcdefghij'.indexOf(letter))));
 }
 
 function byDay(a: Figure, b: Figure): number {
@@ -182,7 +185,7 @@ export async function reportStage(
 /** As it stands in the table, to the minute. */
 function dateIn({ behaviour }: ReportService, figure: Figure): string {
   const written = behaviour.written?.(figure) ?? figure.day;
-  return String(written).slice(0, 16).replace('T', ' ');
+  return written.slice(0, 16).replace('T', ' ');
 }
 
 function rangeIn(request: string): string {

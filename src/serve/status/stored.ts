@@ -6,6 +6,7 @@ import type { SourceSettings } from '../../settings/settings.ts';
 import { versionText, type Versioned } from '../../source/version.ts';
 import { readPauses, type Pause } from '../../state/pauses.ts';
 import { readLifetime } from '../../state/notices.ts';
+import { readHeldWindows } from '../../state/windows.ts';
 import type { CheckpointRow, LeaseRow, OwnTables } from '../../warehouse/own-tables.ts';
 import type { RunRow } from '../../warehouse/run-row.ts';
 import type { WarehouseReader } from '../../warehouse/reading.ts';
@@ -174,8 +175,14 @@ async function readSuspects(own: Kysely<OwnTables>, resource: string): Promise<R
     .execute();
   const held = rows.find(({ state }) => state === 'held');
   const open = rows.find(({ state }) => state === 'open');
-  const since = momentOf(held?.since);
-  return { open: open?.count ?? 0, held: held?.count ?? 0, held_since: since, held_why: held?.why ?? null };
+  const windows = (await readHeldWindows(own, resource)).filter(({ released_at }) => released_at === null);
+  const since = [held?.since, ...windows.map(({ held_at }) => held_at)].flatMap((at) => at ?? []).toSorted()[0];
+  return {
+    open: open?.count ?? 0,
+    held: (held?.count ?? 0) + windows.length,
+    held_since: momentOf(since),
+    held_why: held?.why ?? windows[0]?.held ?? null,
+  };
 }
 
 /** The latest changes of tables and columns, the newest first. */

@@ -8,6 +8,7 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import { updatedColumns } from '../../shape/columns/updated-time.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
 import type { ReportWindows } from '../../source/report-windows.ts';
+import { forgetSuspects, forgetWaiting } from '../../state/suspects.ts';
 import { forgetSourceTexts } from '../../state/versions.ts';
 import { goneStatements, rowsOfDays } from '../../state/window-rows.ts';
 import { saveWindows } from '../../state/windows.ts';
@@ -28,6 +29,8 @@ export interface Reports {
   loader: PageLoader;
   /** What is remembered of each window, by its first day; brought up to date here. */
   rows: Map<Day, WindowRow>;
+  /** Keys of rows that something else speaks against, such as an event. */
+  suspected: ReadonlySet<string>;
 }
 
 /** An answer for a range, and what is known of it. */
@@ -91,6 +94,7 @@ export async function replaceRange(
     Object.assign(replaced, { deleted: gone.length, rows: saved });
     return [
       ...goneIn(context, gone, before, asked.page.requestedAt),
+      ...settled(context, reports, { listed: facts.keys, gone }),
       ...saveWindows(context.warehouse.own, saved),
       ...together({ outcome: counted, deleted: gone.length }),
     ];
@@ -184,6 +188,17 @@ function neverFetched(resource: string, { start, end }: ReportWindow): WindowRow
   const none = { fetched_at: null, digest: null, totals: null, changed_at: null, dropped_at: null } as const;
   const open = { held_at: null, held: null, released_at: null } as const;
   return { resource, window_start: start, window_end: end, is_final: 0, rows: 0, capped: 0, ...none, ...open };
+}
+
+/** What the answer lists, or has not, is known by that. */
+function settled(
+  { warehouse: { own }, owned: { resource } }: ResourceContext,
+  { suspected }: Reports,
+  { listed, gone }: { listed: readonly string[]; gone: readonly string[] },
+): CompiledQuery[] {
+  if (suspected.size === 0) return [];
+  const among = (keys: readonly string[]): string[] => keys.filter((key) => suspected.has(key));
+  return [...forgetWaiting(own, resource, among(listed)), ...forgetSuspects(own, resource, among(gone))];
 }
 
 /** Their tombstones are as old as the answer, or as the latest row that our clock, before it was put back, has stamped. */

@@ -2,6 +2,7 @@ import { openPageLoader } from '../../load/page-loader.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import { asksForEnd, type ReportWindows } from '../../source/report-windows.ts';
 import { saveCheckpoint } from '../../state/checkpoints.ts';
+import { readSuspects } from '../../state/suspects.ts';
 import { forgetWindows, readWindows } from '../../state/windows.ts';
 import type { WindowRow } from '../../warehouse/window-row.ts';
 import { checkpointAfter } from '../cursor/move-cursor.ts';
@@ -45,17 +46,19 @@ async function openWalk(
   { mode, checkpoint }: WalkPlan,
   windows: ReportWindows,
 ): Promise<{ walk: ReportWalk; due: readonly ReportWindow[] }> {
-  const { profile, clock } = context;
+  const { profile, clock, warehouse, owned } = context;
   // What an answer for a window says is so, also where a record bears an older time of change than its row.
   const loader = await openPageLoader(context, { acceptsOlder: true });
   const rows = await rememberedWindows(context, windows);
+  const suspects = await readSuspects(warehouse.own, owned.resource, ['open', 'held', 'released']);
+  const suspected = new Set(suspects.map(({ record_id }) => record_id));
   const hasEnd = asksForEnd(profile);
   const now = clock.now();
   const begun = checkpoint.walk_started_at;
   const walkStartedAt = begun === null ? now : timestampMs(begun);
   const { windows: due, today, until } = dueWindows({ windows, rows, mode, walkStartedAt, now, hasEnd });
   const walk: ReportWalk = {
-    reports: { windows, reading: dayReading(profile, windows), loader, rows },
+    reports: { windows, reading: dayReading(profile, windows), loader, rows, suspected },
     lane: mode === 'full' ? 'backfill' : 'incremental',
     hasEnd,
     today,
