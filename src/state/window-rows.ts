@@ -33,7 +33,7 @@ const UNITS_PER_MS = [0.001, 1, 1_000];
 type Reading = Pick<Warehouse, 'own' | 'named'>;
 
 /**
- * Live rows with these days in the column, and a few beside them: what a text says, and where a day begins, is for the
+ * Rows with these days in the column, and a few beside them: what a text says, and where a day begins, is for the
  * caller to look at. Found by an index on the column, where there is one.
  */
 export async function rowsOfDays(
@@ -41,11 +41,13 @@ export async function rowsOfDays(
   table: TableShape,
   column: Column,
   days: DaySpan,
+  which: 'live' | 'all' = 'live',
 ): Promise<DatedRow[]> {
+  const live = which === 'live' ? sql`"_deleted_at" IS NULL AND ` : sql``;
   const [key, cell] = [sql.id(table.key[0] ?? ''), sql.id(column.name)];
   const { rows } = await sql<DatedRow>`
     SELECT ${key} AS "key", "_hash" AS "hash", "_synced_at" AS "syncedAt", ${cell} AS "cell"
-    FROM ${named(table.name)} WHERE "_deleted_at" IS NULL AND (${within(cell, column.type, days)})`.execute(own);
+    FROM ${named(table.name)} WHERE ${live}(${within(cell, column.type, days)})`.execute(own);
   return rows;
 }
 

@@ -65,6 +65,8 @@ const WARNING_KINDS = {
   window_capped: { isPartial: true, proof: null },
   /** An answer would take too much of a window away: it stays as it was until a person decides. */
   window_held: { isPartial: true, proof: null },
+  /** Windows of reports were older than they are kept. */
+  windows_dropped: { isPartial: false, proof: null },
   /** One window alone is too much for the service. */
   window_too_large: { isPartial: true, proof: null },
   /** Sums that the service tells of a range are not those of its rows. */

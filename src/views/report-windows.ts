@@ -24,17 +24,21 @@ export function windowViews(model: ViewModel): View[] {
 
 function windowColumns({ dialect }: ViewModel): ViewColumn[] {
   const day = (name: string): string => dialect.converted(`w."${name}"`, 'text', 'date');
-  const is = (name: string): string => `w."${name}" = 1`;
   return [
     ownColumn('window_start', 'date', day('window_start'), 'The first day of the window.'),
     ownColumn('window_end', 'date', day('window_end'), 'The first day behind it.'),
-    ownColumn('is_final', 'boolean', is('is_final'), 'False while the service may still change it.'),
+    ownColumn('is_final', 'boolean', 'w."is_final" = 1', 'False while the service may still change it.'),
     ownColumn('rows', 'integer', 'w."rows"', 'Live rows when it was last read; of a dropped window those that it had.'),
     ownColumn('fetched_at', 'timestamp', 'w."fetched_at"', 'When the service was asked for what the rows show, UTC.'),
     ownColumn('changed_at', 'timestamp', 'w."changed_at"', 'When its rows last changed, UTC.'),
     ownColumn('dropped_at', 'timestamp', 'w."dropped_at"', 'When its rows were taken out of the copy by age, UTC.'),
     ownColumn('held_at', 'timestamp', 'w."held_at"', 'Since when an answer waits for a person to decide, UTC.'),
-    ownColumn('is_capped', 'boolean', is('capped'), 'True if the service lists fewer rows of it than there may be.'),
+    ownColumn(
+      'is_capped',
+      'boolean',
+      'w."capped" = 1',
+      'True if the service lists fewer rows of it than there may be.',
+    ),
     ownColumn('totals', 'text', 'w."totals"', 'Sums that the service tells otherwise than they were counted, as JSON.'),
   ];
 }

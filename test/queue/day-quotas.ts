@@ -8,7 +8,7 @@ import { factsOf, governorFor, seeded } from './limited-service.ts';
 
 export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
-export const DAY = 24 * HOUR;
+const DAY = 24 * HOUR;
 
 /** A service that counts by calendar days of UTC, by a clock of its own, and the processes in front of it. */
 export interface QuotaStage {

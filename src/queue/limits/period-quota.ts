@@ -35,7 +35,7 @@ export interface PeriodLevel {
 }
 
 /** Two clocks may differ by so much: a request this near to the end of a period counts for both. */
-export const SKEW_MS = 5_000;
+const SKEW_MS = 5_000;
 /** Part of the quota that yielding lanes leave at the begin of a period; more if live lanes have used more before. */
 const RESERVE = 0.2;
 const MOST_RESERVE = 0.8;
@@ -101,7 +101,7 @@ export function opensForYielding(level: PeriodLevel, at: number): number {
 }
 
 /** Requests that yielding lanes leave to the live ones. */
-export function reserveAt(level: PeriodLevel, at: number): number {
+function reserveAt(level: PeriodLevel, at: number): number {
   const { from, until } = level.quota;
   const ahead = Math.min(1, Math.max(0, (until - at) / (until - from)));
   return fullReserve(level) * (level.trickles ? 1 : ahead) + lastReserve(level);

@@ -34,7 +34,7 @@ const WITHDRAWN = 0.05;
 const BY_THE_END = 0.8;
 
 /** The day that it is. */
-export function reportDay(now: number, zone: string): string {
+function reportDay(now: number, zone: string): string {
   return new Date(timeZone(zone).toLocal(now)).toISOString().slice(0, 10);
 }
 

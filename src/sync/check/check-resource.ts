@@ -9,6 +9,7 @@ import { filterFinding } from './filter.ts';
 import { orderFinding } from './order.ts';
 import { failure, type CheckFinding } from './finding.ts';
 import { clockFinding, fieldFindings, listingFinding, pageSizeFindings } from './listing.ts';
+import { sampleQuery, windowsFinding } from './windows.ts';
 import { timesFindings } from './times-without-zone.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { differenceText } from '../../shape/records/record-difference.ts';
@@ -32,7 +33,7 @@ export async function checkResource(
   const walked = await tested('listing', signal, async () => {
     if (profile.partitions !== null) context = { ...asked, partition: await samplePartition(asked, resources) };
     if (profile.partitions !== null && context.partition === null) return NO_PARENT;
-    for await (const page of walk(listingWalk(context, 'incremental'))) {
+    for await (const page of walk(listingWalk(context, 'incremental', sampleQuery(context)))) {
       pages.push(page);
       if (pages.length === 2) break;
     }
@@ -55,6 +56,8 @@ export async function checkResource(
     const finding = () => (isSorted ? orderFinding(context, first) : filterFinding(context, first, incremental));
     findings.push(await tested('filter', signal, finding));
   }
+  const { windows } = profile;
+  if (windows !== null) findings.push(await tested('windows', signal, () => windowsFinding(context, windows)));
   if (profile.item !== null && first.records.length > 0) {
     const { item } = profile;
     findings.push(await tested('item', signal, () => itemFinding(context, first, item)));

@@ -4,11 +4,13 @@ import type { ResourceShape } from '../../model/table.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { readShapes } from '../../state/column-catalog.ts';
 import type { KeptFile } from '../../settings/file-stores.ts';
+import type { ReportWindows } from '../../source/report-windows.ts';
 import type { StorageCosts } from '../../warehouse/database.ts';
 import type { CheckpointRow, OwnTables } from '../../warehouse/own-tables.ts';
 import { fingerprintOf, planWalk, type SyncCommand, type WalkPlan } from '../plan.ts';
 import type { RequestContext } from '../resource-context.ts';
 import { forecastFiles } from './files-forecast.ts';
+import { sizeOfReports } from './size-of-reports.ts';
 import { sizeOfListing, type ListingSize } from './first-pages.ts';
 import type { ResourceForecast, WalkForecast } from './forecast.ts';
 import { sizeOfCopy } from './size-of-copy.ts';
@@ -33,8 +35,9 @@ export async function forecastResource(context: RequestContext, request: Forecas
   const shape = own === null ? null : ((await readShapes(own)).find((each) => each.resource === resource) ?? null);
   const notes: string[] = [];
   const planned = await howWalked(context, request, stored, notes);
-  const whole = await sizeOfListing(context, null);
   const { plan } = planned;
+  if (profile.windows !== null) return forecastReports(context, profile.windows, request, { planned, shape, notes });
+  const whole = await sizeOfListing(context, null);
   const isFiltered = plan?.mode === 'incremental' && plan.checkpoint.walk_since !== null;
   const asked = isFiltered ? await sizeOfListing(context, plan.checkpoint.walk_since) : whole;
   const isByFeed = plan?.mode === 'incremental' && !isFiltered;
@@ -50,6 +53,38 @@ export async function forecastResource(context: RequestContext, request: Forecas
     copy,
     files: await forecastFiles(context, { ...request, records: whole.records, sample: whole.sample }),
     notes,
+    columns: isSeen(shape) ? columns : [],
+    is_refused: planned.isRefused,
+  };
+}
+
+/** The same of reports, of which it is known which windows are asked for. */
+async function forecastReports(
+  context: RequestContext,
+  windows: ReportWindows,
+  request: ForecastRequest,
+  {
+    planned,
+    shape,
+    notes,
+  }: { planned: Awaited<ReturnType<typeof howWalked>>; shape: ResourceShape | null; notes: string[] },
+): Promise<ResourceForecast> {
+  const { own, resource, costs } = request;
+  const mode = planned.plan?.mode ?? 'full';
+  const asked = { own, resource, mode, checkpoint: planned.plan?.checkpoint ?? null };
+  const { next, whole, note } = await sizeOfReports(context, windows, asked);
+  const { copy, columns } = sizeOfCopy(
+    context.profile,
+    { resource, records: whole.records, sample: whole.sample, stored: shape },
+    costs,
+  );
+  return {
+    resource,
+    walk: walkOf(mode, next, 1),
+    whole: walkOf('full', whole, 1),
+    copy,
+    files: await forecastFiles(context, { ...request, records: whole.records, sample: whole.sample }),
+    notes: [...notes, note],
     columns: isSeen(shape) ? columns : [],
     is_refused: planned.isRefused,
   };

@@ -110,18 +110,19 @@ export async function replaceRange(
   return { outcome, deleted: replaced.deleted };
 }
 
-/** The live rows of the days that were asked for, written before that. */
+/** The rows of the days that were asked for, written before that; deleted ones too if all are wanted. */
 export async function rowsBefore(
   { warehouse, owned, profile }: Pick<ResourceContext, 'warehouse' | 'owned' | 'profile'>,
   { windows, reading }: Pick<Reports, 'windows' | 'reading'>,
   { from, to }: Pick<ReportRange, 'from' | 'to'>,
+  which: 'live' | 'all' = 'live',
 ): Promise<Map<string, RowOfDay>> {
   const [table] = shapeOf(owned).tables;
   const column = table === undefined ? null : columnOf(table, profile.id, windows.field);
   if (table === undefined || column === null) return new Map();
   const zone = timeZone(windows.zone);
   const span = { from, to, begin: dayBegin(from, zone), end: dayBeginLatest(to, zone) };
-  const rows = await rowsOfDays(warehouse, table, column, span);
+  const rows = await rowsOfDays(warehouse, table, column, span, which);
   const found = new Map<string, RowOfDay>();
   for (const { key, hash, syncedAt, cell } of rows) {
     const day = dayOfCell(cell, column.type, reading);

@@ -9,6 +9,7 @@ import { checkpointAfter } from '../cursor/move-cursor.ts';
 import type { WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
 import { askRange } from './ask-range.ts';
+import { dropOldWindows } from './drop-windows.ts';
 import { dueWindows, strayRows } from './due-windows.ts';
 import { dayReading } from './record-day.ts';
 import type { ReportWindow } from './report-days.ts';
@@ -37,8 +38,9 @@ export async function walkReports(context: RunContext, plan: WalkPlan, windows: 
   const ended = { next: null, pages: 0, records: 0, serverDate: null, isProved, updated: [] };
   const checkpoint = checkpointAfter(walk.checkpoint, ended, clock.now());
   await owned.takeTurn(() => warehouse.apply([saveCheckpoint(warehouse.own, checkpoint)], owned.lease()));
+  const dropped = await dropOldWindows(context, walk.reports);
   const told = windowWarnings([...walk.reports.rows.values()], owned.resource, windows);
-  progress.warnings.push(...walk.warnings.values(), ...told);
+  progress.warnings.push(...walk.warnings.values(), ...told, ...dropped);
 }
 
 async function openWalk(

@@ -88,7 +88,10 @@ async function* pagesOfRange(
   hasEnd: boolean,
 ): AsyncGenerator<Page> {
   const answer = await readRange(context, { range, windows, hasEnd, lane: 'backfill', kept: null });
-  if (!('tooMuch' in answer)) return yield answer.page;
+  if (!('tooMuch' in answer)) {
+    yield answer.page;
+    return;
+  }
   const halves = halvesOf(range);
   if (halves === null) throw answer.error ?? new Error('nothing to cut');
   for (const half of halves) yield* pagesOfRange(context, windows, half, hasEnd);

@@ -7,6 +7,10 @@ const RULES = { seed: 1, zone: 'UTC', start: '2026-01-01', restate: 3 };
 const at = (text: string): number => Date.parse(text);
 const day = (date: string, now: string): ReportRow[] => reportRows('traffic', { from: date, to: date }, RULES, at(now));
 
+function keysOf(rows: readonly ReportRow[]): string[] {
+  return rows.map(({ date, page, referrer }) => `${date} ${page} ${referrer}`);
+}
+
 interface Listing {
   data: ReportRow[];
   totals: { views: number };
@@ -26,8 +30,6 @@ describe('the rows of a report', () => {
   });
 
   it('gain some and lose some when their day is over, and have null for what is not known', () => {
-    const keysOf = (rows: ReportRow[]): string[] =>
-      rows.map(({ date, page, referrer }) => `${date} ${page} ${referrer}`);
     const days = ['2026-02-08', '2026-02-09', '2026-02-10', '2026-02-11'];
     const before = days.flatMap((date) => keysOf(day(date, `${date}T23:59Z`)));
     const after = days.flatMap((date) => keysOf(day(date, '2026-03-01T00:00Z')));
