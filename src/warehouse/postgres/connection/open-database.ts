@@ -2,7 +2,7 @@ import { Kysely, sql } from 'kysely';
 import { escapeIdentifier } from 'pg';
 import type { MigrationDialect } from '../../../../migrations/dialect.ts';
 import type { Clock } from '../../../model/clock.ts';
-import { ConfigError } from '../../../model/errors.ts';
+import { ConfigError, SyncError } from '../../../model/errors.ts';
 import { INBOX_MIGRATIONS, migrate, WAREHOUSE_MIGRATIONS, writtenByNewer, type Migrations } from '../../migrate.ts';
 import type { PostgresAddress } from './address.ts';
 import { COMMIT_MARKS, COMMON_SCHEMA, FORGET_OLD_MARKS } from './commit-marks.ts';
@@ -80,8 +80,8 @@ async function isReady(database: Database, { table, migrations }: TableSet): Pro
     if (Number(found) > 0 || unfit(facts, database.shown) !== null) return false;
     if (!isSame(done, migrations) || !isSame(doneMarks, COMMIT_MARKS.migrations)) return false;
   } catch (error) {
-    // So long is a server waited for that is not there.
-    if (database.clock.monotonic() - begun >= OPEN_MS) throw error;
+    // So long is a server waited for that is not there. One that misses tables of ours is there, however slow it is.
+    if (error instanceof SyncError && database.clock.monotonic() - begun >= OPEN_MS) throw error;
     return false;
   }
   marked.add(database.pool);

@@ -19,10 +19,10 @@ function commitUpTo(xid: string): string {
   return `DO $$ BEGIN WHILE pg_current_xact_id() < '${xid}'::xid8 LOOP COMMIT; END LOOP; COMMIT; END $$`;
 }
 
-async function openFor(address: string, tables = WAREHOUSE) {
+async function openFor(address: string, tables = WAREHOUSE, clock = systemClock) {
   const place = readAddress(address);
   if (place?.kind !== 'postgres') throw new Error(`${address} is no address of Postgres`);
-  const opened = await openDatabase<OwnTables>(place, systemClock, tables);
+  const opened = await openDatabase<OwnTables>(place, clock, tables);
   onTestFinished(() => opened.close());
   return opened;
 }
@@ -34,6 +34,13 @@ describe.skipIf(POSTGRES.missing !== null)('a Postgres database of ours', () => 
     await Promise.all([openFor(address, INBOX), openFor(address, INBOX)]);
     for (const { own } of all) expect(await own.selectFrom('_sync_runs').selectAll().execute()).toEqual([]);
     await openFor(address);
+  });
+
+  it('is made by a server that takes long to say that it is not there', async () => {
+    let at = 0;
+    const slow = { ...systemClock, monotonic: () => (at += 6_000) };
+    const { own } = await openFor(await POSTGRES.address(), WAREHOUSE, slow);
+    expect(await own.selectFrom('_sync_runs').selectAll().execute()).toEqual([]);
   });
 
   it('gives back times as our own text, and counts as numbers', async () => {
