@@ -7,6 +7,7 @@ import { restoredAmong, type OlderPolicy } from './difference.ts';
 import type { Updated } from '../shape/columns/updated-time.ts';
 import type { KeyClashes, KeyedRecord, LeftOut } from './key-records.ts';
 import { sourceTexts } from './source-texts.ts';
+import { firstRows } from './first-rows.ts';
 import { pagesAhead } from './pages-ahead.ts';
 import { createRecogniser } from './recognise-records.ts';
 import type { KnownRecords } from '../extract/requests/known-records.ts';
@@ -93,25 +94,41 @@ export interface PageLoader {
  */
 type Statements = (facts: PageFacts, outcome: PageOutcome) => CompiledQuery[] | Promise<CompiledQuery[]>;
 
+/** What a loader is opened for. */
+interface LoaderUse {
+  /** True if all that it loads are the pages of one listing, which was never read to its end before. */
+  isFirstWalk?: boolean;
+}
+
 /** Creates the resource's table, empty, if it does not exist yet, so that a query finds it from the first run on. */
-export async function openPageLoader(context: LoadContext, policy: OlderPolicy): Promise<PageLoader> {
+export async function openPageLoader(
+  context: LoadContext,
+  policy: OlderPolicy,
+  { isFirstWalk = false }: LoaderUse = {},
+): Promise<PageLoader> {
   const { owned } = context;
   const known = createRecogniser(context);
-  const ahead = pagesAhead(context, policy, known);
-  await owned.takeTurn(() => openTables(context).then(() => ahead.wrote(new Set())));
+  const first = firstRows(context);
+  const ahead = pagesAhead(context, policy, { known, first });
+  await owned.takeTurn(async () => {
+    await openTables(context);
+    if (isFirstWalk) await first.look();
+    ahead.wrote(new Set());
+  });
   return {
     known,
     prepare: (page) => ahead.begin(page),
     load: (page, statements) =>
-      owned.takeTurn(() =>
-        untilCurrent(context, async (isFirst) => {
+      owned.takeTurn(() => {
+        first.goOn();
+        return untilCurrent(context, async (isFirst) => {
           const begun = isFirst ? await ahead.take(page) : null;
           const prepared = begun ?? (await preparePage(context, policy, shapeOf(owned), page));
           const written = await loadPage(context, page, prepared, statements);
           ahead.wrote(written.keys);
           return written.outcome;
-        }),
-      ),
+        });
+      }),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { ResourceShape } from '../model/table.ts';
 import type { OlderPolicy } from './difference.ts';
+import type { FirstRows } from './first-rows.ts';
 import type { LoadContext } from './load-context.ts';
 import { preparePage, type LoadablePage, type PreparedPage } from './prepare-page.ts';
 import type { Recogniser } from './recognise-records.ts';
@@ -26,10 +27,14 @@ export interface PagesAhead {
 }
 
 /**
- * Reads what the warehouse holds while pages before are being written, or has it from `known`. That is as good as reading
- * it afterwards if nobody else had a turn meanwhile, those pages wrote other records, and the tables are the same.
+ * Reads what the warehouse holds while pages before are being written, or has it from `known` or `first`. That is as good as
+ * reading it afterwards if nobody else had a turn meanwhile, those pages wrote other records, and the tables are the same.
  */
-export function pagesAhead(context: LoadContext, policy: OlderPolicy, known: Recogniser | null): PagesAhead {
+export function pagesAhead(
+  context: LoadContext,
+  policy: OlderPolicy,
+  { known, first }: { known: Recogniser | null; first: FirstRows },
+): PagesAhead {
   const { owned } = context;
   const pages = new WeakMap<LoadablePage, Begun>();
   const written = new Map<number, ReadonlySet<string>>();
@@ -47,7 +52,7 @@ export function pagesAhead(context: LoadContext, policy: OlderPolicy, known: Rec
   function begin(page: LoadablePage): Begun | null {
     const { shape, turns } = owned;
     if (shape === null) return null;
-    const lookup = known?.lookupOf(page.records) ?? null;
+    const lookup = known?.lookupOf(page.records) ?? (page.isNew === true ? first.lookup(shape) : null);
     const turn = lookup?.shape === shape ? lookup.turn : turns;
     const rows = lookup?.shape === shape ? lookup : null;
     const prepared = preparePage(context, policy, shape, page, rows).catch(() => null);

@@ -21,6 +21,8 @@ export interface LoadablePage {
   records: readonly SourceRecord[];
   /** Local epoch milliseconds just before the page was asked for. */
   requestedAt: number;
+  /** True if none of its records was on a page of the same walk before. */
+  isNew?: boolean;
 }
 
 /** A page compared with what the warehouse holds. */

@@ -17,8 +17,13 @@ export interface Lookup {
   turn: number;
   shape: ResourceShape;
   /** Keys that were looked for, and the rows that some of them have. */
-  keys: ReadonlySet<string>;
+  keys: Pick<ReadonlySet<string>, 'has'>;
   rows: ReadonlyMap<string, StoredRow>;
+}
+
+/** What was looked up for the records of one body. */
+interface BodyLookup extends Lookup {
+  keys: ReadonlySet<string>;
 }
 
 /** Recognises records that are stored as they came, and keeps what was looked up for it until the page is loaded. */
@@ -41,7 +46,7 @@ export function createRecogniser(context: LoadContext): Recogniser | null {
   const { profile } = context;
   const fields = fieldsOf(profile);
   if (fields === null) return null;
-  const lookups = new WeakMap<ArrayBufferLike, Lookup>();
+  const lookups = new WeakMap<ArrayBufferLike, BodyLookup>();
   return {
     lookupOf: (records) => joinedLookup(records, lookups),
     recognise: async (sources) => {
@@ -59,8 +64,8 @@ export function createRecogniser(context: LoadContext): Recogniser | null {
 }
 
 /** What was looked up for the records of one body, or of several; null if there is a body of which nothing was. */
-function joinedLookup(records: readonly SourceRecord[], lookups: WeakMap<ArrayBufferLike, Lookup>): Lookup | null {
-  let joined: Lookup | null = null;
+function joinedLookup(records: readonly SourceRecord[], lookups: WeakMap<ArrayBufferLike, BodyLookup>): Lookup | null {
+  let joined: BodyLookup | null = null;
   for (const body of new Set(records.map(({ bytes }) => bytes.buffer))) {
     const lookup = lookups.get(body);
     // A weak map would keep it through young collections.
@@ -71,7 +76,7 @@ function joinedLookup(records: readonly SourceRecord[], lookups: WeakMap<ArrayBu
   return joined;
 }
 
-function bothOf(one: Lookup, other: Lookup): Lookup {
+function bothOf(one: BodyLookup, other: BodyLookup): BodyLookup {
   return {
     turn: Math.min(one.turn, other.turn),
     shape: one.shape,
@@ -100,7 +105,7 @@ async function recognised(
   { warehouse, owned }: LoadContext,
   fields: Fields,
   elements: readonly KnownElement[],
-  keep: (lookup: Lookup) => void,
+  keep: (lookup: BodyLookup) => void,
 ): Promise<readonly KnownElement[]> {
   const { shape, turns: turn } = owned;
   const [table] = shape?.tables ?? [];

@@ -53,6 +53,7 @@ export function joinedPage(parts: readonly Page[]): JoinedPage {
     serverDate: first.serverDate,
     total: leastOf(parts.map(({ total }) => total)),
     keys: Buffer.concat(parts.map(({ keys }) => keys)),
+    isNew: parts.every(({ isNew }) => isNew === true),
     release: () => parts.forEach(({ release }) => release()),
     discard: () => parts.forEach(({ discard }) => discard()),
     parts,

@@ -67,7 +67,8 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   const { mode, checkpoint: planned } = one.plan;
   const walkStartedAt = planned.walk_started_at ?? timestampText(clock.now());
   const suspects = await openSuspects(context, { mode, walkStartedAt });
-  const loader = await openPageLoader(context, olderPolicy(suspects));
+  const isFirstWalk = planned.last_success_at === null && isOneListing(profile, one.windows);
+  const loader = await openPageLoader(context, olderPolicy(suspects), { isFirstWalk });
   const { start, before } = await resumeWalk(context, planned, one.windows !== null);
   const order = orderOf(profile, start);
   let checkpoint = start;
@@ -132,9 +133,13 @@ async function* aheadOf(
   pages: AsyncIterable<Page>,
   stop: AbortController,
 ): AsyncGenerator<JoinedPage> {
-  const isOneListing = profile.partitions === null && windows === null && !profile.parts;
-  const bundling = isOneListing && memoryUse() !== 'low' ? smallPages(runAhead) : EACH_PAGE;
+  const bundling = isOneListing(profile, windows) && memoryUse() !== 'low' ? smallPages(runAhead) : EACH_PAGE;
   for await (const parts of bundles(pages, bundling, () => stop.abort())) yield joinedPage(parts);
+}
+
+/** True if no page of the walk is put together from several, and none is in another listing than the one before. */
+function isOneListing({ partitions, parts }: ResourceProfile, windows: Windows | null): boolean {
+  return partitions === null && windows === null && !parts;
 }
 
 async function* joinedEach(pages: AsyncIterable<Page>): AsyncGenerator<JoinedPage> {

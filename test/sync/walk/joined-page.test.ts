@@ -61,6 +61,12 @@ describe('pages that are committed together', () => {
     expect(smallPages(1).hasRoom(pages.slice(2))).toBe(false);
   });
 
+  it('are new to the walk if all of them are', () => {
+    const [second, third] = [pageOf(2, ['a'], { isNew: true }), pageOf(3, ['b'], { isNew: true })];
+    expect(joinedPage([second, third]).isNew).toBe(true);
+    expect(joinedPage([second, pageOf(4, ['c'])]).isNew).toBe(false);
+  });
+
   it('are one with the place behind the last of them, and as old as the oldest', () => {
     const parts = [pageOf(2, ['a', 'b']), pageOf(3, ['c', 'd'])];
     const { records, ...page } = joinedPage(parts);
