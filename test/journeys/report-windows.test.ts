@@ -67,7 +67,7 @@ describe.for(DATABASES)('reports by windows on $name', (database) => {
     expect(killed.status).toBe('interrupted');
     const there = await stage.windows();
     expect(there.length).toBeGreaterThanOrEqual(31);
-    const halves = there.filter(({ rows }) => rows !== 2n && rows !== 2).map(({ window_start }) => window_start);
+    const halves = there.filter(({ rows }) => rows !== 2).map(({ window_start }) => window_start);
     expect(halves).toEqual(['2026-04-11']);
     delete reports.behaviour.before;
     reports.now += HOUR;
@@ -75,7 +75,7 @@ describe.for(DATABASES)('reports by windows on $name', (database) => {
     expect(again).toMatchObject({ status: 'ok', mode: 'full' });
     // What may still change is asked for once more, so that the end speaks of now; what is final is not.
     expect(again.asked[0]).toBe('2026-04-07..2026-04-11');
-    expect(again.asked.slice(1).every((range) => range < String(there[0]?.['window_start']))).toBe(true);
+    expect(again.asked.slice(1).every((range) => range < (there[0]?.window_start ?? ''))).toBe(true);
     expect(await stage.unlike()).toEqual([]);
   });
 

@@ -3,6 +3,7 @@ import { clockShowing } from './hurried-clock.ts';
 import type { TestDatabase } from './databases.ts';
 import { ownService, type OwnService } from './own-service.ts';
 import type { RunChoices } from './journey.ts';
+import type { WindowRow } from '../../src/warehouse/window-row.ts';
 import type { ResourceReport } from '../../src/sync/report.ts';
 
 const DAY_MS = 86_400_000;
@@ -118,7 +119,7 @@ export interface ReportStage extends OwnService {
   /** Everything in which the live rows are not the service's figures. */
   unlike(): Promise<string[]>;
   /** Rows of `_sync_windows`, the oldest first. */
-  windows(): Promise<Record<string, unknown>[]>;
+  windows(): Promise<WindowRow[]>;
   /** Lays other fields over `windows` of the profile. */
   setWindows(fields: Record<string, unknown>): void;
 }
@@ -176,9 +177,7 @@ export async function reportStage(
       return [...new Set(rows).symmetricDifference(new Set(wanted))].toSorted();
     },
     windows: () =>
-      stage.read((db) =>
-        db.prepare<[], Record<string, unknown>>('SELECT * FROM _sync_windows ORDER BY window_start').all(),
-      ),
+      stage.read((db) => db.prepare<[], WindowRow>('SELECT * FROM _sync_windows ORDER BY window_start').all()),
   };
 }
 

@@ -21,7 +21,7 @@ export interface WindowPlan {
   /** What is remembered of each window, by its first day. */
   rows: ReadonlyMap<Day, WindowRow>;
   mode: WalkMode;
-  /** When the walk began, and when this run took it up; epoch milliseconds. */
+  /** When the walk began, and now; epoch milliseconds. */
   walkStartedAt: number;
   now: number;
   /** False if requests name one window: then the day that has not begun yet is not worth one. */
@@ -55,8 +55,8 @@ function isDue(row: WindowRow | undefined, { mode, walkStartedAt, now }: WindowP
   if (row === undefined || row.fetched_at === null || row.held_at !== null) return row?.dropped_at == null;
   if (row.dropped_at !== null) return false;
   const fetchedAt = timestampMs(row.fetched_at);
-  if (row.is_final === 0 && fetchedAt < now) return true;
-  return mode === 'full' && fetchedAt < walkStartedAt;
+  // A time that is still to come is none of this walk's: our clock was put back.
+  return row.is_final === 0 || (mode === 'full' && (fetchedAt < walkStartedAt || fetchedAt > now));
 }
 
 /**

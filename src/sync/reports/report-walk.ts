@@ -1,6 +1,7 @@
 import type { Lane } from '../../model/vocabulary.ts';
 import type { ReportWindows } from '../../source/report-windows.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
+import type { WindowRow } from '../../warehouse/window-row.ts';
 import type { Warning } from '../warnings.ts';
 import { daysBetween, type Day, type ReportWindow } from './report-days.ts';
 import { nextRange, type ReportRange } from './report-ranges.ts';
@@ -21,7 +22,7 @@ export interface ReportWalk {
   kept: number | null;
   /** Windows that are asked for at once, as far as the service, or this process, is known to manage. */
   most: number;
-  /** Rows to expect of a window that was never fetched, by those of this walk; null if nothing is known. */
+  /** Rows to expect of a window that was never fetched, by those that are here; null if nothing is known. */
   likely: number | null;
   /** False once something may be missing that no later range brings. */
   isProved: boolean;
@@ -39,7 +40,9 @@ export function rangeFrom(
 ): { range: ReportRange; left: readonly ReportWindow[] } {
   const rowsOf = ({ start }: ReportWindow): number | null => {
     const row = rows.get(start);
-    return row === undefined || row.fetched_at === null ? likely : row.rows;
+    if (row === undefined || row.fetched_at === null) return likely;
+    // It may have been fetched before its day was over.
+    return row.is_final === 1 ? row.rows : Math.max(row.rows, likely ?? 0);
   };
   return nextRange(due, {
     largest: largestDays(windows),
@@ -54,6 +57,16 @@ const DAY_MS = 86_400_000;
 
 function largestDays({ largest }: ReportWindows): number {
   return largest / DAY_MS;
+}
+
+/** So many of the newest windows say what others are likely to hold. */
+const TYPICAL = 10;
+
+/** Rows to expect of a window, by those that are known to be whole; null if there are none. */
+export function likelyRows(rows: Iterable<WindowRow>): number | null {
+  const final = [...rows].filter(({ is_final, dropped_at }) => is_final === 1 && dropped_at === null);
+  const newest = final.toSorted((a, b) => (a.window_start < b.window_start ? 1 : -1)).slice(0, TYPICAL);
+  return newest.length === 0 ? null : Math.max(...newest.map((row) => row.rows));
 }
 
 /** What an answer that is too much for one says of those to come. */

@@ -13,7 +13,7 @@ import { dropOldWindows } from './drop-windows.ts';
 import { dueWindows, strayRows } from './due-windows.ts';
 import { dayReading } from './record-day.ts';
 import type { ReportWindow } from './report-days.ts';
-import { rangeFrom, type ReportWalk } from './report-walk.ts';
+import { likelyRows, rangeFrom, type ReportWalk } from './report-walk.ts';
 import { windowWarnings } from './window-warnings.ts';
 
 /**
@@ -54,13 +54,14 @@ async function openWalk(
   const rows = await rememberedWindows(context, windows);
   const suspects = await readSuspects(warehouse.own, owned.resource, ['open', 'held', 'released']);
   const suspected = new Set(suspects.map(({ record_id }) => record_id));
+  const isKnown = mode === 'full' && (await areAllKnown(context, rows.values()));
   const hasEnd = asksForEnd(profile);
   const now = clock.now();
   const begun = checkpoint.walk_started_at;
   const walkStartedAt = begun === null ? now : timestampMs(begun);
   const { windows: due, today, until } = dueWindows({ windows, rows, mode, walkStartedAt, now, hasEnd });
   const walk: ReportWalk = {
-    reports: { windows, reading: dayReading(profile, windows), loader, rows, suspected },
+    reports: { windows, reading: dayReading(profile, windows), loader, rows, suspected, isKnown },
     lane: mode === 'full' ? 'backfill' : 'incremental',
     hasEnd,
     today,
@@ -68,11 +69,19 @@ async function openWalk(
     checkpoint,
     kept: checkpoint.kept_size,
     most: Infinity,
-    likely: null,
+    likely: likelyRows(rows.values()),
     isProved: true,
     warnings: new Map(),
   };
   return { walk, due };
+}
+
+/** True if every live row came with a window that is remembered, so that there are none in others. */
+async function areAllKnown({ warehouse, owned, profile }: RunContext, rows: Iterable<WindowRow>): Promise<boolean> {
+  // A record that is read alone has a row before its window is fetched.
+  if (profile.item !== null) return false;
+  const here = [...rows].filter(({ dropped_at }) => dropped_at === null);
+  return (await warehouse.count(owned.resource)) === here.reduce((sum, row) => sum + row.rows, 0);
 }
 
 /** By first day. Those of another grid, from before the profile was changed, are forgotten. */
