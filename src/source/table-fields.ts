@@ -49,7 +49,7 @@ export const tableFields = {
     .default('auto')
     .meta({
       description:
-        'What rows can be found by quickly, besides their key: `auto` for the fields of `updated`, the time of publishing and what `relations` names, `none`, or columns by their names in the warehouse. They are built when a walk has ended.',
+        'What rows can be found by quickly, besides their key: `auto` for the fields of `updated`, the field of `windows`, the time of publishing and what `relations` names, `none`, or columns by their names in the warehouse. They are built when a walk has ended.',
       examples: ['none', ['published_at', 'content_tags.value']],
     }),
   /** Columns made from source fields per table; further new fields are kept together in `_overflow`. */

@@ -9,7 +9,7 @@ import { saveWindows } from '../../state/windows.ts';
 import type { WindowRow } from '../../warehouse/window-row.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { Warning } from '../warnings.ts';
-import { rowsBefore, type Reports } from './replace-range.ts';
+import { rowsOfRange, type Reports } from './replace-range.ts';
 import { keptFrom, localDay } from './report-days.ts';
 
 /** Rows per transaction: readers and other writers get their turn. */
@@ -41,7 +41,7 @@ async function dropWindow(context: ResourceContext, reports: Reports, row: Windo
   const { warehouse, owned, clock } = context;
   const [table, ...children] = shapeOf(owned).tables;
   const range = { from: row.window_start, to: row.window_end };
-  const found = table === undefined ? [] : [...(await rowsBefore(context, reports, range, 'all')).keys()];
+  const found = table === undefined ? [] : [...(await rowsOfRange(context, reports, range, 'all')).keys()];
   for (const keys of inParts(found, ROWS_PER_STEP)) {
     if (table === undefined) break;
     const statements = dropStatements(warehouse, { resource: owned.resource, table, children, keys });

@@ -76,7 +76,7 @@ export async function replaceRange(
   asked: Replacement,
   together: (replaced: Replaced) => CompiledQuery[],
 ): Promise<Replaced> {
-  const { windows, reading, loader, rows, isKnown } = reports;
+  const { windows, reading, loader, rows } = reports;
   const startOf = (day: Day): Day => windowAt(day, windows.granularity).start;
   const isHeld = (day: Day | null): boolean => day !== null && asked.held?.has(startOf(day)) === true;
   const records =
@@ -86,9 +86,7 @@ export async function replaceRange(
   const replaced: { deleted: number; rows: WindowRow[] } = { deleted: 0, rows: [] };
   const outcome = await loader.load({ ...asked.page, records }, async (facts, counted) => {
     const isWhole = asked.isWhole && facts.unkeyed === 0;
-    // A first walk need not look: before its end there is no index on the day.
-    const isFirst = isKnown && asked.range.windows.every(({ start }) => !rows.has(start));
-    const before = isFirst ? new Map<string, RowOfDay>() : await rowsBefore(context, reports, asked.range);
+    const before = await rowsBefore(context, reports, asked);
     for (const [key, { day }] of before) if (isHeld(day)) before.delete(key);
     const taken = asked.range.windows.filter(({ start }) => !isHeld(start));
     const [now, at] = [timestampText(context.clock.now()), timestampText(asked.page.requestedAt)];
@@ -110,12 +108,24 @@ export async function replaceRange(
   return { outcome, deleted: replaced.deleted };
 }
 
-/** The rows of the days that were asked for, written before that; deleted ones too if all are wanted. */
-export async function rowsBefore(
+/** The live rows of the days that were asked for, written before that. */
+function rowsBefore(
+  context: ResourceContext,
+  reports: Reports,
+  { range }: Replacement,
+): Promise<Map<string, RowOfDay>> {
+  const { rows: remembered, isKnown } = reports;
+  // A first walk need not look: before its end there is no index on the day.
+  if (isKnown && range.windows.every(({ start }) => !remembered.has(start))) return Promise.resolve(new Map());
+  return rowsOfRange(context, reports, range, 'live');
+}
+
+/** The rows of some days, by their keys; deleted ones too if all are wanted. */
+export async function rowsOfRange(
   { warehouse, owned, profile }: Pick<ResourceContext, 'warehouse' | 'owned' | 'profile'>,
   { windows, reading }: Pick<Reports, 'windows' | 'reading'>,
   { from, to }: Pick<ReportRange, 'from' | 'to'>,
-  which: 'live' | 'all' = 'live',
+  which: 'live' | 'all',
 ): Promise<Map<string, RowOfDay>> {
   const [table] = shapeOf(owned).tables;
   const column = table === undefined ? null : columnOf(table, profile.id, windows.field);

@@ -6,7 +6,7 @@ import type { WindowRow } from '../../warehouse/window-row.ts';
 import type { WalkProof } from '../prove-walk.ts';
 import { readRange } from '../reports/read-range.ts';
 import { dayReading } from '../reports/record-day.ts';
-import { rowsBefore } from '../reports/replace-range.ts';
+import { rowsOfRange } from '../reports/replace-range.ts';
 import { halvesOf, nextRange, type ReportRange } from '../reports/report-ranges.ts';
 import type { ReportWindow } from '../reports/report-days.ts';
 import type { RunContext } from '../run-progress.ts';
@@ -101,7 +101,7 @@ async function keysOf(context: RunContext, windows: ReportWindows, rows: readonl
   const keys = new Set<string>();
   const reading = dayReading(context.profile, windows);
   for (const { window_start: from, window_end: to } of rows) {
-    const found = await rowsBefore(context, { windows, reading }, { from, to });
+    const found = await rowsOfRange(context, { windows, reading }, { from, to }, 'live');
     for (const key of found.keys()) keys.add(key);
   }
   return keys;
