@@ -27,7 +27,8 @@ export function firstRows({ warehouse, owned }: LoadContext): FirstRows {
       if (first === undefined) latest = owned.turns;
     },
     goOn: () => {
-      latest = latest === owned.turns - 1 ? owned.turns : null;
+      const goesOn = latest === owned.turns - 1 && owned.shared === null;
+      latest = goesOn ? owned.turns : null;
     },
     lookup: (shape) => {
       const { turns: turn, shared } = owned;
