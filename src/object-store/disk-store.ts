@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { mkdir, open, realpath, rename, rm, utimes } from 'node:fs/promises';
+import { mkdir, open, realpath, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../model/clock.ts';
@@ -37,12 +37,15 @@ export async function openDiskStore({ name, folder, fileMode, clock, isMade }: D
     name,
     shown: folder,
     spool,
-    put: ({ path: file, sha256, bytes }) =>
+    put: ({ path: file, sha256, bytes, content = null }) =>
       told(folder, async () => {
         const target = at(sha256);
         await fans.make(sha256);
         if ((await regularFile(target))?.size === bytes) await rm(file, { force: true });
-        else await moved(file, target, { bytes, fileMode }).catch((error: unknown) => fans.forget(sha256, error));
+        else
+          await placed(file, target, { bytes, fileMode, content }).catch((error: unknown) =>
+            fans.forget(sha256, error),
+          );
         // Also of one that was there: a process that ended before this may have renamed it.
         await fans.sync(sha256);
       }),
@@ -134,6 +137,16 @@ async function ensured(folder: string): Promise<void> {
 }
 
 /** Its bytes are on the disk before it has its name. */
+async function placed(
+  file: string,
+  target: string,
+  { content, ...wanted }: { bytes: number; fileMode: number; content: Buffer | null },
+): Promise<void> {
+  if (content === null) return moved(file, target, wanted);
+  await writeFile(file, content, { mode: wanted.fileMode, flush: true });
+  await rename(file, target);
+}
+
 async function moved(file: string, target: string, wanted: { bytes: number; fileMode: number }): Promise<void> {
   {
     await using handle = await open(file, constants.O_RDWR | constants.O_NOFOLLOW);

@@ -51,11 +51,11 @@ export async function openS3Store(
     name,
     shown,
     spool,
-    put: async ({ path: file, sha256, bytes, type }) => {
-      const object = { file, key: keyOf(sha256), sha256, bytes, type };
+    put: async ({ path: file, sha256, bytes, type, content = null }) => {
+      const object = { file, key: keyOf(sha256), sha256, bytes, type, content };
       const upload = (): Promise<void> => (bytes <= PART_BYTES ? putWhole(client, object) : putParts(client, object));
       await (bytes <= SMALL_BYTES ? upload() : turns.add(upload));
-      await told(file, () => rm(file, { force: true }));
+      if (content === null) await told(file, () => rm(file, { force: true }));
     },
     head: async (sha256) => {
       const found = await client.head(keyOf(sha256));
@@ -93,11 +93,12 @@ interface LocalObject {
   sha256: string;
   bytes: number;
   type: string;
+  content: Buffer | null;
 }
 
 /** In one request; the service is asked what it has only where it has something already. */
-async function putWhole(client: BucketClient, { file, key, sha256, bytes, type }: LocalObject): Promise<void> {
-  const body = await told(file, () => readFile(file));
+async function putWhole(client: BucketClient, { file, key, sha256, bytes, type, content }: LocalObject): Promise<void> {
+  const body = content ?? (await told(file, () => readFile(file)));
   refuseOther(file, createHash('sha256').update(body).digest('hex'), sha256);
   const put = await client.put(key, body, { type, sha256, only: 'where-none' });
   if (put === 'written' || (await client.head(key))?.bytes === bytes) return;

@@ -139,8 +139,11 @@ function isFileCode(code: string): code is FileCode {
 /** A file whose bytes are all here: what they are decides. */
 async function settle({ request, file, begunAnew }: Progress, { headers }: ApiAnswer): Promise<Downloaded | null> {
   const { bytes, path, head } = file;
-  const sha256 = await file.finish();
-  const kind = await kindOf(head, { path, bytes });
+  const known = request.keepsSmall === true && file.isInMemory && bytes > 0 ? await kindOf(head, null) : null;
+  // What the head does not tell is looked for in the file.
+  const isSmall = known !== null && known.size !== null;
+  const sha256 = await file.finish(isSmall);
+  const kind = isSmall ? known : await kindOf(head, { path, bytes });
   const fault = sizeFault(bytes, request) ?? kindFault(kind, request, true) ?? hashFault(sha256, request);
   if (fault?.code === 'file_differs' && file.isPieced && begunAnew < MOST_ANEW) {
     await file.begin(null);
@@ -150,6 +153,7 @@ async function settle({ request, file, begunAnew }: Progress, { headers }: ApiAn
   return {
     kind: 'fetched',
     path,
+    ...(isSmall ? { content: head } : {}),
     sha256,
     bytes,
     type: kind.type,

@@ -19,6 +19,8 @@ export interface DownloadRequest {
   /** Of the content that is here, for a conditional request; both null to have it in any case. */
   etag: string | null;
   lastModified: string | null;
+  /** True for a caller that takes a small file from memory, which is then not written. */
+  keepsSmall?: boolean;
   meter: RequestMeter;
   signal: AbortSignal;
 }
@@ -28,6 +30,8 @@ export type Downloaded =
   | {
       kind: 'fetched';
       path: string;
+      /** All of a small file that does not stand at `path`; absent for one that does. */
+      content?: Buffer;
       sha256: string;
       bytes: number;
       /** Told by the content. */

@@ -55,6 +55,11 @@ export class UnfinishedFile implements Begun {
     return this.#validator;
   }
 
+  /** True if nothing of it stands on the disk: its head is all of it. */
+  get isInMemory(): boolean {
+    return this.#onDisk === 0;
+  }
+
   /** True if it is made of the bodies of several answers. */
   get isPieced(): boolean {
     return this.#isPieced;
@@ -104,10 +109,13 @@ export class UnfinishedFile implements Begun {
     if (this.#validator !== null && this.#bytes - this.#checked >= CHECKPOINT_BYTES) await this.#checkpoint();
   }
 
-  /** Writes what is still in memory, and closes it; returns the SHA-256 in hex digits. Throws what `append` does. */
-  async finish(): Promise<string> {
+  /**
+   * Writes what is still in memory, unless a small file is to stay there, and closes it; returns the SHA-256 in hex
+   * digits. Throws what `append` does.
+   */
+  async finish(keepsSmall: boolean): Promise<string> {
     await this.#tried(async () => {
-      if (this.#onDisk < this.#bytes) await this.#write(this.head);
+      if (this.#onDisk < this.#bytes && !keepsSmall) await this.#write(this.head);
       await this.#handle?.close();
       this.#handle = null;
       if (existsSync(this.#note)) await rm(this.#note, { force: true });

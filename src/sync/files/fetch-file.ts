@@ -120,6 +120,7 @@ function ask({ downloader, meter, signal, listing }: Fetch, store: ObjectStore, 
     declared: address.declared,
     etag,
     lastModified: last_modified,
+    keepsSmall: true,
     meter,
     signal,
   });
@@ -155,8 +156,8 @@ async function settled(
     // A record and its file may change one after the other: what differs now may be right a minute later.
     return code === 'file_differs' ? { is: 'failed', code, reason } : { is: 'refused', url, code, reason };
   }
-  const { path, sha256, bytes, type } = answer;
-  await store.put({ path, sha256, bytes, type });
+  const { path, content: small, sha256, bytes, type } = answer;
+  await store.put({ path, sha256, bytes, type, ...(small === undefined ? {} : { content: small }) });
   const content = contentOf(
     { ...answer, store: store.name },
     { etag: answer.etag, last_modified: answer.lastModified },
