@@ -151,10 +151,15 @@ describe('an answer for a range of reports', () => {
     expect(earlier.asked).toEqual(['2026-02-06..2026-02-10', '2025-12-30..2025-12-31']);
     stage.setWindows({ granularity: 'week' });
     const anew = await stage.walk('backfill', { restart: true });
-    expect(anew).toMatchObject({ status: 'ok', mode: 'full', inserted: 200 });
+    expect(anew).toMatchObject({ status: 'ok', mode: 'full', inserted: 201 });
     expect((await stage.windows()).map(({ window_start }) => window_start)).toEqual([
       '2025-12-29',
-      ...['2026-01-05', '2026-01-12', '2026-01-19', '2026-01-26', '2026-02-02', '2026-02-09'],
+      '2026-01-05',
+      '2026-01-12',
+      '2026-01-19',
+      '2026-01-26',
+      '2026-02-02',
+      '2026-02-09',
     ]);
   });
 
