@@ -75,6 +75,9 @@ export async function randomReports(database: TestDatabase, seed: number): Promi
   expect({ seed, status: last.status, warnings: last.warnings, error: last.error }).toEqual({ seed, status: 'ok' });
   expect({ seed, unlike: await stage.unlike() }).toEqual({ seed, unlike: [] });
   await expectRemembered(stage, seed);
+  // Versions, tombstones and child tables agree with the rows.
+  const { code, stdout } = await stage.command('verify', '--internal', 'report');
+  expect({ seed, code, stdout }).toEqual({ seed, code: 0, stdout: expect.any(String) });
 }
 
 type Stage = Awaited<ReturnType<typeof reportStage>>;

@@ -35,6 +35,20 @@ describe('an answer for a range of reports', () => {
     expect((await stage.walk()).asked).toHaveLength(1);
   });
 
+  it('is cut in two where it does not come in time', async () => {
+    const reports = fortyDays();
+    const http = { timeout: '400ms', attempts: 1 };
+    const stage = await reportStage(USUAL, reports, {}, { http });
+    reports.behaviour.before = ({ searchParams }) => {
+      const days = Date.parse(searchParams.get('to') ?? '') - Date.parse(searchParams.get('from') ?? '');
+      stage.service.delay = days > 12 * 24 * HOUR ? 2_000 : 0;
+    };
+    const first = await stage.walk('backfill');
+    expect(first).toMatchObject({ status: 'ok', inserted: 200 });
+    expect(first.asked.length).toBeLessThan(12);
+    expect(await stage.unlike()).toEqual([]);
+  });
+
   it('is told of a window that alone holds as much as the service lists', async () => {
     const reports = fortyDays({ cap: 12 });
     for (let page = 0; page < 20; page += 1) reports.put('2026-01-20', `/many${page}`, null, 1);
@@ -122,6 +136,31 @@ describe('an answer for a range of reports', () => {
     stage.reports.now += HOUR;
     expect(await stage.walk('backfill')).toMatchObject({ status: 'ok', mode: 'full', inserted: 1 });
     expect(await stage.unlike()).toEqual([]);
+  });
+
+  it('is of other data under another zone, and not under another first day or range', async () => {
+    const stage = await reportStage(USUAL, fortyDays());
+    await stage.walk('backfill');
+    stage.setWindows({ zone: 'Europe/Zurich' });
+    await expect(stage.walk()).rejects.toMatchObject({ code: 'profile_changed' });
+    stage.setWindows({ start: '2025-12-30', restate: '24h', largest: '7d', most: 1_000 });
+    stage.reports.put('2025-12-31', '/p1', 'search', 4);
+    stage.reports.now += HOUR;
+    const earlier = await stage.walk();
+    expect(earlier).toMatchObject({ status: 'ok', mode: 'incremental', inserted: 1 });
+    expect(earlier.asked).toEqual(['2026-02-06..2026-02-10', '2025-12-30..2025-12-31']);
+    stage.setWindows({ granularity: 'week' });
+    const anew = await stage.walk('backfill', { restart: true });
+    expect(anew).toMatchObject({ status: 'ok', mode: 'full', inserted: 201 });
+    expect((await stage.windows()).map(({ window_start }) => window_start)).toEqual([
+      '2025-12-29',
+      '2026-01-05',
+      '2026-01-12',
+      '2026-01-19',
+      '2026-01-26',
+      '2026-02-02',
+      '2026-02-09',
+    ]);
   });
 
   it.each<[granularity: string, asked: string[]]>([

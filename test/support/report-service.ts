@@ -132,12 +132,15 @@ const WINDOWS = {
   totals: { views: 'totals.views' },
 };
 
+/** Fields of the profile's resource, of the settings' source, and of `http` in the profile. */
+type StageChoices = Partial<Record<'fields' | 'source' | 'http', Record<string, unknown>>>;
+
 /** Starts a service and an empty warehouse for it; `windows` are fields of the profile's, `fields` of the resource. */
 export async function reportStage(
   database: TestDatabase,
   reports: ReportService,
   windows: Record<string, unknown> = {},
-  { fields = {}, source = {} }: { fields?: Record<string, unknown>; source?: Record<string, unknown> } = {},
+  { fields = {}, source = {}, http }: StageChoices = {},
 ): Promise<ReportStage> {
   const resource = (more: Record<string, unknown>): Record<string, unknown> => ({
     id: ['date', 'page', 'referrer'],
@@ -149,13 +152,16 @@ export async function reportStage(
   });
   const stage = await ownService(database, resource({}), reports.respond, source);
   const clock = clockShowing(() => reports.now);
+  const setWindows = (more: Record<string, unknown>): void =>
+    stage.setProfile({
+      ...(http === undefined ? {} : { http }),
+      resources: { content: null, images: null, analytics: null, report: { path: '/report', ...resource(more) } },
+    });
+  setWindows({});
   return {
     ...stage,
     reports,
-    setWindows: (more) =>
-      stage.setProfile({
-        resources: { content: null, images: null, analytics: null, report: { path: '/report', ...resource(more) } },
-      }),
+    setWindows,
     walk: async (command = 'sync', choices = {}) => {
       stage.service.requests.length = 0;
       const { resources } = await stage.run(command, { clock, ...choices });
