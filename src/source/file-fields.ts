@@ -6,7 +6,7 @@ import { storeAddress } from './store-address.ts';
 import { templateSchema, variablesIn } from './template.ts';
 
 /** What is fetched where an entry does not say which types. */
-export const USUAL_TYPES = ['image/*', 'video/*', 'audio/*', 'application/pdf'] as const;
+const USUAL_TYPES = ['image/*', 'image/svg+xml', 'video/*', 'audio/*', 'application/pdf'] as const;
 
 const OF_RECORD = 'json:';
 const AT_EXPECTED = 'expected a path such as /images/{id}/file, or json: and the place of an address in the record';
@@ -81,7 +81,7 @@ const fileSchema = z.strictObject({
     .default([...USUAL_TYPES])
     .meta({
       description:
-        'What a file may be, told by its content; anything else is refused. `image/*` does not admit image/svg+xml, which can hold scripts and has to be named.',
+        'What a file may be, told by its content; anything else is refused. `image/*` does not admit image/svg+xml, which can hold scripts: where you name types of your own, name it too if it may come. It is only ever sent on as a download.',
       examples: [['image/*'], ['image/*', 'image/svg+xml']],
     }),
   bytes: recordsPath
