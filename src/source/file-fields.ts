@@ -6,7 +6,7 @@ import { storeAddress } from './store-address.ts';
 import { templateSchema, variablesIn } from './template.ts';
 
 /** What is fetched where an entry does not say which types. */
-export const USUAL_TYPES = ['image/*', 'video/*', 'audio/*', 'application/pdf'] as const;
+const USUAL_TYPES = ['image/*', 'video/*', 'audio/*', 'application/pdf'] as const;
 
 const OF_RECORD = 'json:';
 const AT_EXPECTED = 'expected a path such as /images/{id}/file, or json: and the place of an address in the record';
