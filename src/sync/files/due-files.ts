@@ -6,7 +6,7 @@ import { storedValue } from '../../shape/records/as-record.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { readTables } from '../../state/column-catalog.ts';
 import { readPassage, savePassage } from '../../state/file-passages.ts';
-import { lastFiles, recheckFiles, shownRecordsAfter } from '../../state/files.ts';
+import { deleteFilesOf, lastFiles, recheckFiles, shownRecordsAfter } from '../../state/files.ts';
 import type { Lease } from '../../state/leases.ts';
 import { currentBodies } from '../../state/versions.ts';
 import type { TableShape } from '../../model/table.ts';
@@ -52,7 +52,7 @@ export async function lookForFiles(context: Look, resource: string): Promise<voi
     if (last === undefined || rows.length < ROWS_PER_STEP) break;
     after = last.id;
   }
-  if (isFull) await hideVanished(context, resource, table);
+  if (isFull) await forgetVanished(context, resource, table);
   const { recheck } = settings;
   const again = recheck === null ? [] : [recheckFiles(own, resource, timestampText(clock.now() - recheck), now)];
   const looked = { resource, settings: marked, looked_at: now, full_at: isFull ? now : (passage?.full_at ?? now) };
@@ -191,27 +191,21 @@ async function goneSince(
   return new Map(Array.from(stored, ([id, { deletedAt }]) => [id, deletedAt ?? timestampText(0)]));
 }
 
-/** Files of records that have no row any more, such as those that were deleted long ago. */
-async function hideVanished(context: Look, resource: string, table: TableShape): Promise<void> {
-  const { warehouse, lease, clock, scrub } = context;
+/** Forgets files of records that have no row any more, such as those that were deleted long ago. */
+async function forgetVanished({ warehouse, lease }: Look, resource: string, table: TableShape): Promise<void> {
   const { own } = warehouse;
   const checkpoint = await readCheckpoint(own, resource);
   // A copy that is made anew has not met all of them yet.
   if (checkpoint?.last_full_at == null || checkpoint.walk_mode === 'full') return;
-  const at = timestampText(clock.now());
   for (let after = ''; ;) {
     const ids = await shownRecordsAfter(own, resource, after, ROWS_PER_STEP);
     const there = await warehouse.stored(table, ids, []);
-    const vanished = ids.filter((id) => !there.has(id));
-    const known = await filesByRecord(context, resource, vanished);
-    const statements = vanished.flatMap((id) =>
-      changesOf(
-        own,
-        { resource, stores: new Map(), isForced: true, at, goneAt: at, scrub },
-        { id, hash: '', known: known.get(id) ?? [], found: [] },
-      ),
+    const forgotten = deleteFilesOf(
+      own,
+      resource,
+      ids.filter((id) => !there.has(id)),
     );
-    if (statements.length > 0) await warehouse.apply(statements, lease.proof());
+    if (forgotten.length > 0) await warehouse.apply(forgotten, lease.proof());
     after = ids.at(-1) ?? '';
     if (ids.length < ROWS_PER_STEP) return;
   }

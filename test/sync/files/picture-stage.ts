@@ -52,7 +52,7 @@ export async function pictureStage(
   return {
     ...stage,
     service,
-    walk: async (command = 'sync', clock = undefined) => {
+    walk: async (command = 'sync', clock) => {
       const { resources } = await stage.run(command, { files: true, ...(clock === undefined ? {} : { clock }) });
       if (resources[0] === undefined) throw new Error('no resource was run');
       return resources[0];
@@ -70,7 +70,7 @@ export async function pictureStage(
 }
 
 /** Throws if one is not what its name says. */
-export function objectsIn(store: string): string[] {
+function objectsIn(store: string): string[] {
   if (!existsSync(store)) return [];
   const names = readdirSync(store, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && /^[0-9a-f]{64}$/.test(entry.name))

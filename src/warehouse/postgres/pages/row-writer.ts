@@ -190,10 +190,9 @@ export async function purge(session: Session, { resource, table, deletedBefore, 
   await session.execute(deleteStatement(table), [keys]);
   await session.execute('DELETE FROM "_sync_versions" WHERE "resource" = $1 AND "id" = ANY($2)', [resource, keys]);
   await session.execute('DELETE FROM "_sync_deletes" WHERE "resource" = $1 AND "id" = ANY($2)', [resource, keys]);
-  await session.execute('DELETE FROM "_sync_suspects" WHERE "resource" = $1 AND "record_id" = ANY($2)', [
-    resource,
-    keys,
-  ]);
+  for (const table of ['"_sync_suspects"', '"_sync_files"']) {
+    await session.execute(`DELETE FROM ${table} WHERE "resource" = $1 AND "record_id" = ANY($2)`, [resource, keys]);
+  }
   return keys.length;
 }
 

@@ -73,8 +73,10 @@ export function purge(db: Database, own: Kysely<OwnTables>, { resource, table, d
   const versions = db.prepare('DELETE FROM "_sync_versions" WHERE "resource" = ? AND "id" = ?');
   const deletes = db.prepare('DELETE FROM "_sync_deletes" WHERE "resource" = ? AND "id" = ?');
   const suspects = db.prepare('DELETE FROM "_sync_suspects" WHERE "resource" = ? AND "record_id" = ?');
+  const files = db.prepare('DELETE FROM "_sync_files" WHERE "resource" = ? AND "record_id" = ?');
   for (const key of keys) {
     row.run(key);
+    files.run(resource, key);
     versions.run(resource, key);
     deletes.run(resource, key);
     suspects.run(resource, key);
