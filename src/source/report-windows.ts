@@ -124,7 +124,7 @@ const windowsSchema = z.strictObject({
     .default({})
     .meta({
       description:
-        'By a field of the records, where an answer tells its sum over the range that was asked for; it is compared with what was counted.',
+        'By a field of the records, where an answer tells its sum over the range that was asked for; it is compared with what was counted. A range of which more is told than listed is cut in two.',
       examples: [{ views: 'totals.views' }],
     }),
   keep: age

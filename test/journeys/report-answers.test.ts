@@ -49,6 +49,14 @@ describe('an answer for a range of reports', () => {
     expect(await stage.unlike()).toEqual([]);
   });
 
+  it('is cut in two where the sums that are told show that it was cut short without a word', async () => {
+    const stage = await reportStage(USUAL, fortyDays({ cap: 60, totalsAll: true }), {});
+    const first = await stage.walk('backfill');
+    expect(first).toMatchObject({ status: 'ok', inserted: 200 });
+    expect(await stage.unlike()).toEqual([]);
+    expect(first.asked.filter((range) => !range.includes('+')).length).toBeLessThanOrEqual(20);
+  });
+
   it('is told of a window that alone holds as much as the service lists', async () => {
     const reports = fortyDays({ cap: 12 });
     for (let page = 0; page < 20; page += 1) reports.put('2026-01-20', `/many${page}`, null, 1);
@@ -115,6 +123,7 @@ describe('an answer for a range of reports', () => {
     const stage = await reportStage(USUAL, fortyDays({ totalError: 3 }), { largest: '40d' });
     const first = await stage.walk('backfill');
     expect(first).toMatchObject({ status: 'partial', warnings: [{ code: 'window_total_differs' }] });
+    expect(first.asked.filter((range) => !range.includes('+')).length).toBeLessThanOrEqual(22);
     const [window] = await stage.windows();
     expect(JSON.parse(window?.totals ?? '')).toEqual({
       from: '2026-01-01',

@@ -35,6 +35,8 @@ export interface ReportBehaviour {
   written?: (figure: Figure) => string;
   /** What it lists for a range, in place of its figures. */
   lists?: (found: Figure[], from: string, to: string) => Figure[];
+  /** True if the total that it tells is of all rows, listed or not. */
+  totalsAll?: boolean;
   /** What is added to the total that it tells. */
   totalError?: number;
   /** Called for each request, before it is answered. */
@@ -85,7 +87,8 @@ function answer({ figures, behaviour, now }: ReportService, url: URL): Reply {
   const listed = (behaviour.lists?.(found, from, to) ?? found).slice(0, cap);
   const [at, limit] = [placeOf(url.searchParams.get('cursor')), Number(url.searchParams.get('limit') ?? 100)];
   const next = at + limit < listed.length ? cursorOf(at + limit) : null;
-  const sum = listed.reduce((total, figure) => total + figure.views, totalError);
+  const summed = behaviour.totalsAll === true ? found : listed;
+  const sum = summed.reduce((total, figure) => total + figure.views, totalError);
   const data = listed.slice(at, at + limit).map((figure) => {
     const { day, page, referrer, views } = figure;
     return { date: behaviour.written?.(figure) ?? day, page, referrer, views };

@@ -5,7 +5,7 @@ import { saveFigures } from '../../state/runs.ts';
 import { checkpointAfter } from '../cursor/move-cursor.ts';
 import { endWarnings, proveWalk, type WalkProof } from '../prove-walk.ts';
 import { countPage, withPage, type RunContext } from '../run-progress.ts';
-import { compareTotals } from './compare-totals.ts';
+import { compareTotals, type TotalDifference } from './compare-totals.ts';
 import { distinctRecords, refuseOutside } from './range-contents.ts';
 import { readRange, type RangeAnswer } from './read-range.ts';
 import { HeldBack, replaceRange, type Replaced, type Replacement } from './replace-range.ts';
@@ -26,9 +26,9 @@ export async function askRange(context: RunContext, walk: ReportWalk, range: Rep
     const answer = await answerFor(context, walk, range);
     if (Array.isArray(answer)) return answer;
     try {
-      const isDone = await takeOver(context, walk, { range, answer, doubted });
-      if (isDone) answer.page.discard();
-      if (isDone) return [];
+      const left = await takeOver(context, walk, { range, answer, doubted });
+      if (left !== null) answer.page.discard();
+      if (left !== null) return left;
     } finally {
       answer.page.release();
     }
@@ -76,12 +76,12 @@ function noteUnread(walk: ReportWalk, { from }: ReportRange, { message, hint = '
   walk.warnings.set('window_too_large', { code: 'window_too_large', message: told, hint });
 }
 
-/** Returns false if the answer is to be asked for once more. */
+/** Returns what is still to be asked for in place of the range; null if it is to be asked for once more. */
 async function takeOver(
   context: RunContext,
   walk: ReportWalk,
   { range, answer, doubted }: { range: ReportRange; answer: RangeAnswer; doubted: Doubted },
-): Promise<boolean> {
+): Promise<ReportRange[] | null> {
   const { reports } = walk;
   const { page, end, body, isFull } = answer;
   const records = distinctRecords(page.records, context.profile);
@@ -90,12 +90,16 @@ async function takeOver(
   doubted.passes += 1;
   if (!proof.isProved && proof.mayRepeat && doubted.passes < MOST_PASSES) {
     doubted.former = end;
-    return false;
+    return null;
   }
   const differs = compareTotals(reports.windows.totals, body, records);
-  if (differs.length > 0 && !doubted.totals && !context.profile.accept.includes('totals')) {
-    doubted.totals = true;
-    return false;
+  if (differs.length > 0 && !context.profile.accept.includes('totals')) {
+    const halves = halvesByTotals(walk, range, differs);
+    if (halves !== null) return halves;
+    if (!doubted.totals) {
+      doubted.totals = true;
+      return null;
+    }
   }
   const totals = differs.length === 0 ? null : { from: range.from, to: range.to, differs };
   const isWhole = proof.isProved && !isFull;
@@ -103,7 +107,24 @@ async function takeOver(
   const isTaken = await replaceUnlessHeld(context, walk, known, doubted);
   if (isTaken) noteEnd(walk, proof, end);
   if (isTaken) learnFromAnswer(walk, range, records.length, page.kept);
-  return isTaken;
+  return isTaken ? [] : null;
+}
+
+/**
+ * Rows that are told and not listed: some services list so many per query and do not say so. Null if the range stays
+ * whole; it does once a single window has shown that the totals count what is never listed.
+ */
+function halvesByTotals(
+  walk: ReportWalk,
+  range: ReportRange,
+  differs: readonly TotalDifference[],
+): ReportRange[] | null {
+  const isShort = differs.some(({ told, counted }) => told !== null && Math.abs(told) > Math.abs(counted));
+  if (!isShort || !walk.cutsByTotals) return null;
+  const halves = halvesOf(range);
+  if (halves === null) Object.assign(walk, { cutsByTotals: false, most: Infinity });
+  else learnFromCut(walk, range, 'short');
+  return halves;
 }
 
 /** What takes away too much is asked for once more; then a person has to say that it counts. */

@@ -22,6 +22,8 @@ export interface ReportWalk {
   kept: number | null;
   /** Windows that are asked for at once, as far as the service, or this process, is known to manage. */
   most: number;
+  /** False once totals were seen to count what is never listed: then a range that lacks some is not cut for it. */
+  cutsByTotals: boolean;
   /** Rows to expect of a window that was never fetched, by those that are here; null if nothing is known. */
   likely: number | null;
   /** False once something may be missing that no later range brings. */
@@ -70,7 +72,11 @@ export function likelyRows(rows: Iterable<WindowRow>): number | null {
 }
 
 /** What an answer that is too much for one says of those to come. */
-export function learnFromCut(walk: ReportWalk, range: ReportRange, tooMuch: 'capped' | 'refused' | 'slow' | 'memory') {
+export function learnFromCut(
+  walk: ReportWalk,
+  range: ReportRange,
+  tooMuch: 'capped' | 'refused' | 'slow' | 'memory' | 'short',
+): void {
   const { windows } = walk.reports;
   const asked = range.windows.length;
   if (tooMuch === 'capped') walk.likely = Math.max(walk.likely ?? 0, (windows.most ?? 0) / asked);

@@ -69,6 +69,7 @@ async function openWalk(
     checkpoint,
     kept: checkpoint.kept_size,
     most: Infinity,
+    cutsByTotals: true,
     likely: likelyRows(rows.values()),
     isProved: true,
     warnings: new Map(),
