@@ -5,7 +5,7 @@ import { saveFigures } from '../../state/runs.ts';
 import { checkpointAfter } from '../cursor/move-cursor.ts';
 import { endWarnings, proveWalk, type WalkProof } from '../prove-walk.ts';
 import { countPage, withPage, type RunContext } from '../run-progress.ts';
-import { compareTotals, type TotalDifference } from './compare-totals.ts';
+import { compareTotals, isShort, type TotalDifference } from './compare-totals.ts';
 import { distinctRecords, refuseOutside } from './range-contents.ts';
 import { readRange, type RangeAnswer } from './read-range.ts';
 import { HeldBack, replaceRange, type Replaced, type Replacement } from './replace-range.ts';
@@ -111,16 +111,15 @@ async function takeOver(
 }
 
 /**
- * Rows that are told and not listed: some services list so many per query and do not say so. Null if the range stays
- * whole; it does once a single window has shown that the totals count what is never listed.
+ * Null if a range whose totals differ is not cut for that: where nothing is missing, or once a single window has shown
+ * that the totals count what is never listed.
  */
 function halvesByTotals(
   walk: ReportWalk,
   range: ReportRange,
   differs: readonly TotalDifference[],
 ): ReportRange[] | null {
-  const isShort = differs.some(({ told, counted }) => told !== null && Math.abs(told) > Math.abs(counted));
-  if (!isShort || !walk.cutsByTotals) return null;
+  if (!isShort(differs) || !walk.cutsByTotals) return null;
   const halves = halvesOf(range);
   if (halves === null) Object.assign(walk, { cutsByTotals: false, most: Infinity });
   else learnFromCut(walk, range, 'short');

@@ -37,6 +37,11 @@ export function compareTotals(
   });
 }
 
+/** True if more is told than listed: some services list so many rows per query and do not say so. */
+export function isShort(differs: readonly TotalDifference[]): boolean {
+  return differs.some(({ told, counted }) => told !== null && Math.abs(told) > Math.abs(counted));
+}
+
 /** Also of a number that is written as a text, as many services do. */
 function numberOf(value: JsonValue | undefined): number | null {
   if (typeof value === 'number') return value;

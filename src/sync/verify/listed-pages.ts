@@ -4,6 +4,7 @@ import { readWindows } from '../../state/windows.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import type { WindowRow } from '../../warehouse/window-row.ts';
 import type { WalkProof } from '../prove-walk.ts';
+import { compareTotals, isShort } from '../reports/compare-totals.ts';
 import { readRange } from '../reports/read-range.ts';
 import { dayReading } from '../reports/record-day.ts';
 import { rowsOfRange } from '../reports/replace-range.ts';
@@ -67,6 +68,8 @@ async function* reportPages(
 ): AsyncGenerator<Page> {
   const counts = new Map(rows.map((row) => [row.window_start, row.rows]));
   const hasEnd = asksForEnd(context.profile);
+  // Totals that were right when the rows were copied show an answer that is cut short.
+  const mayTell = rows.every(({ totals }) => totals === null);
   const bounds = {
     largest: windows.largest / DAY_MS,
     windows: hasEnd ? Infinity : 1,
@@ -77,7 +80,7 @@ async function* reportPages(
   for (let left: readonly ReportWindow[] = rows.map(asWindow).toReversed(); left.length > 0;) {
     const next = nextRange(left, bounds);
     left = next.left;
-    yield* pagesOfRange(context, windows, next.range, hasEnd);
+    yield* pagesOfRange(context, windows, next.range, { hasEnd, mayTell });
   }
 }
 
@@ -85,16 +88,20 @@ async function* pagesOfRange(
   context: RunContext,
   windows: ReportWindows,
   range: ReportRange,
-  hasEnd: boolean,
+  { hasEnd, mayTell }: { hasEnd: boolean; mayTell: boolean },
 ): AsyncGenerator<Page> {
   const answer = await readRange(context, { range, windows, hasEnd, lane: 'backfill', kept: null });
-  if (!('tooMuch' in answer)) {
-    yield answer.page;
-    return;
-  }
   const halves = halvesOf(range);
-  if (halves === null) throw answer.error ?? new Error('nothing to cut');
-  for (const half of halves) yield* pagesOfRange(context, windows, half, hasEnd);
+  if (!('tooMuch' in answer)) {
+    const isCutShort =
+      halves !== null && mayTell && isShort(compareTotals(windows.totals, answer.body, answer.page.records));
+    if (!isCutShort) {
+      yield answer.page;
+      return;
+    }
+    answer.page.release();
+  } else if (halves === null) throw answer.error ?? new Error('nothing to cut');
+  for (const half of halves ?? []) yield* pagesOfRange(context, windows, half, { hasEnd, mayTell });
 }
 
 async function keysOf(context: RunContext, windows: ReportWindows, rows: readonly WindowRow[]): Promise<Set<string>> {
