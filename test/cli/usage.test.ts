@@ -52,7 +52,7 @@ describe('the command line', () => {
       .map(([, name = '']) => name)
       .filter((name) => name !== 'help');
     const listed =
-      'init check probe plan backfill sync serve worker health pause resume retry reload status runs verify dictionary grants rebuild forget deletes deliveries webhooks alerts backup restore copy export demo sandbox profiles config';
+      'init check probe plan backfill sync serve worker health pause resume retry reload status runs verify files dictionary grants rebuild forget deletes deliveries webhooks alerts backup restore copy export demo sandbox profiles config';
     expect(names.join(' ')).toBe(listed);
     for (const ended of await Promise.all(names.map((name) => call(name, '--help')))) {
       expect(ended).toMatchObject({ code: 0, stderr: '' });

@@ -32,6 +32,13 @@ describe.for(DATABASES)('verify of reports, on $name', (database) => {
     expect(drawn).toMatchObject({ verdict: 'equal', sample: { unit: 'window', drawn: 4, differ: 0 } });
   });
 
+  it('is not misled by answers that are cut short without a word', async () => {
+    const service = { windowCap: 50 };
+    const stage = await reportStage(database, '2026-02-01', '2026-02-20T12:00:00.000Z', {}, service);
+    expect((await stage.run('backfill', { clock: stage.clock })).status).toBe('ok');
+    expect((await verified(stage, WHOLE)).certificate).toMatchObject({ verdict: 'equal' });
+  });
+
   it('finds a row of a final window that is gone, and repairs it', async () => {
     const stage = await reportStage(database, '2026-02-01', '2026-02-12T12:00:00.000Z');
     await stage.run('backfill', { clock: stage.clock });

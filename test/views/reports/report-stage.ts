@@ -17,13 +17,14 @@ export async function reportStage(
   start: string,
   now: string,
   windows: Record<string, unknown> = {},
+  service: { windowCap?: number } = {},
 ): Promise<ReportStage> {
   const clock = pushedClock(now);
   const traffic = { windows: { start, ...windows } };
   const stage = await journey({
     database,
     base: 'content-service-reports',
-    sandbox: { report: ['traffic'], reportStart: start, clock },
+    sandbox: { report: ['traffic'], reportStart: start, clock, ...service },
     profile: { resources: { content: null, images: null, analytics: null, traffic } },
   });
   const rowsNow = () => reportRows('traffic', { from: start, to: '2999-01-01' }, REPORT_RULES(start), clock.now());
