@@ -26,7 +26,7 @@ it('a store that is full has files wait, loses none, and takes them all when the
     database: SQLITE,
     sandbox: { generate: { images: 60 } },
     source: { resources: ['images'], files: { store: 'disk:volume/files' } },
-    profile: { resources: { images: { files: { at: '/images/{id}/file', types: ['image/svg+xml'] } } } },
+    profile: { resources: { images: { files: { at: '/images/{id}/file', types: ['image/*'] } } } },
   });
   const volume = path.join(stage.folder, 'volume');
   mkdirSync(volume);
