@@ -5,6 +5,7 @@ import type { ClientParts } from '../create-client.ts';
 import { createAgent } from '../dispatcher.ts';
 import { createExchange } from '../exchange.ts';
 import { createJudge } from '../outcome/outcome.ts';
+import { Checkpoints } from './checkpoint.ts';
 import type { Downloader } from './downloader.ts';
 import { downloadFile, type DownloadParts } from './download-file.ts';
 import { guardedConnector, type Resolve } from './guarded-connector.ts';
@@ -37,6 +38,7 @@ export function createDownloader({ client, allowHosts, openGovernor, resolve }: 
       quotaOf: quotas(),
       governorOf: ({ origin }) => governors.of(origin),
     },
+    checkpoints: new Checkpoints(),
     rules: { allowed: allowHosts, isProxied: httpProxy !== '' || httpsProxy !== '' },
   };
   return {

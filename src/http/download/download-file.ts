@@ -6,6 +6,7 @@ import { runRequest, type LoopParts } from '../request-loop.ts';
 import { refusePrivate, type AddressRules } from './address-rules.ts';
 import { headerText } from './byte-range.ts';
 import { hashFault, kindFault, sizeFault } from './content-rules.ts';
+import type { Checkpoints } from './checkpoint.ts';
 import type { Downloaded, DownloadRequest } from './downloader.ts';
 import { errorElsewhere, judgeFile, type FileCode } from './file-outcome.ts';
 import { kindOf } from './file-kind.ts';
@@ -18,6 +19,7 @@ export interface DownloadParts {
   /** For origins besides the service's. */
   elsewhere: Pick<LoopParts, 'exchange' | 'judge' | 'governorOf'> & { quotaOf: (origin: string) => RetryQuota };
   rules: AddressRules;
+  checkpoints: Checkpoints;
 }
 
 const MOST_REDIRECTS = 5;
@@ -39,7 +41,12 @@ interface Progress {
 export async function downloadFile(parts: DownloadParts, request: DownloadRequest): Promise<Downloaded> {
   const { spool, name, url } = request;
   request.signal.throwIfAborted();
-  const file = await UnfinishedFile.open(spool, name, url.origin + url.pathname);
+  const file = await UnfinishedFile.open({
+    folder: spool,
+    name,
+    from: url.origin + url.pathname,
+    checkpoints: parts.checkpoints,
+  });
   const progress = { parts, request, file, sink: new FileSink(request, file), at: url, begunAnew: 0 };
   try {
     const downloaded = await rounds(progress);

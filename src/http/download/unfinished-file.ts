@@ -1,10 +1,9 @@
 import { createHash, type Hash } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import { mkdir, open, rm, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
 import { codeOf, told } from '../../object-store/file-faults.ts';
 import type { Begun, Validator } from './byte-range.ts';
-import { hashedHead, readCheckpoint, writeCheckpoint } from './checkpoint.ts';
+import { hashedHead, readCheckpoint, type Checkpoints } from './checkpoint.ts';
 
 /** So much is kept in memory of each file: enough to tell what it is; smaller files are written in one go. */
 export const HEAD_BYTES = 65_536;
@@ -15,6 +14,15 @@ const CHECKPOINT_BYTES = 16_777_216;
 /** Only this user: whoever stores the file gives it the mode that is wanted. */
 const MODE = 0o600;
 
+/** Where an unfinished file stands, and what it is of. */
+interface FilePlace {
+  folder: string;
+  name: string;
+  /** Origin and path of the file. */
+  from: string;
+  checkpoints: Checkpoints;
+}
+
 /**
  * A file on its way, hashed while it is written. What is here of a large one survives a kill, if the service told by which
  * validator its rest is asked for; its bytes are proved by their hash, whatever became of them meanwhile.
@@ -22,6 +30,7 @@ const MODE = 0o600;
 export class UnfinishedFile implements Begun {
   readonly path: string;
   readonly #note: string;
+  readonly #notes: Checkpoints;
   readonly #from: string;
   #hash: Hash = createHash('sha256');
   #handle: FileHandle | null = null;
@@ -33,17 +42,17 @@ export class UnfinishedFile implements Begun {
   #validator: Validator | null = null;
   #isPieced = false;
 
-  private constructor(folder: string, name: string, from: string) {
+  private constructor({ folder, name, from, checkpoints }: FilePlace) {
+    this.#notes = checkpoints;
     this.path = path.join(folder, `${name}.part`);
     this.#note = path.join(folder, `${name}.json`);
     this.#from = from;
   }
 
-  /** Goes on with what a call before this one left. `from` is the origin and path of the file. Throws what `append` does. */
-  static async open(folder: string, name: string, from: string): Promise<UnfinishedFile> {
-    const file = new UnfinishedFile(folder, name, from);
-    // In this thread: it is asked for every small file, and is nearly never there.
-    if (existsSync(file.#note)) await file.#resume();
+  /** Goes on with what a call before this one left. Throws what `append` does. */
+  static async open(place: FilePlace): Promise<UnfinishedFile> {
+    const file = new UnfinishedFile(place);
+    if (await file.#notes.has(file.#note)) await file.#resume();
     return file;
   }
 
@@ -82,7 +91,7 @@ export class UnfinishedFile implements Begun {
     this.#isPieced = false;
     await this.#tried(async () => {
       await this.#handle?.truncate(0);
-      if (existsSync(this.#note)) await rm(this.#note, { force: true });
+      await this.#notes.remove(this.#note);
     });
   }
 
@@ -118,7 +127,7 @@ export class UnfinishedFile implements Begun {
       if (this.#onDisk < this.#bytes && !keepsSmall) await this.#write(this.head);
       await this.#handle?.close();
       this.#handle = null;
-      if (existsSync(this.#note)) await rm(this.#note, { force: true });
+      await this.#notes.remove(this.#note);
     });
     return this.#hash.copy().digest('hex');
   }
@@ -140,9 +149,8 @@ export class UnfinishedFile implements Begun {
     const handle = this.#handle;
     this.#handle = null;
     await handle?.close().catch(() => undefined);
-    if (this.#onDisk > 0 || existsSync(this.#note)) {
-      for (const file of [this.#note, this.path]) await rm(file, { force: true }).catch(() => undefined);
-    }
+    await this.#notes.remove(this.#note).catch(() => undefined);
+    if (this.#onDisk > 0) await rm(this.path, { force: true }).catch(() => undefined);
   }
 
   /** Always at the place of its own: a file that was resumed is open at its beginning. */
@@ -171,7 +179,7 @@ export class UnfinishedFile implements Begun {
     if (this.#validator === null || this.#checked === this.#bytes) return;
     const sha256 = this.#hash.copy().digest('hex');
     const checkpoint = { ...this.#validator, from: this.#from, bytes: this.#bytes, sha256 };
-    await this.#tried(() => writeCheckpoint(this.#note, checkpoint));
+    await this.#tried(() => this.#notes.write(this.#note, checkpoint));
     this.#checked = checkpoint.bytes;
   }
 
@@ -180,7 +188,8 @@ export class UnfinishedFile implements Begun {
     const begun = note === null ? null : await hashedHead(this.path, note.bytes, HEAD_BYTES);
     if (note === null || begun === null || begun.hash.copy().digest('hex') !== note.sha256) {
       await this.#tried(async () => {
-        for (const file of [this.#note, this.path]) await rm(file, { force: true });
+        await this.#notes.remove(this.#note);
+        await rm(this.path, { force: true });
       });
       return;
     }
