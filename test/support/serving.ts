@@ -102,6 +102,8 @@ const SECRET = `whsec_${Buffer.alloc(32, 'content-sync').toString('base64')}`;
 const RESOURCES = ['content', 'images', 'analytics'] as const;
 /** On a machine that is busy with everything else as well. */
 const PATIENCE_MS = 45_000;
+/** Characters of the log of a `serve` that has ended. */
+const MOST_SAID = 2_000;
 
 /** A stage that is cleared away with the test. */
 export async function servingStage(options: ServingOptions = {}): Promise<ServingStage> {
@@ -285,8 +287,12 @@ async function listening(command: Command, agent: Agent): Promise<Serving> {
     if (await Promise.race([delay(5, false), ended])) throw new Error(`serve ended: ${(await command.ended).stderr}`);
   }
   const url = urlIn(command.logged()) ?? '';
+  let end: Ended | null = null;
+  void command.ended.then((how) => (end = how));
   const page = async (at: string): Promise<{ status: number; body: string }> => {
-    const { statusCode, body } = await request(`${url}${at}`, { dispatcher: agent });
+    const { statusCode, body } = await request(`${url}${at}`, { dispatcher: agent }).catch((error: unknown) => {
+      throw end === null ? error : new Error(endText(end), { cause: error });
+    });
     return { status: statusCode, body: await body.text() };
   };
   return {
@@ -302,6 +308,11 @@ async function listening(command: Command, agent: Agent): Promise<Serving> {
       return { ...end, ms: performance.now() - began };
     },
   };
+}
+
+/** Why nobody answers any more. */
+function endText({ code, signal, stderr }: Ended): string {
+  return `serve has ended with ${signal ?? code}, and said at last: ${stderr.slice(-MOST_SAID)}`;
 }
 
 function urlIn(log: string): string | null {
