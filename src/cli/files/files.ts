@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { ConfigError } from '../../model/errors.ts';
 import { pruneFiles } from '../../sync/files/prune.ts';
 import type { KeptFiles } from '../../sync/files/store-access.ts';
-import { openStores } from '../../sync/files/open-stores.ts';
+import { openStores } from '../../object-store/open-stores.ts';
 import { verifyFiles } from '../../sync/files/verify-files.ts';
 import { openWarehouse, openWarehouseToRead } from '../../warehouse/databases.ts';
 import type { CliContext } from '../command/context.ts';
@@ -94,8 +94,14 @@ async function withFiles<T>(
   await (await openWarehouseToRead(source.warehouse, clock)).close();
   const warehouse = await openWarehouse(source.warehouse, clock);
   return whileOpen(warehouse, () =>
-    whileOpen(openStores(context, source.files), (stores) =>
-      work({ warehouse, settings: source.files, storeAt: (address) => stores.at(address), clock, signal }),
+    whileOpen(openStores({ clock, signal, isMade: false }), (stores) =>
+      work({
+        warehouse,
+        settings: source.files,
+        storeAt: (address) => stores.at(address, source.files),
+        clock,
+        signal,
+      }),
     ),
   );
 }

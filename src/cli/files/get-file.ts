@@ -12,10 +12,10 @@ import { bytesText } from '../../observe/figures.ts';
 import { codeOf, storeFault } from '../../object-store/file-faults.ts';
 import { storesOf } from '../../settings/file-stores.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
-import { filesAt, lastContent, type FileQuestion } from '../../state/file-at.ts';
+import { filesAt, lastContent, type FileQuestion } from '../../state/files/file-at.ts';
 import type { FileRow } from '../../warehouse/file-rows.ts';
 import { openWarehouseToRead } from '../../warehouse/databases.ts';
-import { openStores } from '../../sync/files/open-stores.ts';
+import { openStores } from '../../object-store/open-stores.ts';
 import type { CliContext } from '../command/context.ts';
 import { print } from '../command/output.ts';
 import {
@@ -87,8 +87,8 @@ async function getFile(context: CliContext, source: SourceSettings, { resource, 
   }
   const out = options.out === '-' ? null : path.resolve(cwd, options.out ?? fileName(row));
   if (out !== null) refuseOverwriting(out, options.force === true);
-  await whileOpen(openStores(context, source.files), async (stores) => {
-    const store = await stores.at(address);
+  await whileOpen(openStores({ clock: context.clock, signal: context.signal, isMade: false }), async (stores) => {
+    const store = await stores.at(address, source.files);
     const body = await store.read(row.sha256);
     try {
       await (out === null ? written(body, context.stdout, row.sha256) : writtenTo(out, body, row.sha256));

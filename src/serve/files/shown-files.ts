@@ -1,11 +1,10 @@
 import { Readable } from 'node:stream';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
-import { objectMissing, type ObjectStore } from '../../object-store/object-store.ts';
-import { openObjectStore } from '../../object-store/open-object-store.ts';
+import { objectMissing } from '../../object-store/object-store.ts';
+import { openStores } from '../../object-store/open-stores.ts';
 import { storesOf, type FilesSettings } from '../../settings/file-stores.ts';
-import { namedContents, type NamedContent } from '../../state/shown-files.ts';
-import type { StoreAddress } from '../../source/store-address.ts';
+import { namedContents, type NamedContent } from '../../state/files/shown-files.ts';
 import type { StatusParts } from '../status/source-status.ts';
 
 /** A content that a row of a copy names. */
@@ -41,16 +40,7 @@ export function createShownFiles({
   source: sourceOf,
   clock,
 }: ShownFilesOptions): ShownFiles & { close(): Promise<void> } {
-  const closing = new AbortController();
-  const open = new Map<string, Promise<ObjectStore>>();
-  const storeAt = (address: StoreAddress, { environment: env, file_mode: fileMode }: FilesSettings) => {
-    const key = JSON.stringify(address);
-    const world = { clock, env, signal: closing.signal, fileMode, isMade: false };
-    const store = open.get(key) ?? openObjectStore(address, world);
-    open.set(key, store);
-    store.catch(() => open.delete(key));
-    return store;
-  };
+  const stores = openStores({ clock, isMade: false });
   const contentsOf = async (name: string, sha256: string): Promise<NamedContent[]> => {
     const shown = sourceOf(name);
     return shown === undefined ? [] : shown.read(({ own }) => namedContents(own, sha256));
@@ -65,17 +55,12 @@ export function createShownFiles({
       const contents = await contentsOf(name, sha256);
       for (const address of files === undefined ? [] : storesOf(files)) {
         if (files === undefined || !contents.some(({ store }) => store === address.name)) continue;
-        const store = await storeAt(address, files);
+        const store = await stores.at(address, files);
         if ((await store.head(sha256)) !== null) return partOf(await store.read(sha256), part);
       }
       throw objectMissing(sha256);
     },
-    close: async () => {
-      closing.abort();
-      for (const store of await Promise.allSettled(open.values())) {
-        if (store.status === 'fulfilled') await store.value.close();
-      }
-    },
+    close: () => stores.close(),
   };
 }
 

@@ -1,7 +1,7 @@
 import type { Client } from '../../http/create-client.ts';
 import { createDownloader } from '../../http/download/create-downloader.ts';
 import type { Downloader } from '../../http/download/downloader.ts';
-import { openObjectStore } from '../../object-store/open-object-store.ts';
+import { openStores } from '../../object-store/open-stores.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import { storesOf } from '../../settings/file-stores.ts';
 import { FILE_LIMITS, ownGovernor, type KnownLimits } from '../../state/open-governor.ts';
@@ -29,18 +29,9 @@ interface LaneOptions extends Omit<FilesContext, 'downloader' | 'storeAt'>, Know
 /** Opens nothing by itself. */
 export function createFilesLane(options: LaneOptions): FilesLane {
   const { settings, clock, client } = options;
-  const closing = new AbortController();
-  const stores = new Map<string, Promise<ObjectStore>>();
+  const stores = openStores({ clock, isMade: true });
   let downloader: Downloader | null = null;
-  const storeAt = (address: StoreAddress): Promise<ObjectStore> => {
-    const { environment: env, file_mode: fileMode } = settings;
-    const world = { clock, env, signal: closing.signal, fileMode };
-    const open = stores.get(address.name) ?? openObjectStore(address, world);
-    stores.set(address.name, open);
-    // One that cannot be opened is opened anew by the next who asks.
-    open.catch(() => stores.delete(address.name));
-    return open;
-  };
+  const storeAt = (address: StoreAddress): Promise<ObjectStore> => stores.at(address, settings);
   const openDownloader = (): Downloader =>
     createDownloader({
       client: client.parts,
@@ -58,11 +49,8 @@ export function createFilesLane(options: LaneOptions): FilesLane {
       return fetchFiles({ ...options, downloader, storeAt }, request);
     },
     close: async () => {
-      closing.abort();
       await downloader?.close();
-      for (const store of await Promise.allSettled(stores.values())) {
-        if (store.status === 'fulfilled') await store.value.close();
-      }
+      await stores.close();
     },
   };
 }

@@ -1,10 +1,10 @@
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { storesOf, type FilesSettings } from '../../settings/file-stores.ts';
-import { countFiles } from '../../state/file-counts.ts';
-import { filesShowing, referencesAfter, type Reference } from '../../state/file-references.ts';
+import { countFiles } from '../../state/files/file-counts.ts';
+import { filesShowing, referencesAfter, type Reference } from '../../state/files/file-references.ts';
 import { FILE_STATUSES, type FileStatus } from '../../warehouse/file-rows.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
-import { openStores } from '../files/open-stores.ts';
+import { openStores } from '../../object-store/open-stores.ts';
 import { contentFault, FILE_FAULTS } from '../files/verify-files.ts';
 import type { FilesAccount } from './certificate.ts';
 import type { VerifyContext } from './verify-context.ts';
@@ -27,11 +27,11 @@ export async function checkFiles(
   const kept = settings.kept[shape.resource];
   if (kept === undefined) return null;
   const account: FilesAccount = { shown: await shownFiles(context), read: 0, differ: 0 };
-  const stores = openStores({ clock, signal }, settings);
+  const stores = openStores({ clock, signal, isMade: false });
   try {
     for (const address of storesOf({ kept: { [shape.resource]: kept } })) {
       const references = await drawn(context, address.name, seed);
-      if (references.length > 0) await readAll(context, await stores.at(address), references, account);
+      if (references.length > 0) await readAll(context, await stores.at(address, settings), references, account);
     }
     findings.checks.push(`${account.read} contents of files are in their store, and what their hashes say`);
   } catch (error) {

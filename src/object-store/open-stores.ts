@@ -1,0 +1,45 @@
+import type { Clock } from '../model/clock.ts';
+import type { FilesSettings } from '../settings/file-stores.ts';
+import type { StoreAddress } from '../source/store-address.ts';
+import { openObjectStore } from './open-object-store.ts';
+import type { ObjectStore } from './object-store.ts';
+
+/** How the stores of a source are reached. */
+type StoreSettings = Pick<FilesSettings, 'environment' | 'file_mode'>;
+
+/** Stores, each opened with its first use and closed with all. */
+export interface OpenStores {
+  /** Throws `ConfigError` if it cannot be used; the next who asks tries again. */
+  at(address: StoreAddress, settings: StoreSettings): Promise<ObjectStore>;
+  /** Ends what is under way in them. */
+  close(): Promise<void>;
+}
+
+interface StoresOptions {
+  clock: Clock;
+  /** False for who makes nothing where nothing is. */
+  isMade: boolean;
+  /** Ends what is under way too. */
+  signal?: AbortSignal;
+}
+
+export function openStores({ clock, isMade, signal: outer }: StoresOptions): OpenStores {
+  const closing = new AbortController();
+  const signal = outer === undefined ? closing.signal : AbortSignal.any([closing.signal, outer]);
+  const open = new Map<string, Promise<ObjectStore>>();
+  return {
+    at: (address, { environment: env, file_mode: fileMode }) => {
+      const key = JSON.stringify(address);
+      const store = open.get(key) ?? openObjectStore(address, { clock, env, signal, fileMode, isMade });
+      open.set(key, store);
+      store.catch(() => open.delete(key));
+      return store;
+    },
+    close: async () => {
+      closing.abort();
+      for (const store of await Promise.allSettled(open.values())) {
+        if (store.status === 'fulfilled') await store.value.close();
+      }
+    },
+  };
+}
