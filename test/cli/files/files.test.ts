@@ -13,11 +13,11 @@ import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { objectPath } from '../../src/object-store/object-store.ts';
-import { DATABASES, SQLITE } from '../support/databases.ts';
-import { journey, type Journey } from '../support/journey.ts';
+import { objectPath } from '../../../src/object-store/object-store.ts';
+import { DATABASES, SQLITE } from '../../support/databases.ts';
+import { journey, type Journey } from '../../support/journey.ts';
 
-const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
+const MAIN = new URL('../../../src/main.ts', import.meta.url).pathname;
 const PNG = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=',
   'base64',
