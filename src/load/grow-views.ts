@@ -6,7 +6,7 @@ import { commentKey, readCatalogue, type Catalogue } from '../state/column-catal
 import { saveTexts } from '../state/column-rows.ts';
 import { commentsOf, type Comment } from '../state/column-comments.ts';
 import { lastSuccesses } from '../state/checkpoints.ts';
-import { resourcesThatKeepFiles } from '../state/shown-files.ts';
+import { resourcesThatKeepFiles } from '../state/files/shown-files.ts';
 import {
   claimGrowth,
   readGrowths,

@@ -4,7 +4,7 @@ import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
 import { timestampMs } from '../model/timestamp-text.ts';
 import type { SourceSettings } from '../settings/settings.ts';
-import { nextDue } from '../state/files.ts';
+import { nextDue } from '../state/files/record-files.ts';
 import { readPauses } from '../state/pauses.ts';
 import { haveRecordsChanged } from '../sync/files/due-files.ts';
 import { tellFiles } from '../sync/files/sync-files.ts';

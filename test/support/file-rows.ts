@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { App } from '../../src/app.ts';
-import { saveObjects } from '../../src/state/file-objects.ts';
-import { insertFiles } from '../../src/state/files.ts';
+import { saveObjects } from '../../src/state/files/file-objects.ts';
+import { insertFiles } from '../../src/state/files/record-files.ts';
 import type { FileObjectRow, FileRow } from '../../src/warehouse/file-rows.ts';
 
 const STORE = 'disk:files';

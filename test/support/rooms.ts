@@ -53,6 +53,7 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
     inbox: ['connection'],
     backup: ['connection', 'inbox'],
   },
+  state: { '.': [], files: ['.'] },
   shape: { '.': ['columns', 'records', 'json'], columns: ['.', 'records', 'json'], records: ['.', 'json'], json: [] },
   http: {
     '.': ['auth', 'body', 'outcome', 'download'],

@@ -1,7 +1,7 @@
 import { sql, type Kysely } from 'kysely';
 import type { TableShape } from '../../model/table.ts';
 import { readShapes } from '../../state/column-catalog.ts';
-import { newestPictures, type ShownPicture } from '../../state/shown-files.ts';
+import { newestPictures, type ShownPicture } from '../../state/files/shown-files.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
 import { momentOf } from './stored.ts';
 

@@ -1,7 +1,7 @@
 import type { KeptFile } from '../../settings/file-stores.ts';
 import { storedValue } from '../../shape/records/as-record.ts';
-import { storedObjects } from '../../state/file-objects.ts';
-import { dueFiles, placeText } from '../../state/files.ts';
+import { storedObjects } from '../../state/files/file-objects.ts';
+import { dueFiles, placeText } from '../../state/files/record-files.ts';
 import { currentBodies } from '../../state/versions.ts';
 import type { FileObjectRow, FileRow } from '../../warehouse/file-rows.ts';
 import { fileAddresses, type FileAddress } from './file-address.ts';

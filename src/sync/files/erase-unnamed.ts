@@ -1,6 +1,6 @@
 import { storesOf } from '../../settings/file-stores.ts';
-import { forgetObjects, unnamedObjects } from '../../state/file-leavings.ts';
-import { FILES_LEASE } from '../../state/files.ts';
+import { forgetObjects, unnamedObjects } from '../../state/files/file-leavings.ts';
+import { FILES_LEASE } from '../../state/files/record-files.ts';
 import { acquireLease } from '../../state/leases.ts';
 import type { KeptFiles } from './store-access.ts';
 

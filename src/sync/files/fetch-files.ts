@@ -3,7 +3,7 @@ import { memoryUse, type MemoryUse } from '../../model/memory-use.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { acquireLease, type Lease } from '../../state/leases.ts';
-import { FILES_LEASE } from '../../state/files.ts';
+import { FILES_LEASE } from '../../state/files/record-files.ts';
 import { dueBatches } from './due-batches.ts';
 import { lookForFiles } from './due-files.ts';
 import { FileCommits, type SettledFile } from './file-commits.ts';

@@ -1,5 +1,5 @@
 import type { CompiledQuery, Kysely } from 'kysely';
-import { changeFile, insertFiles, placeText, removeFile, replaceFile } from '../../state/files.ts';
+import { changeFile, insertFiles, placeText, removeFile, replaceFile } from '../../state/files/record-files.ts';
 import type { FileRow } from '../../warehouse/file-rows.ts';
 import type { OwnTables, TimestampText } from '../../warehouse/own-tables.ts';
 import type { FileAddress } from './file-address.ts';

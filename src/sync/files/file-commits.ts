@@ -1,5 +1,5 @@
 import type { Clock } from '../../model/clock.ts';
-import { saveObjects } from '../../state/file-objects.ts';
+import { saveObjects } from '../../state/files/file-objects.ts';
 import type { Lease } from '../../state/leases.ts';
 import type { FileRow } from '../../warehouse/file-rows.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';

@@ -7,11 +7,10 @@ import {
   deleteEarlier,
   forgetObjects,
   forgetUnnamed,
-  rememberedAmong,
   resourcesWithFiles,
-} from '../../state/file-leavings.ts';
-import { knownStores, referredAmong } from '../../state/file-references.ts';
-import { FILES_LEASE } from '../../state/files.ts';
+} from '../../state/files/file-leavings.ts';
+import { contentsAmong, knownStores } from '../../state/files/file-references.ts';
+import { FILES_LEASE } from '../../state/files/record-files.ts';
 import { acquireLease, type Lease } from '../../state/leases.ts';
 import type { TimestampText } from '../../warehouse/own-tables.ts';
 import { compareStore } from './compare-store.ts';
@@ -140,9 +139,9 @@ async function pruneObjects(
 ): Promise<void> {
   const { own } = warehouse;
   const hashes = unnamed.map(({ sha256 }) => sha256);
-  const remembered = await rememberedAmong(own, store.name, hashes);
+  const remembered = await contentsAmong(own, '_sync_file_objects', store.name, hashes);
   // Asked once more of each: a listing that is not in order must cost nothing but time.
-  const named = lease === null ? new Set<string>() : await referredAmong(own, store.name, hashes);
+  const named = lease === null ? new Set<string>() : await contentsAmong(own, '_sync_files', store.name, hashes);
   const leaving = unnamed.filter(
     ({ sha256, storedAt }) => !named.has(sha256) && (remembered.has(sha256) || storedAt < before),
   );

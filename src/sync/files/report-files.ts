@@ -1,4 +1,4 @@
-import { countFiles } from '../../state/file-counts.ts';
+import { countFiles } from '../../state/files/file-counts.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import type { Warning } from '../warnings.ts';
 import type { SettledFile } from './file-commits.ts';

@@ -1,6 +1,6 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import { timestampText } from '../../model/timestamp-text.ts';
-import { changeFile, replaceFile } from '../../state/files.ts';
+import { changeFile, replaceFile } from '../../state/files/record-files.ts';
 import type { FileObjectRow, FileRow } from '../../warehouse/file-rows.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
 import { earlier, withoutContent } from './file-changes.ts';

@@ -10,12 +10,12 @@ import {
   foundObjects,
   knownStores,
   referencesAfter,
-  referredAmong,
+  contentsAmong,
   refetchContents,
   type Reference,
   type Showing,
-} from '../../state/file-references.ts';
-import { FILES_LEASE } from '../../state/files.ts';
+} from '../../state/files/file-references.ts';
+import { FILES_LEASE } from '../../state/files/record-files.ts';
 import { acquireLease, type Lease } from '../../state/leases.ts';
 import { compareStore, type Compared } from './compare-store.ts';
 import type { KeptFiles } from './store-access.ts';
@@ -201,7 +201,8 @@ async function faultOf(
   signal.throwIfAborted();
   // It may have come, or may have been pruned, since it was looked for.
   const there = object ?? (await store.head(sha256));
-  if (there === null) return (await referredAmong(warehouse.own, store.name, [sha256])).size > 0 ? 'missing' : null;
+  if (there === null)
+    return (await contentsAmong(warehouse.own, '_sync_files', store.name, [sha256])).size > 0 ? 'missing' : null;
   if (there.bytes !== reference.bytes) return 'size';
   return isQuick ? null : contentFault(store, sha256);
 }

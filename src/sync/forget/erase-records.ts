@@ -3,7 +3,7 @@ import { sql, type CompiledQuery } from 'kysely';
 import { tendExamples } from '../../load/tend-examples.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { NO_WALK, readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
-import { deleteFilesOf } from '../../state/files.ts';
+import { deleteFilesOf } from '../../state/files/record-files.ts';
 import { noteForgotten, unerased, type ForgetRequest } from '../../state/forget-requests.ts';
 import { inParts } from '../../state/in-parts.ts';
 import { forgetSeen } from '../../state/seen.ts';

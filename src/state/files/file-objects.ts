@@ -1,7 +1,7 @@
 import { sql, type CompiledQuery, type Kysely } from 'kysely';
-import type { FileObjectRow } from '../warehouse/file-rows.ts';
-import type { OwnTables } from '../warehouse/own-tables.ts';
-import { inParts } from './in-parts.ts';
+import type { FileObjectRow } from '../../warehouse/file-rows.ts';
+import type { OwnTables } from '../../warehouse/own-tables.ts';
+import { inParts } from '../in-parts.ts';
 
 const HASHES_PER_STATEMENT = 500;
 const ROWS_PER_STATEMENT = 100;

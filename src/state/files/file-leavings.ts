@@ -1,6 +1,6 @@
 import type { CompiledQuery, Expression, ExpressionBuilder, Kysely, SqlBool } from 'kysely';
-import type { OwnTables, TimestampText } from '../warehouse/own-tables.ts';
-import { inParts } from './in-parts.ts';
+import type { OwnTables, TimestampText } from '../../warehouse/own-tables.ts';
+import { inParts } from '../in-parts.ts';
 
 const PER_STATEMENT = 500;
 
@@ -25,20 +25,6 @@ export async function countEarlier(
 
 export function deleteEarlier(own: Kysely<OwnTables>, resource: string, before: TimestampText): CompiledQuery {
   return own.deleteFrom('_sync_files').where('resource', '=', resource).where('valid_to', '<', before).compile();
-}
-
-/** Those of these contents that the store was told to have, as far as is remembered. */
-export async function rememberedAmong(
-  own: Kysely<OwnTables>,
-  store: string,
-  hashes: readonly string[],
-): Promise<Set<string>> {
-  const found = new Set<string>();
-  for (const part of inParts(hashes, PER_STATEMENT)) {
-    const rows = own.selectFrom('_sync_file_objects').select('sha256').where('store', '=', store);
-    for (const { sha256 } of await rows.where('sha256', 'in', part).execute()) found.add(sha256);
-  }
-  return found;
 }
 
 /** Contents that are remembered, and that no file names. */

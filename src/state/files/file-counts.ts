@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
-import type { FileRow, FileStatus } from '../warehouse/file-rows.ts';
-import type { OwnTables } from '../warehouse/own-tables.ts';
+import type { FileRow, FileStatus } from '../../warehouse/file-rows.ts';
+import type { OwnTables } from '../../warehouse/own-tables.ts';
 
 /** How many files that are shown have a status, by resource and field. */
 export interface FileCount {

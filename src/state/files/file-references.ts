@@ -1,7 +1,7 @@
 import { sql, type CompiledQuery, type Kysely } from 'kysely';
-import type { FileRow } from '../warehouse/file-rows.ts';
-import type { OwnTables, TimestampText } from '../warehouse/own-tables.ts';
-import { inParts } from './in-parts.ts';
+import type { FileRow } from '../../warehouse/file-rows.ts';
+import type { OwnTables, TimestampText } from '../../warehouse/own-tables.ts';
+import { inParts } from '../in-parts.ts';
 
 const PER_STATEMENT = 500;
 
@@ -60,15 +60,16 @@ export async function referencesAfter(
   }));
 }
 
-/** Those of these contents of a store that a file names. */
-export async function referredAmong(
+/** Those of these contents of a store that a file names, or that the store is remembered to have. */
+export async function contentsAmong(
   own: Kysely<OwnTables>,
+  table: '_sync_files' | '_sync_file_objects',
   store: string,
   hashes: readonly string[],
 ): Promise<Set<string>> {
   const found = new Set<string>();
   for (const part of inParts(hashes, PER_STATEMENT)) {
-    const rows = own.selectFrom('_sync_files').select('sha256').distinct().where('store', '=', store);
+    const rows = own.selectFrom(table).select('sha256').distinct().where('store', '=', store);
     for (const { sha256 } of await rows.where('sha256', 'in', part).execute()) found.add(sha256 ?? '');
   }
   return found;

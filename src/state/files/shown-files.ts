@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
-import { MOST_SHOWN_BYTES, RASTER_TYPES } from '../model/raster-types.ts';
-import type { FileRow } from '../warehouse/file-rows.ts';
-import type { OwnTables } from '../warehouse/own-tables.ts';
+import { MOST_SHOWN_BYTES, RASTER_TYPES } from '../../model/raster-types.ts';
+import type { FileRow } from '../../warehouse/file-rows.ts';
+import type { OwnTables } from '../../warehouse/own-tables.ts';
 
 /** What a profile says of the files of a resource. */
 interface FilesOfResource {

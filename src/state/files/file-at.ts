@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
-import type { FileRow } from '../warehouse/file-rows.ts';
-import type { OwnTables, TimestampText } from '../warehouse/own-tables.ts';
+import type { FileRow } from '../../warehouse/file-rows.ts';
+import type { OwnTables, TimestampText } from '../../warehouse/own-tables.ts';
 
 /** Which file of a record; null for any. */
 export interface FileQuestion {

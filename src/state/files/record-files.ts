@@ -1,7 +1,7 @@
 import { sql, type CompiledQuery, type Kysely } from 'kysely';
-import type { FileRow } from '../warehouse/file-rows.ts';
-import type { OwnTables, TimestampText } from '../warehouse/own-tables.ts';
-import { inParts } from './in-parts.ts';
+import type { FileRow } from '../../warehouse/file-rows.ts';
+import type { OwnTables, TimestampText } from '../../warehouse/own-tables.ts';
+import { inParts } from '../in-parts.ts';
 
 /** Ids per statement, below every database's limit of bound values. */
 const IDS_PER_STATEMENT = 500;

@@ -1,6 +1,6 @@
 import type { CompiledQuery, Kysely } from 'kysely';
-import type { FilePassageRow } from '../warehouse/file-rows.ts';
-import type { OwnTables } from '../warehouse/own-tables.ts';
+import type { FilePassageRow } from '../../warehouse/file-rows.ts';
+import type { OwnTables } from '../../warehouse/own-tables.ts';
 
 /** How far the records of a resource were looked at for their files; null before the first time. */
 export async function readPassage(own: Kysely<OwnTables>, resource: string): Promise<FilePassageRow | null> {
