@@ -158,9 +158,10 @@ it.skipIf(executable === null)(
         await page.goto(`${all.serving.url}/${at}`);
         const images = page.locator('.pictures img');
         await images.last().scrollIntoViewIfNeeded();
-        await page.waitForFunction(
-          "[...document.querySelectorAll('.pictures img')].every((one) => one.naturalWidth === 320)",
-        );
+        // Not `waitForFunction`, which evaluates a text within the page: its policy refuses that.
+        await expect
+          .poll(() => images.evaluateAll((all) => all.map((one) => ('naturalWidth' in one ? one.naturalWidth : null))))
+          .toEqual([320, 320, 320]);
         // The picture that is a script, and the document, are not among them.
         expect(await images.count()).toBe(3);
         const texts = await images.evaluateAll((all) => all.map((one) => one.getAttribute('alt')));
