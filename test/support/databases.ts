@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import Database from 'better-sqlite3';
-import { Client } from 'pg';
 import { inject, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { openWarehouse } from '../../src/warehouse/databases.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { onFileFinished } from './file-finished.ts';
-import { asOtherClient, asReader, leave, schemaOf } from './postgres-clients.ts';
+import { dropDatabase, emptyDatabase, preparedDatabase, schemaNumber } from './made-databases.ts';
+import { asOtherClient, asReader, schemaOf } from './postgres-clients.ts';
 import { snapshotOf } from './postgres-snapshot.ts';
 import { asOther, tempFolder } from './temp-warehouse.ts';
 
@@ -26,8 +26,8 @@ export interface TestDatabase {
    */
   setting(folder: string): Promise<string>;
   /**
-   * The same with a database of its own, as those need who would share with others who leads them: whoever opens it
-   * closes it, when nobody uses it any more.
+   * The same with a database of its own, as those need who would share with others who leads them, and with all that the
+   * program makes there in its first moments: whoever opens it closes it, when nobody uses it any more.
    */
   open(folder: string): Promise<{ setting: string; close: () => Promise<void> }>;
   /**
@@ -56,9 +56,9 @@ export const POSTGRES: TestDatabase = {
   name: 'postgres',
   missing: server === '' ? 'there is no Postgres for this machine' : null,
   address: async () => `${await postgresDatabase()}?schema=blog`,
-  setting: async () => `${await fileDatabase()}?schema={source}_${(made += 1)}`,
+  setting: async () => `${await fileDatabase()}?schema={source}_${schemaNumber()}`,
   open: async () => {
-    const address = await newDatabase();
+    const address = await preparedDatabase();
     return { setting: `${address}?schema={source}`, close: () => dropDatabase(address) };
   },
   read: async (address, look) => {
@@ -127,13 +127,12 @@ export function readerOf(database: TestDatabase, address: string): Pick<OpenWare
   };
 }
 
-let made = 0;
 let ofThisFile: Promise<string> | null = null;
 
 /** A database that the tests of a file share, each with schemas of its own: one of its own takes a tenth of a second. */
 function fileDatabase(): Promise<string> {
   if (ofThisFile === null) {
-    const address = newDatabase();
+    const address = emptyDatabase();
     ofThisFile = address;
     onFileFinished(async () => {
       ofThisFile = null;
@@ -145,30 +144,9 @@ function fileDatabase(): Promise<string> {
 
 /** The address of an empty Postgres database of its own, without a schema; gone when the test is over. */
 export async function postgresDatabase(): Promise<string> {
-  const address = await newDatabase();
+  const address = await emptyDatabase();
   onTestFinished(() => dropDatabase(address));
   return address;
-}
-
-async function newDatabase(): Promise<string> {
-  const name = `test_${process.pid}_${Date.now().toString(36)}_${(made += 1)}`;
-  await asAdmin(`CREATE DATABASE ${name} TEMPLATE template0`);
-  return server.replace(/postgres$/, name);
-}
-
-async function dropDatabase(address: string): Promise<void> {
-  await leave(address);
-  await asAdmin(`DROP DATABASE IF EXISTS ${new URL(address).pathname.slice(1)} WITH (FORCE)`);
-}
-
-async function asAdmin(statement: string): Promise<void> {
-  const client = new Client({ connectionString: server });
-  await client.connect();
-  try {
-    await client.query(statement);
-  } finally {
-    await client.end();
-  }
 }
 
 function settingIn(folder: string): string {
