@@ -7,7 +7,6 @@ import { averageRequests } from '../state/runs.ts';
 import type { ColumnForecast, FilesForecast, ResourceForecast } from '../sync/forecast/forecast.ts';
 import { forecastResource } from '../sync/forecast/forecast-resource.ts';
 import type { SyncCommand } from '../sync/plan.ts';
-import { timesOf } from '../trigger/schedule/due.ts';
 import { runsAhead, type RunsAhead } from '../trigger/schedule/runs-ahead.ts';
 import { databaseAt } from '../warehouse/databases.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
@@ -94,6 +93,8 @@ async function planned(
   const { client, listing, governor, credential } = probe;
   const { costs } = databaseAt(source.warehouse);
   const meter = newMeter();
+  const from = clock.now();
+  const countRuns = runsAhead(source.name, source.schedule, from, from + MONTH_DAYS * DAY_SECONDS * 1_000);
   const resources: PlanReport['resources'] = [];
   for (const resource of names) {
     const profile = probe.source.profile.resources[resource];
@@ -103,9 +104,7 @@ async function planned(
     const own = reader?.own ?? null;
     const files = source.files.kept[resource] ?? [];
     const forecast = await forecastResource(context, { command, resource, credential, own, costs, files });
-    const times = timesOf({ source: source.name, resource, hasFilter: profile.incremental !== null }, source.schedule);
-    const from = clock.now();
-    const runs = runsAhead(times, from, from + MONTH_DAYS * DAY_SECONDS * 1_000);
+    const runs = countRuns(resource, profile.incremental !== null);
     const mean = own === null ? null : await averageRequests(own, resource, 'incremental');
     resources.push({ ...forecast, month: monthOf(forecast, runs, mean) });
   }
