@@ -9,12 +9,12 @@ import { openApp, type App, type AppOptions } from '../../src/app.ts';
 import type { Clock } from '../../src/model/clock.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
-import { loadSettings } from '../../src/settings/load-settings.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
 import type { RunReport } from '../../src/sync/report.ts';
 import type { RunWatcher } from '../../src/sync/run-options.ts';
 import { runCommand, startCommand, type Command, type Ended } from './command.ts';
 import { USUAL, type TestDatabase } from './databases.ts';
+import { readSettings } from './read-settings.ts';
 
 /** Fields of a profile, laid over `content-service`; what is left out stays. */
 type ProfileFields = Record<string, unknown>;
@@ -147,7 +147,7 @@ function writeYaml(file: string, value: object): void {
 }
 
 function openJourney(config: string, clock: Clock, attempted: NonNullable<AppOptions['attempted']>): Promise<App> {
-  const settings = loadSettings({ path: config, env: {}, cwd: path.dirname(config) });
+  const settings = readSettings(config);
   const [source] = Object.values(settings.sources);
   if (source === undefined) throw new Error('the config of a journey has one source');
   const log = pino({ level: 'silent' });

@@ -102,6 +102,8 @@ const SECRET = `whsec_${Buffer.alloc(32, 'content-sync').toString('base64')}`;
 const RESOURCES = ['content', 'images', 'analytics'] as const;
 /** On a machine that is busy with everything else as well. */
 const PATIENCE_MS = 45_000;
+/** Between two looks, as long as so many of them take, up to a second. */
+const [MOST_RATIO, MOST_WAIT_MS] = [3, 1_000];
 /** Characters of the log of a `serve` that has ended. */
 const MOST_SAID = 2_000;
 
@@ -181,10 +183,13 @@ export async function openServingStage(options: ServingOptions = {}): Promise<Se
 export async function until(what: string, look: () => unknown, patienceMs = PATIENCE_MS): Promise<void> {
   const deadline = performance.now() + patienceMs;
   for (let wait = 5; ; wait = Math.min(100, wait * 1.5)) {
+    const began = performance.now();
     const seen = await seenBy(look);
     if (seen === true) return;
+    const took = performance.now() - began;
     if (performance.now() > deadline) throw new Error(`not ${what} after ${patienceMs} ms: ${JSON.stringify(seen)}`);
-    await delay(wait);
+    // A look at a whole copy may take as long as what it waits for: the processor is left to that most of the time.
+    await delay(Math.max(wait, Math.min(MOST_RATIO * took, MOST_WAIT_MS)));
   }
 }
 
