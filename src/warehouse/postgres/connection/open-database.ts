@@ -9,7 +9,7 @@ import { COMMIT_MARKS, COMMON_SCHEMA, FORGET_OLD_MARKS } from './commit-marks.ts
 import { ownDialect, gatheringDialect } from './own-dialect.ts';
 import { borrowDatabase } from './pools.ts';
 import { onlyRow } from './session.ts';
-import { hideOwnTables, refuseStrangers, refuseWithoutCreate, strangersIn } from './schema-rights.ts';
+import { hideOwnTables, refuseStrangers, refuseWithoutCreate, mayHaveStrangers } from './schema-rights.ts';
 import { execute, transact, type Database } from './transact.ts';
 import { zoneTimes } from './zoned-times.ts';
 
@@ -68,16 +68,14 @@ async function isReady(database: Database, { table, migrations }: TableSet): Pro
     [database.schema, table],
     [COMMON_SCHEMA, COMMIT_MARKS.table],
   ].map((names) => names.map((name) => escapeIdentifier(name)).join('.'));
-  const schemas = [...new Set([database.schema, COMMON_SCHEMA])];
-  const strangers = schemas.map((_, at) => `(SELECT count(*) FROM (${strangersIn(`$${at + 1}`)}) AS strange)`);
   const ready = `${isMarked ? '' : `WITH forgotten AS (${FORGET_OLD_MARKS})`}
     SELECT facts.*, ARRAY(SELECT name::text FROM ${own}) AS done, ARRAY(SELECT name::text FROM ${marks}) AS marks,
-      ${strangers.join(' + ')} AS strangers FROM (${FACTS}) AS facts`;
+      ${mayHaveStrangers('$1::text::name, $2::text::name')} AS "mayBeStrange" FROM (${FACTS}) AS facts`;
   const begun = database.clock.monotonic();
   try {
-    const asked = await execute(database, { retryForMs: 0 })<ReadyRow>(ready, schemas);
-    const { done, marks: doneMarks, strangers: found, ...facts } = onlyRow(asked);
-    if (Number(found) > 0 || unfit(facts, database.shown) !== null) return false;
+    const asked = await execute(database, { retryForMs: 0 })<ReadyRow>(ready, [database.schema, COMMON_SCHEMA]);
+    const { done, marks: doneMarks, mayBeStrange, ...facts } = onlyRow(asked);
+    if (mayBeStrange || unfit(facts, database.shown) !== null) return false;
     if (!isSame(done, migrations) || !isSame(doneMarks, COMMIT_MARKS.migrations)) return false;
   } catch (error) {
     // So long is a server waited for that is not there; one that only has not our tables yet may be as slow.
@@ -91,7 +89,7 @@ async function isReady(database: Database, { table, migrations }: TableSet): Pro
 interface ReadyRow extends ServerFacts {
   done: string[];
   marks: string[];
-  strangers: unknown;
+  mayBeStrange: boolean;
 }
 
 function isSame(done: readonly string[], migrations: Migrations): boolean {

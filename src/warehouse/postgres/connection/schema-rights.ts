@@ -55,8 +55,28 @@ const RIGHTS = `SELECT current_user::text AS role, pg_catalog.current_database()
       AS may_make_tables
   FROM (SELECT $1::text::name AS name) AS asked LEFT JOIN pg_catalog.pg_namespace AS n ON n.nspname = asked.name`;
 
+/**
+ * False where nothing in some schemas can be what `refuseStrangers` refuses, as an expression: whatever a stranger made
+ * there counts, under any name. To be planned it takes a third of what that question takes, and every opening asks it.
+ * `schemas` is SQL for their names, with commas.
+ */
+export function mayHaveStrangers(schemas: string): string {
+  return `EXISTS (SELECT FROM pg_catalog.pg_namespace AS place, pg_catalog.pg_database AS d
+    WHERE place.nspname IN (${schemas}) AND d.datname = pg_catalog.current_database() AND (
+      EXISTS (SELECT FROM pg_catalog.pg_proc AS p WHERE p.pronamespace = place.oid AND ${madeByStranger('p.proowner')})
+      OR EXISTS (SELECT FROM pg_catalog.pg_operator AS o WHERE o.oprnamespace = place.oid AND ${madeByStranger('o.oprowner')})
+      OR EXISTS (SELECT FROM pg_catalog.pg_trigger AS t JOIN pg_catalog.pg_class AS c ON c.oid = t.tgrelid
+        JOIN pg_catalog.pg_proc AS p ON p.oid = t.tgfoid
+        WHERE NOT t.tgisinternal AND c.relnamespace = place.oid AND ${madeByStranger('p.proowner')})))`;
+}
+
+function madeByStranger(owner: string): string {
+  return `${owner} NOT IN (place.nspowner, d.datdba)
+    AND (SELECT NOT rolsuper AND rolname <> current_user FROM pg_catalog.pg_roles WHERE oid = ${owner})`;
+}
+
 /** What `refuseStrangers` refuses, as a query; `schema` is SQL for the name of one. */
-export function strangersIn(schema: string): string {
+function strangersIn(schema: string): string {
   return `
   WITH place AS (SELECT oid, nspowner FROM pg_catalog.pg_namespace WHERE nspname = ${schema}::text::name),
   strangers AS (
