@@ -6,8 +6,8 @@ import { inParts } from './in-parts.ts';
 /** The first and the last year, both with it. */
 export type Years = readonly [first: number, last: number];
 
-/** Days per statement: some 60 kB of text. */
-const DAYS_PER_STATEMENT = 1_000;
+/** Some 60 kB of text. */
+const YEARS_PER_STATEMENT = 3;
 const COLUMNS = ['date', 'month', 'quarter', 'year', 'iso_week', 'weekday', 'is_weekend'] as const;
 
 /** The years of which the calendar has all days; null if it has none. */
@@ -58,15 +58,28 @@ export function forgetCovers(own: Kysely<OwnTables>): CompiledQuery {
 export function addYears(own: Kysely<OwnTables>, stored: Years | null, wanted: Years): CompiledQuery[] {
   const [first, last] = wanted;
   const [from, to] = stored ?? [last + 1, last];
-  const days = [...daysOfYears(first, Math.min(from - 1, last)), ...daysOfYears(Math.max(to + 1, first), last)];
-  return inParts(days, DAYS_PER_STATEMENT).map((part) =>
+  const years = [...yearsFrom(first, Math.min(from - 1, last)), ...yearsFrom(Math.max(to + 1, first), last)];
+  return inParts(years, YEARS_PER_STATEMENT).map((part) =>
     own
       .insertInto('_sync_calendar')
       .columns(COLUMNS)
-      .expression(sql`VALUES ${sql.raw(part.map(asLiterals).join(', '))}`)
+      .expression(sql`VALUES ${sql.raw(part.map(literalsOf).join(', '))}`)
       .onConflict((conflict) => conflict.column('date').doNothing())
       .compile(),
   );
+}
+
+function yearsFrom(first: number, last: number): number[] {
+  return Array.from({ length: Math.max(0, last + 1 - first) }, (_, at) => first + at);
+}
+
+/** Texts of years, 24 kB each: all copies that a process makes have nearly the same ones. */
+const known = new Map<number, string>();
+
+function literalsOf(year: number): string {
+  const text = known.get(year) ?? daysOfYears(year, year).map(asLiterals).join(', ');
+  known.set(year, text);
+  return text;
 }
 
 /** As text, because compiling and binding thousands of values cost more. All of it is made of digits and of letters of ours. */
