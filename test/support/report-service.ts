@@ -29,6 +29,10 @@ export interface ReportBehaviour {
   isInclusive?: boolean;
   /** Refuses days that have not begun by its clock. */
   refusesTomorrow?: boolean;
+  /** Refuses the day that its clock shows as well, since that is not over. */
+  refusesToday?: boolean;
+  /** The most rows on a page, however many are asked for. */
+  pageCap?: number;
   /** The day that its clock shows; that of UTC where absent. */
   today?: () => string;
   /** Status by which a request fails; it does not where absent or null. */
@@ -82,13 +86,15 @@ function answer({ figures, behaviour, now }: ReportService, url: URL): Reply {
   const [from = '', to = ''] = ['from', 'to'].map((name) => url.searchParams.get(name) ?? undefined);
   const behind = isInclusive ? nextDay(to) : to;
   if (from === '' || to === '') return { status: 400, body: { error: 'from and to, please' } };
+  if (behaviour.refusesToday === true && behind > today) return { status: 422, body: { error: 'not over yet' } };
   if (refusesTomorrow && behind > nextDay(today)) return { status: 422, body: { error: 'to is in the future' } };
   const days = (Date.parse(behind) - Date.parse(from)) / DAY_MS;
   const refused = largest !== undefined && days > largest.days ? largest.status : behaviour.refuses?.(from, days);
   if (refused != null) return { status: refused, body: { error: { code: 'too_large' } } };
   const found = [...figures.values()].filter(({ day }) => day >= from && day < behind).toSorted(byDay);
   const listed = (behaviour.lists?.(found, from, to) ?? found).slice(0, cap);
-  const [at, limit] = [placeOf(url.searchParams.get('cursor')), Number(url.searchParams.get('limit') ?? 100)];
+  const asked = Number(url.searchParams.get('limit') ?? 100);
+  const [at, limit] = [placeOf(url.searchParams.get('cursor')), Math.min(asked, behaviour.pageCap ?? asked)];
   const next = at + limit < listed.length ? cursorOf(at + limit) : null;
   const summed = behaviour.totalsAll === true ? found : listed;
   const sum = summed.reduce((total, figure) => total + figure.views, totalError);

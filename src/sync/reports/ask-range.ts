@@ -11,7 +11,7 @@ import type { BegunRange } from './ranges-ahead.ts';
 import { readRange, type RangeAnswer, type TooMuch } from './read-range.ts';
 import { HeldBack, replaceRange, type Replaced, type Replacement } from './replace-range.ts';
 import { addDays } from './report-days.ts';
-import { halvesOf, withoutTomorrow, type ReportRange } from './report-ranges.ts';
+import { endingWith, halvesOf, type ReportRange } from './report-ranges.ts';
 import { learnFromAnswer, learnFromCut, type ReportWalk } from './report-walk.ts';
 
 /** So often a range is asked for in all while records move between its pages. */
@@ -69,12 +69,24 @@ async function answerFor(
     return [];
   } catch (error) {
     const isRefused = error instanceof SyncError && error.code === 'bad_request';
-    if (!isRefused || range.to <= addDays(walk.today, 1)) throw error;
-    // Many services refuse days to come.
-    walk.until = addDays(walk.today, 1);
-    const begun = withoutTomorrow(range, walk.today);
-    return begun === range ? [] : [begun];
+    if (!isRefused || range.to <= walk.today) throw error;
+    return withoutUnfinished(walk, range, error);
   }
+}
+
+/** Many services refuse days to come, and some the one that is not over. */
+function withoutUnfinished(walk: ReportWalk, range: ReportRange, { message }: SyncError): ReportRange[] {
+  const { today } = walk;
+  const isTomorrow = range.to > addDays(today, 1);
+  walk.until = isTomorrow ? addDays(today, 1) : today;
+  if (!isTomorrow) {
+    const told = `the service refuses the day that is not over (${today}), so it is asked for from tomorrow on: ${message}`;
+    const hint =
+      'nothing is to be done if its reports are of whole days; else see windows.zone: by it that day has begun';
+    walk.warnings.set('window_unfinished', { code: 'window_unfinished', message: told, hint });
+  }
+  const begun = endingWith(range, addDays(walk.until, -1));
+  return begun === range ? [] : [begun];
 }
 
 function noteUnread(walk: ReportWalk, { from }: ReportRange, { message, hint = '' }: SyncError): void {

@@ -13,7 +13,7 @@ const MOST_BYTES: Readonly<Record<MemoryUse, number>> = { normal: 16_777_216, lo
 export interface BegunRange {
   range: ReportRange;
   /** Throws what asking for it threw. */
-  answer(): Promise<RangeAnswer | TooMuch>;
+  answer: () => Promise<RangeAnswer | TooMuch>;
 }
 
 type RangeEnd = { answer: RangeAnswer | TooMuch } | { error: unknown };

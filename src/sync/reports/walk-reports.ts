@@ -40,7 +40,8 @@ async function walkRanges(context: RunContext, walk: ReportWalk, due: readonly R
   try {
     for (let begun = await ahead.next(); begun !== null; begun = await ahead.next()) {
       context.signal.throwIfAborted();
-      let parts = await askRange(context, walk, begun.range, begun.answer);
+      const { range, answer } = begun;
+      let parts = await askRange(context, walk, range, answer);
       if (parts.length > 0) ahead.cut();
       for (; parts[0] !== undefined;) {
         context.signal.throwIfAborted();
