@@ -128,7 +128,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       const begun = clock.now();
       const more = { runId: newRunId(clock), keepRunsMs: source.keep_runs };
       const run = () => runSync({ ...request, ...parts, ...more });
-      const lane = { ...parts, settings: source.files, lane: files, log: options.log, signal: request.signal };
+      const lane = { ...parts, ...more, settings: source.files, lane: files, log: options.log, signal: request.signal };
       const report = await (request.files === true ? withFiles(lane, run) : run());
       const kept = keepNotices(warehouse.own, versionText(profile), notices.since(begun));
       if (kept.length > 0) await warehouse.apply(kept);

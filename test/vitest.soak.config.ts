@@ -18,7 +18,7 @@ const AT_LENGTH = [
   'http/download/{contents,large-files}.test.ts',
   'faults/{answer-memory,bad-json,bad-records,linear-time,pagination,postgres,redirects,secrets,set-back,status,waits}.test.ts',
   'http/auth/{rotating,shared-token}.test.ts',
-  'journeys/short-tokens.test.ts',
+  'journeys/{report-drop-kills,short-tokens}.test.ts',
   'load/{child-rows,reshape}.test.ts',
   'queue/{pace,shared-budget,shared-budget-processes}.test.ts',
   'sandbox/blog.test.ts',

@@ -37,11 +37,25 @@ export function endRun(
   return [...(before === null ? [] : [forgetRun(own, before)]), ended.compile()];
 }
 
+/** Adds to a run that has ended what came of something behind its walk; `warnings` are all of them. */
+export function tellOfRun(
+  own: Kysely<OwnTables>,
+  run: Pick<RunStart, 'run_id' | 'resource'>,
+  { status, warnings }: Pick<RunEnd, 'status' | 'warnings'>,
+): CompiledQuery {
+  return own
+    .updateTable('_sync_runs')
+    .set({ status, warnings: warningsText({ warnings }) })
+    .where('run_id', '=', run.run_id)
+    .where('resource', '=', run.resource)
+    .compile();
+}
+
 function forgetRun(own: Kysely<OwnTables>, { run_id, resource }: RunRow): CompiledQuery {
   return own.deleteFrom('_sync_runs').where('run_id', '=', run_id).where('resource', '=', resource).compile();
 }
 
-function warningsText({ warnings }: RunEnd): string | null {
+function warningsText({ warnings }: Pick<RunEnd, 'warnings'>): string | null {
   return warnings.length === 0 ? null : JSON.stringify(warnings);
 }
 

@@ -71,6 +71,8 @@ const WARNING_KINDS = {
   window_too_large: { isPartial: true, proof: null },
   /** Sums that the service tells of a range are not those of its rows. */
   window_total_differs: { isPartial: true, proof: 'totals' },
+  /** The service refuses a day that is not over: it is copied once it is. */
+  window_unfinished: { isPartial: false, proof: null },
 } as const satisfies Record<string, WarningKind>;
 
 /** Reported to a person; does not end a run. */

@@ -3,7 +3,14 @@ import { SyncError } from '../../src/model/errors.ts';
 import { timeZone } from '../../src/model/time-zone.ts';
 import type { TestDatabase } from '../support/databases.ts';
 import { randomFrom, type Random } from '../support/random.ts';
-import { nextDay, reportService, reportStage, type Figure, type ReportService } from '../support/report-service.ts';
+import {
+  nextDay,
+  reportService,
+  reportStage,
+  type Figure,
+  type ReportService,
+  type ReportStage,
+} from '../support/report-service.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -20,59 +27,36 @@ const PLACES = [
 ] as const;
 
 /**
- * A service of reports that restates by a seed what may still change, adds late and early rows, fails, is capped and has
- * days of any zone, copied by runs of which some are stopped: after one quiet run the copy is what the service has.
+ * A service of reports that restates by a seed what may still change, adds late and early rows, fails, is capped with or
+ * without a word, has days of any zone and moves to another, tells totals that are none, and refuses days that are not
+ * over; copied by runs of which some are stopped, one or several ranges at a time. After one quiet run the copy is what the
+ * service has, but for what came later than it says anything comes: that is what `verify` finds, and a full walk brings.
  */
 export async function randomReports(database: TestDatabase, seed: number): Promise<void> {
   const random = randomFrom(seed);
   const [zone, begins] = random.pick(PLACES);
   const restateDays = random.whole(1, 4);
-  const most = random.chance(0.5) ? random.whole(12, 40) : null;
   const world = new World(random, { zone, begins, restateDays });
   const { reports } = world;
-  reports.behaviour.refusesTomorrow = random.chance(0.4);
-  if (most !== null) reports.behaviour.cap = most;
-  // A window that is full would be capped for ever: days stay below that.
-  world.mostPerDay = most === null ? 15 : most - 1;
-  if (random.chance(0.3)) {
-    reports.behaviour.largest = { days: random.whole(1, 6), status: 413 };
-  }
-  const isMoment = random.chance(0.5);
-  if (isMoment) reports.behaviour.written = (figure) => momentOf(figure, zone);
-  const stage = await reportStage(
-    database,
-    reports,
-    {
-      start: begins,
-      zone,
-      restate: `${restateDays * 24}h`,
-      largest: `${random.whole(1, 12)}d`,
-      most,
-      ...(reports.behaviour.largest === undefined ? {} : { too_large: { status: [413] } }),
-      ...(random.chance(0.5) ? {} : { totals: {} }),
-    },
-    {
-      fields: {
-        page: { style: 'cursor', size: random.whole(3, 30) },
-        history: random.pick(['all', 'latest', 'none']),
-      },
-      source: { deletes: { max_part: 1, max_rows: 100_000 } },
-    },
-  );
+  const stage = await randomStage(database, world, { start: begins, zone, restate: `${restateDays * 24}h` });
   for (let day = 0; day < 6; day += 1) world.report();
   for (let step = random.whole(8, 14); step > 0; step -= 1) {
     world.change();
     reports.now += random.whole(1, 30) * HOUR;
     world.report();
-    if (random.chance(0.7)) await oneRun(stage, world);
+    if (random.chance(0.05)) await moved(stage, world, seed);
+    else if (random.chance(0.7)) await oneRun(stage, world);
   }
   reports.behaviour.fails = () => null;
   reports.now += HOUR;
-  // A walk that is taken up does not ask again for what was final when it was fetched.
-  if (world.hasLate && world.isUnfinished) await stage.walk('backfill');
+  await quietRun(stage, seed, 'sync');
+  // Whether it had to go through days that were late, or was stopped before, nobody has said: `verify` finds what is.
+  const late = await stage.unlike();
+  const { code: verdict } = await stage.command('verify', 'report');
+  expect({ seed, late, verdict }).toEqual({ seed, late, verdict: late.length === 0 ? 0 : 3 });
   reports.now += HOUR;
-  const last = await stage.walk(world.hasLate ? 'backfill' : 'sync');
-  expect({ seed, status: last.status, warnings: last.warnings, error: last.error }).toEqual({ seed, status: 'ok' });
+  if (!world.hasLate) expect({ seed, late }).toEqual({ seed, late: [] });
+  if (late.length > 0) await quietRun(stage, seed, 'backfill');
   expect({ seed, unlike: await stage.unlike() }).toEqual({ seed, unlike: [] });
   await expectRemembered(stage, seed);
   // Versions, tombstones and child tables agree with the rows.
@@ -80,10 +64,79 @@ export async function randomReports(database: TestDatabase, seed: number): Promi
   expect({ seed, code, stdout }).toEqual({ seed, code: 0, stdout: expect.any(String) });
 }
 
-type Stage = Awaited<ReturnType<typeof reportStage>>;
+/** A copy of the world by a service that has habits of its own, which the profile knows as far as a person could. */
+async function randomStage(
+  database: TestDatabase,
+  world: World,
+  windows: Record<string, string>,
+): Promise<ReportStage> {
+  const { random, reports } = world;
+  const { behaviour } = reports;
+  behaviour.refusesTomorrow = random.chance(0.4);
+  behaviour.refusesToday = random.chance(0.15);
+  const most = random.chance(0.5) ? random.whole(12, 40) : null;
+  if (most !== null) behaviour.cap = most;
+  const isCutSilently = most === null && random.chance(0.4);
+  // Without a word but for the sum of all that there is.
+  if (isCutSilently) Object.assign(behaviour, { cap: random.whole(12, 40), totalsAll: true });
+  const isTotalWrong = !isCutSilently && random.chance(0.2);
+  if (isTotalWrong) behaviour.totalError = random.whole(-50, 50);
+  if (random.chance(0.3)) behaviour.pageCap = random.whole(2, 10);
+  // A window that is full would be capped for ever: days stay below that.
+  world.mostPerDay = (behaviour.cap ?? 16) - 1;
+  if (random.chance(0.3)) behaviour.largest = { days: random.whole(1, 6), status: 413 };
+  if (random.chance(0.5)) behaviour.written = (figure) => momentOf(figure, world.zone);
+  const told = {
+    ...windows,
+    largest: `${random.whole(1, 12)}d`,
+    most,
+    ...(behaviour.largest === undefined ? {} : { too_large: { status: [413] } }),
+    ...(isCutSilently || isTotalWrong || random.chance(0.5) ? {} : { totals: {} }),
+  };
+  const fields = {
+    page: { style: 'cursor', size: random.whole(3, 30) },
+    history: random.pick(['all', 'latest', 'none']),
+    // Nobody accepts what shows where a service cuts.
+    ...(isTotalWrong ? { accept: ['totals'] } : {}),
+  };
+  const source = { deletes: { max_part: 1, max_rows: 100_000 } };
+  const stage = await reportStage(database, reports, told, {
+    fields,
+    source,
+    http: { concurrency: random.whole(1, 8) },
+  });
+  // So that ranges are worth asking for while one is written.
+  stage.service.delay = random.pick([0, 0, 5, 20]);
+  return stage;
+}
+
+/** What a service is like, and no loss. */
+const HARMLESS: ReadonlySet<string> = new Set(['page_size_differs', 'window_unfinished']);
+
+/** Nothing changes meanwhile, and nothing fails: it has nothing to tell that a person has not accepted. */
+async function quietRun(stage: ReportStage, seed: number, command: 'sync' | 'backfill'): Promise<void> {
+  const { status, warnings = [], error } = await stage.walk(command);
+  const told = warnings.filter(({ accepted, code }) => accepted !== true && !HARMLESS.has(code));
+  expect({ seed, status, told, error }).toEqual({ seed, status: 'ok', told: [] });
+}
+
+/** The account reports days of another zone from now on, and the profile says so: all data is other data then. */
+async function moved(stage: ReportStage, world: World, seed: number): Promise<void> {
+  const { random, reports } = world;
+  [world.zone] = random.pick(PLACES);
+  // By then every day that has figures has begun there.
+  reports.now += 27 * HOUR;
+  world.report();
+  stage.setWindows({ zone: world.zone });
+  reports.behaviour.fails = () => null;
+  const { status } = await stage.walk('backfill', { restart: true });
+  expect({ seed, zone: world.zone, status }).toEqual({ seed, zone: world.zone, status: 'ok' });
+  world.hasLate = false;
+  world.isUnfinished = false;
+}
 
 /** A run that may be stopped after some requests, or meet failures. */
-async function oneRun(stage: Stage, world: World): Promise<void> {
+async function oneRun(stage: ReportStage, world: World): Promise<void> {
   const { random, reports } = world;
   const stop = new AbortController();
   const isStopped = random.chance(0.3);
@@ -104,7 +157,7 @@ async function oneRun(stage: Stage, world: World): Promise<void> {
 }
 
 /** What is remembered of each window is what stands there. */
-async function expectRemembered(stage: Stage, seed: number): Promise<void> {
+async function expectRemembered(stage: ReportStage, seed: number): Promise<void> {
   const windows = await stage.windows();
   const rows = windows.reduce((sum, window) => sum + window.rows, 0);
   expect({ seed, rows }).toEqual({ seed, rows: stage.reports.figures.size });
@@ -119,13 +172,14 @@ class World {
   /** True if the last run was stopped. */
   isUnfinished = false;
   mostPerDay = 15;
-  readonly #zone: string;
+  /** Of the days that the service reports. */
+  zone: string;
   readonly #begins: string;
   readonly #restate: number;
 
   constructor(random: Random, { zone, begins, restateDays }: { zone: string; begins: string; restateDays: number }) {
     this.random = random;
-    this.#zone = zone;
+    this.zone = zone;
     this.#begins = begins;
     this.#restate = restateDays * DAY;
     this.reports = reportService(new Date(Date.parse(begins) + 6 * DAY + 13 * HOUR).toISOString());
@@ -133,12 +187,17 @@ class World {
   }
 
   get today(): string {
-    return new Date(timeZone(this.#zone).toLocal(this.reports.now)).toISOString().slice(0, 10);
+    return new Date(timeZone(this.zone).toLocal(this.reports.now)).toISOString().slice(0, 10);
   }
 
-  /** Every day until today has figures. */
+  /** The last day of which the service tells figures. */
+  get latest(): string {
+    return this.reports.behaviour.refusesToday === true ? nextDay(this.today, -1) : this.today;
+  }
+
+  /** Every day until then has figures. */
   report(): void {
-    for (let day = this.#begins; day <= this.today; day = nextDay(day))
+    for (let day = this.#begins; day <= this.latest; day = nextDay(day))
       if (this.#of(day).length === 0) for (let rows = this.random.whole(1, 8); rows > 0; rows -= 1) this.#put(day);
   }
 
@@ -146,7 +205,7 @@ class World {
   change(): void {
     const { random } = this;
     for (let count = random.whole(0, 6); count > 0; count -= 1) {
-      const day = nextDay(this.today, -random.whole(0, 6));
+      const day = nextDay(this.latest, -random.whole(0, 6));
       if (day < this.#begins) continue;
       if (!this.#mayChange(day)) {
         if (!random.chance(0.2)) continue;
@@ -158,7 +217,8 @@ class World {
       else this.reports.drop(gone.day, gone.page, gone.referrer);
     }
     const tomorrow = nextDay(this.today);
-    if (this.reports.behaviour.refusesTomorrow !== true && random.chance(0.2)) this.#put(tomorrow);
+    const { refusesTomorrow, refusesToday } = this.reports.behaviour;
+    if (refusesTomorrow !== true && refusesToday !== true && random.chance(0.2)) this.#put(tomorrow);
   }
 
   /** A full walk that came to its end has found what was late before it began. */
@@ -168,7 +228,7 @@ class World {
   }
 
   #mayChange(day: string): boolean {
-    const zone = timeZone(this.#zone);
+    const zone = timeZone(this.zone);
     const end = Date.parse(nextDay(day));
     return this.reports.now < zone.earliest(end) + this.#restate;
   }
@@ -185,7 +245,7 @@ class World {
   }
 }
 
-/** Some time of its day, always the same for the same figure. */
+/** Some time of its day in the zone of the reports. */
 function momentOf({ day, page, referrer }: Figure, zone: string): string {
   const hour = (Number(page.slice(2)) * 7 + (referrer ?? '').length * 3) % 24;
   const [local, place] = [Date.parse(day) + hour * HOUR + 30 * 60_000, timeZone(zone)];

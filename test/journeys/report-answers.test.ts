@@ -65,6 +65,8 @@ describe('an answer for a range of reports', () => {
     expect(first).toMatchObject({ status: 'partial', warnings: [{ code: 'window_capped', message: /2026-01-20/ }] });
     const row = (await stage.windows()).find(({ capped }) => capped === 1);
     expect(row).toMatchObject({ window_start: '2026-01-20', rows: 12 });
+    const kept = await stage.read((db) => db.prepare('SELECT warnings FROM _sync_runs').pluck().get());
+    expect(kept).toBe(JSON.stringify(first.warnings));
     stage.reports.now += HOUR;
     expect(await stage.walk()).toMatchObject({ status: 'partial', warnings: [{ code: 'window_capped' }] });
   });
@@ -109,6 +111,25 @@ describe('an answer for a range of reports', () => {
     expect(first.asked.slice(0, 2)).toEqual(['2026-02-01..2026-02-10', '2026-02-01..2026-02-09']);
     stage.reports.now += 24 * HOUR;
     expect((await stage.walk()).asked).toEqual(['2026-02-06..2026-02-10']);
+  });
+
+  it('is asked for without today by a service that refuses a day that is not over, and told of it', async () => {
+    const reports = fortyDays({ refusesToday: true });
+    const stage = await reportStage(USUAL, reports, { largest: '10d' });
+    const first = await stage.walk('backfill');
+    const refused = { code: 'window_unfinished', message: expect.stringContaining('2026-02-09') };
+    expect(first).toMatchObject({ status: 'ok', inserted: 195, warnings: [refused] });
+    expect(first.asked.slice(0, 3)).toEqual([
+      '2026-02-01..2026-02-10',
+      '2026-02-01..2026-02-09',
+      '2026-02-01..2026-02-08',
+    ]);
+    reports.now += 24 * HOUR;
+    expect(await stage.walk()).toMatchObject({ status: 'ok', inserted: 5, asked: { length: 2 } });
+    expect(await stage.unlike()).toEqual([]);
+    // A refusal of days that are over is not taken for that.
+    reports.behaviour.fails = () => 400;
+    expect(await stage.walk()).toMatchObject({ status: 'failed', error: { code: 'bad_request' } });
   });
 
   it('has early rows of tomorrow, which are part of the copy', async () => {

@@ -45,3 +45,33 @@ describe('a quota by day', () => {
     expectPlanned(given, await overDays(given));
   });
 });
+
+describe('a quota by month', () => {
+  // The months of 28, 31 and 30 days, and a week.
+  const MONTHS: QuotaCase = {
+    ...CASE,
+    period: 'month',
+    begins: '2026-02-01T00:00:30.000Z',
+    days: 96,
+    limit: 900,
+    liveEvery: 6 * HOUR,
+  };
+
+  it.each<[string, Partial<QuotaCase>]>([
+    ['that the profile states', {}],
+    ['through restarts', { share: 1, restartEvery: 50 * HOUR }],
+    ['that headers tell, with its end', { headers: 'ietf' }],
+    ['that headers tell, with its end, through restarts', { headers: 'ietf', restartEvery: 50 * HOUR }],
+    ['that headers tell by the usual names', { headers: 'window' }],
+  ])('%s is never exceeded, is used, and leaves some to live lanes', async (_name, more) => {
+    const given = { ...MONTHS, ...more };
+    expectPlanned(given, await overDays(given));
+  });
+
+  it('is one for all processes that share it', async () => {
+    const random = seeded(seed);
+    const row = (clock: HandClock) => memoryRow(clock, () => 0.3 + random(), 2_000);
+    const given = { ...MONTHS, limit: 300, liveEvery: 18 * HOUR, shared: { row, processes: 3 } };
+    expectPlanned(given, await overDays(given));
+  });
+});

@@ -10,10 +10,10 @@ export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** A service that counts by calendar days of UTC, by a clock of its own, and the processes in front of it. */
+/** A service that counts by calendar days or months of UTC, by a clock of its own, and the processes in front of it. */
 export interface QuotaStage {
   clock: HandClock;
-  /** Requests by the service's day, refused ones included; and the refused ones of them. */
+  /** Requests by the service's day or month, refused ones included; and the refused ones of them. */
   days: Map<string, number>;
   refused: number[];
   /** How long live requests waited, and how many of them were put off. */
@@ -25,10 +25,14 @@ export interface QuotaStage {
 
 export interface QuotaCase {
   seed: number;
-  /** Requests per day. */
+  /** Requests per period. */
   limit: number;
+  /** A day where absent. */
+  period?: 'day' | 'month';
   share: number;
   days: number;
+  /** When they begin; on the first of March where absent. */
+  begins?: string;
   /** Milliseconds between two live requests. */
   liveEvery: number;
   /** By how much the service's clock is ahead. */
@@ -41,23 +45,38 @@ export interface QuotaCase {
   shared?: { row: (clock: HandClock) => SharedBudget; processes: number };
 }
 
+/** The day or the month of a moment, as the service names it, and the first moment behind it. */
+function periodOf(now: number, period: 'day' | 'month'): { name: string; until: number; windowMs: number } {
+  const date = new Date(now);
+  if (period === 'day') return { name: date.toISOString().slice(0, 10), until: now - (now % DAY) + DAY, windowMs: DAY };
+  const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
+  const until = Date.UTC(year, month + 1, 1);
+  return { name: date.toISOString().slice(0, 7), until, windowMs: until - Date.UTC(year, month, 1) };
+}
+
 const HEADERS: Readonly<
-  Record<'daily' | 'ietf' | 'window', (left: number, limit: number, resetMs: number) => Record<string, string>>
+  Record<
+    'daily' | 'ietf' | 'window',
+    (left: number, limit: number, resetMs: number, windowMs: number) => Record<string, string>
+  >
 > = {
   daily: (left, limit) => ({
     'x-hubspot-ratelimit-daily': `${limit}`,
     'x-hubspot-ratelimit-daily-remaining': `${left}`,
   }),
-  ietf: (left, limit, resetMs) => ({
-    ratelimit: `"day";r=${left};t=${Math.ceil(resetMs / 1_000)}`,
-    'ratelimit-policy': `"day";q=${limit};w=86400`,
+  ietf: (left, limit, resetMs, windowMs) => ({
+    ratelimit: `"all";r=${left};t=${Math.ceil(resetMs / 1_000)}`,
+    'ratelimit-policy': `"all";q=${limit};w=${windowMs / 1_000}`,
   }),
-  window: (left, limit) => ({ 'x-ratelimit-limit-day': `${limit}`, 'x-ratelimit-remaining-day': `${left}` }),
+  window: (left, limit, _resetMs, windowMs) => {
+    const name = windowMs === DAY ? 'day' : 'month';
+    return { [`x-ratelimit-limit-${name}`]: `${limit}`, [`x-ratelimit-remaining-${name}`]: `${left}` };
+  },
 };
 
 /** Backfills that always want more and live requests now and then, over days of a hand-wound clock. */
 export async function overDays(given: QuotaCase): Promise<QuotaStage> {
-  const clock = new HandClock('2026-03-01T00:00:30.000Z');
+  const clock = new HandClock(given.begins ?? '2026-03-01T00:00:30.000Z');
   const stage: QuotaStage = {
     clock,
     days: new Map(),
@@ -92,27 +111,33 @@ function replaceFirst(governors: Governor[], open: (restored?: string) => Govern
   governors[0] = open(first?.state());
 }
 
-function optionsOf({ limit, share, headers }: QuotaCase): Partial<GovernorOptions> {
+function optionsOf({ limit, period = 'day', share, headers }: QuotaCase): Partial<GovernorOptions> {
   const preset = headers === 'daily' ? 'hubspot' : 'auto';
-  const dialect = rateDialectSchema.parse(headers === undefined ? { base: 'none', quotas: [`${limit}/day`] } : preset);
+  const dialect = rateDialectSchema.parse(
+    headers === undefined ? { base: 'none', quotas: [`${limit}/${period}`] } : preset,
+  );
   return { dialect, share, concurrency: 3 };
 }
 
 type ServiceAttempt = (dialect: RateDialect) => Promise<Attempted<boolean>>;
 
-function serviceOf({ limit, skew = 0, headers }: QuotaCase, stage: QuotaStage, latency: () => number): ServiceAttempt {
+function serviceOf(
+  { limit, period = 'day', skew = 0, headers }: QuotaCase,
+  stage: QuotaStage,
+  latency: () => number,
+): ServiceAttempt {
   const { clock } = stage;
   return async (dialect) => {
     const sentAt = clock.now();
     await clock.sleep(latency());
     const now = clock.now() + skew;
-    const day = new Date(now).toISOString().slice(0, 10);
-    const count = (stage.days.get(day) ?? 0) + 1;
-    stage.days.set(day, count);
+    const { name, until, windowMs } = periodOf(now, period);
+    const count = (stage.days.get(name) ?? 0) + 1;
+    stage.days.set(name, count);
     const limited = count > limit;
     if (limited) stage.refused.push(clock.now());
-    const resetMs = DAY - (now % DAY);
-    const told = headers === undefined ? {} : HEADERS[headers](Math.max(0, limit - count), limit, resetMs);
+    const resetMs = until - now;
+    const told = headers === undefined ? {} : HEADERS[headers](Math.max(0, limit - count), limit, resetMs, windowMs);
     const retry = limited ? { 'retry-after': `${Math.ceil(resetMs / 1_000)}` } : {};
     await clock.sleep(latency());
     const latencyMs = clock.now() - sentAt;
@@ -178,7 +203,7 @@ async function restarts(
   }
 }
 
-/** Requests per whole day, oldest first. */
+/** Requests per whole day or month, oldest first. */
 export function wholeDays({ days }: QuotaStage): number[] {
   return [...days]
     .toSorted(([a], [b]) => a.localeCompare(b))

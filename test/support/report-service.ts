@@ -23,10 +23,16 @@ export interface ReportBehaviour {
   cap?: number;
   /** Refuses ranges of more days, by this status; 0 hangs. */
   largest?: { days: number; status: number };
+  /** The status by which it refuses so many days from one on; null if it does not. */
+  refuses?: (from: string, days: number) => number | null;
   /** False if the last day that is asked for is not counted in. */
   isInclusive?: boolean;
   /** Refuses days that have not begun by its clock. */
   refusesTomorrow?: boolean;
+  /** Refuses the day that its clock shows as well, since that is not over. */
+  refusesToday?: boolean;
+  /** The most rows on a page, however many are asked for. */
+  pageCap?: number;
   /** The day that its clock shows; that of UTC where absent. */
   today?: () => string;
   /** Status by which a request fails; it does not where absent or null. */
@@ -80,12 +86,15 @@ function answer({ figures, behaviour, now }: ReportService, url: URL): Reply {
   const [from = '', to = ''] = ['from', 'to'].map((name) => url.searchParams.get(name) ?? undefined);
   const behind = isInclusive ? nextDay(to) : to;
   if (from === '' || to === '') return { status: 400, body: { error: 'from and to, please' } };
+  if (behaviour.refusesToday === true && behind > today) return { status: 422, body: { error: 'not over yet' } };
   if (refusesTomorrow && behind > nextDay(today)) return { status: 422, body: { error: 'to is in the future' } };
-  if (largest !== undefined && (Date.parse(behind) - Date.parse(from)) / DAY_MS > largest.days)
-    return { status: largest.status, body: { error: { code: 'too_large' } } };
+  const days = (Date.parse(behind) - Date.parse(from)) / DAY_MS;
+  const refused = largest !== undefined && days > largest.days ? largest.status : behaviour.refuses?.(from, days);
+  if (refused != null) return { status: refused, body: { error: { code: 'too_large' } } };
   const found = [...figures.values()].filter(({ day }) => day >= from && day < behind).toSorted(byDay);
   const listed = (behaviour.lists?.(found, from, to) ?? found).slice(0, cap);
-  const [at, limit] = [placeOf(url.searchParams.get('cursor')), Number(url.searchParams.get('limit') ?? 100)];
+  const asked = Number(url.searchParams.get('limit') ?? 100);
+  const [at, limit] = [placeOf(url.searchParams.get('cursor')), Math.min(asked, behaviour.pageCap ?? asked)];
   const next = at + limit < listed.length ? cursorOf(at + limit) : null;
   const summed = behaviour.totalsAll === true ? found : listed;
   const sum = summed.reduce((total, figure) => total + figure.views, totalError);
@@ -138,12 +147,15 @@ const WINDOWS = {
 /** Fields of the profile's resource, of the settings' source, and of `http` in the profile. */
 type StageChoices = Partial<Record<'fields' | 'source' | 'http', Record<string, unknown>>>;
 
-/** Starts a service and an empty warehouse for it; `windows` are fields of the profile's, `fields` of the resource. */
+/**
+ * Starts a service and an empty warehouse for it; `windows` are fields of the profile's, `fields` of the resource. Where
+ * nothing else is said ranges are asked for one after the other, so that what was asked has an order.
+ */
 export async function reportStage(
   database: TestDatabase,
   reports: ReportService,
   windows: Record<string, unknown> = {},
-  { fields = {}, source = {}, http }: StageChoices = {},
+  { fields = {}, source = {}, http = { concurrency: 1 } }: StageChoices = {},
 ): Promise<ReportStage> {
   const resource = (more: Record<string, unknown>): Record<string, unknown> => ({
     id: ['date', 'page', 'referrer'],
@@ -157,7 +169,7 @@ export async function reportStage(
   const clock = clockShowing(() => reports.now);
   const setWindows = (more: Record<string, unknown>): void =>
     stage.setProfile({
-      ...(http === undefined ? {} : { http }),
+      http,
       resources: { content: null, images: null, analytics: null, report: { path: '/report', ...resource(more) } },
     });
   setWindows({});

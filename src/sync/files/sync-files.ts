@@ -1,6 +1,9 @@
 import type { Logger } from 'pino';
+import type { Clock } from '../../model/clock.ts';
 import { DeferredError, errorReport, messageOf, SyncError } from '../../model/errors.ts';
 import type { FilesSettings } from '../../settings/file-stores.ts';
+import { tellOfRun } from '../../state/end-run.ts';
+import { forgetOldRuns } from '../../state/old-runs.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { overallStatus, type ResourceReport, type RunReport } from '../report.ts';
 import { isPartial } from '../warnings.ts';
@@ -14,6 +17,8 @@ interface SyncFiles {
   scrub: (text: string) => string;
   log: Pick<Logger, 'info' | 'warn'>;
   signal: AbortSignal;
+  clock: Pick<Clock, 'now'>;
+  keepRunsMs: number;
 }
 
 /** A run, and behind it the files of the resources that it has synced: it is `ok` if all of those are here as well. */
@@ -28,9 +33,30 @@ export async function withFiles(context: SyncFiles, run: () => Promise<RunReport
   const names = synced.map(({ resource }) => resource);
   const { reports, error } = await filesOf(context, names);
   tellFiles(log, reports);
+  await remember(context, report, reports);
   const all = new Map(reports.map((each) => [each.resource, each]));
   const resources = report.resources.map((part) => withReport(part, all.get(part.resource), error, scrub));
   return { ...report, status: overallStatus(resources.map(({ status }) => status)), resources };
+}
+
+/** Whoever looks at the run later sees what was told of its files; that its walk has ended stays true. */
+async function remember(
+  { warehouse, clock, keepRunsMs }: SyncFiles,
+  { run_id, resources }: RunReport,
+  reports: readonly FilesReport[],
+): Promise<void> {
+  const told = reports.filter(({ warnings }) => warnings.length > 0);
+  const statements = told.flatMap(({ resource, warnings: ofFiles }) => {
+    const part = resources.find((each) => each.resource === resource);
+    if (part === undefined) return [];
+    const warnings = [...(part.warnings ?? []), ...ofFiles];
+    const run = { run_id, resource };
+    return [
+      tellOfRun(warehouse.own, run, { status: isPartial(ofFiles) ? 'partial' : part.status, warnings }),
+      forgetOldRuns(warehouse.own, run, keepRunsMs, clock.now()),
+    ];
+  });
+  if (statements.length > 0) await warehouse.apply(statements);
 }
 
 function isHere(status: ResourceReport['status']): boolean {

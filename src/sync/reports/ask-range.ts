@@ -7,23 +7,32 @@ import { endWarnings, proveWalk, type WalkProof } from '../prove-walk.ts';
 import { countPage, withPage, type RunContext } from '../run-progress.ts';
 import { compareTotals, isShort, type TotalDifference } from './compare-totals.ts';
 import { distinctRecords, refuseOutside } from './range-contents.ts';
-import { readRange, type RangeAnswer } from './read-range.ts';
+import type { BegunRange } from './ranges-ahead.ts';
+import { readRange, type RangeAnswer, type TooMuch } from './read-range.ts';
 import { HeldBack, replaceRange, type Replaced, type Replacement } from './replace-range.ts';
 import { addDays } from './report-days.ts';
-import { halvesOf, withoutTomorrow, type ReportRange } from './report-ranges.ts';
+import { endingWith, halvesOf, type ReportRange } from './report-ranges.ts';
 import { learnFromAnswer, learnFromCut, type ReportWalk } from './report-walk.ts';
 
 /** So often a range is asked for in all while records move between its pages. */
 const MOST_PASSES = 3;
 
 /**
- * Asks for a range and takes its answer over. Returns what is still to be asked for in its place, in order: its halves if
- * it is too much at once, else nothing. Throws `SyncError`.
+ * Asks for a range and takes its answer over; `begun` is that answer where it was asked for already. Returns what is still
+ * to be asked for in its place, in order: its halves if it is too much at once, else nothing. Throws `SyncError`.
  */
-export async function askRange(context: RunContext, walk: ReportWalk, range: ReportRange): Promise<ReportRange[]> {
+export async function askRange(
+  context: RunContext,
+  walk: ReportWalk,
+  range: ReportRange,
+  begun: BegunRange['answer'] | null = null,
+): Promise<ReportRange[]> {
   const doubted: Doubted = { former: null, passes: 0, totals: false, held: null };
-  for (;;) {
-    const answer = await answerFor(context, walk, range);
+  const { reports, hasEnd, lane, kept } = walk;
+  const asked = (): Promise<RangeAnswer | TooMuch> =>
+    readRange(context, { range, windows: reports.windows, hasEnd, lane, kept });
+  for (let ask = begun ?? asked; ; ask = asked) {
+    const answer = await answerFor(walk, range, ask);
     if (Array.isArray(answer)) return answer;
     try {
       const left = await takeOver(context, walk, { range, answer, doubted });
@@ -45,14 +54,12 @@ interface Doubted {
 
 /** The answer, or the ranges to ask for in its place. */
 async function answerFor(
-  context: RunContext,
   walk: ReportWalk,
   range: ReportRange,
+  ask: BegunRange['answer'],
 ): Promise<RangeAnswer | ReportRange[]> {
-  const { reports, hasEnd, lane, kept } = walk;
-  const { windows } = reports;
   try {
-    const answer = await readRange(context, { range, windows, hasEnd, lane, kept });
+    const answer = await ask();
     if (!('tooMuch' in answer)) return answer;
     const halves = halvesOf(range);
     learnFromCut(walk, range, answer.tooMuch);
@@ -62,12 +69,24 @@ async function answerFor(
     return [];
   } catch (error) {
     const isRefused = error instanceof SyncError && error.code === 'bad_request';
-    if (!isRefused || range.to <= addDays(walk.today, 1)) throw error;
-    // Many services refuse days to come.
-    walk.until = addDays(walk.today, 1);
-    const begun = withoutTomorrow(range, walk.today);
-    return begun === range ? [] : [begun];
+    if (!isRefused || range.to <= walk.today) throw error;
+    return withoutUnfinished(walk, range, error);
   }
+}
+
+/** Many services refuse days to come, and some the one that is not over. */
+function withoutUnfinished(walk: ReportWalk, range: ReportRange, { message }: SyncError): ReportRange[] {
+  const { today } = walk;
+  const isTomorrow = range.to > addDays(today, 1);
+  walk.until = isTomorrow ? addDays(today, 1) : today;
+  if (!isTomorrow) {
+    const told = `the service refuses the day that is not over (${today}), so it is asked for from tomorrow on: ${message}`;
+    const hint =
+      'nothing is to be done if its reports are of whole days; else see windows.zone: by it that day has begun';
+    walk.warnings.set('window_unfinished', { code: 'window_unfinished', message: told, hint });
+  }
+  const begun = endingWith(range, addDays(walk.until, -1));
+  return begun === range ? [] : [begun];
 }
 
 function noteUnread(walk: ReportWalk, { from }: ReportRange, { message, hint = '' }: SyncError): void {

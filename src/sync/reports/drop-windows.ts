@@ -37,20 +37,28 @@ export async function dropOldWindows(context: ResourceContext, reports: Reports)
   return first === undefined ? [] : [droppedWarning(old.length, dropped, first, windows)];
 }
 
+/**
+ * Only the last step says that the window is gone. The first of several says that it may change: whoever keeps windows for
+ * longer before it is gone gets it again.
+ */
 async function dropWindow(context: ResourceContext, reports: Reports, row: WindowRow): Promise<number> {
   const { warehouse, owned, clock } = context;
   const [table, ...children] = shapeOf(owned).tables;
   const range = { from: row.window_start, to: row.window_end };
   const found = table === undefined ? [] : [...(await rowsOfRange(context, reports, range, 'all')).keys()];
-  for (const keys of inParts(found, ROWS_PER_STEP)) {
-    if (table === undefined) break;
-    const statements = dropStatements(warehouse, { resource: owned.resource, table, children, keys });
+  const none = { held_at: null, held: null, released_at: null } as const;
+  const after = { ...row, ...none, dropped_at: timestampText(clock.now()) };
+  const steps = inParts(found, ROWS_PER_STEP);
+  for (const [index, keys] of (steps.length === 0 ? [[]] : steps).entries()) {
+    const isLast = index >= steps.length - 1;
+    const noted = isLast ? [after] : index === 0 ? [{ ...row, is_final: 0 } as const] : [];
+    const statements = [
+      ...(table === undefined ? [] : dropStatements(warehouse, { resource: owned.resource, table, children, keys })),
+      ...saveWindows(warehouse.own, noted),
+    ];
     await owned.takeTurn(() => warehouse.apply(statements, owned.lease()));
     await nextTurn();
   }
-  const none = { held_at: null, held: null, released_at: null } as const;
-  const after = { ...row, ...none, dropped_at: timestampText(clock.now()) };
-  await owned.takeTurn(() => warehouse.apply(saveWindows(warehouse.own, [after]), owned.lease()));
   reports.rows.set(row.window_start, after);
   return found.length;
 }

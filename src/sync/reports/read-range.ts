@@ -20,6 +20,8 @@ export interface RangeRequest {
   lane: Lane;
   /** Records on the largest page that named a next one, of the ranges before; null if it is not known. */
   kept: number | null;
+  /** Called with the source bytes of each page; the next one is asked for when that is over. */
+  between?: (bytes: number) => Promise<void>;
 }
 
 /** All that the service answers for a range. */
@@ -75,10 +77,11 @@ async function collect(context: ResourceContext, asked: RangeRequest, pages: Pag
   for await (const page of walk(walkOptions(context, asked))) {
     pages.push(page);
     rows += page.records.length - page.again;
-    bytes += page.records.reduce((sum, record) => sum + record.bytes.length, 0);
-    if (!mayCut) continue;
-    if (most !== null && Math.max(rows, page.total ?? 0) >= most) return { tooMuch: 'capped', error: null };
-    if (bytes > MOST_BYTES[memoryUse()]) return { tooMuch: 'memory', error: null };
+    const size = page.records.reduce((sum, record) => sum + record.bytes.length, 0);
+    bytes += size;
+    if (mayCut && most !== null && Math.max(rows, page.total ?? 0) >= most) return { tooMuch: 'capped', error: null };
+    if (mayCut && bytes > MOST_BYTES[memoryUse()]) return { tooMuch: 'memory', error: null };
+    await asked.between?.(size);
   }
   return null;
 }

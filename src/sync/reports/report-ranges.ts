@@ -53,10 +53,10 @@ export function halvesOf({ windows, to }: ReportRange): [ReportRange, ReportRang
   return [rangeOf(windows.slice(middle), to), rangeOf(windows.slice(0, middle), to)];
 }
 
-/** A range without the days that have not begun; itself if it has none. */
-export function withoutTomorrow(range: ReportRange, today: Day): ReportRange {
-  const windows = range.windows.filter(({ start }) => start <= today);
-  const until = addDays(today, 1);
+/** A range without the days behind this one; itself if it has none, or has no others. */
+export function endingWith(range: ReportRange, day: Day): ReportRange {
+  const windows = range.windows.filter(({ start }) => start <= day);
+  const until = addDays(day, 1);
   return range.to <= until || windows.length === 0 ? range : rangeOf(windows, until);
 }
 

@@ -13,27 +13,19 @@ import { dropOldWindows } from './drop-windows.ts';
 import { dueWindows, strayRows } from './due-windows.ts';
 import { dayReading } from './record-day.ts';
 import type { ReportWindow } from './report-days.ts';
-import { likelyRows, rangeFrom, type ReportWalk } from './report-walk.ts';
+import { RangesAhead } from './ranges-ahead.ts';
+import { likelyRows, type ReportWalk } from './report-walk.ts';
 import { windowWarnings } from './window-warnings.ts';
 
 /**
  * One walk over the windows of reports, the newest first: each range is asked for whole, cut in two where that is too
- * much, and replaces what stands in the tables in one transaction, with the checkpoint that says so. A kill costs the
- * range in hand. Adds its warnings to the run's. Throws `SyncError` with everything up to the last range in place.
+ * much, and replaces what stands in the tables in one transaction, with the checkpoint that says so. Ranges behind it are
+ * asked for meanwhile; a kill costs those, and the one in hand. Adds its warnings to the run's. Throws `SyncError` with everything up to the last range in place.
  */
 export async function walkReports(context: RunContext, plan: WalkPlan, windows: ReportWindows): Promise<void> {
-  const { warehouse, owned, clock, progress, signal } = context;
+  const { warehouse, owned, clock, progress } = context;
   const { walk, due } = await openWalk(context, plan, windows);
-  let left: readonly ReportWindow[] = due;
-  while (left.length > 0) {
-    const next = rangeFrom(walk, left);
-    left = next.left;
-    for (let ranges = [next.range]; ranges[0] !== undefined;) {
-      signal.throwIfAborted();
-      const [range, ...rest] = ranges;
-      ranges = [...(await askRange(context, walk, range)), ...rest];
-    }
-  }
+  await walkRanges(context, walk, due);
   const { isProved } = walk;
   const ended = { next: null, pages: 0, records: 0, serverDate: null, isProved, updated: [] };
   const checkpoint = checkpointAfter(walk.checkpoint, ended, clock.now());
@@ -41,6 +33,25 @@ export async function walkReports(context: RunContext, plan: WalkPlan, windows: 
   const dropped = await dropOldWindows(context, walk.reports);
   const told = windowWarnings([...walk.reports.rows.values()], owned.resource, windows);
   progress.warnings.push(...walk.warnings.values(), ...told, ...dropped);
+}
+
+async function walkRanges(context: RunContext, walk: ReportWalk, due: readonly ReportWindow[]): Promise<void> {
+  const ahead = new RangesAhead(context, walk, due);
+  try {
+    for (let begun = await ahead.next(); begun !== null; begun = await ahead.next()) {
+      context.signal.throwIfAborted();
+      const { range, answer } = begun;
+      let parts = await askRange(context, walk, range, answer);
+      if (parts.length > 0) ahead.cut();
+      for (; parts[0] !== undefined;) {
+        context.signal.throwIfAborted();
+        const [part, ...rest] = parts;
+        parts = [...(await askRange(context, walk, part)), ...rest];
+      }
+    }
+  } finally {
+    await ahead.close();
+  }
 }
 
 async function openWalk(

@@ -22,6 +22,10 @@ describe.each(DATABASES)('files in trouble, on $name', (database) => {
     const first = await stage.walk('backfill');
     expect(first).toMatchObject({ status: 'partial', files: { stored: 1, failed: 1 } });
     expect(first.warnings?.map(({ code }) => code)).toEqual(['files_failed']);
+    // Whoever looks at the run next day sees it as well.
+    const kept = await stage.read((db) => db.prepare('SELECT status, warnings FROM _sync_runs').all());
+    expect(kept).toEqual([{ status: 'partial', warnings: JSON.stringify(first.warnings) }]);
+    expect((await stage.command('runs')).stdout).toContain('files_failed');
     const [, failed] = await stage.rows();
     expect(failed).toMatchObject({ record_id: 'b', status: 'failed', attempts: 1, sha256: null });
     // Not due yet: nothing is asked, and the run still says so.

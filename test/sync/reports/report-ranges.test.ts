@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { profileSchema } from '../../../src/source/profile.ts';
 import type { ReportWindows } from '../../../src/source/report-windows.ts';
 import { windowsBetween } from '../../../src/sync/reports/report-days.ts';
-import { halvesOf, nextRange, rangeQuery, withoutTomorrow } from '../../../src/sync/reports/report-ranges.ts';
+import { endingWith, halvesOf, nextRange, rangeQuery } from '../../../src/sync/reports/report-ranges.ts';
 
 const DUE = windowsBetween('2026-01-01', '2026-01-21', 'day').toReversed();
 const WIDE = { largest: 31, windows: Infinity, until: '2026-01-21', rows: null, rowsOf: () => null };
@@ -31,10 +31,10 @@ describe('ranges', () => {
     const months = windowsBetween('2026-01-01', '2026-01-22', 'month');
     const { range } = nextRange(months, { ...WIDE, until: '2026-01-22' });
     expect([range.from, range.to]).toEqual(['2026-01-01', '2026-01-22']);
-    expect(withoutTomorrow(range, '2026-01-20').to).toBe('2026-01-21');
+    expect(endingWith(range, '2026-01-20').to).toBe('2026-01-21');
     const [tomorrow] = DUE;
     const alone = nextRange(tomorrow === undefined ? [] : [tomorrow], WIDE).range;
-    expect(withoutTomorrow(alone, '2026-01-19')).toBe(alone);
+    expect(endingWith(alone, '2026-01-19')).toBe(alone);
   });
 
   it('are cut in halves, the newer one first, down to one window', () => {
