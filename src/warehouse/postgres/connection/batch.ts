@@ -57,6 +57,7 @@ export class Batch implements Submittable {
   /** Where it was sent; null before. */
   #connection: Connection | null = null;
   #isWhole = true;
+  #isInTurn = false;
   #isOver = false;
 
   /** With `isSilent` no step is asked what it returns: `done` says only that they are done. */
@@ -69,15 +70,16 @@ export class Batch implements Submittable {
 
   submit(connection: Connection): void {
     // Sent behind another one already, whose answer has come by now.
+    this.#isInTurn = true;
     if (this.#connection === null) this.#send(connection);
   }
 
   /**
-   * True while another one may be sent behind it. Not behind one that was not sent whole: what it has begun is still open,
-   * and would be committed with the other one.
+   * True while another one may be sent behind it: the next answer is its own, and `pg` holds nothing back. Not behind one
+   * that was not sent whole: what it has begun is still open, and would be committed with the other one.
    */
   get mayBeFollowed(): boolean {
-    return this.#connection !== null && this.#isWhole && !this.#isOver;
+    return this.#isInTurn && this.#isWhole && !this.#isOver;
   }
 
   /**
