@@ -31,8 +31,8 @@ export function firstRows({ warehouse, owned }: LoadContext): FirstRows {
       latest = goesOn ? owned.turns : null;
     },
     lookup: (shape) => {
-      const { turns: turn, shared } = owned;
-      return latest === turn && shared === null ? { turn, shape, keys: EVERY_KEY, rows: new Map() } : null;
+      const { turns, oldestTurn: turn, shared } = owned;
+      return latest === turns && shared === null ? { turn, shape, keys: EVERY_KEY, rows: new Map() } : null;
     },
   };
 }

@@ -2,10 +2,11 @@ import type { CompiledQuery } from 'kysely';
 import { initialShape, shapeRecords, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { restoreDeletes } from '../state/deletes.ts';
+import type { SentTurn } from '../state/turns.ts';
 import { resolveRejects, saveRejects } from '../state/rejects.ts';
 import { restoredAmong, type OlderPolicy } from './difference.ts';
 import type { Updated } from '../shape/columns/updated-time.ts';
-import type { KeyClashes, KeyedRecord, LeftOut } from './key-records.ts';
+import type { KeyedRecord, LeftOut } from './key-records.ts';
 import { sourceTexts } from './source-texts.ts';
 import { firstRows } from './first-rows.ts';
 import { pagesAhead } from './pages-ahead.ts';
@@ -24,7 +25,11 @@ import {
   type LostRow,
   type PreparedPage,
 } from './prepare-page.ts';
+import { mayOverlap } from './may-overlap.ts';
+import { outcomeOf, type PageOutcome } from './page-outcome.ts';
 import { rejected, rejectsOf } from './set-aside.ts';
+
+export type { PageOutcome } from './page-outcome.ts';
 
 /** A record's key and the service's own time of change: its text, and the moment in epoch milliseconds. */
 export type DatedKey = Pick<KeyedRecord, 'key'> & Pick<Updated, 'text' | 'at'>;
@@ -55,26 +60,6 @@ export interface StatedDelete extends Pick<KeyedRecord, 'key'> {
   at: string | null;
 }
 
-/** The changes of one page to the warehouse, as counts. */
-export interface PageOutcome {
-  /** Without those that the profile's filter leaves out. */
-  records: number;
-  inserted: number;
-  updated: number;
-  unchanged: number;
-  rejected: number;
-  /** Records that were dropped because a person has had them erased; absent for none. */
-  forgotten?: number;
-  /** Records that another one of the page with the same key was taken for. */
-  clashes: KeyClashes;
-  /** Rows that an older state of the record replaced. */
-  wentBack: number;
-  /** Values that went into `_overflow`, were left out by the contract, or were repaired for their column. */
-  overflowed: number;
-  discarded: number;
-  repaired: number;
-}
-
 /** Turns pages of one resource into committed rows. */
 export interface PageLoader {
   /**
@@ -86,6 +71,12 @@ export interface PageLoader {
   readonly known: KnownRecords | null;
   /** Loads one page, in a turn of its own. Throws `SyncError`; then nothing of the page was written. */
   load(page: LoadablePage, statements: Statements): Promise<PageOutcome>;
+  /**
+   * The same, and the next page may be sent before this one is answered where neither rests on the other; `statements` is
+   * called for that one then as if this one was committed. If it turns out that it was not, neither is: both are answered
+   * with its error.
+   */
+  send(page: LoadablePage, statements: Statements): SentTurn<PageOutcome>;
 }
 
 /**
@@ -115,21 +106,40 @@ export async function openPageLoader(
     if (isFirstWalk) await first.look();
     ahead.wrote(new Set());
   });
-  return {
+  const loadHere = async (page: LoadablePage, statements: Statements, begun: PreparedPage | null) =>
+    untilCurrent(context, async (isFirst) => {
+      const prepared = (isFirst ? begun : null) ?? (await preparePage(context, policy, shapeOf(owned), page));
+      const written = await writePage(context, page, prepared, statements);
+      const outcome = await written.answer;
+      ahead.wrote(written.keys);
+      return outcome;
+    });
+  /** What was sent last; it fails if anything before it has. */
+  let sent: Promise<void> | undefined;
+  const loader: PageLoader = {
     known,
     prepare: (page) => ahead.begin(page),
     load: (page, statements) =>
-      owned.takeTurn(() => {
+      owned.takeTurn(async () => {
+        await sent;
         first.goOn();
-        return untilCurrent(context, async (isFirst) => {
-          const begun = isFirst ? await ahead.take(page) : null;
-          const prepared = begun ?? (await preparePage(context, policy, shapeOf(owned), page));
-          const written = await loadPage(context, page, prepared, statements);
-          ahead.wrote(written.keys);
-          return written.outcome;
-        });
+        return loadHere(page, statements, await ahead.take(page));
+      }),
+    send: (page, statements) =>
+      owned.sendInTurn(loader, async () => {
+        first.goOn();
+        const begun = await ahead.take(page);
+        if (begun === null || !mayOverlap(context, begun)) {
+          await sent;
+          return { answer: Promise.resolve(await loadHere(page, statements, begun)) };
+        }
+        const { keys, committed, answer } = await writePage(context, page, begun, statements, sent);
+        sent = committed;
+        ahead.wrote(keys);
+        return { answer };
       }),
   };
+  return loader;
 }
 
 async function openTables(context: LoadContext): Promise<void> {
@@ -142,12 +152,22 @@ async function openTables(context: LoadContext): Promise<void> {
   owned.shape = await finishReshape(context, shape);
 }
 
-async function loadPage(
+/** A page that is being committed. */
+interface WrittenPage {
+  /** Of the records that it writes. */
+  keys: ReadonlySet<string>;
+  committed: Promise<void>;
+  answer: Promise<PageOutcome>;
+}
+
+/** Resolves once the page is handed over to the warehouse. `behind`: the commit of the page before, if that may be under way. */
+async function writePage(
   context: LoadContext,
   page: LoadablePage,
   prepared: PreparedPage,
   statements: Statements,
-): Promise<{ outcome: PageOutcome; keys: ReadonlySet<string> }> {
+  behind?: Promise<void>,
+): Promise<WrittenPage> {
   const { warehouse, owned, runId } = context;
   const { resource } = owned;
   const { keyed, tombstones, found, fresh, lost, leftOut } = prepared;
@@ -166,7 +186,8 @@ async function loadPage(
   const facts = { ...listed, updated: updatedTimes(keyed, leftOut), older: found.older, stated, written };
   const together = await statements(facts, outcome);
   await coverRows(context, shaped.rows);
-  await warehouse.commit({
+  const committed = warehouse.commit({
+    ...(behind === undefined ? {} : { behind }),
     ...(owned.shared === null ? {} : { growths: owned.shared.growths }),
     page: prepared.rows ?? prepareRows(context, shapeOf(owned), shaped.rows, written, requestedAt),
     lease: owned.lease(),
@@ -180,10 +201,13 @@ async function loadPage(
       ...together,
     ],
   });
-  owned.openRejects += setAside.length;
-  const live = tombstones.size === 0 ? keyed : keyed.filter(({ key }) => !tombstones.has(key));
-  for (const watch of owned.watches) noteSeen(watch, live, page.requestedAt);
-  return { outcome, keys: new Set(written.map(keyOf)) };
+  const answer = committed.then(() => {
+    owned.openRejects += setAside.length;
+    const live = tombstones.size === 0 ? keyed : keyed.filter(({ key }) => !tombstones.has(key));
+    for (const watch of owned.watches) noteSeen(watch, live, page.requestedAt);
+    return outcome;
+  });
+  return { keys: new Set(written.map(keyOf)), committed, answer };
 }
 
 /** The records as rows of tables that have grown to hold them. */
@@ -197,20 +221,6 @@ export async function shapedFor(context: LoadContext, records: readonly KeyedRec
   owned.shape = await finishReshape(context, owned.shape);
   // Columns may have come under other names, and stored bodies may have made more of them.
   return owned.shape === shaped.shape ? shaped : shapeRecords({ shape: owned.shape, profile, records });
-}
-
-function outcomeOf(
-  { found, clashes, taken: records, forgotten }: PreparedPage,
-  { rejects, overflowed, discarded, repaired }: ShapedPage,
-  rejected: number,
-): PageOutcome {
-  const asideInserts = rejects.filter(({ index }) => index < found.inserts.length).length;
-  const inserted = found.inserts.length - asideInserts;
-  const updated = found.updates.length - (rejects.length - asideInserts);
-  // The rest are records without any change, and second copies on the same page that say the same.
-  const unchanged = records - inserted - updated - rejected - clashes.older - clashes.undecided;
-  const rows = { records, inserted, updated, unchanged, rejected, wentBack: found.wentBack };
-  return { ...rows, ...(forgotten === 0 ? {} : { forgotten }), clashes, overflowed, discarded, repaired };
 }
 
 /** Notes when watched records were last listed, also those that say nothing new. */

@@ -7,7 +7,7 @@ import type { Recogniser } from './recognise-records.ts';
 
 /** What was begun for a page before its turn. */
 interface Begun {
-  /** The latest turn when the warehouse was read: that one and those after it may have written meanwhile. */
+  /** The oldest turn that was unanswered when the warehouse was read: that one and those after it may have written since. */
   turn: number;
   shape: ResourceShape;
   /** Null if it failed: it fails again when the page is loaded, and is reported then. */
@@ -50,10 +50,10 @@ export function pagesAhead(
   }
 
   function begin(page: LoadablePage): Begun | null {
-    const { shape, turns } = owned;
+    const { shape, oldestTurn } = owned;
     if (shape === null) return null;
     const lookup = known?.lookupOf(page.records) ?? (page.isNew === true ? first.lookup(shape) : null);
-    const turn = lookup?.shape === shape ? lookup.turn : turns;
+    const turn = lookup?.shape === shape ? lookup.turn : oldestTurn;
     const rows = lookup?.shape === shape ? lookup : null;
     const prepared = preparePage(context, policy, shape, page, rows).catch(() => null);
     const begun = { turn, shape, prepared };

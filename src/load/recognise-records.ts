@@ -13,7 +13,7 @@ import type { LoadContext } from './load-context.ts';
 
 /** What the warehouse held of a page's records when they came. */
 export interface Lookup {
-  /** The turn that was the latest when it was begun. */
+  /** The oldest turn that was unanswered when it was begun. */
   turn: number;
   shape: ResourceShape;
   /** Keys that were looked for, and the rows that some of them have. */
@@ -107,7 +107,7 @@ async function recognised(
   elements: readonly KnownElement[],
   keep: (lookup: BodyLookup) => void,
 ): Promise<readonly KnownElement[]> {
-  const { shape, turns: turn } = owned;
+  const { shape, oldestTurn: turn } = owned;
   const [table] = shape?.tables ?? [];
   const guess = guessesOf(elements[0]?.source, fields);
   if (shape === null || table === undefined || guess === null) return elements;

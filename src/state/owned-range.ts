@@ -6,6 +6,7 @@ import type { OwnedResource, OwnedResources } from './owned-resource.ts';
 import { rangeLease } from './ranges.ts';
 import { countOpenRejects } from './rejects.ts';
 import { shareTables } from './shared-tables.ts';
+import { alone } from './turns.ts';
 
 interface RangeToOwn {
   warehouse: Warehouse;
@@ -49,6 +50,13 @@ export async function ownRange(options: RangeToOwn): Promise<OwnedResource> {
       takeTurn: (work) => {
         turns += 1;
         return work();
+      },
+      sendInTurn: (_, work) => {
+        turns += 1;
+        return alone(work);
+      },
+      get oldestTurn() {
+        return turns;
       },
       lease: () => lease.proof(),
       recover: () => Promise.resolve(false),

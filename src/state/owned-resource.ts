@@ -1,4 +1,3 @@
-import PQueue from 'p-queue';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import { SharedResources, type Acquired } from '../model/shared-resources.ts';
@@ -8,6 +7,7 @@ import { readTables } from './column-catalog.ts';
 import { NO_PRIVACY_KEY, readForgotten, type Forgotten, type PrivacyKey } from './forgotten.ts';
 import { acquireLease, type Lease } from './leases.ts';
 import { countOpenRejects } from './rejects.ts';
+import { Turns, type SentTurn, type Unanswered } from './turns.ts';
 import type { UsedColumn } from '../warehouse/in-use.ts';
 import type { LeaseProof, Warehouse } from '../warehouse/warehouse.ts';
 
@@ -45,6 +45,13 @@ export interface OwnedResource {
   readonly turns: number;
   /** Runs `work` when no other turn is under way: a walk and a re-fetch must not write between each other's steps. */
   takeTurn<T>(work: () => Promise<T>): Promise<T>;
+  /**
+   * A turn that is over once what it writes is sent, before that is answered. It may begin while what the same `sender`
+   * has sent in the turn before is unanswered; other turns wait until all is.
+   */
+  sendInTurn<T>(sender: object, work: () => Promise<Unanswered<T>>): SentTurn<T>;
+  /** The oldest turn that is not answered; the latest if all are. What is read now may miss what this and later ones write. */
+  readonly oldestTurn: number;
 }
 
 /** The tables of a resource that several processes write. */
@@ -114,13 +121,12 @@ class SharedOwnership {
   shared: SharedTables | null = null;
   readonly watches = new Set<Map<string, number>>();
   readonly besides: UsedColumn[] = [];
-  turns = 0;
+  readonly turns = new Turns();
   forgotten: Forgotten;
   lease: Lease;
   readonly #warehouse: Warehouse;
   readonly #clock: Clock;
   readonly #privacy: PrivacyKey;
-  readonly #turns = new PQueue({ concurrency: 1 });
 
   private constructor(parts: Readonly<OwnershipParts>) {
     this.resource = parts.resource;
@@ -148,13 +154,6 @@ class SharedOwnership {
     return owned;
   }
 
-  takeTurn<T>(work: () => Promise<T>): Promise<T> {
-    return this.#turns.add(() => {
-      this.turns += 1;
-      return work();
-    });
-  }
-
   async rereadForgotten(): Promise<void> {
     this.forgotten = await readForgotten(this.#warehouse.own, this.resource, this.#privacy);
   }
@@ -171,7 +170,7 @@ class SharedOwnership {
   }
 
   async release(): Promise<void> {
-    await this.#turns.onIdle();
+    await this.turns.allAnswered();
     await this.lease.release();
   }
 }
@@ -193,21 +192,25 @@ function viewOf(acquired: Acquired<SharedOwnership>): OwnedResource {
     watches: own.watches,
     besides: own.besides,
     lease: () => lease.proof(),
-    takeTurn: (work) => own.takeTurn(work),
+    takeTurn: (work) => own.turns.take(work),
+    sendInTurn: (sender, work) => own.turns.send(sender, work),
     rereadForgotten: () => own.rereadForgotten(),
     get forgotten() {
       return own.forgotten;
     },
-    reacquire: () => own.takeTurn(() => own.renew()),
+    reacquire: () => own.turns.take(() => own.renew()),
     release: (now) => acquired.release(now),
     recover: async (error) => {
       // A statement may notice before the lease does: a table that no longer exists, for example, is no `SyncError`.
       if (error instanceof SyncError && error.code !== 'lease_lost') return false;
       // If the database cannot be reached, or another process owns the resource by now, the error at hand says more.
-      return own.takeTurn(catchUp).catch(() => false);
+      return own.turns.take(catchUp).catch(() => false);
     },
     get turns() {
-      return own.turns;
+      return own.turns.begun;
+    },
+    get oldestTurn() {
+      return own.turns.oldest;
     },
     get shared() {
       return own.shared;

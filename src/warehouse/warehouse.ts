@@ -5,6 +5,7 @@ import type { HistoryPolicy } from '../model/vocabulary.ts';
 import type { KeyPlan } from './key-plan.ts';
 import type { LeaseProof } from './lease-proof.ts';
 import type { GoneRecord } from './gone-record.ts';
+import type { PageCommit, PageRows, PreparedRows } from './page-commit.ts';
 import type { SnapshotReader } from './snapshot-reader.ts';
 import type { TimeSpan } from './time-span.ts';
 import type { NameState } from './name-state.ts';
@@ -14,6 +15,7 @@ import type { TableStaging, TableSwap } from './table-swap.ts';
 import type { ViewChange, ViewDialect } from './view-dialect.ts';
 
 export type { LeaseProof } from './lease-proof.ts';
+export type { PageCommit, PageRows, PreparedRows, WrittenRecord } from './page-commit.ts';
 
 /** The state of a row that is already there. */
 export interface StoredRow {
@@ -26,55 +28,12 @@ export interface StoredRow {
   updated: Cell;
 }
 
-/** The stamps of a row of a resource's own table, and what is remembered of its record. */
-export interface WrittenRecord {
-  key: string;
-  /** 1 is a record never seen before. */
-  version: number;
-  hash: string;
-  /** The source as it came, UTF-8. */
-  bytes: Buffer;
-}
-
 /** For a proof that does not hold any more. */
 export function leaseLost(resource: string): SyncError {
   return new SyncError('lease_lost', `another process has taken over ${resource}; nothing of this was written`, {
     recovery: 'stop',
     hint: 'let the other process finish: it goes on from the last committed page',
   });
-}
-
-/** The part of a page that becomes rows. */
-export interface PageRows {
-  resource: string;
-  history: HistoryPolicy;
-  /** When the page was asked for: stands in `_synced_at` and `valid_from`, and a later one wins. */
-  requestedAt: TimestampText;
-  /** Rows per table, the resource's own table first; only what is new or changed. */
-  rows: readonly TableRows[];
-  /** All child tables of the resource: what a changed record had there goes, even if no new row comes. */
-  children: readonly TableShape[];
-  /** One per row of the resource's own table, in the same order. */
-  records: readonly WrittenRecord[];
-}
-
-/** A page as `prepare` returns it. A database may add what it has encoded already. */
-export interface PreparedRows {
-  readonly rows: PageRows;
-}
-
-/** Everything that one page changes, committed whole or not at all. */
-export interface PageCommit<Prepared extends PreparedRows = PreparedRows> {
-  /** The result of `prepare` of the same warehouse. */
-  page: Prepared;
-  lease: LeaseProof;
-  /** Statements on own tables (checkpoint, rejects, ...) that belong to the same moment. */
-  statements: readonly CompiledQuery[];
-  /**
-   * Where other processes write rows of the resource too: how often tables had changed when the page was compared with
-   * what is there. If they have changed since, or one of its rows has, it throws `page_outdated` and writes nothing.
-   */
-  growths?: number;
 }
 
 /** One step of schema evolution, committed whole or not at all. */
@@ -174,6 +133,8 @@ export interface Warehouse extends RowCounting {
   readonly isOnNetwork: boolean;
   /** True if this thread may go on while a page is being written: a server writes it, or a thread of its own. */
   readonly writesAside: boolean;
+  /** True if it gains something to hand over a page while the one before is still being written, with `behind`. */
+  readonly commitsOverlap: boolean;
   /** Epoch milliseconds of the clock that all who write to it go by: the database's own, or this machine's. */
   now(): Promise<number>;
   /**

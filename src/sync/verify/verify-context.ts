@@ -58,5 +58,7 @@ function notOwned({ shape, forgotten }: Reading): OwnedResource {
     reacquire: () => Promise.resolve(),
     release: () => Promise.resolve(),
     takeTurn: (work) => work(),
+    sendInTurn: refuse,
+    oldestTurn: 0,
   };
 }

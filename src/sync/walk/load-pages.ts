@@ -1,6 +1,4 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { CompiledQuery } from 'kysely';
-import type { WalkEnd } from '../../extract/guards/walk-end.ts';
 import type { Page } from '../../extract/page.ts';
 import { isNumbered } from '../../extract/page-styles/page-styles.ts';
 import { partitionedWalk } from '../../extract/partitioned-walk.ts';
@@ -8,29 +6,25 @@ import { walk, type WalkOptions } from '../../extract/walk.ts';
 import { walkWindows } from '../../extract/walk-windows.ts';
 import type { Windows } from '../../extract/windows.ts';
 import { openPageLoader } from '../../load/page-loader.ts';
-import { updatedZone } from '../../shape/columns/updated-time.ts';
 import { memoryUse } from '../../model/memory-use.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Lane, WalkMode } from '../../model/vocabulary.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
-import { saveCheckpoint } from '../../state/checkpoints.ts';
-import { saveFigures } from '../../state/runs.ts';
+import type { SentTurn } from '../../state/turns.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
-import { checkpointAfter } from '../cursor/move-cursor.ts';
-import { olderPolicy, openSuspects, suspectStatements, type WalkSuspects } from '../deletes/page-suspects.ts';
-import { goOnAfterWalk, walkedCursor } from '../feed/feed-place.ts';
+import { olderPolicy, openSuspects } from '../deletes/page-suspects.ts';
 import { bundles } from './bundles.ts';
-import { addPage, type FilterEvidence } from './filter-evidence.ts';
+import type { FilterEvidence } from './filter-evidence.ts';
 import { EACH_PAGE, joinedPage, smallPages, type JoinedPage } from './joined-page.ts';
 import type { WalkPlan } from '../plan.ts';
-import { countPage, withPage, type RunContext } from '../run-progress.ts';
+import type { RunContext } from '../run-progress.ts';
 import { filterQuery, listingWalk } from '../listing-walk.ts';
 import { isNewestFirst, orderOf } from './newest-first.ts';
-import { proveWalk, type WalkProof, type Repetition } from '../prove-walk.ts';
+import type { Repetition } from '../prove-walk.ts';
 import { partitionsOf } from './partitions-of.ts';
 import { resumeWalk } from './resume-walk.ts';
-import { seenStatements, type CommittedPage } from './seen-statements.ts';
-import { positionFrom, storedPosition } from './stored-position.ts';
+import { pageSender, type EndedWalk } from './send-pages.ts';
+import { positionFrom } from './stored-position.ts';
 
 /** Which lane a walk's requests take: people wait for an incremental one. */
 const LANES_BY_MODE: Readonly<Record<WalkMode, Lane>> = { full: 'backfill', incremental: 'incremental' };
@@ -49,11 +43,9 @@ export interface OneWalk {
   windows: Windows | null;
 }
 
-/** A walk that came to its end, and what that end proves. */
-export interface LoadedWalk {
+/** A walk that came to its end. */
+export interface LoadedWalk extends EndedWalk {
   checkpoint: CheckpointRow;
-  end: WalkEnd;
-  proof: WalkProof;
 }
 
 /**
@@ -63,7 +55,7 @@ export interface LoadedWalk {
  * Returns the finished walk; throws `SyncError` with everything up to the last committed page in place.
  */
 export async function loadPages(context: RunContext, one: OneWalk): Promise<LoadedWalk> {
-  const { warehouse, clock, profile, owned, progress, watcher, signal } = context;
+  const { warehouse, clock, profile, signal } = context;
   const { mode, checkpoint: planned } = one.plan;
   const walkStartedAt = planned.walk_started_at ?? timestampText(clock.now());
   const suspects = await openSuspects(context, { mode, walkStartedAt });
@@ -71,27 +63,10 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   const loader = await openPageLoader(context, olderPolicy(suspects), { isFirstWalk });
   const { start, before } = await resumeWalk(context, planned, one.windows !== null);
   const order = orderOf(profile, start);
-  let checkpoint = start;
-  const last: { ended: Omit<LoadedWalk, 'checkpoint'> | null } = { ended: null };
-  const load = async (page: JoinedPage): Promise<void> => {
-    let next = checkpoint;
-    if (page.end !== null) last.ended = endedBy(context, page, page.end, one.repetition);
-    const outcome = await loader.load(page, (facts, counted) => {
-      addPage(one.evidence, facts, page.parts.length);
-      const committed = { page, facts, counted, before: checkpoint, proof: last.ended?.proof ?? null };
-      const commit = commitOf(context, one, suspects, committed);
-      next = commit.next;
-      return commit.statements;
-    });
-    checkpoint = next;
-    countPage(progress, outcome, page.parts.length);
-    watcher.page(owned.resource, page, progress.figures);
-    signal.throwIfAborted();
-  };
-  const write = (page: JoinedPage): Promise<void> => load(page).then(page.discard).finally(page.release);
+  const sender = pageSender(context, one, { loader, suspects, start });
   // Where pages are written in our own thread, one that is prepared meanwhile only takes memory.
   const mayOverlap = warehouse.writesAside;
-  let writing = Promise.resolve();
+  const writing: SentTurn<void>[] = [];
   try {
     const stop = new AbortController();
     const more = {
@@ -106,20 +81,29 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
     const isAhead = mayOverlap && isNumbered(profile.page);
     for await (const page of isAhead ? aheadOf(context, one, pages, stop) : joinedEach(pages)) {
       if (mayOverlap) loader.prepare(page);
-      await writing;
-      writing = write(page);
-      // An error of it is thrown at the next page, or at the end.
-      writing.catch(() => undefined);
-      if (!mayOverlap) await writing;
+      await writing.at(-1)?.sent;
+      writing.push(sender.write(page));
+      // So a kill costs no more than the page that is sent, and the one that is asked for next.
+      while (writing.length > (mayOverlap ? 1 : 0)) {
+        await writing[0]?.answered;
+        writing.shift();
+      }
       // Lets requests and signals through between pages that are there already.
       await nextTurn();
     }
   } finally {
-    await writing;
+    await allAnswered(writing);
   }
   one.evidence.disorder ??= order?.broken() ?? null;
-  if (last.ended === null) throw new Error('a walk came to no end');
-  return { checkpoint, ...last.ended };
+  const { checkpoint, ended } = sender;
+  if (ended === null) throw new Error('a walk came to no end');
+  return { checkpoint, ...ended };
+}
+
+/** Resolves once all have ended. Throws the error of the first one that has failed: it says why the others have. */
+async function allAnswered(turns: readonly SentTurn<void>[]): Promise<void> {
+  const ended = await Promise.allSettled(turns.map(({ answered }) => answered));
+  for (const each of ended) if (each.status === 'rejected') throw each.reason;
 }
 
 /**
@@ -144,56 +128,6 @@ function isOneListing({ partitions, parts }: ResourceProfile, windows: Windows |
 
 async function* joinedEach(pages: AsyncIterable<Page>): AsyncGenerator<JoinedPage> {
   for await (const page of pages) yield joinedPage([page]);
-}
-
-/** A page that names where the changes go on is the last one by that. */
-export function endedBy(
-  context: RunContext,
-  page: Page,
-  end: WalkEnd,
-  repetition: Repetition,
-): Omit<LoadedWalk, 'checkpoint'> {
-  const isNamed = walkedCursor(context, page) !== null;
-  const shown = isNamed ? { ...end, doubts: end.doubts.filter(({ code }) => code !== 'unproved') } : end;
-  return { end: shown, proof: proveWalk(shown, context.profile, repetition) };
-}
-
-/** The checkpoint after a page, and the statements that belong to the page's transaction. */
-function commitOf(
-  context: RunContext,
-  { repetition }: OneWalk,
-  suspects: WalkSuspects,
-  committed: CommittedPage,
-): { next: CheckpointRow; statements: CompiledQuery[] } {
-  const { warehouse, profile, scrub, clock, run, progress } = context;
-  const { page, facts, counted, before, proof } = committed;
-  const isProved = proof?.isProved ?? false;
-  const { total, kept, again, serverDate, parts } = page;
-  const zone = updatedZone(profile);
-  const completesFull = repetition.behind !== null;
-  const passed = {
-    ...facts,
-    next: page.next,
-    serverDate,
-    total,
-    kept,
-    again,
-    isProved,
-    completesFull,
-    zone,
-    pages: parts.length,
-  };
-  const after = checkpointAfter(before, passed, clock.now());
-  const next = { ...after, walk_position: storedPosition(after.walk_position, profile.query, scrub) };
-  const figures = withPage(progress.figures, counted, progress.meter, parts.length);
-  const statements = [
-    ...suspectStatements(context, suspects, facts, page.requestedAt),
-    saveCheckpoint(warehouse.own, next),
-    saveFigures(warehouse.own, run, figures),
-    ...seenStatements(context, committed, next),
-    ...(isProved && before.walk_mode === 'full' ? goOnAfterWalk(context, walkedCursor(context, page)) : []),
-  ];
-  return { next, statements };
 }
 
 /** The pages of the listing, of all its windows, or of all its listings. */

@@ -7,7 +7,8 @@ import { rowQueries } from '../reading.ts';
 import type { PostgresAddress } from './connection/address.ts';
 import { cleanTables } from './connection/clean-tables.ts';
 import { openDatabase, WAREHOUSE_TABLES } from './connection/open-database.ts';
-import { commitSteps, databaseNow, transact, type Database } from './connection/transact.ts';
+import { commitSteps } from './connection/commit-steps.ts';
+import { databaseNow, transact, type Database } from './connection/transact.ts';
 import { orUnindexed } from './keys/indexes.ts';
 import { tendKeys } from './keys/tend-keys.ts';
 import { snapshotReader } from './snapshot-reader.ts';
@@ -47,6 +48,7 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
     dialect: VIEW_DIALECT,
     isOnNetwork: true,
     writesAside: true,
+    commitsOverlap: true,
     now: () => databaseNow(database),
     stored: storedRows(database),
     tableNames: () => tableNames(own, schema),

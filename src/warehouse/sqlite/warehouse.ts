@@ -50,6 +50,7 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     own,
     dialect: VIEW_DIALECT,
     isOnNetwork: false,
+    commitsOverlap: false,
     get writesAside() {
       return pages.areAside;
     },

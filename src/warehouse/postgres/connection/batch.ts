@@ -54,6 +54,11 @@ export class Batch implements Submittable {
   /** How often the data of the next one was taken. */
   #executed = 0;
   #refusal: Error | null = null;
+  /** Where it was sent; null before. */
+  #connection: Connection | null = null;
+  #isWhole = true;
+  #isInTurn = false;
+  #isOver = false;
 
   /** With `isSilent` no step is asked what it returns: `done` says only that they are done. */
   constructor(steps: readonly Step[], answerMs: number, { isSilent = false }: { isSilent?: boolean } = {}) {
@@ -64,6 +69,35 @@ export class Batch implements Submittable {
   }
 
   submit(connection: Connection): void {
+    // Sent behind another one already, whose answer has come by now.
+    this.#isInTurn = true;
+    if (this.#connection === null) this.#send(connection);
+  }
+
+  /**
+   * True while another one may be sent behind it: the next answer is its own, and `pg` holds nothing back. Not behind one
+   * that was not sent whole: what it has begun is still open, and would be committed with the other one.
+   */
+  get mayBeFollowed(): boolean {
+    return this.#isInTurn && this.#isWhole && !this.#isOver;
+  }
+
+  /**
+   * Sends it behind one that `mayBeFollowed`, before that one is answered. To be handed to `pg` at once: that hands on the
+   * answers in the order in which it was given the questions.
+   */
+  sendBehind({ mayBeFollowed, connection }: Pick<Batch, 'mayBeFollowed' | 'connection'>): void {
+    if (!mayBeFollowed || connection === null) throw new Error('nothing may be sent behind this');
+    this.#send(connection);
+  }
+
+  /** Null until it is sent. */
+  get connection(): Connection | null {
+    return this.#connection;
+  }
+
+  #send(connection: Connection): void {
+    this.#connection = connection;
     // A query ends with a sync, after which the server would go on behind one that failed.
     const unsynced: Connection = Object.create(connection, { sync: { value: () => undefined } });
     connection.stream.cork();
@@ -72,7 +106,10 @@ export class Batch implements Submittable {
       if (query === null) execute(connection, step);
       else query.submit(unsynced);
       // Its values cannot be sent: nothing behind it may be done, a COMMIT least of all.
-      if (asked.isRefused) break;
+      if (asked.isRefused) {
+        this.#isWhole = false;
+        break;
+      }
       if (step.data !== undefined) connection.stream.write(step.data.messages);
     }
     connection.sync();
@@ -116,6 +153,7 @@ export class Batch implements Submittable {
   }
 
   handleReadyForQuery(): void {
+    this.#isOver = true;
     this.callback();
     const answers = this.#asked.flatMap(({ answer }) => answer ?? []);
     if (answers.length < this.#asked.length) this.#refusal ??= new Error('a statement of a batch was not sent');
@@ -124,6 +162,7 @@ export class Batch implements Submittable {
   }
 
   handleError(error: unknown): void {
+    this.#isOver = true;
     this.callback();
     const explain = this.#current()?.step.explain;
     this.#settle.reject(this.#refusal ?? (explain !== undefined && error instanceof Error ? explain(error) : error));

@@ -1,4 +1,4 @@
-import { DatabaseError, escapeIdentifier, type Pool, type PoolClient } from 'pg';
+import { escapeIdentifier, type Pool, type PoolClient } from 'pg';
 import type { Clock } from '../../../model/clock.ts';
 import type { ExecuteSql, SqlResult } from '../../database.ts';
 import type { LeaseProof } from '../../warehouse.ts';
@@ -9,7 +9,7 @@ import { leaseStep } from './lease-step.ts';
 import { onlyRow, queryOf, sessionOf, type Session } from './session.ts';
 
 /** How long a transaction is tried again while the server is not there, and how often while others are in the way. */
-const RETRY_FOR_MS = 60_000;
+export const RETRY_FOR_MS = 60_000;
 const MOST_REPLAYS = 5;
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 1_000;
@@ -22,6 +22,7 @@ const FROZEN_MS = 10_000;
 
 /** An answer that the server has sent is here after this long. */
 const NETWORK_MS = 10_000;
+export const ANSWER_MS = STATEMENT_MS + NETWORK_MS;
 
 export interface TransactOptions {
   /** How long to wait for the server; a minute if absent. 0 for one attempt. */
@@ -79,7 +80,7 @@ export function executeInUtc(database: Database) {
   return (text: string, values: readonly unknown[] = []): Promise<SqlResult<object>> =>
     retryWhileLocked(database, RETRY_FOR_MS, () =>
       onClient(database, async (client) => {
-        const [, answer] = await client.query(new Batch([settings, { text, values }], STATEMENT_MS + NETWORK_MS)).done;
+        const [, answer] = await client.query(new Batch([settings, { text, values }], ANSWER_MS)).done;
         return { rows: answer?.rows ?? [], rowCount: answer?.rowCount ?? null };
       }),
     );
@@ -103,28 +104,6 @@ export async function retryWhileLocked<T>(database: Database, retryForMs: number
     await clock.sleep(pause * (0.5 + random() / 2));
   }
 }
-
-/**
- * One transaction of steps that are all known beforehand, as one question: the server need not wait for this process
- * before it commits. `steps` are asked for again at each attempt. Throws `SyncError`.
- */
-export async function commitSteps(
-  database: Database,
-  steps: () => readonly Step[],
-  options: Pick<TransactOptions, 'lease'> = {},
-): Promise<void> {
-  const whole = async (client: PoolClient): Promise<void> => {
-    const mark = newMark(client);
-    const all = [...beginning(database, mark, options), ...steps(), COMMIT];
-    const batch = new Batch(all, STATEMENT_MS + NETWORK_MS, { isSilent: true });
-    // What the server itself refuses before the COMMIT is not committed.
-    const isRefused = (error: unknown): boolean => error instanceof DatabaseError && !batch.isAtLast;
-    await orDecided(database, { ...options, client, mark, isRefused }, () => client.query(batch).done);
-  };
-  await retryWhileLocked(database, RETRY_FOR_MS, () => onClient(database, whole));
-}
-
-const COMMIT = { text: 'COMMIT' } as const satisfies Step;
 
 /** One attempt. */
 function attempt<T>(database: Database, work: (session: Session) => Promise<T>, options: TransactOptions): Promise<T> {
@@ -158,24 +137,27 @@ async function begunOn<T>(
   await client.query(new Batch(beginning(database, mark, options), beginMs)).done;
   const result = await work(sessionOf(client, answerMs));
   const commit = (): Promise<unknown> => client.query(queryOf('COMMIT', undefined, answerMs));
-  await orDecided(database, { ...options, client, mark }, commit);
+  await orDecided(database, { ...options, mark }, commit);
+  if (mark !== null) keepMark(client, mark);
   return result;
 }
 
-interface Committing extends Pick<TransactOptions, 'lease' | 'decideMs'> {
-  client: PoolClient;
+export interface Committing extends Pick<TransactOptions, 'lease' | 'decideMs'> {
   /** Null if it does no harm when the work is done again. */
   mark: CommitMark | null;
   /** True of an error that says that there is no COMMIT any more. */
   isRefused?: (error: unknown) => boolean;
 }
 
-/** Sends what ends with a COMMIT. */
-async function orDecided(database: Database, committing: Committing, send: () => Promise<unknown>): Promise<void> {
-  const { client, mark, lease, isRefused } = committing;
+/** Sends what ends with a COMMIT; throws unless it is committed. */
+export async function orDecided(
+  database: Database,
+  committing: Committing,
+  send: () => Promise<unknown>,
+): Promise<void> {
+  const { mark, lease, isRefused } = committing;
   try {
     await send();
-    if (mark !== null) keepMark(client, mark);
   } catch (error) {
     // Sent, and no answer: only the server knows.
     if (remedyOf(error) !== 'server' || mark === null || isRefused?.(error) === true) throw error;
@@ -204,14 +186,14 @@ function settingsOf(
 }
 
 /** The steps that begin a transaction. */
-function beginning(database: Database, mark: CommitMark | null, options: TransactOptions): Step[] {
+export function beginning(database: Database, mark: CommitMark | null, options: TransactOptions): Step[] {
   const values = settingsOf(database, options);
   const begun = [{ text: 'BEGIN' }, mark === null ? { text: SETTINGS, values } : leaveMark(mark, values)];
   return options.lease === undefined ? begun : [...begun, leaseStep(options.lease)];
 }
 
 /** True if a connection can be used again. */
-async function rolledBack(client: PoolClient, failure: unknown): Promise<boolean> {
+export async function rolledBack(client: PoolClient, failure: unknown): Promise<boolean> {
   if (remedyOf(failure) === 'server') return false;
   return client.query(queryOf('ROLLBACK', undefined, NETWORK_MS)).then(
     () => true,

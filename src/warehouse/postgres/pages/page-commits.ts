@@ -2,7 +2,8 @@ import type { CompiledQuery } from 'kysely';
 import type { PageCommit, PreparedRows, Warehouse } from '../../warehouse.ts';
 import type { Step } from '../connection/batch.ts';
 import { CopyMemory } from '../connection/copy-data.ts';
-import { commitSteps, type Database } from '../connection/transact.ts';
+import { commitSteps, type CommitUnderWay, type SentCommit } from '../connection/commit-steps.ts';
+import type { Database } from '../connection/transact.ts';
 import { OtherTypes } from './copy-steps.ts';
 import { currentSteps } from './current-steps.ts';
 import { createPageWriter } from './row-writer.ts';
@@ -19,28 +20,42 @@ type Retried = (resource: string, write: () => Promise<void>) => Promise<void>;
 export function pageCommits(database: Database, retried: Retried): Pick<Warehouse, 'prepare' | 'commit'> {
   const memory = new CopyMemory();
   const stepsOf = createPageWriter(memory);
+  const underWay = new WeakMap<Promise<void>, CommitUnderWay>();
 
-  async function commit({ page: { rows, steps }, lease, statements, growths }: PageCommit<PreparedSteps>) {
+  async function write(
+    { page: { rows, steps }, lease, statements, growths, behind }: PageCommit<PreparedSteps>,
+    told: (attempt: SentCommit) => void,
+  ): Promise<void> {
+    const before = behind === undefined ? undefined : (underWay.get(behind) ?? { sent: NOT_SENT, whole: behind });
     let attempts = 0;
     let sent: readonly Step[] = [];
-    const write = (): Promise<void> =>
+    const commit = (): Promise<void> =>
       commitSteps(
         database,
         () => {
           sent = (attempts += 1) === 1 ? steps : stepsOf(rows, true);
           return [currentSteps(rows, growths), sent, statements.map(asStep)].flat();
         },
-        { lease },
+        { lease, sent: told, ...(before === undefined ? {} : { behind: before }) },
       );
     const orAsText = (): Promise<void> =>
-      write().catch((error: unknown) => (error instanceof OtherTypes ? write() : Promise.reject(error)));
+      commit().catch((error: unknown) => (error instanceof OtherTypes ? commit() : Promise.reject(error)));
     await retried(rows.resource, orAsText);
     // Not of what failed: a connection that is ended may still read from there.
     for (const { data } of sent) if (data !== undefined) memory.giveBack(data.memory);
   }
 
+  function commit(page: PageCommit<PreparedSteps>): Promise<void> {
+    const { promise: sent, resolve } = Promise.withResolvers<SentCommit | null>();
+    const whole = write(page, resolve).finally(() => resolve(null));
+    underWay.set(whole, { sent, whole });
+    return whole;
+  }
+
   return { prepare: (rows): PreparedSteps => ({ rows, steps: stepsOf(rows, false) }), commit };
 }
+
+const NOT_SENT = Promise.resolve(null);
 
 export function asStep({ sql: text, parameters: values }: CompiledQuery): Step {
   return { text, values };

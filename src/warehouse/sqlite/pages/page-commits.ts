@@ -40,7 +40,8 @@ export function pageCommits(open: WritableFile): PageCommits {
     get areAside() {
       return bulk.isPossible;
     },
-    commit: async ({ page: { rows }, lease, statements }) => {
+    commit: async ({ page: { rows }, lease, statements, behind }) => {
+      if (behind !== undefined) await behind;
       const page = { rows, statements };
       const thread = bulk.borrow(rows.records.length);
       if (thread === null) return here(page, lease);

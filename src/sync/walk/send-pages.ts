@@ -1,0 +1,142 @@
+import type { CompiledQuery } from 'kysely';
+import type { WalkEnd } from '../../extract/guards/walk-end.ts';
+import type { Page } from '../../extract/page.ts';
+import type { PageFacts, PageLoader, PageOutcome } from '../../load/page-loader.ts';
+import { updatedZone } from '../../shape/columns/updated-time.ts';
+import { saveCheckpoint } from '../../state/checkpoints.ts';
+import { saveFigures } from '../../state/runs.ts';
+import { alone, type SentTurn } from '../../state/turns.ts';
+import type { CheckpointRow } from '../../warehouse/own-tables.ts';
+import { checkpointAfter } from '../cursor/move-cursor.ts';
+import { suspectStatements, type WalkSuspects } from '../deletes/page-suspects.ts';
+import { goOnAfterWalk, walkedCursor } from '../feed/feed-place.ts';
+import { proveWalk, type Repetition, type WalkProof } from '../prove-walk.ts';
+import { countPage, withPage, type RunContext } from '../run-progress.ts';
+import { addPage, type FilterEvidence } from './filter-evidence.ts';
+import type { JoinedPage } from './joined-page.ts';
+import { seenStatements, type CommittedPage } from './seen-statements.ts';
+import { storedPosition } from './stored-position.ts';
+
+/** The end of a walk, and what it proves. */
+export interface EndedWalk {
+  end: WalkEnd;
+  proof: WalkProof;
+}
+
+/** The walk whose pages are sent. */
+interface SentWalk {
+  repetition: Repetition;
+  evidence: FilterEvidence;
+}
+
+/** Sends the pages of one walk to the warehouse, each with the checkpoint that says so. */
+interface PageSender {
+  /** Behind the latest page that was sent. */
+  readonly checkpoint: CheckpointRow;
+  /** Null before the last page. */
+  readonly ended: EndedWalk | null;
+  /** To be called once the page before is sent: it may be unanswered. The memory of the page is given back. */
+  write(page: JoinedPage): SentTurn<void>;
+}
+
+export function pageSender(
+  context: RunContext,
+  walk: SentWalk,
+  { loader, suspects, start }: { loader: PageLoader; suspects: WalkSuspects; start: CheckpointRow },
+): PageSender {
+  const { owned, progress, watcher, signal } = context;
+  let checkpoint = start;
+  let ended: EndedWalk | null = null;
+  const unanswered = new Map<JoinedPage, PageOutcome>();
+
+  function send(page: JoinedPage): SentTurn<PageOutcome> {
+    const before = checkpoint;
+    const isEnded = page.end === null ? null : endedBy(context, page, page.end, walk.repetition);
+    const statements = (facts: PageFacts, counted: PageOutcome): CompiledQuery[] => {
+      addPage(walk.evidence, facts, page.parts.length);
+      const committed = { page, facts, counted, before, proof: isEnded?.proof ?? null };
+      const commit = commitOf(context, walk, suspects, committed, unanswered);
+      checkpoint = commit.next;
+      ended = isEnded;
+      unanswered.set(page, counted);
+      return commit.statements;
+    };
+    if (page.end === null) return loader.send(page, statements);
+    // What the end proves rests on all pages before it.
+    return alone(async () => ({ answer: Promise.resolve(await loader.load(page, statements)) }));
+  }
+
+  function count(page: JoinedPage, outcome: PageOutcome): void {
+    unanswered.delete(page);
+    countPage(progress, outcome, page.parts.length);
+    watcher.page(owned.resource, page, progress.figures);
+    signal.throwIfAborted();
+  }
+
+  return {
+    get checkpoint() {
+      return checkpoint;
+    },
+    get ended() {
+      return ended;
+    },
+    write: (page) => {
+      const { sent, answered } = send(page);
+      const counted = answered.then((outcome) => count(page, outcome));
+      const given = counted.then(page.discard).finally(page.release);
+      // An error of it is thrown at the next page, or at the end.
+      given.catch(() => undefined);
+      return { sent, answered: given };
+    },
+  };
+}
+
+/** A page that names where the changes go on is the last one by that. */
+export function endedBy(context: RunContext, page: Page, end: WalkEnd, repetition: Repetition): EndedWalk {
+  const isNamed = walkedCursor(context, page) !== null;
+  const shown = isNamed ? { ...end, doubts: end.doubts.filter(({ code }) => code !== 'unproved') } : end;
+  return { end: shown, proof: proveWalk(shown, context.profile, repetition) };
+}
+
+/** The checkpoint after a page, and the statements that belong to the page's transaction. */
+function commitOf(
+  context: RunContext,
+  { repetition }: SentWalk,
+  suspects: WalkSuspects,
+  committed: CommittedPage,
+  unanswered: ReadonlyMap<JoinedPage, PageOutcome>,
+): { next: CheckpointRow; statements: CompiledQuery[] } {
+  const { warehouse, profile, scrub, clock, run, progress } = context;
+  const { page, facts, counted, before, proof } = committed;
+  const isProved = proof?.isProved ?? false;
+  const { total, kept, again, serverDate, parts } = page;
+  const zone = updatedZone(profile);
+  const completesFull = repetition.behind !== null;
+  const passed = {
+    ...facts,
+    next: page.next,
+    serverDate,
+    total,
+    kept,
+    again,
+    isProved,
+    completesFull,
+    zone,
+    pages: parts.length,
+  };
+  const after = checkpointAfter(before, passed, clock.now());
+  const next = { ...after, walk_position: storedPosition(after.walk_position, profile.query, scrub) };
+  const sent = [...unanswered, [page, counted] as const];
+  const figures = sent.reduce(
+    (sum, [one, outcome]) => withPage(sum, outcome, progress.meter, one.parts.length),
+    progress.figures,
+  );
+  const statements = [
+    ...suspectStatements(context, suspects, facts, page.requestedAt),
+    saveCheckpoint(warehouse.own, next),
+    saveFigures(warehouse.own, run, figures),
+    ...seenStatements(context, committed, next),
+    ...(isProved && before.walk_mode === 'full' ? goOnAfterWalk(context, walkedCursor(context, page)) : []),
+  ];
+  return { next, statements };
+}

@@ -1,0 +1,53 @@
+import type { CompiledQuery } from 'kysely';
+import type { TableRows, TableShape } from '../model/table.ts';
+import type { HistoryPolicy } from '../model/vocabulary.ts';
+import type { LeaseProof } from './lease-proof.ts';
+import type { TimestampText } from './own-tables.ts';
+
+/** The stamps of a row of a resource's own table, and what is remembered of its record. */
+export interface WrittenRecord {
+  key: string;
+  /** 1 is a record never seen before. */
+  version: number;
+  hash: string;
+  /** The source as it came, UTF-8. */
+  bytes: Buffer;
+}
+
+/** The part of a page that becomes rows. */
+export interface PageRows {
+  resource: string;
+  history: HistoryPolicy;
+  /** When the page was asked for: stands in `_synced_at` and `valid_from`, and a later one wins. */
+  requestedAt: TimestampText;
+  /** Rows per table, the resource's own table first; only what is new or changed. */
+  rows: readonly TableRows[];
+  /** All child tables of the resource: what a changed record had there goes, even if no new row comes. */
+  children: readonly TableShape[];
+  /** One per row of the resource's own table, in the same order. */
+  records: readonly WrittenRecord[];
+}
+
+/** A page as `prepare` returns it. A database may add what it has encoded already. */
+export interface PreparedRows {
+  readonly rows: PageRows;
+}
+
+/** Everything that one page changes, committed whole or not at all. */
+export interface PageCommit<Prepared extends PreparedRows = PreparedRows> {
+  /** The result of `prepare` of the same warehouse. */
+  page: Prepared;
+  lease: LeaseProof;
+  /** Statements on own tables (checkpoint, rejects, ...) that belong to the same moment. */
+  statements: readonly CompiledQuery[];
+  /**
+   * Where other processes write rows of the resource too: how often tables had changed when the page was compared with
+   * what is there. If they have changed since, or one of its rows has, it throws `page_outdated` and writes nothing.
+   */
+  growths?: number;
+  /**
+   * What `commit` has returned for the page before, which may still be under way: this page is written behind it, or not
+   * at all; it fails with what that one fails with. The rows of neither may depend on the other.
+   */
+  behind?: Promise<void>;
+}
