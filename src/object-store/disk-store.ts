@@ -6,7 +6,7 @@ import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { lstatOf, namesIn, regularFile, sweepFolder } from './file-entries.ts';
 import { codeOf, told } from './file-faults.ts';
-import { makeFolder, syncFolder, syncMerged } from './folders.ts';
+import { makeFolder, syncFolder, UnsyncedFolders } from './folders.ts';
 import { objectAt, objectMissing, objectPath, type ObjectStore, type StoredObject } from './object-store.ts';
 
 /** Below the store, on its file system, so that a rename is enough. */
@@ -47,8 +47,9 @@ export async function openDiskStore({ name, folder, fileMode, clock, isMade }: D
             fans.forget(sha256, error),
           );
         // Also of one that was there: a process that ended before this may have renamed it.
-        await fans.sync(sha256);
+        fans.unsynced.add(path.dirname(target));
       }),
+    settle: () => told(folder, () => fans.unsynced.sync()),
     head: (sha256) =>
       told(folder, async () => {
         const stat = (await fans.isThere(sha256)) ? await regularFile(at(sha256)) : null;
@@ -92,16 +93,17 @@ async function rootOf(folder: string, isMade: boolean): Promise<string> {
 function fanOf(root: string): {
   make(sha256: string): Promise<void>;
   isThere(sha256: string): Promise<boolean>;
-  sync(sha256: string): Promise<void>;
+  unsynced: UnsyncedFolders;
   /** Looks at it anew next time, and throws the error. */
   forget(sha256: string, error: unknown): never;
 } {
   const known = new Map<string, Promise<void>>();
+  const unsynced = new UnsyncedFolders();
   const folderOf = (sha256: string): string => path.dirname(path.join(root, objectPath(sha256)));
   return {
     make: async (sha256) => {
       const folder = folderOf(sha256);
-      const made = known.get(folder) ?? ensured(folder);
+      const made = known.get(folder) ?? ensured(folder, unsynced);
       known.set(folder, made);
       // What failed once may go well later.
       await made.catch((error: unknown) => {
@@ -110,7 +112,7 @@ function fanOf(root: string): {
       });
     },
     isThere: (sha256) => isFolder(folderOf(sha256)),
-    sync: (sha256) => syncMerged(folderOf(sha256)),
+    unsynced,
     forget: (sha256, error) => {
       known.delete(folderOf(sha256));
       throw error;
@@ -127,13 +129,13 @@ async function isFolder(folder: string): Promise<boolean> {
   });
 }
 
-async function ensured(folder: string): Promise<void> {
+async function ensured(folder: string, unsynced: UnsyncedFolders): Promise<void> {
   if (await isFolder(folder)) return;
   // Only itself: where the store is gone, its volume may be.
   await mkdir(folder).catch((error: unknown) => {
     if (codeOf(error) !== 'EEXIST') throw error;
   });
-  await syncFolder(path.dirname(folder));
+  unsynced.add(path.dirname(folder));
 }
 
 /** Its bytes are on the disk before it has its name. */

@@ -2,6 +2,8 @@ import { newMeter } from '../../http/client.ts';
 import { memoryUse, type MemoryUse } from '../../model/memory-use.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
+import type { ObjectStore } from '../../object-store/object-store.ts';
+import type { StoreAddress } from '../../source/store-address.ts';
 import { acquireLease, type Lease } from '../../state/leases.ts';
 import { FILES_LEASE } from '../../state/files/record-files.ts';
 import { dueBatches } from './due-batches.ts';
@@ -53,12 +55,18 @@ class Lane {
   readonly #failing = new AbortController();
   readonly #signal: AbortSignal;
   readonly #commits: FileCommits;
+  readonly #stores = new Set<ObjectStore>();
+  #underWay = 0;
 
   constructor(context: FilesContext, request: FilesRequest, lease: Lease) {
-    this.#context = context;
+    this.#context = { ...context, storeAt: (address) => this.#storeAt(address, context) };
     this.#request = request;
     this.#signal = AbortSignal.any([request.signal, this.#failing.signal]);
-    this.#commits = new FileCommits({ ...context, lease, committed: (settled) => this.#committed(settled) });
+    const settleStores = async (): Promise<void> => {
+      for (const store of this.#stores) await store.settle();
+    };
+    const committed = (settled: readonly SettledFile[]): void => this.#committed(settled);
+    this.#commits = new FileCommits({ ...context, lease, settleStores, committed });
   }
 
   /** All that is due by now. */
@@ -67,7 +75,9 @@ class Lane {
     const hand = async (): Promise<void> => {
       for (let due = await all.next(); due.done !== true; due = await all.next()) {
         this.#signal.throwIfAborted();
-        await this.#fetch(due.value);
+        this.#underWay += 1;
+        await this.#fetch(due.value).finally(() => (this.#underWay -= 1));
+        if (this.#underWay === 0) this.#commits.hurry();
       }
     };
     const failed = (error: unknown): void => this.#failing.abort(error);
@@ -75,6 +85,12 @@ class Lane {
     // Also what was fetched before something failed.
     await this.#commits.flush();
     this.#signal.throwIfAborted();
+  }
+
+  async #storeAt(address: StoreAddress, { storeAt }: FilesContext): Promise<ObjectStore> {
+    const store = await storeAt(address);
+    this.#stores.add(store);
+    return store;
   }
 
   async #fetch(due: DueFile): Promise<void> {

@@ -5,15 +5,17 @@ import type { FileRow } from '../../warehouse/file-rows.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { objectOf, settleFile, type FileOutcome } from './settle-file.ts';
 
-/** Outcomes that wait to be committed: what a kill costs is that so many files are fetched again. */
-const MOST_WAITING = 64;
-/** One that is alone waits so long for others. */
-const GATHERED_MS = 30;
+/** Outcomes that wait to be committed: what a kill costs is that so many files are fetched again, */
+const MOST_WAITING = 512;
+/** or what has come in so long. */
+const GATHERED_MS = 400;
 
 interface CommitOptions {
   warehouse: Warehouse;
   lease: Lease;
   clock: Clock;
+  /** Makes durable what was put into stores before: a row never names what a power cut may take away. */
+  settleStores: () => Promise<void>;
   /** Called once outcomes are committed. */
   committed: (settled: readonly SettledFile[]) => void;
 }
@@ -42,9 +44,14 @@ export class FileCommits {
     if (this.#waiting.length >= MOST_WAITING) await commits;
   }
 
+  /** To be called when no more come for now: nothing waits for them. */
+  hurry(): void {
+    this.#full.resolve();
+  }
+
   /** Resolves when all is committed. Throws what a commit has thrown. */
   async flush(): Promise<void> {
-    this.#full.resolve();
+    this.hurry();
     while (this.#underWay !== null) await this.#underWay;
   }
 
@@ -63,11 +70,12 @@ export class FileCommits {
   }
 
   async #commit(settled: readonly SettledFile[]): Promise<void> {
-    const { warehouse, lease, clock, committed } = this.#options;
+    const { warehouse, lease, clock, settleStores, committed } = this.#options;
     const { own } = warehouse;
     const now = clock.now();
     const objects = settled.map(({ outcome }) => objectOf(outcome, now)).filter((object) => object !== null);
     const changes = settled.flatMap(({ row, outcome }) => settleFile(own, row, outcome, now));
+    await settleStores();
     await warehouse.apply([...changes, ...saveObjects(own, objects)], lease.proof());
     committed(settled);
   }
