@@ -7,6 +7,8 @@ import { ConfigError, SyncError } from '../model/errors.ts';
 import { lstatOf, namesIn, regularFile, sweepFolder } from './file-entries.ts';
 import { codeOf, told } from './file-faults.ts';
 import { makeFolder, syncFolder, UnsyncedFolders } from './folders.ts';
+import type { SmallFile } from './small-files/small-file.ts';
+import { smallFiles } from './small-files/small-file-writer.ts';
 import { objectAt, objectMissing, objectPath, type ObjectStore, type StoredObject } from './object-store.ts';
 
 /** Below the store, on its file system, so that a rename is enough. */
@@ -41,11 +43,8 @@ export async function openDiskStore({ name, folder, fileMode, clock, isMade }: D
       told(folder, async () => {
         const target = at(sha256);
         await fans.make(sha256);
-        if ((await regularFile(target))?.size === bytes) await rm(file, { force: true });
-        else
-          await placed(file, target, { bytes, fileMode, content }).catch((error: unknown) =>
-            fans.forget(sha256, error),
-          );
+        const placed = content === null ? moved : written(content);
+        await placed({ path: file, target, bytes, fileMode }).catch((error: unknown) => fans.forget(sha256, error));
         // Also of one that was there: a process that ended before this may have renamed it.
         fans.unsynced.add(path.dirname(target));
       }),
@@ -138,31 +137,37 @@ async function ensured(folder: string, unsynced: UnsyncedFolders): Promise<void>
   unsynced.add(path.dirname(folder));
 }
 
-/** Its bytes are on the disk before it has its name. */
-async function placed(
-  file: string,
-  target: string,
-  { content, ...wanted }: { bytes: number; fileMode: number; content: Buffer | null },
-): Promise<void> {
-  if (content === null) return moved(file, target, wanted);
-  await writeFile(file, content, { mode: wanted.fileMode, flush: true });
-  await rename(file, target);
+/** Puts a file in its place unless it is there; its bytes are on the disk before it has its name. */
+type Placed = (file: SmallFile) => Promise<void>;
+
+function written(content: Buffer): Placed {
+  return async (file) => {
+    if ((await smallFiles.write(file, content)) === 'written') return;
+    await writeFile(file.path, content, { mode: file.fileMode });
+    await moved(file);
+  };
 }
 
-async function moved(file: string, target: string, wanted: { bytes: number; fileMode: number }): Promise<void> {
+async function isThere({ target, bytes }: SmallFile): Promise<boolean> {
+  return (await regularFile(target))?.size === bytes;
+}
+
+async function moved(file: SmallFile): Promise<void> {
+  const { path: from, target, bytes, fileMode } = file;
+  if (await isThere(file)) return rm(from, { force: true });
   {
-    await using handle = await open(file, constants.O_RDWR | constants.O_NOFOLLOW);
+    await using handle = await open(from, constants.O_RDWR | constants.O_NOFOLLOW);
     const { size, mode } = await handle.stat();
-    if (size !== wanted.bytes) {
-      throw new SyncError('file_store_failed', `${file} has ${size} bytes, not ${wanted.bytes}`, {
+    if (size !== bytes) {
+      throw new SyncError('file_store_failed', `${from} has ${size} bytes, not ${bytes}`, {
         recovery: 'retry',
         hint: 'it is fetched again by itself; check the volume if it comes again',
       });
     }
-    if ((mode & 0o777) !== wanted.fileMode) await handle.chmod(wanted.fileMode);
+    if ((mode & 0o777) !== fileMode) await handle.chmod(fileMode);
     await handle.sync();
   }
-  await rename(file, target);
+  await rename(from, target);
 }
 
 async function readable(file: string, sha256: string): Promise<Readable> {

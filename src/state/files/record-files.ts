@@ -84,8 +84,21 @@ export function insertFiles(own: Kysely<OwnTables>, rows: readonly FileRow[]): C
   return inParts(rows, ROWS_PER_STATEMENT).map((part) => own.insertInto('_sync_files').values(part).compile());
 }
 
+/** Compiled changes of a row, by the columns that they set: thousands of files are settled alike. */
+const changes = new WeakMap<Kysely<OwnTables>, Map<string, CompiledQuery>>();
+
 /** Changes one row, if it is still there: whoever erases a record does not wait for its files. */
 export function changeFile(own: Kysely<OwnTables>, key: FileKey, change: Partial<FileRow>): CompiledQuery {
+  const known = changes.get(own) ?? new Map<string, CompiledQuery>();
+  changes.set(own, known);
+  const columns = Object.keys(change).join();
+  const compiled = known.get(columns) ?? compiledChange(own, key, change);
+  known.set(columns, compiled);
+  const { resource, record_id, field, position, version } = key;
+  return { ...compiled, parameters: [...Object.values(change), resource, record_id, field, position, version] };
+}
+
+function compiledChange(own: Kysely<OwnTables>, key: FileKey, change: Partial<FileRow>): CompiledQuery {
   return own
     .updateTable('_sync_files')
     .set(change)
