@@ -80,22 +80,69 @@ export async function shownRecordsAfter(
   return rows.map(({ record_id }) => record_id);
 }
 
-export function insertFiles(own: Kysely<OwnTables>, rows: readonly FileRow[]): CompiledQuery[] {
-  return inParts(rows, ROWS_PER_STATEMENT).map((part) => own.insertInto('_sync_files').values(part).compile());
+/** All columns but the version. */
+const COPIED = [
+  'resource',
+  'record_id',
+  'field',
+  'position',
+  'url',
+  'next_url',
+  'status',
+  'store',
+  'sha256',
+  'bytes',
+  'type',
+  'width',
+  'height',
+  'etag',
+  'last_modified',
+  'record_hash',
+  'attempts',
+  'due_at',
+  'code',
+  'error',
+  'fetched_at',
+  'valid_from',
+  'valid_to',
+] as const satisfies readonly (keyof FileRow)[];
+
+/** What was compiled before, by what it is about: thousands of files are found and settled alike. */
+const compiled = new WeakMap<Kysely<OwnTables>, Map<string, CompiledQuery>>();
+
+/** The statement of that name with these values in the place of its own, which are as many. */
+function compiledOnce(
+  own: Kysely<OwnTables>,
+  name: string,
+  parameters: readonly unknown[],
+  compile: () => CompiledQuery,
+): CompiledQuery {
+  const known = compiled.get(own) ?? new Map<string, CompiledQuery>();
+  compiled.set(own, known);
+  const statement = known.get(name) ?? compile();
+  known.set(name, statement);
+  return { ...statement, parameters };
 }
 
-/** Compiled changes of a row, by the columns that they set: thousands of files are settled alike. */
-const changes = new WeakMap<Kysely<OwnTables>, Map<string, CompiledQuery>>();
+export function insertFiles(own: Kysely<OwnTables>, rows: readonly FileRow[]): CompiledQuery[] {
+  return inParts(rows, ROWS_PER_STATEMENT).map((part) => {
+    const compile = (): CompiledQuery => own.insertInto('_sync_files').values(part).compile();
+    const [columns = '', ...others] = new Set(part.map((row) => Object.keys(row).join()));
+    if (others.length > 0) return compile();
+    return compiledOnce(
+      own,
+      `insert ${part.length} ${columns}`,
+      part.flatMap((row) => Object.values(row)),
+      compile,
+    );
+  });
+}
 
 /** Changes one row, if it is still there: whoever erases a record does not wait for its files. */
 export function changeFile(own: Kysely<OwnTables>, key: FileKey, change: Partial<FileRow>): CompiledQuery {
-  const known = changes.get(own) ?? new Map<string, CompiledQuery>();
-  changes.set(own, known);
-  const columns = Object.keys(change).join();
-  const compiled = known.get(columns) ?? compiledChange(own, key, change);
-  known.set(columns, compiled);
   const { resource, record_id, field, position, version } = key;
-  return { ...compiled, parameters: [...Object.values(change), resource, record_id, field, position, version] };
+  const parameters = [...Object.values(change), resource, record_id, field, position, version];
+  return compiledOnce(own, `set ${Object.keys(change).join()}`, parameters, () => compiledChange(own, key, change));
 }
 
 function compiledChange(own: Kysely<OwnTables>, key: FileKey, change: Partial<FileRow>): CompiledQuery {
@@ -124,33 +171,6 @@ export function removeFile(
     .where('version', '=', version)
     .compile();
 }
-
-/** All columns but the version. */
-const COPIED = [
-  'resource',
-  'record_id',
-  'field',
-  'position',
-  'url',
-  'next_url',
-  'status',
-  'store',
-  'sha256',
-  'bytes',
-  'type',
-  'width',
-  'height',
-  'etag',
-  'last_modified',
-  'record_hash',
-  'attempts',
-  'due_at',
-  'code',
-  'error',
-  'fetched_at',
-  'valid_from',
-  'valid_to',
-] as const satisfies readonly (keyof FileRow)[];
 
 /**
  * Another content takes the place of the one that was shown: `left` is what becomes of that one's row, `next` what the

@@ -5,10 +5,12 @@ import type { FileRow } from '../../warehouse/file-rows.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { objectOf, settleFile, type FileOutcome } from './settle-file.ts';
 
-/** Outcomes that wait to be committed: what a kill costs is that so many files are fetched again, */
-const MOST_WAITING = 512;
-/** or what has come in so long. */
-const GATHERED_MS = 400;
+/**
+ * Outcomes that wait to be committed, and how long the first one waits: so much a kill has fetched again. For each commit
+ * the folders are synced into which files have come, which are soon all that a store has.
+ */
+const MOST_WAITING = 2_048;
+const GATHERED_MS = 2_000;
 
 interface CommitOptions {
   warehouse: Warehouse;
