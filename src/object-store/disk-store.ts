@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { mkdir, open, realpath, rename, rm, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, open, readFile, realpath, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../model/clock.ts';
@@ -9,11 +9,13 @@ import { codeOf, told } from './file-faults.ts';
 import { makeFolder, syncFolder, UnsyncedFolders } from './folders.ts';
 import type { SmallFile } from './small-files/small-file.ts';
 import { smallFiles } from './small-files/small-file-writer.ts';
-import { objectAt, objectMissing, objectPath, type ObjectStore, type StoredObject } from './object-store.ts';
+import { objectAt, objectMissing, objectPath, OWNER, type ObjectStore, type StoredObject } from './object-store.ts';
 
 /** Below the store, on its file system, so that a rename is enough. */
 const SPOOL = '.unfinished';
 const ASIDE = 'aside-';
+/** Whoever may enter the folder may know whose it is. */
+const MARK_MODE = 0o644;
 
 export interface DiskPlace {
   name: string;
@@ -74,6 +76,8 @@ export async function openDiskStore({ name, folder, fileMode, clock, isMade }: D
         await syncFolder(spool);
       }),
     sweepUnfinished: (olderThanMs) => told(folder, () => sweepFolder(spool, clock.now() - olderThanMs)),
+    claim: (owner) => told(folder, () => claimed(path.join(root, OWNER), owner)),
+    owner: () => told(folder, () => ownerIn(path.join(root, OWNER))),
     close: () => Promise.resolve(),
   };
 }
@@ -86,6 +90,23 @@ async function rootOf(folder: string, isMade: boolean): Promise<string> {
     });
   }
   return realpath(folder);
+}
+
+async function claimed(file: string, owner: string): Promise<void> {
+  if ((await ownerIn(file)) !== null) return;
+  // A power cut may have left it empty.
+  const flag = (await regularFile(file)) === null ? 'wx' : 'w';
+  await writeFile(file, owner, { flag, mode: MARK_MODE, flush: true }).catch((error: unknown) => {
+    if (flag !== 'wx' || codeOf(error) !== 'EEXIST') throw error;
+  });
+  await syncFolder(path.dirname(file));
+}
+
+async function ownerIn(file: string): Promise<string | null> {
+  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+    if (codeOf(error) !== 'ENOENT') throw error;
+  });
+  return text?.trim() || null;
 }
 
 /** The folders in which objects stand; each is looked at once, made where it is missing, and never a link that leads away. */

@@ -36,8 +36,15 @@ export interface ObjectStore {
   setAside(sha256: string): Promise<void>;
   /** Removes unfinished downloads and uploads, and what was set aside, that are older than this; returns how many. */
   sweepUnfinished(olderThanMs: number): Promise<number>;
+  /** Marks it as somebody's, by a name of letters and digits, unless it is marked. */
+  claim(owner: string): Promise<void>;
+  /** Whose it is marked as; null if it is nobody's. */
+  owner(): Promise<string | null>;
   close(): Promise<void>;
 }
+
+/** Name of the mark, beside the objects. */
+export const OWNER = '.owner';
 
 const SHA256 = /^[0-9a-f]{64}$/;
 
