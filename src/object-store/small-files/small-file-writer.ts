@@ -6,6 +6,8 @@ import type { AskedFiles, SmallFile, WrittenFile } from './small-file.ts';
 /** So few files are written without a thread: it takes longer to start. */
 const FILES_BEFORE = 32;
 const IDLE_MS = 5_000;
+/** So many do not wait for the thread's answer. */
+const MOST_WAITING = 8;
 /** One that has died so often would die again. */
 const MOST_DEATHS = 3;
 const LIMITS = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 8 };
@@ -28,6 +30,7 @@ export class SmallFileWriter {
   #files = 0;
   #deaths = 0;
   #isWatched = false;
+  #isAsking = false;
 
   /**
    * Durable under its name when it resolves to `written`, though not yet the name itself; `not asked` where the caller is to write
@@ -40,12 +43,21 @@ export class SmallFileWriter {
       return 'not asked';
     }
     const done = Promise.withResolvers<'written' | 'not asked'>();
-    if (this.#waiting.length === 0) setImmediate(() => this.#ask());
     this.#waiting.push({ file, content, done });
+    // A message costs as much as a file: while the thread is at work, it gets the next ones with its next answer.
+    if (this.#asked.size === 0 || this.#waiting.length >= MOST_WAITING) this.#askSoon();
     return done.promise;
   }
 
+  #askSoon(): void {
+    if (this.#isAsking) return;
+    this.#isAsking = true;
+    setImmediate(() => this.#ask());
+  }
+
   #ask(): void {
+    this.#isAsking = false;
+    if (this.#waiting.length === 0) return;
     const files = this.#waiting;
     this.#waiting = [];
     const contents = new Uint8Array(files.reduce((sum, { file }) => sum + file.bytes, 0));
@@ -80,7 +92,8 @@ export class SmallFileWriter {
       if (error === null) waiting?.done.resolve('written');
       else waiting?.done.reject(Object.assign(new Error(error.message), error));
     }
-    if (this.#asked.size === 0) this.#worker?.unref();
+    if (this.#waiting.length > 0) this.#ask();
+    else if (this.#asked.size === 0) this.#worker?.unref();
   }
 
   /** Whatever it had begun, the same may be begun again. */
@@ -90,13 +103,14 @@ export class SmallFileWriter {
     this.#deaths += 1;
     for (const { done } of this.#asked.values()) done.resolve('not asked');
     this.#asked.clear();
+    this.#askSoon();
   }
 
   #endWhenIdle(): void {
     this.#isWatched = true;
     const before = this.#files;
     setTimeout(() => {
-      if (this.#files > before || this.#asked.size > 0) return this.#endWhenIdle();
+      if (this.#files > before || this.#asked.size + this.#waiting.length > 0) return this.#endWhenIdle();
       const worker = this.#worker;
       this.#worker = null;
       this.#isWatched = false;

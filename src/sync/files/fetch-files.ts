@@ -16,7 +16,7 @@ import { Origins } from './origins.ts';
 import { FileFigures, type FilesReport } from './report-files.ts';
 
 /** Files under way at once: some are being fetched, as the governor allows, others written. */
-const AT_ONCE: Readonly<Record<MemoryUse, number>> = { normal: 24, low: 8 };
+const AT_ONCE: Readonly<Record<MemoryUse, number>> = { normal: 32, low: 8 };
 
 export interface FilesRequest {
   resources: readonly string[];
