@@ -33,8 +33,8 @@ export class SmallFileWriter {
   #isAsking = false;
 
   /**
-   * Durable under its name when it resolves to `written`, though not yet the name itself; `not asked` where the caller is to write
-   * it. Rejects with what the file system says, as an `Error` with its `code`.
+   * `written` when its bytes are on the disk and it has its name, which is not there for sure yet; `not asked` where the
+   * caller is to write it. Rejects with what the file system says, as an `Error` with its `code`.
    */
   async write(file: SmallFile, content: Buffer): Promise<'written' | 'not asked'> {
     this.#files += 1;
