@@ -76,7 +76,8 @@ export class SmallFileWriter {
   }
 
   #start(): Worker {
-    const file = new URL(`write-thread${path.extname(import.meta.filename)}`, import.meta.url);
+    const script = new URL('./write-thread.ts', import.meta.url);
+    const file = new URL(script.href.replace(/\.ts$/, path.extname(import.meta.filename)));
     const worker = new Worker(file, { name: 'files', resourceLimits: LIMITS });
     worker.on('message', (written: readonly WrittenFile[]) => this.#written(written));
     // Followed by the end.

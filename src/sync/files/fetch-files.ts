@@ -8,7 +8,8 @@ import { acquireLease, type Lease } from '../../state/leases.ts';
 import { FILES_LEASE } from '../../state/files/record-files.ts';
 import { dueBatches } from './due-batches.ts';
 import { lookForFiles } from './due-files.ts';
-import { FileCommits, type SettledFile } from './file-commits.ts';
+import { storesOf } from '../../settings/file-stores.ts';
+import { FileCommits, INTO_BUCKETS, INTO_FOLDERS, type SettledFile } from './file-commits.ts';
 import { fetchFile, type DueFile } from './fetch-file.ts';
 import type { FilesContext } from './files-context.ts';
 import type { FileOutcome } from './settle-file.ts';
@@ -66,7 +67,9 @@ class Lane {
       for (const store of this.#stores) await store.settle();
     };
     const committed = (settled: readonly SettledFile[]): void => this.#committed(settled);
-    this.#commits = new FileCommits({ ...context, lease, settleStores, committed });
+    const isFolder = storesOf(context.settings).some(({ kind }) => kind === 'disk');
+    const gathering = isFolder ? INTO_FOLDERS : INTO_BUCKETS;
+    this.#commits = new FileCommits({ ...context, lease, gathering, settleStores, committed });
   }
 
   /** All that is due by now. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/observe/system-clock.ts';
 import { acquireLease } from '../../../src/state/leases.ts';
 import { dueFiles, FILES_LEASE, insertFiles } from '../../../src/state/files/record-files.ts';
-import { FileCommits } from '../../../src/sync/files/file-commits.ts';
+import { FileCommits, INTO_FOLDERS } from '../../../src/sync/files/file-commits.ts';
 import type { FileOutcome } from '../../../src/sync/files/settle-file.ts';
 import type { FileRow } from '../../../src/warehouse/file-rows.ts';
 import { DATABASES, warehouseOn } from '../../support/databases.ts';
@@ -64,7 +64,14 @@ describe.each(DATABASES)('outcomes of files, on $name', (database) => {
       seen.push(await waiting());
       if (isBroken) throw new Error('the disk says no');
     };
-    const options = { warehouse, lease, clock: systemClock, settleStores, committed: () => undefined };
+    const options = {
+      warehouse,
+      lease,
+      clock: systemClock,
+      gathering: INTO_FOLDERS,
+      settleStores,
+      committed: () => undefined,
+    };
     const commits = new FileCommits(options);
     for (const row of rows.slice(0, 2)) await commits.add({ row, outcome: HERE });
     await commits.flush();
@@ -85,7 +92,7 @@ describe.each(DATABASES)('outcomes of files, on $name', (database) => {
     const settleStores = (): Promise<void> => Promise.resolve();
     const committed = (settled: readonly unknown[]): void => resolve(settled.length);
     const clock = { ...systemClock, sleep: () => new Promise<void>(() => undefined) };
-    const commits = new FileCommits({ warehouse, lease, clock, settleStores, committed });
+    const commits = new FileCommits({ warehouse, lease, clock, gathering: INTO_FOLDERS, settleStores, committed });
     await commits.add({ row: NEW, outcome: HERE });
     commits.hurry();
     expect(await promise).toBe(1);
