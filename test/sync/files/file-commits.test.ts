@@ -50,11 +50,13 @@ const HERE: FileOutcome = {
   },
 };
 
+const nothing = (): Promise<void> => Promise.resolve();
+
 describe.each(DATABASES)('outcomes of files, on $name', (database) => {
   it('are committed only when what they name is durable', async () => {
     const { warehouse } = await warehouseOn(database);
     const lease = await acquireLease(warehouse, FILES_LEASE, systemClock);
-    const rows = ['a', 'b', 'c'].map((record_id) => ({ ...NEW, record_id }));
+    const rows = [NEW, { ...NEW, record_id: 'b' }, { ...NEW, record_id: 'c' }];
     await warehouse.apply(insertFiles(warehouse.own, rows));
     const waiting = async (): Promise<number> =>
       (await dueFiles(warehouse.own, 'images', '2026-01-02 00:00:00', null, 10)).length;
@@ -89,10 +91,16 @@ describe.each(DATABASES)('outcomes of files, on $name', (database) => {
     const lease = await acquireLease(warehouse, FILES_LEASE, systemClock);
     await warehouse.apply(insertFiles(warehouse.own, [NEW]));
     const { promise, resolve } = Promise.withResolvers<number>();
-    const settleStores = (): Promise<void> => Promise.resolve();
     const committed = (settled: readonly unknown[]): void => resolve(settled.length);
     const clock = { ...systemClock, sleep: () => new Promise<void>(() => undefined) };
-    const commits = new FileCommits({ warehouse, lease, clock, gathering: INTO_FOLDERS, settleStores, committed });
+    const commits = new FileCommits({
+      warehouse,
+      lease,
+      clock,
+      gathering: INTO_FOLDERS,
+      settleStores: nothing,
+      committed,
+    });
     await commits.add({ row: NEW, outcome: HERE });
     commits.hurry();
     expect(await promise).toBe(1);
