@@ -1,4 +1,4 @@
-import { ConfigError } from '../../model/errors.ts';
+import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import { fileOwner } from '../../state/files/file-owner.ts';
 import type { KeptFiles } from './store-access.ts';
@@ -16,12 +16,18 @@ export function ownedStores(
     const store = await storeAt(address);
     if (proved.has(store)) return store;
     const owner = await fileOwner(warehouse);
-    if (isMarked) await store.claim(owner);
+    // One without room is marked once there is some.
+    const isFull = isMarked && (await store.claim(owner).then(() => false, ifFull));
     const found = await store.owner();
     if (found !== null && found !== owner) throw taken(store.shown);
-    proved.add(store);
+    if (!isFull) proved.add(store);
     return store;
   };
+}
+
+function ifFull(error: unknown): true {
+  if (error instanceof SyncError && error.code === 'file_store_full') return true;
+  throw error;
 }
 
 function taken(shown: string): ConfigError {
