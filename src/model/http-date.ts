@@ -22,7 +22,9 @@ export function httpDate(text: string, now: number): number | null {
     month = '',
     year = '',
     time = '',
-  } = FORMS.map((form) => form.exec(text)?.groups).find(Boolean) ?? {};
+  } = FORMS.values()
+    .map((form) => form.exec(text)?.groups)
+    .find(Boolean) ?? {};
   const [hours = NaN, minutes = NaN, seconds = NaN] = time.split(':').map(Number);
   const at = new Date(0);
   at.setUTCFullYear(year.length === 2 ? nearYear(Number(year), now) : Number(year), MONTHS.indexOf(month), Number(day));

@@ -1,17 +1,21 @@
 import { constants } from 'node:fs';
-import { mkdir, open, realpath, rename, rm, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, open, readFile, realpath, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { lstatOf, namesIn, regularFile, sweepFolder } from './file-entries.ts';
 import { codeOf, told } from './file-faults.ts';
-import { makeFolder, syncFolder, syncMerged } from './folders.ts';
-import { objectAt, objectMissing, objectPath, type ObjectStore, type StoredObject } from './object-store.ts';
+import { makeFolder, syncFolder, UnsyncedFolders } from './folders.ts';
+import type { SmallFile } from './small-files/small-file.ts';
+import { smallFiles } from './small-files/small-file-writer.ts';
+import { objectAt, objectMissing, objectPath, OWNER, type ObjectStore, type StoredObject } from './object-store.ts';
 
 /** Below the store, on its file system, so that a rename is enough. */
 const SPOOL = '.unfinished';
 const ASIDE = 'aside-';
+/** Whoever may enter the folder may know whose it is. */
+const MARK_MODE = 0o644;
 
 export interface DiskPlace {
   name: string;
@@ -41,14 +45,12 @@ export async function openDiskStore({ name, folder, fileMode, clock, isMade }: D
       told(folder, async () => {
         const target = at(sha256);
         await fans.make(sha256);
-        if ((await regularFile(target))?.size === bytes) await rm(file, { force: true });
-        else
-          await placed(file, target, { bytes, fileMode, content }).catch((error: unknown) =>
-            fans.forget(sha256, error),
-          );
+        const placed = content === null ? moved : written(content);
+        await placed({ path: file, target, bytes, fileMode }).catch((error: unknown) => fans.forget(sha256, error));
         // Also of one that was there: a process that ended before this may have renamed it.
-        await fans.sync(sha256);
+        fans.unsynced.add(path.dirname(target));
       }),
+    settle: () => told(folder, () => fans.unsynced.sync()),
     head: (sha256) =>
       told(folder, async () => {
         const stat = (await fans.isThere(sha256)) ? await regularFile(at(sha256)) : null;
@@ -74,6 +76,8 @@ export async function openDiskStore({ name, folder, fileMode, clock, isMade }: D
         await syncFolder(spool);
       }),
     sweepUnfinished: (olderThanMs) => told(folder, () => sweepFolder(spool, clock.now() - olderThanMs)),
+    claim: (owner) => told(folder, () => claimed(path.join(root, OWNER), owner)),
+    owner: () => told(folder, () => ownerIn(path.join(root, OWNER))),
     close: () => Promise.resolve(),
   };
 }
@@ -88,20 +92,38 @@ async function rootOf(folder: string, isMade: boolean): Promise<string> {
   return realpath(folder);
 }
 
+async function claimed(file: string, owner: string): Promise<void> {
+  if ((await ownerIn(file)) !== null) return;
+  // A power cut may have left it empty.
+  const flag = (await regularFile(file)) === null ? 'wx' : 'w';
+  await writeFile(file, owner, { flag, mode: MARK_MODE, flush: true }).catch((error: unknown) => {
+    if (flag !== 'wx' || codeOf(error) !== 'EEXIST') throw error;
+  });
+  await syncFolder(path.dirname(file));
+}
+
+async function ownerIn(file: string): Promise<string | null> {
+  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+    if (codeOf(error) !== 'ENOENT') throw error;
+  });
+  return text?.trim() || null;
+}
+
 /** The folders in which objects stand; each is looked at once, made where it is missing, and never a link that leads away. */
 function fanOf(root: string): {
   make(sha256: string): Promise<void>;
   isThere(sha256: string): Promise<boolean>;
-  sync(sha256: string): Promise<void>;
+  unsynced: UnsyncedFolders;
   /** Looks at it anew next time, and throws the error. */
   forget(sha256: string, error: unknown): never;
 } {
   const known = new Map<string, Promise<void>>();
+  const unsynced = new UnsyncedFolders();
   const folderOf = (sha256: string): string => path.dirname(path.join(root, objectPath(sha256)));
   return {
     make: async (sha256) => {
       const folder = folderOf(sha256);
-      const made = known.get(folder) ?? ensured(folder);
+      const made = known.get(folder) ?? ensured(folder, unsynced);
       known.set(folder, made);
       // What failed once may go well later.
       await made.catch((error: unknown) => {
@@ -110,7 +132,7 @@ function fanOf(root: string): {
       });
     },
     isThere: (sha256) => isFolder(folderOf(sha256)),
-    sync: (sha256) => syncMerged(folderOf(sha256)),
+    unsynced,
     forget: (sha256, error) => {
       known.delete(folderOf(sha256));
       throw error;
@@ -127,40 +149,46 @@ async function isFolder(folder: string): Promise<boolean> {
   });
 }
 
-async function ensured(folder: string): Promise<void> {
+async function ensured(folder: string, unsynced: UnsyncedFolders): Promise<void> {
   if (await isFolder(folder)) return;
   // Only itself: where the store is gone, its volume may be.
   await mkdir(folder).catch((error: unknown) => {
     if (codeOf(error) !== 'EEXIST') throw error;
   });
-  await syncFolder(path.dirname(folder));
+  unsynced.add(path.dirname(folder));
 }
 
-/** Its bytes are on the disk before it has its name. */
-async function placed(
-  file: string,
-  target: string,
-  { content, ...wanted }: { bytes: number; fileMode: number; content: Buffer | null },
-): Promise<void> {
-  if (content === null) return moved(file, target, wanted);
-  await writeFile(file, content, { mode: wanted.fileMode, flush: true });
-  await rename(file, target);
+/** Puts a file in its place unless it is there; its bytes are on the disk before it has its name. */
+type Placed = (file: SmallFile) => Promise<void>;
+
+function written(content: Buffer): Placed {
+  return async (file) => {
+    if ((await smallFiles.write(file, content)) === 'written') return;
+    await writeFile(file.path, content, { mode: file.fileMode });
+    await moved(file);
+  };
 }
 
-async function moved(file: string, target: string, wanted: { bytes: number; fileMode: number }): Promise<void> {
+async function isThere({ target, bytes }: SmallFile): Promise<boolean> {
+  return (await regularFile(target))?.size === bytes;
+}
+
+async function moved(file: SmallFile): Promise<void> {
+  const { path: from, target, bytes, fileMode } = file;
+  if (await isThere(file)) return rm(from, { force: true });
   {
-    await using handle = await open(file, constants.O_RDWR | constants.O_NOFOLLOW);
+    await using handle = await open(from, constants.O_RDWR | constants.O_NOFOLLOW);
     const { size, mode } = await handle.stat();
-    if (size !== wanted.bytes) {
-      throw new SyncError('file_store_failed', `${file} has ${size} bytes, not ${wanted.bytes}`, {
+    if (size !== bytes) {
+      throw new SyncError('file_store_failed', `${from} has ${size} bytes, not ${bytes}`, {
         recovery: 'retry',
         hint: 'it is fetched again by itself; check the volume if it comes again',
       });
     }
-    if ((mode & 0o777) !== wanted.fileMode) await handle.chmod(wanted.fileMode);
+    if ((mode & 0o777) !== fileMode) await handle.chmod(fileMode);
     await handle.sync();
   }
-  await rename(file, target);
+  await rename(from, target);
 }
 
 async function readable(file: string, sha256: string): Promise<Readable> {

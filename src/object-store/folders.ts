@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { mkdir, open } from 'node:fs/promises';
 import path from 'node:path';
+import pMap from 'p-map';
 import { codeOf } from './file-faults.ts';
 
 /** Makes a folder with those above it. Level by level: Node's own `recursive` never ends where a file system answers ENOENT, as /proc does. */
@@ -18,17 +19,36 @@ export async function syncFolder(folder: string): Promise<void> {
   await handle.sync();
 }
 
-/** Folders that are being synced, and the next time for those who came meanwhile. */
-const underWay = new Map<string, { now: Promise<void>; next: Promise<void> | null }>();
+/** So many folders are synced at once: what is written together is on the disk together. */
+const AT_ONCE = 8;
 
-/** The same, once for all who ask while another one is under way. */
-export async function syncMerged(folder: string): Promise<void> {
-  const running = underWay.get(folder);
-  if (running !== undefined) {
-    running.next ??= running.now.catch(() => undefined).then(() => syncMerged(folder));
-    return running.next;
+/** Folders that were written to and are not on the disk for sure. */
+export class UnsyncedFolders {
+  readonly #folders = new Set<string>();
+  #before: Promise<void> = Promise.resolve();
+
+  /** To be called after something was renamed into a folder, or made in it. */
+  add(folder: string): void {
+    this.#folders.add(folder);
   }
-  const now = syncFolder(folder).finally(() => underWay.delete(folder));
-  underWay.set(folder, { now, next: null });
-  return now;
+
+  /** One after the other: whoever asks waits for what is under way as well. Throws what the disk says. */
+  sync(): Promise<void> {
+    const synced = this.#before.catch(() => undefined).then(() => this.#syncAll());
+    this.#before = synced;
+    // Whoever asks next may never come.
+    synced.catch(() => undefined);
+    return synced;
+  }
+
+  async #syncAll(): Promise<void> {
+    const folders = [...this.#folders];
+    this.#folders.clear();
+    try {
+      await pMap(folders, syncFolder, { concurrency: AT_ONCE });
+    } catch (error) {
+      for (const folder of folders) this.#folders.add(folder);
+      throw error;
+    }
+  }
 }

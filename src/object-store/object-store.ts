@@ -18,10 +18,14 @@ export interface ObjectStore {
   /** Folder for unfinished downloads; on the same file system as a disk store. */
   readonly spool: string;
   /**
-   * Durable when it resolves: a reader finds the whole object or none. The file at `path` is moved or removed; with
-   * `content`, which is all of the object, it is not there yet and may be made on the way. Idempotent. Throws `SyncError` (`file_store_full`, retry) when there is no room.
+   * A reader finds the whole object or none, after a power cut too; that it is found is only sure once `settle` has
+   * resolved that was called afterwards. The file at `path` is moved or removed; with `content`, which is all of the
+   * object, it is not there yet and may be made on the way. Idempotent. Throws `SyncError` (`file_store_full`, retry) when
+   * there is no room.
    */
   put(object: { path: string; sha256: string; bytes: number; type: string; content?: Buffer }): Promise<void>;
+  /** Makes durable all that was put before, once for many. Throws as `put`; what is not durable then is tried again by the next. */
+  settle(): Promise<void>;
   head(sha256: string): Promise<StoredObject | null>;
   /** Throws `SyncError` (`file_missing`, skip). */
   read(sha256: string): Promise<Readable>;
@@ -32,8 +36,15 @@ export interface ObjectStore {
   setAside(sha256: string): Promise<void>;
   /** Removes unfinished downloads and uploads, and what was set aside, that are older than this; returns how many. */
   sweepUnfinished(olderThanMs: number): Promise<number>;
+  /** Marks it as somebody's, by a name of letters and digits, unless it is marked. */
+  claim(owner: string): Promise<void>;
+  /** Whose it is marked as; null if it is nobody's. */
+  owner(): Promise<string | null>;
   close(): Promise<void>;
 }
+
+/** Name of the mark, beside the objects. */
+export const OWNER = '.owner';
 
 const SHA256 = /^[0-9a-f]{64}$/;
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { lstat, mkdir, open, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import PQueue from 'p-queue';
 import type { StoreAddress } from '../source/store-address.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
@@ -11,7 +12,7 @@ import type { BucketWords } from './bucket/bucket-faults.ts';
 import type { BucketWorld } from './bucket/requests.ts';
 import { sweepFolder } from './file-entries.ts';
 import { told } from './file-faults.ts';
-import { objectAt, objectMissing, objectPath, type ObjectStore, type StoredObject } from './object-store.ts';
+import { objectAt, objectMissing, objectPath, OWNER, type ObjectStore, type StoredObject } from './object-store.ts';
 
 /** What is larger goes in parts of this size, of which one is in memory. */
 const PART_BYTES = 8 * 1_048_576;
@@ -57,6 +58,8 @@ export async function openS3Store(
       await (bytes <= SMALL_BYTES ? upload() : turns.add(upload));
       if (content === null) await told(file, () => rm(file, { force: true }));
     },
+    // The service has answered for each.
+    settle: () => Promise.resolve(),
     head: async (sha256) => {
       const found = await client.head(keyOf(sha256));
       return found === null ? null : { sha256, bytes: found.bytes, storedAt: found.changedAt };
@@ -79,6 +82,15 @@ export async function openS3Store(
       for (const upload of uploads) await client.abandon(upload);
       const aside = await removeAside(client, below + ASIDE, before);
       return uploads.length + aside + (await told(spool, () => sweepFolder(spool, before)));
+    },
+    claim: async (owner) => {
+      // Asked first: some services know no conditions.
+      if ((await client.head(below + OWNER)) !== null) return;
+      await client.put(below + OWNER, Buffer.from(owner), { only: 'where-none' });
+    },
+    owner: async () => {
+      const found = await client.get(below + OWNER);
+      return found === null ? null : (await text(found.body)).trim() || null;
     },
     close: () => {
       client.close();

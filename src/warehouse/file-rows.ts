@@ -70,3 +70,10 @@ export interface FilePassageRow {
   looked_at: string;
   full_at: string;
 }
+
+/** By which name this database marks the stores that are its own. */
+export interface FileOwnerRow {
+  /** Always 1. */
+  id: number;
+  owner: string;
+}

@@ -25,6 +25,7 @@ import * as ranges from '../../migrations/023-ranges.ts';
 import * as calendarCovers from '../../migrations/024-calendar-covers.ts';
 import * as files from '../../migrations/025-files.ts';
 import * as windows from '../../migrations/026-windows.ts';
+import * as fileOwner from '../../migrations/027-file-owner.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
 import * as roomAndDifferences from '../../migrations/inbox/002-room-and-differences.ts';
 import * as zonedTimes from '../../migrations/inbox/003-zoned-times.ts';
@@ -63,6 +64,7 @@ export const WAREHOUSE_MIGRATIONS: Migrations = {
   '024-calendar-covers': calendarCovers,
   '025-files': files,
   '026-windows': windows,
+  '027-file-owner': fileOwner,
 };
 export const INBOX_MIGRATIONS: Migrations = {
   '001-deliveries': deliveries,

@@ -1,6 +1,6 @@
 import type { AlertRow, ForgottenRow } from './operator-rows.ts';
 import type { LimitRow, TokenRow } from './account-rows.ts';
-import type { FileObjectRow, FilePassageRow, FileRow } from './file-rows.ts';
+import type { FileObjectRow, FileOwnerRow, FilePassageRow, FileRow } from './file-rows.ts';
 import type { CalendarDay } from '../model/calendar-day.ts';
 import type { NoticeRow } from '../model/service-notice.ts';
 import type { ColumnType, WalkMode } from '../model/vocabulary.ts';
@@ -246,4 +246,5 @@ export interface OwnTables {
   _sync_files: FileRow;
   _sync_file_objects: FileObjectRow;
   _sync_file_passages: FilePassageRow;
+  _sync_file_owner: FileOwnerRow;
 }

@@ -14,7 +14,7 @@ echo "full: $?"
 rm "$1/filler"
 "$2" "$3" sync --json --config "$4"
 echo "room: $?"
-find "$1" -type f | wc -l`;
+find "$1" -type f ! -name .owner | wc -l`;
 
 interface Told {
   status: string;

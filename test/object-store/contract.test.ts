@@ -83,6 +83,34 @@ describe.each(STORES)('$name as a store', ({ place }) => {
     expect(await shas(store)).toEqual([b, c].toSorted());
   });
 
+  it('takes hundreds of small ones from memory, and has them all once they are settled', async () => {
+    const store = await (await place()).open();
+    const bodies = Array.from({ length: 300 }, (_, at) => Buffer.from(`small ${at % 290}`));
+    const put = async (content: Buffer, at: number): Promise<void> => {
+      const sha256 = createHash('sha256').update(content).digest('hex');
+      const file = path.join(store.spool, `small-${at}`);
+      await store.put({ path: file, sha256, bytes: content.length, type: 'text/plain', content });
+    };
+    await Promise.all(bodies.map(put));
+    await Promise.all([store.settle(), store.settle()]);
+    expect(await shas(store)).toHaveLength(290);
+    for (const { sha256 } of await objectsOf(store)) {
+      const bytes = await buffer(await store.read(sha256));
+      expect(createHash('sha256').update(bytes).digest('hex')).toBe(sha256);
+    }
+    expect(readdirSync(store.spool)).toEqual([]);
+  });
+
+  it('is marked by the first who claims it', async () => {
+    const at = await place();
+    const store = await at.open();
+    expect(await store.owner()).toBeNull();
+    await store.claim('one');
+    await (await at.open()).claim('other');
+    expect(await store.owner()).toBe('one');
+    expect(await objectsOf(store)).toEqual([]);
+  });
+
   it('puts a whole object in the place of one that is not', async () => {
     const at = await place();
     const store = await at.open();

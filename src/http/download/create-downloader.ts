@@ -1,4 +1,3 @@
-import PQueue from 'p-queue';
 import type { Governor } from '../../queue/governor.ts';
 import { createRetryQuota, type RetryQuota } from '../backoff.ts';
 import type { ClientParts } from '../create-client.ts';
@@ -55,14 +54,29 @@ export function createDownloader({ client, allowHosts, openGovernor, resolve }: 
  * where there are several.
  */
 function politely({ governorOf, http }: ClientParts): ClientParts['governorOf'] {
-  const bodies = new PQueue({ concurrency: Math.max(1, http.concurrency - 1) });
-  return (url) => {
-    const governor = governorOf(url);
-    return {
-      run: (lane, attempt, signal) =>
-        bodies.add(() => governor.run(lane, attempt, signal), signal === undefined ? {} : { signal }),
-    };
+  const waiting: (() => void)[] = [];
+  let free = Math.max(1, http.concurrency - 1);
+  // An abort wakes those who wait as well: it ends those for which they wait.
+  const turn = (): Promise<void> | undefined => {
+    if (free === 0) return new Promise((resolve) => waiting.push(resolve));
+    free -= 1;
+    return undefined;
   };
+  const passOn = (): void => {
+    const next = waiting.shift();
+    if (next === undefined) free += 1;
+    else next();
+  };
+  return (url) => ({
+    run: async (lane, attempt, signal) => {
+      await turn();
+      try {
+        return await governorOf(url).run(lane, attempt, signal);
+      } finally {
+        passOn();
+      }
+    },
+  });
 }
 
 /** More origins than this are not remembered. */

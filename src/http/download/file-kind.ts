@@ -1,3 +1,4 @@
+import type * as FileType from 'file-type';
 import { readPicture, type PictureSize } from './picture-size.ts';
 import { textTypeOf } from './text-type.ts';
 
@@ -28,9 +29,11 @@ async function typeOf(head: Buffer): Promise<string> {
   return known === null || known === 'application/xml' ? (textTypeOf(head) ?? known ?? UNKNOWN) : known;
 }
 
+/** Only who fetches files needs it; to look for it again costs more than to look at a file. */
+let detection: Promise<typeof FileType> | undefined;
+
 async function magicType(head: Buffer): Promise<string | null> {
-  // Only who fetches files needs it.
-  const { fileTypeFromBuffer } = await import('file-type');
+  const { fileTypeFromBuffer } = await (detection ??= import('file-type'));
   try {
     const found = await fileTypeFromBuffer(head);
     return found === undefined ? null : (found.mime.split(';')[0] ?? null);

@@ -1,4 +1,5 @@
 import { open, type FileHandle } from 'node:fs/promises';
+import type * as ImageSize from 'image-size';
 import { findJpegFrame } from './jpeg-frame.ts';
 
 export interface PictureSize {
@@ -54,8 +55,11 @@ export async function readPicture(
   return further === null ? 'damaged' : sizeIn(further, names);
 }
 
+/** Loaded with the first picture. */
+let reader: Promise<typeof ImageSize> | undefined;
+
 async function sizeIn(head: Buffer, names: readonly string[]): Promise<PictureSize | 'damaged'> {
-  const { imageSize } = await import('image-size');
+  const { imageSize } = await (reader ??= import('image-size'));
   try {
     // A copy: it reads on behind the end of a part, in memory that is somebody else's.
     const { width, height, type = '' } = imageSize(new Uint8Array(head));

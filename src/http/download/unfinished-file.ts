@@ -1,4 +1,4 @@
-import { createHash, type Hash } from 'node:crypto';
+import { createHash, hash, type Hash } from 'node:crypto';
 import { mkdir, open, rm, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
 import { codeOf, told } from '../../object-store/file-faults.ts';
@@ -13,6 +13,9 @@ const LEAST_KEPT = 1_048_576;
 const CHECKPOINT_BYTES = 16_777_216;
 /** Only this user: whoever stores the file gives it the mode that is wanted. */
 const MODE = 0o600;
+
+/** Most files are small, and hashed in one go. */
+const NOTHING = createHash('sha256');
 
 /** Where an unfinished file stands, and what it is of. */
 interface FilePlace {
@@ -32,7 +35,8 @@ export class UnfinishedFile implements Begun {
   readonly #note: string;
   readonly #notes: Checkpoints;
   readonly #from: string;
-  #hash: Hash = createHash('sha256');
+  /** Of what stands on the disk. */
+  #hash: Hash = NOTHING;
   #handle: FileHandle | null = null;
   #head: Buffer[] = [];
   #headBytes = 0;
@@ -76,12 +80,13 @@ export class UnfinishedFile implements Begun {
 
   /** Its first bytes, up to `HEAD_BYTES`. */
   get head(): Buffer {
-    return Buffer.concat(this.#head, this.#headBytes);
+    const [first] = this.#head;
+    return first !== undefined && this.#head.length === 1 ? first : Buffer.concat(this.#head, this.#headBytes);
   }
 
   /** Throws away what is here; what comes belongs to this validator. */
   async begin(validator: Validator | null): Promise<void> {
-    this.#hash = createHash('sha256');
+    this.#hash = NOTHING;
     this.#head = [];
     this.#headBytes = 0;
     this.#onDisk = 0;
@@ -102,7 +107,6 @@ export class UnfinishedFile implements Begun {
 
   /** Throws `SyncError`: `file_store_full` (retry), and what else `storeFault` makes of what the disk says. */
   async append(chunk: Buffer): Promise<void> {
-    this.#hash.update(chunk);
     this.#bytes += chunk.length;
     if (this.#headBytes < HEAD_BYTES) {
       // A copy: the chunk may be a part of a larger piece of memory, or be used again.
@@ -129,7 +133,7 @@ export class UnfinishedFile implements Begun {
       this.#handle = null;
       await this.#notes.remove(this.#note);
     });
-    return this.#hash.copy().digest('hex');
+    return this.isInMemory ? hash('sha256', this.head, 'hex') : this.#hash.copy().digest('hex');
   }
 
   /** Closes it so that another call can go on; what nobody could go on with is removed. Never throws. */
@@ -162,6 +166,8 @@ export class UnfinishedFile implements Begun {
         at += bytesWritten;
         this.#onDisk += bytesWritten;
       }
+      if (this.#hash === NOTHING) this.#hash = createHash('sha256');
+      this.#hash.update(chunk);
     });
   }
 

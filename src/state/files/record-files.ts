@@ -80,38 +80,6 @@ export async function shownRecordsAfter(
   return rows.map(({ record_id }) => record_id);
 }
 
-export function insertFiles(own: Kysely<OwnTables>, rows: readonly FileRow[]): CompiledQuery[] {
-  return inParts(rows, ROWS_PER_STATEMENT).map((part) => own.insertInto('_sync_files').values(part).compile());
-}
-
-/** Changes one row, if it is still there: whoever erases a record does not wait for its files. */
-export function changeFile(own: Kysely<OwnTables>, key: FileKey, change: Partial<FileRow>): CompiledQuery {
-  return own
-    .updateTable('_sync_files')
-    .set(change)
-    .where('resource', '=', key.resource)
-    .where('record_id', '=', key.record_id)
-    .where('field', '=', key.field)
-    .where('position', '=', key.position)
-    .where('version', '=', key.version)
-    .compile();
-}
-
-/** Forgets one row. */
-export function removeFile(
-  own: Kysely<OwnTables>,
-  { resource, record_id, field, position, version }: FileKey,
-): CompiledQuery {
-  return own
-    .deleteFrom('_sync_files')
-    .where('resource', '=', resource)
-    .where('record_id', '=', record_id)
-    .where('field', '=', field)
-    .where('position', '=', position)
-    .where('version', '=', version)
-    .compile();
-}
-
 /** All columns but the version. */
 const COPIED = [
   'resource',
@@ -138,6 +106,71 @@ const COPIED = [
   'valid_from',
   'valid_to',
 ] as const satisfies readonly (keyof FileRow)[];
+
+/** What was compiled before, by what it is about: thousands of files are found and settled alike. */
+const compiled = new WeakMap<Kysely<OwnTables>, Map<string, CompiledQuery>>();
+
+/** The statement of that name with these values in the place of its own, which are as many. */
+function compiledOnce(
+  own: Kysely<OwnTables>,
+  name: string,
+  parameters: readonly unknown[],
+  compile: () => CompiledQuery,
+): CompiledQuery {
+  const known = compiled.get(own) ?? new Map<string, CompiledQuery>();
+  compiled.set(own, known);
+  const statement = known.get(name) ?? compile();
+  known.set(name, statement);
+  return { ...statement, parameters };
+}
+
+export function insertFiles(own: Kysely<OwnTables>, rows: readonly FileRow[]): CompiledQuery[] {
+  return inParts(rows, ROWS_PER_STATEMENT).map((part) => {
+    const compile = (): CompiledQuery => own.insertInto('_sync_files').values(part).compile();
+    const [columns = '', ...others] = new Set(part.map((row) => Object.keys(row).join()));
+    if (others.length > 0) return compile();
+    return compiledOnce(
+      own,
+      `insert ${part.length} ${columns}`,
+      part.flatMap((row) => Object.values(row)),
+      compile,
+    );
+  });
+}
+
+/** Changes one row, if it is still there: whoever erases a record does not wait for its files. */
+export function changeFile(own: Kysely<OwnTables>, key: FileKey, change: Partial<FileRow>): CompiledQuery {
+  const { resource, record_id, field, position, version } = key;
+  const parameters = [...Object.values(change), resource, record_id, field, position, version];
+  return compiledOnce(own, `set ${Object.keys(change).join()}`, parameters, () => compiledChange(own, key, change));
+}
+
+function compiledChange(own: Kysely<OwnTables>, key: FileKey, change: Partial<FileRow>): CompiledQuery {
+  return own
+    .updateTable('_sync_files')
+    .set(change)
+    .where('resource', '=', key.resource)
+    .where('record_id', '=', key.record_id)
+    .where('field', '=', key.field)
+    .where('position', '=', key.position)
+    .where('version', '=', key.version)
+    .compile();
+}
+
+/** Forgets one row. */
+export function removeFile(
+  own: Kysely<OwnTables>,
+  { resource, record_id, field, position, version }: FileKey,
+): CompiledQuery {
+  return own
+    .deleteFrom('_sync_files')
+    .where('resource', '=', resource)
+    .where('record_id', '=', record_id)
+    .where('field', '=', field)
+    .where('position', '=', position)
+    .where('version', '=', version)
+    .compile();
+}
 
 /**
  * Another content takes the place of the one that was shown: `left` is what becomes of that one's row, `next` what the

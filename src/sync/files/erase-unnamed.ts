@@ -2,6 +2,7 @@ import { storesOf } from '../../settings/file-stores.ts';
 import { forgetObjects, unnamedObjects } from '../../state/files/file-leavings.ts';
 import { FILES_LEASE } from '../../state/files/record-files.ts';
 import { acquireLease } from '../../state/leases.ts';
+import { ownedStores } from './owned-stores.ts';
 import type { KeptFiles } from './store-access.ts';
 
 /**
@@ -10,7 +11,8 @@ import type { KeptFiles } from './store-access.ts';
  * `lease_held` while files are being fetched, and what a store throws that cannot be used.
  */
 export async function eraseUnnamed(files: Omit<KeptFiles, 'signal'>): Promise<number> {
-  const { warehouse, settings, storeAt, clock } = files;
+  const { warehouse, settings, clock } = files;
+  const storeAt = ownedStores(files);
   if ((await unnamedObjects(warehouse.own)).length === 0) return 0;
   const lease = await acquireLease(warehouse, FILES_LEASE, clock);
   try {

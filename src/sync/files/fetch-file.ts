@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readItem } from '../../extract/read-item.ts';
 import type { RequestMeter } from '../../http/client.ts';
 import type { Downloaded } from '../../http/download/downloader.ts';
@@ -129,7 +129,7 @@ function ask({ downloader, meter, signal, listing }: Fetch, store: ObjectStore, 
 /** The same for the same file and address, so that a download that was cut off is gone on with. */
 function spoolName({ row, address }: DueFile): string {
   const told = JSON.stringify([row.resource, row.record_id, row.field, row.position, unsigned(address.url)]);
-  return createHash('sha256').update(told).digest('hex').slice(0, 40);
+  return hash('sha256', told, 'hex').slice(0, 40);
 }
 
 /** Of the content that is here, if this address may still serve it: a signature in the query makes it no other file. */

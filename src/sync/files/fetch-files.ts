@@ -2,11 +2,14 @@ import { newMeter } from '../../http/client.ts';
 import { memoryUse, type MemoryUse } from '../../model/memory-use.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
+import type { ObjectStore } from '../../object-store/object-store.ts';
+import type { StoreAddress } from '../../source/store-address.ts';
 import { acquireLease, type Lease } from '../../state/leases.ts';
 import { FILES_LEASE } from '../../state/files/record-files.ts';
 import { dueBatches } from './due-batches.ts';
 import { lookForFiles } from './due-files.ts';
-import { FileCommits, type SettledFile } from './file-commits.ts';
+import { storesOf } from '../../settings/file-stores.ts';
+import { FileCommits, INTO_BUCKETS, INTO_FOLDERS, type SettledFile } from './file-commits.ts';
 import { fetchFile, type DueFile } from './fetch-file.ts';
 import type { FilesContext } from './files-context.ts';
 import type { FileOutcome } from './settle-file.ts';
@@ -14,7 +17,7 @@ import { Origins } from './origins.ts';
 import { FileFigures, type FilesReport } from './report-files.ts';
 
 /** Files under way at once: some are being fetched, as the governor allows, others written. */
-const AT_ONCE: Readonly<Record<MemoryUse, number>> = { normal: 24, low: 8 };
+const AT_ONCE: Readonly<Record<MemoryUse, number>> = { normal: 32, low: 8 };
 
 export interface FilesRequest {
   resources: readonly string[];
@@ -53,12 +56,20 @@ class Lane {
   readonly #failing = new AbortController();
   readonly #signal: AbortSignal;
   readonly #commits: FileCommits;
+  readonly #stores = new Set<ObjectStore>();
+  #underWay = 0;
 
   constructor(context: FilesContext, request: FilesRequest, lease: Lease) {
-    this.#context = context;
+    this.#context = { ...context, storeAt: (address) => this.#storeAt(address, context) };
     this.#request = request;
     this.#signal = AbortSignal.any([request.signal, this.#failing.signal]);
-    this.#commits = new FileCommits({ ...context, lease, committed: (settled) => this.#committed(settled) });
+    const settleStores = async (): Promise<void> => {
+      for (const store of this.#stores) await store.settle();
+    };
+    const committed = (settled: readonly SettledFile[]): void => this.#committed(settled);
+    const isFolder = storesOf(context.settings).some(({ kind }) => kind === 'disk');
+    const gathering = isFolder ? INTO_FOLDERS : INTO_BUCKETS;
+    this.#commits = new FileCommits({ ...context, lease, gathering, settleStores, committed });
   }
 
   /** All that is due by now. */
@@ -67,7 +78,9 @@ class Lane {
     const hand = async (): Promise<void> => {
       for (let due = await all.next(); due.done !== true; due = await all.next()) {
         this.#signal.throwIfAborted();
-        await this.#fetch(due.value);
+        this.#underWay += 1;
+        await this.#fetch(due.value).finally(() => (this.#underWay -= 1));
+        if (this.#underWay === 0) this.#commits.hurry();
       }
     };
     const failed = (error: unknown): void => this.#failing.abort(error);
@@ -75,6 +88,12 @@ class Lane {
     // Also what was fetched before something failed.
     await this.#commits.flush();
     this.#signal.throwIfAborted();
+  }
+
+  async #storeAt(address: StoreAddress, { storeAt }: FilesContext): Promise<ObjectStore> {
+    const store = await storeAt(address);
+    this.#stores.add(store);
+    return store;
   }
 
   async #fetch(due: DueFile): Promise<void> {

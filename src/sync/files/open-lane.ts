@@ -8,6 +8,7 @@ import { FILE_LIMITS, ownGovernor, type KnownLimits } from '../../state/open-gov
 import type { StoreAddress } from '../../source/store-address.ts';
 import { fetchFiles, type FilesRequest } from './fetch-files.ts';
 import type { FilesContext } from './files-context.ts';
+import { ownedStores } from './owned-stores.ts';
 import type { FilesReport } from './report-files.ts';
 
 /** Fetches the files of one source. What is needed for it is opened with its first use. */
@@ -31,7 +32,10 @@ export function createFilesLane(options: LaneOptions): FilesLane {
   const { settings, clock, client } = options;
   const stores = openStores({ clock, isMade: true });
   let downloader: Downloader | null = null;
-  const storeAt = (address: StoreAddress): Promise<ObjectStore> => stores.at(address, settings);
+  const storeAt = ownedStores({
+    warehouse: options.warehouse,
+    storeAt: (address: StoreAddress): Promise<ObjectStore> => stores.at(address, settings),
+  });
   const openDownloader = (): Downloader =>
     createDownloader({
       client: client.parts,

@@ -14,6 +14,7 @@ import { FILES_LEASE } from '../../state/files/record-files.ts';
 import { acquireLease, type Lease } from '../../state/leases.ts';
 import type { TimestampText } from '../../warehouse/own-tables.ts';
 import { compareStore } from './compare-store.ts';
+import { ownedStores } from './owned-stores.ts';
 import type { KeptFiles } from './store-access.ts';
 
 /** What a pruning has removed, or would remove, and what it keeps and why; sizes in bytes. */
@@ -69,12 +70,13 @@ export async function pruneFiles(request: PruneRequest): Promise<FilesPruned> {
   const lease = isDry ? null : await acquireLease(warehouse, FILES_LEASE, clock);
   try {
     const before = clock.now() - settings.grace;
+    const storeAt = ownedStores(request, !isDry);
+    const stores = await Promise.all(storesOf(settings).map(storeAt));
     const leaving = { resources: await withoutHistory(request), before: timestampText(before) };
     const pruning = { ...request, lease, leaving, before, pruned: nothing(isDry) };
     await pruneRows(pruning);
-    const addresses = storesOf(settings);
-    for (const address of addresses) await pruneStore(pruning, await request.storeAt(address));
-    const known = new Set(addresses.map(({ name }) => name));
+    for (const store of stores) await pruneStore(pruning, store);
+    const known = new Set(stores.map(({ name }) => name));
     pruning.pruned.kept.stores = (await knownStores(warehouse.own)).filter((store) => !known.has(store));
     return pruning.pruned;
   } finally {

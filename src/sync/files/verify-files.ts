@@ -18,6 +18,7 @@ import {
 import { FILES_LEASE } from '../../state/files/record-files.ts';
 import { acquireLease, type Lease } from '../../state/leases.ts';
 import { compareStore, type Compared } from './compare-store.ts';
+import { ownedStores } from './owned-stores.ts';
 import type { KeptFiles } from './store-access.ts';
 
 /** What may be wrong with a content that files name. Stable: scripts may match on them. */
@@ -78,7 +79,9 @@ export async function verifyFiles(kept: KeptFiles, request: VerifyFilesRequest):
   try {
     const verifying = new Verifying(kept, request, lease);
     const stores = storesOf(kept.settings);
-    for (const address of stores) await verifying.compare(await kept.storeAt(address));
+    // What is only read may be anybody's.
+    const storeAt = request.isRepaired ? ownedStores(kept) : kept.storeAt;
+    for (const address of stores) await verifying.compare(await storeAt(address));
     await verifying.tellLost(stores.map(({ name }) => name));
     return verifying.result();
   } finally {

@@ -40,6 +40,7 @@ export const OWN_TABLES: readonly CopiedTable[] = [
   { name: '_sync_files', key: ['resource', 'record_id', 'field', 'position', 'version'], isAfresh: true },
   { name: '_sync_file_objects', key: ['store', 'sha256'], isAfresh: true },
   { name: '_sync_file_passages', key: ['resource'], isAfresh: true },
+  { name: '_sync_file_owner', key: ['id'], isAfresh: true },
   { name: '_sync_checkpoints', key: ['resource'], isAfresh: true },
 ];
 

@@ -1,0 +1,41 @@
+import { ConfigError, SyncError } from '../../model/errors.ts';
+import type { ObjectStore } from '../../object-store/object-store.ts';
+import { fileOwner } from '../../state/files/file-owner.ts';
+import type { KeptFiles } from './store-access.ts';
+
+/**
+ * Opens stores for who writes to them, or removes from them: each is marked as that of this database, if it is nobody's
+ * yet and `isMarked`. Throws `ConfigError` (`file_store_taken`) for one of another database, whose files nobody here knows.
+ */
+export function ownedStores(
+  { warehouse, storeAt }: Pick<KeptFiles, 'warehouse' | 'storeAt'>,
+  isMarked = true,
+): KeptFiles['storeAt'] {
+  const proved = new WeakSet<ObjectStore>();
+  return async (address) => {
+    const store = await storeAt(address);
+    if (proved.has(store)) return store;
+    const owner = await fileOwner(warehouse);
+    // One without room is marked once there is some.
+    const isFull = isMarked && (await store.claim(owner).then(() => false, ifFull));
+    const found = await store.owner();
+    if (found !== null && found !== owner) throw taken(store.shown);
+    if (!isFull) proved.add(store);
+    return store;
+  };
+}
+
+function ifFull(error: unknown): true {
+  if (error instanceof SyncError && error.code === 'file_store_full') return true;
+  throw error;
+}
+
+function taken(shown: string): ConfigError {
+  return new ConfigError(
+    'file_store_taken',
+    `${shown} belongs to another copy, whose files would be removed as unknown`,
+    {
+      hint: 'give each copy a store of its own in files.store; if that other copy is gone for good, remove .owner from the store, and this one takes it over',
+    },
+  );
+}
