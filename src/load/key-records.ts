@@ -80,12 +80,12 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
       key: found.key,
       value: record.value,
       bytes: record.bytes,
-      ...(record.asSent === undefined ? {} : { asSent: record.asSent }),
       hash: record.hash ?? hashOf(record, profile.history),
       isPartial: record.isPartial === true,
       updated: updatedTime(record.value, profile),
       version: 1,
     };
+    if (record.asSent !== undefined) keyed.asSent = record.asSent;
     const before = byKey.get(keyed.key);
     const stays = before === undefined || !isOlder(keyed, before);
     if (before !== undefined) copies.push(stays ? before : keyed);

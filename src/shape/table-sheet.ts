@@ -24,9 +24,18 @@ const MOST_CELLS = 200_000;
 export function openSheet(node: TableNode, records: number): TableSheet {
   const width = node.shape.key.length + node.shape.columns.length;
   const rows = node.index === 0 ? records : Math.ceil((records * node.rowsPerHundred) / 100);
-  // Filled at once it stays without holes, which are slow to send to another thread.
-  const cells = Array<Cell>(Math.min(rows * width, MOST_CELLS)).fill(null);
+  const cells = nulls(Math.min(rows * width, MOST_CELLS));
   return { node, cells, width, base: 0, end: 0, recordAt: 0, overflow: [] };
+}
+
+/**
+ * One by one: an array that is made at its length may stay one with holes to the engine, even once it is filled, and takes
+ * several times as long then to be sent to another thread.
+ */
+function nulls(count: number): Cell[] {
+  const cells: Cell[] = [];
+  for (let at = 0; at < count; at += 1) cells.push(null);
+  return cells;
 }
 
 /** Begins a row of nulls behind its key and its positions in arrays. */

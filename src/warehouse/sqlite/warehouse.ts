@@ -69,8 +69,7 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
         rewriteRows(db, rewrite);
         runAll(rewrite.statements);
       }),
-    // Rows are bound as they are.
-    prepare: (rows) => ({ rows }),
+    prepare: (rows) => pages.prepare(rows),
     commit: (page) => pages.commit(page),
     softDelete: (deletion) =>
       transact(deletion.lease, () => {
