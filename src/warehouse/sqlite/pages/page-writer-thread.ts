@@ -12,17 +12,10 @@ export interface WriterSetup extends KnownSteps {
   file: string;
 }
 
-/**
- * While much is written, the log is copied back four times as seldom as SQLite would: each time waits twice for the disk. It
- * is as large then as `journal_size_limit` lets it be.
- */
-const CHECKPOINT_PAGES = 4_000;
-
 const { file, ...steps }: WriterSetup = workerData;
 // Who waits for a lock is the main thread, which asks again.
 const db = new Database(file, { fileMustExist: true, timeout: 0 });
 configureWarehouse(db);
-db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
 const write = pageTransaction(db, steps);
 const unpack = pageUnpacker();
 /** Pages that came before their turn, or are to be written once more because the file was locked. */
