@@ -81,7 +81,8 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
     const isAhead = mayOverlap && isNumbered(profile.page);
     for await (const page of isAhead ? aheadOf(context, one, pages, stop) : joinedEach(pages)) {
       if (mayOverlap) loader.prepare(page);
-      await writing.at(-1)?.sent;
+      // Where a stop came among the pages before the end, it comes before the end.
+      await writing.at(-1)?.[page.end === null ? 'sent' : 'answered'];
       writing.push(sender.write(page));
       // So a kill costs no more than the page that is sent, and the one that is asked for next.
       while (writing.length > (mayOverlap ? 1 : 0)) {

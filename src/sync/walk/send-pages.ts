@@ -5,7 +5,7 @@ import type { PageFacts, PageLoader, PageOutcome } from '../../load/page-loader.
 import { updatedZone } from '../../shape/columns/updated-time.ts';
 import { saveCheckpoint } from '../../state/checkpoints.ts';
 import { saveFigures } from '../../state/runs.ts';
-import { alone, type SentTurn } from '../../state/turns.ts';
+import type { SentTurn } from '../../state/turns.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { checkpointAfter } from '../cursor/move-cursor.ts';
 import { suspectStatements, type WalkSuspects } from '../deletes/page-suspects.ts';
@@ -39,20 +39,24 @@ interface PageSender {
   write(page: JoinedPage): SentTurn<void>;
 }
 
+/** A short listing gains nothing from pages that are sent behind each other, and a stop among them ends just there. */
+const PAGES_ALONE = 3;
+
 export function pageSender(
   context: RunContext,
   walk: SentWalk,
   { loader, suspects, start }: { loader: PageLoader; suspects: WalkSuspects; start: CheckpointRow },
 ): PageSender {
-  const { owned, progress, watcher, signal } = context;
+  const { warehouse, owned, progress, watcher, signal } = context;
   let checkpoint = start;
   let ended: EndedWalk | null = null;
   const unanswered = new Map<JoinedPage, PageOutcome>();
+  let pages = 0;
 
-  function send(page: JoinedPage): SentTurn<PageOutcome> {
+  function statementsOf(page: JoinedPage) {
     const before = checkpoint;
     const isEnded = page.end === null ? null : endedBy(context, page, page.end, walk.repetition);
-    const statements = (facts: PageFacts, counted: PageOutcome): CompiledQuery[] => {
+    return (facts: PageFacts, counted: PageOutcome): CompiledQuery[] => {
       addPage(walk.evidence, facts, page.parts.length);
       const committed = { page, facts, counted, before, proof: isEnded?.proof ?? null };
       const commit = commitOf(context, walk, suspects, committed, unanswered);
@@ -61,16 +65,19 @@ export function pageSender(
       unanswered.set(page, counted);
       return commit.statements;
     };
-    if (page.end === null) return loader.send(page, statements);
-    // What the end proves rests on all pages before it.
-    return alone(async () => ({ answer: Promise.resolve(await loader.load(page, statements)) }));
   }
 
-  function count(page: JoinedPage, outcome: PageOutcome): void {
-    unanswered.delete(page);
-    countPage(progress, outcome, page.parts.length);
-    watcher.page(owned.resource, page, progress.figures);
-    signal.throwIfAborted();
+  async function counted(page: JoinedPage, answered: Promise<PageOutcome>): Promise<void> {
+    try {
+      const outcome = await answered;
+      unanswered.delete(page);
+      countPage(progress, outcome, page.parts.length);
+      watcher.page(owned.resource, page, progress.figures);
+      signal.throwIfAborted();
+      page.discard();
+    } finally {
+      page.release();
+    }
   }
 
   return {
@@ -81,12 +88,16 @@ export function pageSender(
       return ended;
     },
     write: (page) => {
-      const { sent, answered } = send(page);
-      const counted = answered.then((outcome) => count(page, outcome));
-      const given = counted.then(page.discard).finally(page.release);
+      pages += 1;
+      // What the end proves rests on all pages before it.
+      const isAlone = page.end !== null || pages <= PAGES_ALONE || !warehouse.commitsOverlap;
+      const turn = isAlone
+        ? { sent: null, answered: loader.load(page, statementsOf(page)) }
+        : loader.send(page, statementsOf(page));
+      const answered = counted(page, turn.answered);
       // An error of it is thrown at the next page, or at the end.
-      given.catch(() => undefined);
-      return { sent, answered: given };
+      answered.catch(() => undefined);
+      return { sent: turn.sent ?? answered, answered };
     },
   };
 }

@@ -18,6 +18,8 @@ async function twoClients<T>(work: (one: PoolClient, other: PoolClient) => Promi
   const url = new URL(address);
   url.searchParams.delete('schema');
   const pool = new Pool({ connectionString: url.href });
+  // The server may end them before they have ended themselves: the test's database is dropped behind it.
+  pool.on('connect', (client) => client.on('error', () => undefined));
   const [one, other] = [await pool.connect(), await pool.connect()];
   try {
     return await work(one, other);
