@@ -48,11 +48,6 @@ export class BulkThread<Request, Answer> {
     return thread;
   }
 
-  /** The thread that would have a page of so many rows; null if none runs. */
-  running(rows: number): PageThread<Request, Answer> | null {
-    return rows < LARGE_ROWS || this.#isClosed ? null : this.#thread;
-  }
-
   release(): void {
     this.#borrowed -= 1;
   }

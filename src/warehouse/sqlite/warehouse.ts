@@ -69,7 +69,8 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
         rewriteRows(db, rewrite);
         runAll(rewrite.statements);
       }),
-    prepare: (rows) => pages.prepare(rows),
+    // Rows are bound as they are.
+    prepare: (rows) => ({ rows }),
     commit: (page) => pages.commit(page),
     softDelete: (deletion) =>
       transact(deletion.lease, () => {

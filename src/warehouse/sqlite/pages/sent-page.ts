@@ -3,20 +3,17 @@ import type { PageRows, WrittenRecord } from '../../warehouse.ts';
 import type { LeaseValues } from './lease-check.ts';
 import type { WrittenPage } from './write-page.ts';
 
-/** What the thread that writes pages is asked, step by step; all of it may come at once. */
+/** What the thread that writes pages is asked. */
 export interface WriteRequest {
-  /** The page that this is about. */
   id: number;
-  /** Pages that are written, or are not to be: whatever is left of them need not be kept. */
-  forgotten: readonly number[];
-  /** To be kept until it is written; null if the thread has it already. */
+  /** Null for the page of that id, which it has already: the file was locked. */
   page: SentPage | null;
-  /** What is written with it, and under which lease; null if it is not its turn yet. */
-  turn: (Pick<WrittenPage, 'statements'> & { lease: LeaseValues }) | null;
+  lease: LeaseValues;
 }
 
-/** The rows of a page as they cross to the thread that writes them. */
-export interface SentPage extends Pick<PageRows, 'resource' | 'history' | 'requestedAt'> {
+/** A page as it crosses to the thread that writes it. */
+export interface SentPage
+  extends Pick<PageRows, 'resource' | 'history' | 'requestedAt'>, Pick<WrittenPage, 'statements'> {
   /** Tables that the thread does not know yet, or not as they are now. */
   shapes: readonly TableShape[];
   rows: readonly { table: string; width: number; cells: PageRows['rows'][number]['cells'] }[];
@@ -31,14 +28,14 @@ export interface SentPage extends Pick<PageRows, 'resource' | 'history' | 'reque
 }
 
 /** Returns what packs pages for a thread: tables are sent once, and again when they have changed. */
-export function pagePacker(): (rows: PageRows) => SentPage {
+export function pagePacker(): (page: WrittenPage) => SentPage {
   const sent = new Map<string, TableShape>();
   const isNew = (table: TableShape): boolean => {
     if (sent.get(table.name) === table) return false;
     sent.set(table.name, table);
     return true;
   };
-  return ({ resource, history, requestedAt, rows, children, records }) => {
+  return ({ rows: { resource, history, requestedAt, rows, children, records }, statements }) => {
     // No body is stored without a history.
     const { bodies, ends } = joined(history === 'none' ? [] : records);
     return {
@@ -53,21 +50,22 @@ export function pagePacker(): (rows: PageRows) => SentPage {
       hashes: records.map(({ hash }) => hash),
       bodies,
       ends,
+      statements: statements.map(({ sql, parameters }) => ({ sql, parameters })),
     };
   };
 }
 
 /** Returns what makes pages again of what one packer has packed, in its order. */
-export function pageUnpacker(): (sent: SentPage) => PageRows {
+export function pageUnpacker(): (sent: SentPage) => WrittenPage {
   const known = new Map<string, TableShape>();
   const shapeOf = (name: string): TableShape => {
     const shape = known.get(name);
     if (shape === undefined) throw new Error(`a page of a table that was not sent: ${name}`);
     return shape;
   };
-  return ({ shapes, rows, children, resource, history, requestedAt, ...sent }) => {
+  return ({ shapes, rows, children, statements, resource, history, requestedAt, ...sent }) => {
     for (const shape of shapes) known.set(shape.name, shape);
-    return {
+    const page: PageRows = {
       resource,
       history,
       requestedAt,
@@ -75,6 +73,7 @@ export function pageUnpacker(): (sent: SentPage) => PageRows {
       children: children.map(shapeOf),
       records: recordsOf(sent),
     };
+    return { rows: page, statements };
   };
 }
 
