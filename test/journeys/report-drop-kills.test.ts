@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DATABASES } from '../support/databases.ts';
+import { DATABASES, type TestDatabase } from '../support/databases.ts';
 import { startScript } from '../support/child-script.ts';
 import { longOrShort } from '../support/length.ts';
 import { nextDay, reportService, reportStage, type ReportStage } from '../support/report-service.ts';
@@ -17,19 +17,22 @@ const KILLS = longOrShort(ALL_KILLS, [
   { nth: 1, when: 'behind' },
 ]);
 
+/** A copy of the reports of all days up to `last`, which is not over. */
+async function copied(database: TestDatabase, last: string) {
+  const reports = reportService(`${last}T12:00:00Z`);
+  for (let day = FIRST; day <= last; day = nextDay(day)) {
+    for (let row = 0; row < ROWS_A_DAY; row += 1) reports.put(day, `/p${row}`, 'mail', row);
+  }
+  const fields = { page: { style: 'cursor', size: 1_000 } };
+  const stage = await reportStage(database, reports, { start: FIRST }, { fields });
+  expect((await stage.walk('backfill')).status).toBe('ok');
+  return { stage, reports };
+}
+
 describe.for(DATABASES)('windows that are dropped on $name', (database) => {
   it('agree with what is remembered wherever a process is killed meanwhile', async () => {
     const last = nextDay(FIRST, DAYS - 1);
-    const reports = reportService(`${last}T12:00:00Z`);
-    for (let day = FIRST; day <= last; day = nextDay(day))
-      for (let row = 0; row < ROWS_A_DAY; row += 1) reports.put(day, `/p${row}`, 'mail', row);
-    const stage = await reportStage(
-      database,
-      reports,
-      { start: FIRST },
-      { fields: { page: { style: 'cursor', size: 1_000 } } },
-    );
-    expect((await stage.walk('backfill')).status).toBe('ok');
+    const { stage, reports } = await copied(database, last);
     stage.setWindows({ keep: `${KEPT} days` });
     const kept = nextDay(last, -KEPT);
     for (const { nth, when } of KILLS) {
@@ -53,17 +56,7 @@ describe.for(DATABASES)('windows that are dropped on $name', (database) => {
   });
 
   it('come again where a process was killed halfway and they are kept for longer by then', async () => {
-    const last = nextDay(FIRST, 9);
-    const reports = reportService(`${last}T12:00:00Z`);
-    for (let day = FIRST; day <= last; day = nextDay(day))
-      for (let row = 0; row < ROWS_A_DAY; row += 1) reports.put(day, `/p${row}`, 'mail', row);
-    const stage = await reportStage(
-      database,
-      reports,
-      { start: FIRST },
-      { fields: { page: { style: 'cursor', size: 1_000 } } },
-    );
-    expect((await stage.walk('backfill')).status).toBe('ok');
+    const { stage, reports } = await copied(database, nextDay(FIRST, 9));
     stage.setWindows({ keep: '8 days' });
     await startScript(SCRIPT, [stage.config, String(reports.now), '1', 'behind']).ended;
     expect(await countOf(stage, `SELECT count(*) FROM report WHERE date = '${FIRST}'`)).toBe(ROWS_A_DAY - 200);

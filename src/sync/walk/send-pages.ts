@@ -55,13 +55,13 @@ export function pageSender(
 
   function statementsOf(page: JoinedPage) {
     const before = checkpoint;
-    const isEnded = page.end === null ? null : endedBy(context, page, page.end, walk.repetition);
+    const endedHere = page.end === null ? null : endedBy(context, page, page.end, walk.repetition);
     return (facts: PageFacts, counted: PageOutcome): CompiledQuery[] => {
       addPage(walk.evidence, facts, page.parts.length);
-      const committed = { page, facts, counted, before, proof: isEnded?.proof ?? null };
+      const committed = { page, facts, counted, before, proof: endedHere?.proof ?? null };
       const commit = commitOf(context, walk, suspects, committed, unanswered);
       checkpoint = commit.next;
-      ended = isEnded;
+      ended = endedHere;
       unanswered.set(page, counted);
       return commit.statements;
     };

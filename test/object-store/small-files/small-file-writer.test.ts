@@ -1,9 +1,9 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { SmallFileWriter } from '../../src/object-store/small-files/small-file-writer.ts';
-import { setMemoryUse } from '../../src/model/memory-use.ts';
-import { tempFolder } from '../support/temp-warehouse.ts';
+import { SmallFileWriter } from '../../../src/object-store/small-files/small-file-writer.ts';
+import { setMemoryUse } from '../../../src/model/memory-use.ts';
+import { tempFolder } from '../../support/temp-warehouse.ts';
 
 /** A writer to which so many have come that it has its thread. */
 async function busyWriter(folder: string): Promise<SmallFileWriter> {
