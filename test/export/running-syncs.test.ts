@@ -68,6 +68,22 @@ describe('a file of SQLite that nobody is at work on', () => {
     expect(rows).toBe(5_001);
     await (other as (() => Promise<void>) | null)?.();
   });
+
+  it('is not either if somebody came, wrote and went between two looks', async () => {
+    const stage = await ownStage(SQLITE, [{ id: 'a', views: 0, marks: [{ n: 0 }], day: '2024-01-01', body: 'x' }]);
+    await manyRows(stage, 2_000);
+    const snapshot = await openSnapshot(stage.address, systemClock);
+    const views = { view: 'content_live', columns: [{ name: 'views', type: 'integer' } as const], orderBy: [] };
+    const seen = async (): Promise<Set<unknown>> => {
+      const found = new Set<unknown>();
+      for await (const batch of snapshot.rows(views)) for (const [value] of batch) found.add(value);
+      return found;
+    };
+    expect((await seen()).size).toBeGreaterThan(0);
+    await raise(stage, true);
+    await expect(seen()).rejects.toMatchObject({ code: 'snapshot_lost' });
+    await snapshot.close();
+  });
 });
 
 /** Opens the warehouse and writes to it; returns what closes it. */

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { Kysely, SqliteDialect } from 'kysely';
@@ -16,8 +16,8 @@ export interface UnchangedFile<Tables> {
   /** Begins to read it as it stands now, whatever is written to it meanwhile. */
   freeze: () => void;
   /**
-   * Rows of a query as they are read, integers as bigint. Throws `snapshot_lost` if somebody has begun to write to a file
-   * that nobody was at work on.
+   * Rows of a query as they are read, integers as bigint. Throws `snapshot_lost` if somebody has written to a file that
+   * nobody was at work on.
    */
   rows: (query: string) => Iterable<SQLOutputValue[]>;
   close: () => Promise<void>;
@@ -30,6 +30,8 @@ export interface UnchangedFile<Tables> {
  * with has no word for that; Node's own has. `isBeside`: somebody comes and goes there, so a log is made after all. Throws `ConfigError`.
  */
 export function openUnchanged<Tables>(file: string, isBeside = false): UnchangedFile<Tables> {
+  // In this order: who writes after the stamp was taken changes it, or has a log.
+  const stamp = stampOf(file);
   const hasLog = isBeside || existsSync(`${file}-wal`) || existsSync(`${file}-journal`);
   const url = pathToFileURL(file);
   url.search = hasLog ? 'mode=ro' : 'mode=ro&immutable=1';
@@ -63,7 +65,7 @@ export function openUnchanged<Tables>(file: string, isBeside = false): Unchanged
         // The moment is that of the first read.
         db.prepare('SELECT 1 FROM sqlite_schema').get();
       }),
-    rows: (query) => rowsOf(db, query, told, hasLog ? null : file),
+    rows: (query) => rowsOf(db, query, told, hasLog ? () => undefined : () => refuseChanged(file, stamp)),
     close: async () => {
       await own.destroy();
       // Kysely closes only what it was asked through. Left to the garbage collector, it would be closed while the driver that
@@ -73,12 +75,29 @@ export function openUnchanged<Tables>(file: string, isBeside = false): Unchanged
   };
 }
 
-/** `unlogged`: a file that is read as one that does not change. Whoever writes to it begins a log first. */
+/** What tells one state of a file from another, once it has not just been written: another write could look the same. */
+function stampOf(file: string): string {
+  const found = statSync(file, { bigint: true, throwIfNoEntry: false });
+  if (found === undefined) return 'gone';
+  const age = Date.now() - Number(found.mtimeNs / 1_000_000n);
+  if (age >= 0 && age < TICK_MS) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, TICK_MS);
+  return `${found.mtimeNs} ${found.size} ${found.ino}`;
+}
+
+/** Longer than the clock of a file system stands still. */
+const TICK_MS = 20;
+
+/** Whoever writes begins a log first; one who came and went between two looks has changed the file. */
+function refuseChanged(file: string, stamp: string): void {
+  if (existsSync(`${file}-wal`) || stampOf(file) !== stamp) throw snapshotLost(file);
+}
+
+/** `refuse` throws once what is read cannot be trusted any more. */
 function* rowsOf(
   db: DatabaseSync,
   query: string,
   told: <T>(work: () => T) => T,
-  unlogged: string | null,
+  refuse: () => void,
 ): Generator<SQLOutputValue[]> {
   const statement = told(() => db.prepare(query));
   statement.setReadBigInts(true);
@@ -88,8 +107,7 @@ function* rowsOf(
   const rows = statement.iterate() as unknown as Iterator<SQLOutputValue[]>;
   for (let read = 0; ; read += 1) {
     const { value, done } = told(() => rows.next());
-    const isChecked = done === true || read % CHECKED_ROWS === 0;
-    if (isChecked && unlogged !== null && existsSync(`${unlogged}-wal`)) throw snapshotLost(unlogged);
+    if (done === true || read % CHECKED_ROWS === 0) refuse();
     if (done === true) return;
     yield value;
   }
@@ -98,7 +116,7 @@ function* rowsOf(
 const CHECKED_ROWS = 100;
 
 function snapshotLost(file: string): SyncError {
-  return new SyncError('snapshot_lost', `${file}: another process has begun to write to it while it was read`, {
+  return new SyncError('snapshot_lost', `${file}: another process has written to it while it was read`, {
     recovery: 'retry',
     hint: 'run the same command again: it reads beside that process then',
   });
