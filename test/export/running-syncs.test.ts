@@ -1,3 +1,4 @@
+import { truncate } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
@@ -82,6 +83,17 @@ describe('a file of SQLite that nobody is at work on', () => {
     expect((await seen()).size).toBeGreaterThan(0);
     await raise(stage, true);
     await expect(seen()).rejects.toMatchObject({ code: 'snapshot_lost' });
+    await snapshot.close();
+  });
+
+  it('is not called damaged where pages of two states were read', async () => {
+    const stage = await ownStage(SQLITE, [{ id: 'a', views: 0, day: '2024-01-01', body: 'x' }]);
+    await manyRows(stage, 2_000);
+    const snapshot = await openSnapshot(stage.address, systemClock);
+    await truncate(stage.file, 8 * 4_096);
+    const columns = [{ name: 'body', type: 'text' } as const];
+    const rows = snapshot.rows({ view: 'content_live', columns, orderBy: [] });
+    await expect(rows[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'snapshot_lost' });
     await snapshot.close();
   });
 });

@@ -33,12 +33,15 @@ export function openUnchanged<Tables>(file: string, isBeside = false): Unchanged
   // In this order: who writes after the stamp was taken changes it, or has a log.
   const stamp = stampOf(file);
   const hasLog = isBeside || existsSync(`${file}-wal`) || existsSync(`${file}-journal`);
+  const refuse = hasLog ? () => undefined : () => refuseChanged(file, stamp);
   const url = pathToFileURL(file);
   url.search = hasLog ? 'mode=ro' : 'mode=ro&immutable=1';
   const told = <T>(work: () => T): T => {
     try {
       return work();
     } catch (error) {
+      // Pages of two states may look like damage.
+      refuse();
       throw readingError(error, file, hasLog);
     }
   };
@@ -65,7 +68,7 @@ export function openUnchanged<Tables>(file: string, isBeside = false): Unchanged
         // The moment is that of the first read.
         db.prepare('SELECT 1 FROM sqlite_schema').get();
       }),
-    rows: (query) => rowsOf(db, query, told, hasLog ? () => undefined : () => refuseChanged(file, stamp)),
+    rows: (query) => rowsOf(db, query, told, refuse),
     close: async () => {
       await own.destroy();
       // Kysely closes only what it was asked through. Left to the garbage collector, it would be closed while the driver that
