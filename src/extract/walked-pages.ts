@@ -1,6 +1,6 @@
 import type { SourceRecord } from '../model/json.ts';
 import { KEY_FINGERPRINT_BYTES } from '../shape/records/key-fingerprint.ts';
-import { updatedTime, type UpdatedBy } from '../shape/columns/updated-time.ts';
+import { updatedOf, type UpdatedBy } from '../shape/columns/updated-time.ts';
 import type { PageProfile } from '../source/page-style.ts';
 import { walkError, type GuardFault } from './guards/guard-fault.ts';
 import { isNumericStep } from './page-styles/numeric-step.ts';
@@ -190,7 +190,7 @@ export class WalkedPages {
     const unkeyed = records.length - keys.length / KEY_FINGERPRINT_BYTES;
     const { updated, ledger } = this.#options;
     // Only of pages by number is it ever asked when their records changed.
-    const times = ledger.isWatched ? records.map(({ value }) => updatedTime(value, { updated })) : [];
+    const times = ledger.isWatched ? records.map((record) => updatedOf(record, { updated })) : [];
     return { position, keys, total, unkeyed, updated: times };
   }
 }

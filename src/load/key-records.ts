@@ -1,9 +1,9 @@
-import type { SourceRecord } from '../model/json.ts';
+import type { SourceRecord, Updated } from '../model/json.ts';
 import { canonicalHash, textHash } from '../shape/records/fingerprint.ts';
 import { takenIn } from '../shape/records/as-record.ts';
 import { parseJson } from '../shape/json/parse-json.ts';
-import { recordKey } from '../shape/records/record-key.ts';
-import { updatedTime, type Updated } from '../shape/columns/updated-time.ts';
+import { keyOfRecord } from '../shape/records/record-key.ts';
+import { updatedOf } from '../shape/columns/updated-time.ts';
 import type { HistoryPolicy } from '../model/vocabulary.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 
@@ -71,7 +71,7 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
   const setAside: SetAside[] = [];
   const taken = takenIn(records);
   for (const record of taken) {
-    const found = record.aside === undefined ? recordKey(record.value, profile.id) : { reject: record.aside };
+    const found = record.aside === undefined ? keyOfRecord(record, profile.id) : { reject: record.aside };
     if ('reject' in found) {
       setAside.push({ key: null, ...found.reject, bytes: record.bytes });
       continue;
@@ -82,7 +82,7 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
       bytes: record.bytes,
       hash: record.hash ?? hashOf(record, profile.history),
       isPartial: record.isPartial === true,
-      updated: updatedTime(record.value, profile),
+      updated: updatedOf(record, profile),
       version: 1,
     };
     if (record.asSent !== undefined) keyed.asSent = record.asSent;
@@ -97,9 +97,9 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
 
 /** One without a usable key never had a row. */
 function leftOutOf(records: readonly SourceRecord[], profile: ResourceProfile): LeftOut[] {
-  return records.flatMap(({ value, isLeftOut }) => {
-    const found = isLeftOut === true ? recordKey(value, profile.id) : null;
-    return found !== null && 'key' in found ? [{ key: found.key, updated: updatedTime(value, profile) }] : [];
+  return records.flatMap((record) => {
+    const found = record.isLeftOut === true ? keyOfRecord(record, profile.id) : null;
+    return found !== null && 'key' in found ? [{ key: found.key, updated: updatedOf(record, profile) }] : [];
   });
 }
 

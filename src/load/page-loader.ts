@@ -1,11 +1,11 @@
 import type { CompiledQuery } from 'kysely';
+import type { Updated } from '../model/json.ts';
 import { initialShape, shapeRecords, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { restoreDeletes } from '../state/deletes.ts';
 import type { SentTurn } from '../state/turns.ts';
 import { resolveRejects, saveRejects } from '../state/rejects.ts';
 import { restoredAmong, type OlderPolicy } from './difference.ts';
-import type { Updated } from '../shape/columns/updated-time.ts';
 import type { KeyedRecord, LeftOut } from './key-records.ts';
 import { sourceTexts } from './source-texts.ts';
 import { firstRows } from './first-rows.ts';

@@ -9,6 +9,14 @@ export interface ExactNumber {
 export type JsonObject = { [key: string]: JsonValue };
 export type JsonValue = null | boolean | number | string | ExactNumber | JsonValue[] | JsonObject;
 
+/** The service's own text for a moment, and the moment in epoch milliseconds. */
+export interface Updated {
+  text: string;
+  at: number;
+  /** The later moment that it may mean, if clocks were put back or forward. */
+  latest?: number;
+}
+
 /** One record as the service sent it: its parsed value and its own slice of the page. */
 export interface SourceRecord {
   value: JsonValue;
@@ -21,6 +29,9 @@ export interface SourceRecord {
   asSent?: Buffer;
   /** `textHash` of `bytes`, if somebody has asked for it already. */
   hash?: string;
+  /** Its key by the profile of its resource, and when it last changed, if somebody has asked for them already. */
+  key?: string;
+  updated?: Updated | null;
   /**
    * True if `value` holds no more than the key and the time of change: the source is that of the stored row, and nobody
    * has read it. `wholeRecord` does.

@@ -1,5 +1,8 @@
 import type { Clock } from './clock.ts';
 
+/** Why a sleep was ended that nobody needs any more. One for all: without a reason, each makes an error with its stack. */
+export const WOKEN = new Error('woken');
+
 /** Resolves after `ms`, or as soon as the signal is aborted. Never rejects. */
 export async function sleepOrAbort(clock: Pick<Clock, 'sleep'>, ms: number, signal?: AbortSignal): Promise<void> {
   await clock.sleep(ms, signal).catch(() => undefined);
@@ -24,7 +27,7 @@ export async function waitAtMost<T>(
   try {
     return await Promise.race([work.then((value) => ({ value })), late]);
   } finally {
-    timer.abort();
+    timer.abort(WOKEN);
   }
 }
 

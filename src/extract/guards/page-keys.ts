@@ -1,15 +1,15 @@
 import type { SourceRecord } from '../../model/json.ts';
 import { KeySet } from './key-set.ts';
 import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../shape/records/key-fingerprint.ts';
-import { recordKey } from '../../shape/records/record-key.ts';
+import { keyOfRecord } from '../../shape/records/record-key.ts';
 
 const HALF_BYTES = KEY_FINGERPRINT_BYTES / 2;
 
 /** Fingerprints of the keys of records, in their order, as `keyFingerprints` makes them; one without a usable key has none. */
 export function pageKeys(records: readonly SourceRecord[], id: string | string[]): Buffer {
   const keys: string[] = [];
-  for (const { value } of records) {
-    const found = recordKey(value, id);
+  for (const record of records) {
+    const found = keyOfRecord(record, id);
     if ('key' in found) keys.push(found.key);
   }
   return keyFingerprints(keys);

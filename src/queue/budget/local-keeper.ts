@@ -1,5 +1,6 @@
 import type { Clock } from '../../model/clock.ts';
 import type { Lane } from '../../model/vocabulary.ts';
+import { WOKEN } from '../../model/waiting.ts';
 import { restoreBudget } from './restart-codec.ts';
 import { deferredBy, type BudgetKeeper, type KeeperOptions, type WaitingLine } from './budget-keeper.ts';
 import {
@@ -42,7 +43,7 @@ export class LocalKeeper implements BudgetKeeper {
 
   /** Lets through what the budget allows now, and sets the alarm for the next one. */
   pump(): void {
-    this.#alarm?.abort();
+    this.#alarm?.abort(WOKEN);
     this.#alarm = null;
     while (!this.#closed && this.#hasTurn(0)) {
       const at = this.#read();

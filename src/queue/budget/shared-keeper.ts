@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../model/clock.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import { sleepOrAbort, waitAtMost } from '../../model/waiting.ts';
+import { sleepOrAbort, waitAtMost, WOKEN } from '../../model/waiting.ts';
 import { deferredBy, type BudgetKeeper, type KeeperOptions, type WaitingLine } from './budget-keeper.ts';
 import type { Budget, BudgetAnswer } from './budget.ts';
 import type { BudgetOptions } from './budget-options.ts';
@@ -65,7 +65,7 @@ export class SharedKeeper implements BudgetKeeper {
   }
 
   pump(): void {
-    this.#pause?.abort();
+    this.#pause?.abort(WOKEN);
     if (!this.#isRunning) void this.#runRounds();
   }
 

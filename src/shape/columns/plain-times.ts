@@ -57,7 +57,9 @@ function isPlain(text: string): boolean {
   if (length !== TO_SECOND && length !== TO_MILLISECOND) return false;
   if (text.charCodeAt(DATE_LENGTH) !== T || text.charCodeAt(length - 1) !== Z) return false;
   if (text.charCodeAt(13) !== COLON || text.charCodeAt(16) !== COLON) return false;
-  const [hour, minute, second] = [twoDigits(text, 11), twoDigits(text, 14), twoDigits(text, 17)];
+  const hour = twoDigits(text, 11);
+  const minute = twoDigits(text, 14);
+  const second = twoDigits(text, 17);
   const isClock = hour >= 0 && hour <= 23 && minute >= 0 && minute <= 59 && second >= 0 && second <= 59;
   return isClock && (length === TO_SECOND || (text.charCodeAt(19) === POINT && millisecondOf(text) >= 0));
 }

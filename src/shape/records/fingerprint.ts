@@ -25,7 +25,9 @@ const FIRST_BYTES = 4_096;
 const MOST_KEPT_BYTES = 1_048_576;
 const MOST_KEPT_ORDERS = 64;
 /** A shorter text is written faster here than by `Buffer.write`. */
-const SHORT = 24;
+const SHORT = 14;
+/** Members of the objects that a value is in, for which there is room from one record to the next. */
+const MOST_KEPT_VALUES = 1_024;
 const ASCII = 128;
 const QUOTE = 34;
 const COMMA = 44;
@@ -39,12 +41,15 @@ const TEN = 10;
 /** Room that is always there: a text's length with its quote and colon, and a bracket and a comma after it. */
 const ROOM = 32;
 
-/** The members of an object in the order of their keys. */
+/** The keys of an object, and their order. */
 interface Order {
   keys: readonly string[];
-  sorted: readonly string[];
-  /** What is written before each value: the key by its length. */
-  labels: readonly Buffer[];
+  /** Of each key its place among the sorted ones. */
+  ranks: readonly number[];
+  /** What is written before each value, one after the other in the order of the sorted keys: the key by its length. */
+  labels: Uint8Array;
+  /** Where each of them ends. */
+  ends: readonly number[];
 }
 
 /**
@@ -57,11 +62,16 @@ class CanonicalText {
   /** By the ordinal number of the object within its value. */
   readonly #orders: Order[] = [];
   #objects = 0;
+  /** The values of the objects under way, those of an inner one behind those of the outer. */
+  #values: (JsonValue | undefined)[] = [];
+  #valuesEnd = 0;
 
   /** Valid until the next call. */
   of(value: JsonValue): Buffer {
     if (this.#bytes.length > MOST_KEPT_BYTES) this.#bytes = Buffer.allocUnsafe(FIRST_BYTES);
+    if (this.#values.length > MOST_KEPT_VALUES) this.#values = [];
     this.#objects = 0;
+    this.#valuesEnd = 0;
     const end = this.#add(value, 0, 0);
     return this.#bytes.subarray(0, end);
   }
@@ -76,9 +86,12 @@ class CanonicalText {
     return isExact(value) ? this.#write(value.rawJSON, at) : this.#addObject(value, at, depth);
   }
 
-  #addText(text: string, at: number): number {
-    const from = writeLength(this.#withRoom(at, 0), at, text.length);
-    return this.#write(text, from);
+  #addText(text: string, from: number): number {
+    const { length } = text;
+    const bytes = this.#withRoom(from, length * UNIT_BYTES);
+    const at = writeLength(bytes, from, length);
+    const short = length < SHORT ? writeAscii(bytes, at, text) : 0;
+    return at + (short > 0 || length === 0 ? short : bytes.write(text, at));
   }
 
   #addArray(array: readonly JsonValue[], from: number, depth: number): number {
@@ -93,31 +106,45 @@ class CanonicalText {
   }
 
   #addObject(object: JsonObject, from: number, depth: number): number {
-    const { sorted, labels } = this.#orderOf(object);
+    const base = this.#valuesEnd;
+    const { labels, ends } = this.#sort(object, base);
     let at = from;
-    this.#withRoom(at, 0)[at++] = OPEN_BRACE;
-    for (let nth = 0; nth < sorted.length; nth += 1) {
-      const field = object[sorted[nth] ?? ''];
-      const label = labels[nth];
-      if (field === undefined || label === undefined) continue;
-      const bytes = this.#withRoom(at, label.length);
-      for (let index = 0; index < label.length; index += 1) bytes[at + index] = label[index] ?? 0;
-      at = this.#add(field, at + label.length, depth + 1);
-      this.#withRoom(at, 0)[at++] = COMMA;
+    let label = 0;
+    for (let nth = 0; nth < ends.length; nth += 1) {
+      const end = ends[nth] ?? 0;
+      const bytes = this.#withRoom(at, end - label);
+      while (label < end) bytes[at++] = labels[label++] ?? 0;
+      at = this.#add(this.#values[base + nth] ?? null, at, depth + 1);
     }
-    this.#withRoom(at, 0)[at++] = CLOSE_BRACE;
+    this.#valuesEnd = base;
+    const bytes = this.#withRoom(at, 0);
+    bytes[at++] = ends.length === 0 ? OPEN_BRACE : COMMA;
+    bytes[at++] = CLOSE_BRACE;
     return at;
   }
 
-  #orderOf(value: JsonObject): Order {
-    const keys = Object.keys(value);
+  /** Lays the object's values from `base` on in the order of their keys, which it returns. */
+  #sort(object: JsonObject, base: number): Order {
     const nth = this.#objects++;
     const known = this.#orders[nth];
-    if (known !== undefined && isSame(known.keys, keys)) return known;
-    const sorted = keys.toSorted();
-    const order = { keys, sorted, labels: sorted.map((key) => Buffer.from(`${key.length}:${key}=`)) };
+    if (known !== undefined && this.#layAs(known, object, base)) return known;
+    const order = orderOf(object);
     if (nth < MOST_KEPT_ORDERS) this.#orders[nth] = order;
+    this.#layAs(order, object, base);
     return order;
+  }
+
+  /** False if the object's keys are others, or in another order. */
+  #layAs({ keys, ranks }: Order, object: JsonObject, base: number): boolean {
+    const values = this.#values;
+    let count = 0;
+    this.#valuesEnd = base + keys.length;
+    for (const key in object) {
+      if (key !== keys[count]) return false;
+      values[base + (ranks[count] ?? 0)] = object[key];
+      count += 1;
+    }
+    return count === keys.length;
   }
 
   #write(text: string, at: number): number {
@@ -143,7 +170,13 @@ function writeLength(bytes: Buffer, from: number, length: number): number {
   bytes[at++] = QUOTE;
   let unit = 1;
   while (unit * TEN <= length) unit *= TEN;
-  for (; unit >= 1; unit = Math.floor(unit / TEN)) bytes[at++] = ZERO + (Math.floor(length / unit) % TEN);
+  let rest = length;
+  for (; unit > 1; unit = (unit / TEN) | 0) {
+    const digit = (rest / unit) | 0;
+    bytes[at++] = ZERO + digit;
+    rest -= digit * unit;
+  }
+  bytes[at++] = ZERO + rest;
   bytes[at++] = COLON;
   return at;
 }
@@ -158,10 +191,14 @@ function writeAscii(bytes: Buffer, from: number, text: string): number {
   return text.length;
 }
 
-function isSame(a: readonly string[], b: readonly string[]): boolean {
-  if (a.length !== b.length) return false;
-  for (let at = 0; at < a.length; at += 1) if (a[at] !== b[at]) return false;
-  return true;
+function orderOf(object: JsonObject): Order {
+  const keys = Object.keys(object);
+  const sorted = keys.toSorted();
+  const places = new Map(sorted.map((key, place) => [key, place]));
+  const labels = sorted.map((key, nth) => Buffer.from(`${nth === 0 ? '{' : ','}${key.length}:${key}=`));
+  let end = 0;
+  const ends = labels.map((label) => (end += label.length));
+  return { keys, ranks: keys.map((key) => places.get(key) ?? 0), labels: Buffer.concat(labels), ends };
 }
 
 const canonical = new CanonicalText();

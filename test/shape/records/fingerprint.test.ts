@@ -51,6 +51,20 @@ describe('sameJson and canonicalHash', () => {
     );
   });
 
+  it('F107 hold a record equal to itself however it is written, with texts of any length', () => {
+    const texts = fc.oneof(fc.string({ maxLength: 60 }), fc.string({ unit: 'binary', maxLength: 60 }));
+    const members = fc.dictionary(texts, fc.oneof(texts, fc.double(), fc.array(texts), fc.dictionary(texts, texts)));
+    fc.assert(
+      fc.property(members, members, (a, b) => {
+        const [one, other] = [parseJson(JSON.stringify(a)), parseJson(JSON.stringify(b))];
+        const turned = parseJson(JSON.stringify(reversed(one), null, 3));
+        // A record in between has its keys in another order, or has others.
+        expect([one, other, turned, one].map(canonicalHash)).toEqual([turned, other, one, one].map(canonicalHash));
+        expect(canonicalHash(one) === canonicalHash(other)).toBe(sameJson(one, other));
+      }),
+    );
+  });
+
   it.each([
     [
       '{"b":[1,-0,1.5e3,null,true,12345678901234567890,[],{}],"a":"x","é":{"🙂":"\\ud800\\u0000","":""}}',

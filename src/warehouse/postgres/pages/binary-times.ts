@@ -6,6 +6,10 @@ const MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 const [ZERO, NINE] = [48, 57];
 const [DASH, SPACE, COLON, POINT] = [45, 32, 58, 46];
 
+/*
+ * These run for each cell that holds a time, so they make no arrays to take apart.
+ */
+
 /** Days of `YYYY-MM-DD` since 2000-01-01, as Postgres counts them; null for any other text, and for no day. */
 export function daysOf(text: string): number | null {
   return text.length === 10 ? dayAt(text) : null;
@@ -19,15 +23,20 @@ export function millisecondsOf(text: string): number | null {
   if (day === null || text.charCodeAt(10) !== SPACE) return null;
   if (text.charCodeAt(13) !== COLON || text.charCodeAt(16) !== COLON) return null;
   if (hasFraction && text.charCodeAt(19) !== POINT) return null;
-  const [hour, minute, second] = [digits(text, 11, 2), digits(text, 14, 2), digits(text, 17, 2)];
+  const hour = digits(text, 11, 2);
+  const minute = digits(text, 14, 2);
+  const second = digits(text, 17, 2);
   const rest = hasFraction ? digits(text, 20, 3) : 0;
-  if (!(hour < 24 && minute < 60 && second < 60 && rest >= 0)) return null;
+  const isClock = hour >= 0 && hour < 24 && minute >= 0 && minute < 60 && second >= 0 && second < 60;
+  if (!isClock || rest < 0) return null;
   return day * DAY_MS + ((hour * 60 + minute) * 60 + second) * 1000 + rest;
 }
 
 function dayAt(text: string): number | null {
   if (text.charCodeAt(4) !== DASH || text.charCodeAt(7) !== DASH) return null;
-  const [year, month, day] = [digits(text, 0, 4), digits(text, 5, 2), digits(text, 8, 2)];
+  const year = digits(text, 0, 4);
+  const month = digits(text, 5, 2);
+  const day = digits(text, 8, 2);
   if (!(year >= 1 && month >= 1 && month <= 12 && day >= 1)) return null;
   const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
   const leapDay = isLeap && month > 2 ? 1 : 0;
@@ -39,12 +48,12 @@ function dayAt(text: string): number | null {
   return before * 365 + leapDays + (DAYS_BEFORE[month - 1] ?? 0) + leapDay + day - 1 - 719_162 - EPOCH_DAYS;
 }
 
-/** NaN if one of them is no digit. */
+/** Below 0 if one of them is no digit: NaN would make every number here a double, each an object of its own. */
 function digits(text: string, from: number, count: number): number {
   let value = 0;
   for (let at = from; at < from + count; at += 1) {
     const code = text.charCodeAt(at);
-    if (code < ZERO || code > NINE) return Number.NaN;
+    if (code < ZERO || code > NINE) return -1;
     value = value * 10 + code - ZERO;
   }
   return value;

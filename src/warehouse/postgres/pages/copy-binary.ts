@@ -162,7 +162,7 @@ export class CopyFields extends CopyWriter implements CopyFormat {
   }
 
   #int32(value: number): void {
-    const [bytes, at] = [this.bytes, this.length];
+    const { bytes, length: at } = this;
     bytes[at] = value >> 24;
     bytes[at + 1] = value >> 16;
     bytes[at + 2] = value >> 8;

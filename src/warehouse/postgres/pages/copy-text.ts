@@ -15,7 +15,7 @@ const BEYOND_ASCII = 128;
 export const UNIT_BYTES = 3;
 const BESIDE_BYTES = 2;
 /** So short a text costs less to be written here than to be handed over. */
-export const SHORT = 24;
+export const SHORT = 16;
 
 /** Takes rows cell by cell, and writes them as one of Postgres's formats of COPY has them. */
 export interface CopyFormat {
