@@ -7,6 +7,8 @@ import { END, type Answered, type Asked } from './page-thread.ts';
 export interface Handed<Answer> {
   answer: Answer;
   transfer?: readonly Transferable[];
+  /** What is left to do once it is sent, while nothing else is asked. Must not throw. */
+  afterwards?: () => void;
 }
 
 /** The thread's side of a `PageThread`: answers what it is asked, in order, until it is told to end. */
@@ -31,6 +33,7 @@ export function answerPages<Request, Answer>(
       const handed = answer(request);
       answered = { id, answer: handed.answer };
       transfer = handed.transfer ?? [];
+      if (handed.afterwards !== undefined) setImmediate(handed.afterwards);
     } catch (error) {
       answered = { id, error: { message: messageOf(error), code: codeOf(error) } };
     }

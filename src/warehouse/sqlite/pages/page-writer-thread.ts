@@ -2,6 +2,7 @@ import { workerData } from 'node:worker_threads';
 import Database from 'better-sqlite3';
 import { answerPages } from '../../page-thread/answer-pages.ts';
 import { configureWarehouse } from '../connection/configure.ts';
+import { checkpointsBetween } from '../connection/checkpoints-between.ts';
 import { isBusy } from '../connection/errors.ts';
 import { pageUnpacker, type WriteRequest } from './sent-page.ts';
 import { pageTransaction, type KnownSteps, type WrittenPage } from './write-page.ts';
@@ -15,6 +16,7 @@ const { file, ...steps }: WriterSetup = workerData;
 // Who waits for a lock is the main thread, which asks again.
 const db = new Database(file, { fileMustExist: true, timeout: 0 });
 configureWarehouse(db);
+const checkpoint = checkpointsBetween(db);
 const write = pageTransaction(db, steps);
 const unpack = pageUnpacker();
 /** Pages that are to be written once more, because the file was locked. */
@@ -38,7 +40,7 @@ function writeOnce({ id, page, lease }: WriteRequest): void {
 answerPages<WriteRequest, null>(
   (request) => {
     writeOnce(request);
-    return { answer: null };
+    return { answer: null, afterwards: checkpoint };
   },
   () => db.close(),
 );
