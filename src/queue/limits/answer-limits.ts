@@ -223,11 +223,24 @@ function headersFound(headers: RateAnswer['headers'], dialect: RateDialect): Fou
 
 /** `x-ratelimit-limit-{window}`: each window that the answer names is a quota of its own. */
 function windowsFound(headers: RateAnswer['headers'], entry: RateEntry): Found[] {
-  return Object.entries(WINDOWS_MS).flatMap(([word, window]) => {
-    const value = textOf(headers[entry.at.replace('{window}', word)]);
-    if (value === undefined) return [];
-    return [{ entry: { ...entry, group: `${entry.group}/${word}`, window_ms: window }, value }];
+  return windowEntries(entry).flatMap((windowed) => {
+    const value = textOf(headers[windowed.at]);
+    return value === undefined ? [] : [{ entry: windowed, value }];
   });
+}
+
+/** Entries of windows, by the one that stands for them: every answer is looked through for each. */
+const windowed = new WeakMap<RateEntry, readonly RateEntry[]>();
+
+function windowEntries(entry: RateEntry): readonly RateEntry[] {
+  const known =
+    windowed.get(entry) ??
+    Object.entries(WINDOWS_MS).map(([word, window_ms]) => {
+      const [at, group] = [entry.at.replace('{window}', word), `${entry.group}/${word}`];
+      return { ...entry, at, group, window_ms };
+    });
+  windowed.set(entry, known);
+  return known;
 }
 
 function bodyFound(body: JsonValue | undefined, dialect: RateDialect): Found[] {
