@@ -1,7 +1,7 @@
 import PQueue from 'p-queue';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
-import type { Lane } from '../model/vocabulary.ts';
+import { LANES, type Lane } from '../model/vocabulary.ts';
 import type { RateDialect } from '../source/rate-dialect.ts';
 import type { Arrival, BudgetKeeper, WaitingLine } from './budget/budget-keeper.ts';
 import { storeBudget } from './budget/restart-codec.ts';
@@ -63,6 +63,11 @@ export interface Governor {
    * the budget is shared what its database throws.
    */
   run<T>(lane: Lane, attempt: Attempt<T>, signal?: AbortSignal): Promise<T>;
+  /**
+   * True while a request of a lane before this one waits for one that is under way here, not for the budget: who could go
+   * on later lets it pass.
+   */
+  isCrowded(lane: Lane): boolean;
   figures(): GovernorFigures;
   /**
    * The part that must survive a restart, as JSON text for `_sync_limits`; `isLast` if nothing is sent after it, else
@@ -151,6 +156,12 @@ class QueueGovernor implements Governor {
     const done = this.#queue.add(task, { lane, signal: waiting.signal }).finally(leave);
     this.#keeper.pump();
     return done;
+  }
+
+  isCrowded(lane: Lane): boolean {
+    const { open, slots, probing } = this.#keeper.budget;
+    const isFull = probing || open.size >= slots.current || this.#queue.pending >= this.#queue.concurrency;
+    return isFull && LANES.slice(0, LANES.indexOf(lane)).some((before) => this.#queue.sizeBy({ lane: before }) > 0);
   }
 
   figures(): GovernorFigures {
