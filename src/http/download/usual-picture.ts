@@ -1,5 +1,7 @@
 const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 const IHDR_BYTES = 13;
+/** Of a chunk, by the format. */
+const MOST_BYTES = 0x7f_ff_ff_ff;
 /** Length, type and check sum of a chunk. */
 const CHUNK_BYTES = 12;
 
@@ -20,7 +22,8 @@ function isStill(head: Buffer): boolean {
   for (let at = PNG.length; at + CHUNK_BYTES <= head.length;) {
     const bytes = head.readUInt32BE(at);
     const type = head.toString('latin1', at + 4, at + 8);
-    if (at === PNG.length && (type !== 'IHDR' || bytes !== IHDR_BYTES)) return false;
+    const isHeader = type === 'IHDR';
+    if ((at === PNG.length && !isHeader) || (isHeader && bytes !== IHDR_BYTES) || bytes > MOST_BYTES) return false;
     if (type === 'IDAT' || type === 'acTL') return type === 'IDAT';
     at += bytes + CHUNK_BYTES;
   }

@@ -235,7 +235,7 @@ const windowed = new WeakMap<RateEntry, readonly RateEntry[]>();
 function windowEntries(entry: RateEntry): readonly RateEntry[] {
   const known =
     windowed.get(entry) ??
-    Object.entries(WINDOWS_MS).map(([word, window_ms]) => {
+    Array.from(Object.entries(WINDOWS_MS), ([word, window_ms]) => {
       const [at, group] = [entry.at.replace('{window}', word), `${entry.group}/${word}`];
       return { ...entry, at, group, window_ms };
     });
