@@ -1,12 +1,13 @@
 import PQueue from 'p-queue';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
-import { LANES, type Lane } from '../model/vocabulary.ts';
+import type { Lane } from '../model/vocabulary.ts';
 import type { RateDialect } from '../source/rate-dialect.ts';
 import type { Arrival, BudgetKeeper, WaitingLine } from './budget/budget-keeper.ts';
 import { storeBudget } from './budget/restart-codec.ts';
 import { allowedRate, closedUntil, type BudgetAnswer } from './budget/budget.ts';
 import { periodFigures, type PeriodFigures } from './budget/period-quotas.ts';
+import { isCrowded } from './crowded.ts';
 import { hasLive, LaneQueue, type Gate, type LaneOptions } from './lane-queue.ts';
 import { LocalKeeper } from './budget/local-keeper.ts';
 import type { AnswerLimits } from './limits/answer-limits.ts';
@@ -63,10 +64,7 @@ export interface Governor {
    * the budget is shared what its database throws.
    */
   run<T>(lane: Lane, attempt: Attempt<T>, signal?: AbortSignal): Promise<T>;
-  /**
-   * True while a request of a lane before this one waits for one that is under way here, not for the budget: who could go
-   * on later lets it pass.
-   */
+  /** True while only requests of this lane keep one before it from starting: who could go on later lets it pass. */
   isCrowded(lane: Lane): boolean;
   figures(): GovernorFigures;
   /**
@@ -112,6 +110,7 @@ class QueueGovernor implements Governor {
   #queue: PQueue<LaneQueue, LaneOptions>;
   readonly #gate: Gate = { liveOnly: false };
   #waiting = new Map<AbortController, Arrival>();
+  #running = new Map<Lane, number>();
   #usage: Usage = { used: 0, allowed: 0, until: null };
   #counts = { requests: 0, limited: 0, malformedHeaders: 0 };
   /** Requests when the state was last asked for. */
@@ -159,9 +158,9 @@ class QueueGovernor implements Governor {
   }
 
   isCrowded(lane: Lane): boolean {
-    const { open, slots, probing } = this.#keeper.budget;
-    const isFull = probing || open.size >= slots.current || this.#queue.pending >= this.#queue.concurrency;
-    return isFull && LANES.slice(0, LANES.indexOf(lane)).some((before) => this.#queue.sizeBy({ lane: before }) > 0);
+    const [queue, running, keeper] = [this.#queue, this.#running, this.#keeper];
+    const hasFreeSlot = queue.pending < queue.concurrency;
+    return isCrowded({ waiting: queue, running, hasFreeSlot, budget: keeper.budget, now: keeper.now() }, lane);
   }
 
   figures(): GovernorFigures {
@@ -218,12 +217,14 @@ class QueueGovernor implements Governor {
     const startedAt = this.#keeper.now();
     const request = this.#keeper.start(lane);
     this.#counts.requests += 1;
+    this.#running.set(lane, (this.#running.get(lane) ?? 0) + 1);
     let facts: AnswerFacts | null = null;
     try {
       const attempted = await attempt(this.#dialect);
       facts = attempted.facts;
       return attempted.result;
     } finally {
+      this.#running.set(lane, (this.#running.get(lane) ?? 1) - 1);
       this.#keeper.end(request, lane, facts === null ? null : this.#learn(facts, startedAt));
       if (facts !== null) noteUsage(this.#usage, this.#clock.monotonic(), this.#allowedRate());
     }
