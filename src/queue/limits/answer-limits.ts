@@ -3,6 +3,7 @@ import type { JsonValue } from '../../model/json.ts';
 import type { RateDialect, RateEntry } from '../../source/rate-dialect.ts';
 import { countIn, longestWait, milliseconds, waitIn } from './rate-time.ts';
 import { policyMembers, rateLimitMembers, type FieldMember } from './ratelimit-field.ts';
+import { windowEntries } from './window-entries.ts';
 
 /** One quota as one answer states it; null for what it does not state. */
 export interface QuotaHint {
@@ -55,14 +56,6 @@ interface LimitsReading {
   used: Map<string, number>;
   drafts: Map<string, QuotaHint>;
 }
-
-const WINDOWS_MS: Readonly<Record<string, number>> = {
-  second: 1_000,
-  minute: 60_000,
-  hour: 3_600_000,
-  day: 86_400_000,
-  month: 2_592_000_000,
-};
 
 /**
  * Reads an answer's limits by a dialect, once for all who go by them. The ladder: `Retry-After`, then an exhausted quota
@@ -227,20 +220,6 @@ function windowsFound(headers: RateAnswer['headers'], entry: RateEntry): Found[]
     const value = textOf(headers[windowed.at]);
     return value === undefined ? [] : [{ entry: windowed, value }];
   });
-}
-
-/** Entries of windows, by the one that stands for them: every answer is looked through for each. */
-const windowed = new WeakMap<RateEntry, readonly RateEntry[]>();
-
-function windowEntries(entry: RateEntry): readonly RateEntry[] {
-  const known =
-    windowed.get(entry) ??
-    Array.from(Object.entries(WINDOWS_MS), ([word, window_ms]) => {
-      const [at, group] = [entry.at.replace('{window}', word), `${entry.group}/${word}`];
-      return { ...entry, at, group, window_ms };
-    });
-  windowed.set(entry, known);
-  return known;
 }
 
 function bodyFound(body: JsonValue | undefined, dialect: RateDialect): Found[] {
