@@ -36,7 +36,7 @@ export async function openDiskStore({ name, folder, fileMode, clock, isMade }: D
   const root = await told(folder, () => rootOf(folder, isMade));
   const spool = path.join(root, SPOOL);
   const fans = fanOf(root);
-  const at = (sha256: string): string => path.join(root, objectPath(sha256));
+  const at = (sha256: string): string => `${root}${path.sep}${objectPath(sha256)}`;
   return {
     name,
     shown: folder,
@@ -121,23 +121,27 @@ function fanOf(root: string): {
   const unsynced = new UnsyncedFolders();
   const folderOf = (sha256: string): string => path.dirname(path.join(root, objectPath(sha256)));
   return {
-    make: async (sha256) => {
-      const folder = folderOf(sha256);
-      const made = known.get(folder) ?? ensured(folder, unsynced);
-      known.set(folder, made);
-      // What failed once may go well later.
-      await made.catch((error: unknown) => {
-        known.delete(folder);
-        throw error;
-      });
+    make: (sha256) => {
+      const fan = fanName(sha256);
+      const made = known.get(fan) ?? ensured(folderOf(sha256), unsynced);
+      if (!known.has(fan)) {
+        known.set(fan, made);
+        // What failed once may go well later.
+        made.catch(() => known.delete(fan));
+      }
+      return made;
     },
     isThere: (sha256) => isFolder(folderOf(sha256)),
     unsynced,
     forget: (sha256, error) => {
-      known.delete(folderOf(sha256));
+      known.delete(fanName(sha256));
       throw error;
     },
   };
+}
+
+function fanName(sha256: string): string {
+  return sha256.slice(0, 2);
 }
 
 /** False if nothing is there. Throws if it is something else, such as a link. */

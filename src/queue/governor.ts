@@ -7,6 +7,7 @@ import type { Arrival, BudgetKeeper, WaitingLine } from './budget/budget-keeper.
 import { storeBudget } from './budget/restart-codec.ts';
 import { allowedRate, closedUntil, type BudgetAnswer } from './budget/budget.ts';
 import { periodFigures, type PeriodFigures } from './budget/period-quotas.ts';
+import { isCrowded } from './crowded.ts';
 import { hasLive, LaneQueue, type Gate, type LaneOptions } from './lane-queue.ts';
 import { LocalKeeper } from './budget/local-keeper.ts';
 import type { AnswerLimits } from './limits/answer-limits.ts';
@@ -63,6 +64,8 @@ export interface Governor {
    * the budget is shared what its database throws.
    */
   run<T>(lane: Lane, attempt: Attempt<T>, signal?: AbortSignal): Promise<T>;
+  /** True while only requests of this lane keep one before it from starting: who could go on later lets it pass. */
+  isCrowded(lane: Lane): boolean;
   figures(): GovernorFigures;
   /**
    * The part that must survive a restart, as JSON text for `_sync_limits`; `isLast` if nothing is sent after it, else
@@ -107,6 +110,7 @@ class QueueGovernor implements Governor {
   #queue: PQueue<LaneQueue, LaneOptions>;
   readonly #gate: Gate = { liveOnly: false };
   #waiting = new Map<AbortController, Arrival>();
+  #running = new Map<Lane, number>();
   #usage: Usage = { used: 0, allowed: 0, until: null };
   #counts = { requests: 0, limited: 0, malformedHeaders: 0 };
   /** Requests when the state was last asked for. */
@@ -151,6 +155,12 @@ class QueueGovernor implements Governor {
     const done = this.#queue.add(task, { lane, signal: waiting.signal }).finally(leave);
     this.#keeper.pump();
     return done;
+  }
+
+  isCrowded(lane: Lane): boolean {
+    const [queue, running, keeper] = [this.#queue, this.#running, this.#keeper];
+    const hasFreeSlot = queue.pending < queue.concurrency;
+    return isCrowded({ waiting: queue, running, hasFreeSlot, budget: keeper.budget, now: keeper.now() }, lane);
   }
 
   figures(): GovernorFigures {
@@ -207,12 +217,14 @@ class QueueGovernor implements Governor {
     const startedAt = this.#keeper.now();
     const request = this.#keeper.start(lane);
     this.#counts.requests += 1;
+    this.#running.set(lane, (this.#running.get(lane) ?? 0) + 1);
     let facts: AnswerFacts | null = null;
     try {
       const attempted = await attempt(this.#dialect);
       facts = attempted.facts;
       return attempted.result;
     } finally {
+      this.#running.set(lane, (this.#running.get(lane) ?? 1) - 1);
       this.#keeper.end(request, lane, facts === null ? null : this.#learn(facts, startedAt));
       if (facts !== null) noteUsage(this.#usage, this.#clock.monotonic(), this.#allowedRate());
     }

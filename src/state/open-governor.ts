@@ -70,6 +70,7 @@ export async function ownGovernor(
   const governor = await openGovernor({ ...place, opened }, name, limits);
   return {
     run: (lane, attempt, signal) => governor.run(lane, attempt, signal),
+    isCrowded: (lane) => governor.isCrowded(lane),
     figures: () => governor.figures(),
     state: () => governor.state(),
     close: () => opened.disposeAsync(),

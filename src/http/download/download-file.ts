@@ -47,7 +47,10 @@ export async function downloadFile(parts: DownloadParts, request: DownloadReques
     from: url.origin + url.pathname,
     checkpoints: parts.checkpoints,
   });
-  const progress = { parts, request, file, sink: new FileSink(request, file), at: url, begunAnew: 0 };
+  const { origins, isCrowded, clock } = parts.client;
+  const isWanted = (): boolean => progress.at.origin === origins.home && isCrowded('bulk');
+  const sink = new FileSink({ request, file, clock, isWanted });
+  const progress: Progress = { parts, request, file, sink, at: url, begunAnew: 0 };
   try {
     const downloaded = await rounds(progress);
     if (downloaded.kind !== 'fetched') await file.remove();
@@ -62,7 +65,7 @@ async function rounds(progress: Progress): Promise<Downloaded> {
     const answer = await ask(progress);
     const downloaded = await REACTIONS[codeOf(answer)](progress, answer);
     if (downloaded !== null) return downloaded;
-    progress.begunAnew += 1;
+    if (answer.code !== 'rest') progress.begunAnew += 1;
   }
 }
 
@@ -121,6 +124,7 @@ const REACTIONS: Readonly<Record<FileCode, Reaction>> = {
     if (received?.kind !== 'refused') throw new Error('a file that nobody has refused');
     return { kind: 'refused', ...received.refusal };
   },
+  rest: () => null,
   file_address: ({ at }) => ({
     kind: 'refused',
     code: 'file_address',

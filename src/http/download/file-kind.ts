@@ -1,6 +1,7 @@
 import type * as FileType from 'file-type';
 import { readPicture, type PictureSize } from './picture-size.ts';
 import { textTypeOf } from './text-type.ts';
+import { usualPicture } from './usual-picture.ts';
 
 /** What a file is by its content, whatever its name and its headers say. */
 export interface FileKind {
@@ -24,7 +25,8 @@ export async function kindOf(head: Buffer, file: { path: string; bytes: number }
 
 async function typeOf(head: Buffer): Promise<string> {
   // Its library looks for the directory of a TIFF, which may stand behind all else.
-  const known = (await magicType(head)) ?? (TIFF.test(head.toString('latin1', 0, 4)) ? 'image/tiff' : null);
+  const known =
+    usualPicture(head) ?? (await magicType(head)) ?? (TIFF.test(head.toString('latin1', 0, 4)) ? 'image/tiff' : null);
   // Its library knows XML, and not what is written in it.
   return known === null || known === 'application/xml' ? (textTypeOf(head) ?? known ?? UNKNOWN) : known;
 }

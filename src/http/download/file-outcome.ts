@@ -4,7 +4,7 @@ import type { OutcomeVerdict } from '../outcome/outcome.ts';
 import type { Asked, Received } from './file-sink.ts';
 
 /** Codes of answers to a request for a file; others end in an error. */
-export type FileCode = 'file' | 'unchanged' | 'gone' | 'expired' | 'refused' | 'anew' | 'file_address';
+export type FileCode = 'file' | 'unchanged' | 'gone' | 'expired' | 'refused' | 'rest' | 'anew' | 'file_address';
 
 /** How an answer is judged by what became of its body, and by whether it is the service's own. */
 export interface FileAnswer {
@@ -44,6 +44,7 @@ function judgeWords(received: Received, seen: Seen, judge: (seen: Seen) => Outco
 
 function judgeBody(received: Exclude<Received, { kind: 'failed' }>): OutcomeVerdict {
   if (received.kind === 'refused') return coded('refused', received.refusal.reason);
+  if (received.kind === 'turn_over') return coded('rest', 'others have their turn before its rest');
   if (received.kind === 'wrong_part') return coded('anew', received.reason);
   return received.kind === 'whole' ? { outcome: 'ok', code: 'file', reason: 'the file is here' } : EMPTY;
 }

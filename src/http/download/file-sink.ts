@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import { errors } from 'undici';
+import type { Clock } from '../../model/clock.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
 import { unpackedPieces } from '../body/body.ts';
@@ -18,6 +19,8 @@ export type Received =
   | { kind: 'empty' }
   /** `json` is what the service said in place of the file. */
   | { kind: 'refused'; refusal: Refusal; json?: JsonValue | undefined }
+  /** A part, behind which the rest is asked for in another turn. */
+  | { kind: 'turn_over' }
   /** A part that is not the one that was asked for. */
   | { kind: 'wrong_part'; reason: string }
   /** Our own disk failed. */
@@ -31,6 +34,19 @@ const JSON_FILE = { type: 'application/json', size: null, isDamaged: false };
 /** The file in no other form than the one in which it is kept. */
 const AS_IT_IS = { accept: '*/*', 'accept-encoding': 'identity' };
 
+/** What a turn brings at least, and how long it takes, before others who wait have theirs: each costs a request. */
+const TURN_BYTES = 1_048_576;
+const TURN_MS = 2_000;
+
+/** One download, as its sink has to know it. */
+export interface SinkOptions {
+  request: DownloadRequest;
+  file: UnfinishedFile;
+  clock: Pick<Clock, 'monotonic'>;
+  /** True while others wait for the slot of this download. */
+  isWanted: () => boolean;
+}
+
 /** Takes the bodies of one download into its file, and stops as soon as one must be refused. */
 export class FileSink implements BodySink {
   readonly #request: DownloadRequest;
@@ -39,10 +55,16 @@ export class FileSink implements BodySink {
   #asked: Asked = 'anything';
   /** Bytes of the whole file, by the answer whose body is read. */
   #total: number | null = null;
+  readonly #clock: SinkOptions['clock'];
+  readonly #isWanted: () => boolean;
+  /** Where the body that is read begins in the file, and when it came. */
+  #turn = { from: 0, at: 0 };
 
-  constructor(request: DownloadRequest, file: UnfinishedFile) {
+  constructor({ request, file, clock, isWanted }: SinkOptions) {
     this.#request = request;
     this.#file = file;
+    this.#clock = clock;
+    this.#isWanted = isWanted;
   }
 
   /** Of the last attempt; null if it brought no body of a file. */
@@ -79,10 +101,18 @@ export class FileSink implements BodySink {
       return this.#readSmall(answer, this.#total);
     }
     for await (const piece of unpackedPieces(answer.body, encodingOf(answer.headers), answer.count)) {
-      const stopped = await this.#take(piece);
+      const stopped = (await this.#take(piece)) ?? this.#turnOver();
       if (stopped !== null) return stopped;
     }
     return this.#end();
+  }
+
+  /** Null while it may go on, and for what could not be gone on with later. */
+  #turnOver(): Received | null {
+    const { bytes, validator } = this.#file;
+    if (validator === null || bytes - this.#turn.from < TURN_BYTES || bytes === this.#total) return null;
+    const isLong = this.#clock.monotonic() - this.#turn.at >= TURN_MS;
+    return isLong && this.#isWanted() ? { kind: 'turn_over' } : null;
   }
 
   /** In one go: what handles streams costs more than such a body. */
@@ -115,6 +145,7 @@ export class FileSink implements BodySink {
     this.#total = isPart ? (partTotal(headers) ?? this.#file.validator?.total ?? null) : length;
     const refusal = this.#total === null ? null : sizeFault(this.#total, this.#request);
     if (refusal !== null) return { kind: 'refused', refusal };
+    this.#turn = { from: isPart ? this.#file.bytes : 0, at: this.#clock.monotonic() };
     if (isPart) {
       this.#file.goOn();
       return null;
@@ -161,7 +192,10 @@ function endOf(body: Readable): Promise<void> {
   return new Promise((resolve, reject) => {
     body.once('end', resolve);
     body.once('error', reject);
-    body.once('close', () => reject(new errors.SocketError('the body ended too early')));
+    // Each body closes: an error, with its stack, costs as much as all else that is done with a small one.
+    body.once('close', () => {
+      if (!body.readableEnded) reject(new errors.SocketError('the body ended too early'));
+    });
   });
 }
 

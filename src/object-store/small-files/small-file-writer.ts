@@ -93,8 +93,8 @@ export class SmallFileWriter {
       if (error === null) waiting?.done.resolve('written');
       else waiting?.done.reject(Object.assign(new Error(error.message), error));
     }
-    if (this.#waiting.length > 0) this.#ask();
-    else if (this.#asked.size === 0) this.#worker?.unref();
+    if (this.#asked.size === 0 || this.#waiting.length >= MOST_WAITING) this.#ask();
+    if (this.#asked.size === 0) this.#worker?.unref();
   }
 
   /** Whatever it had begun, the same may be begun again. */

@@ -25,23 +25,25 @@ const port = parentPort;
 if (port === null) throw new Error('this is a thread of content-sync, not a program');
 excludeEnvironment();
 
+/** So many are told together, or fewer where none is under way: each message wakes a thread on either side. */
+const TOLD_TOGETHER = 8;
+
 let written: WrittenFile[] = [];
+let underWay = 0;
 
 port.on('message', ({ first, files, contents }: AskedFiles) => {
   let at = 0;
+  underWay += files.length;
   for (const [index, file] of files.entries()) {
     begin(file, contents.subarray(at, at + file.bytes), (error) => tell(first + index, error));
     at += file.bytes;
   }
 });
 
-/** What ends in the same turn is told together. */
 function tell(number: number, error: unknown): void {
-  if (written.length === 0) setImmediate(tellAll);
+  underWay -= 1;
   written.push({ number, error: error === null ? null : { message: messageOf(error), code: codeOf(error) } });
-}
-
-function tellAll(): void {
+  if (written.length < TOLD_TOGETHER && underWay > 0) return;
   port?.postMessage(written, []);
   written = [];
 }

@@ -3,6 +3,7 @@ import type { JsonValue } from '../../model/json.ts';
 import type { RateDialect, RateEntry } from '../../source/rate-dialect.ts';
 import { countIn, longestWait, milliseconds, waitIn } from './rate-time.ts';
 import { policyMembers, rateLimitMembers, type FieldMember } from './ratelimit-field.ts';
+import { windowEntries } from './window-entries.ts';
 
 /** One quota as one answer states it; null for what it does not state. */
 export interface QuotaHint {
@@ -55,14 +56,6 @@ interface LimitsReading {
   used: Map<string, number>;
   drafts: Map<string, QuotaHint>;
 }
-
-const WINDOWS_MS: Readonly<Record<string, number>> = {
-  second: 1_000,
-  minute: 60_000,
-  hour: 3_600_000,
-  day: 86_400_000,
-  month: 2_592_000_000,
-};
 
 /**
  * Reads an answer's limits by a dialect, once for all who go by them. The ladder: `Retry-After`, then an exhausted quota
@@ -223,10 +216,9 @@ function headersFound(headers: RateAnswer['headers'], dialect: RateDialect): Fou
 
 /** `x-ratelimit-limit-{window}`: each window that the answer names is a quota of its own. */
 function windowsFound(headers: RateAnswer['headers'], entry: RateEntry): Found[] {
-  return Object.entries(WINDOWS_MS).flatMap(([word, window]) => {
-    const value = textOf(headers[entry.at.replace('{window}', word)]);
-    if (value === undefined) return [];
-    return [{ entry: { ...entry, group: `${entry.group}/${word}`, window_ms: window }, value }];
+  return windowEntries(entry).flatMap((windowed) => {
+    const value = textOf(headers[windowed.at]);
+    return value === undefined ? [] : [{ entry: windowed, value }];
   });
 }
 
