@@ -25,7 +25,9 @@ export async function* bundles<Page>(
   try {
     for (;;) {
       while (state.bundle.length === 0 && !state.isOver) await state.changed.promise;
-      // Answers that came while a page was worked on are read, and what they make room for is asked for.
+      // Answers that came while a page was worked on are read, and what they make room for is asked for: in the second
+      // turn also over a connection that had to be opened.
+      await nextTurn();
       await nextTurn();
       const { bundle } = state;
       if (bundle.length === 0) return await gathering;
