@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Responder } from '../extract/listing-server.ts';
-import { DATABASES } from '../support/databases.ts';
+import { eitherDatabase } from '../support/databases.ts';
 import { ownService, type OwnService } from '../support/own-service.ts';
 import { NONE, TALKS, type Entry, type Talk } from '../support/filter-dialects.ts';
 import type { TestDatabase } from '../support/databases.ts';
@@ -61,7 +61,7 @@ async function run(stage: Stage, command: 'backfill' | 'sync') {
   return { status, mode, codes: warnings.map(({ code }) => code) };
 }
 
-describe.for(DATABASES)('changes, on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('changes, on $name', (database) => {
   it.for(TALKS)('are found where a service $what', async (talk) => {
     const stage = await stageOf(database, talk);
     expect(await run(stage, 'backfill')).toEqual({ status: 'ok', mode: 'full', codes: [] });

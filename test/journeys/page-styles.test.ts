@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Responder } from '../extract/listing-server.ts';
-import { DATABASES, SQLITE } from '../support/databases.ts';
+import { eitherDatabase, SQLITE } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
 import { DIALECTS, type Dialect, type Listed } from './page-dialects.ts';
 
@@ -79,7 +79,7 @@ function search(records: readonly { id: number; at: string }[], asked: Record<st
   };
 }
 
-describe.for(DATABASES)('a search by POST, on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('a search by POST, on $name', (database) => {
   it('is asked for changes in its body; no key of the profile is in what is stored of its place', async () => {
     const records = Array.from({ length: 23 }, (_, at) => ({ id: at, at: `2026-01-01T00:00:${at + 10}Z` }));
     const asked: Record<string, unknown>[] = [];
