@@ -14,7 +14,7 @@ const ON_POSTGRES = [
 ];
 
 /** What a test file imports that is shorter, or runs on one database of two, in `npm test`. */
-const SHORTER = /\/length\.ts'|\beitherDatabase\b|\/score-table\.ts'|\/serve-secrets-story\.ts'/;
+const SHORTER = /\/length\.ts'|\beitherDatabase\b|\/score-table\.ts'|\/serve-secrets-story\.ts'|\/fault-rows\.ts'/;
 
 /** The tests of `npm test` that have a longer form within themselves. */
 const AT_LENGTH = globSync('**/*.test.ts', { cwd: import.meta.dirname })

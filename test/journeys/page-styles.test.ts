@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Responder } from '../extract/listing-server.ts';
 import { eitherDatabase, SQLITE } from '../support/databases.ts';
+import { sampled } from '../support/length.ts';
 import { ownService } from '../support/own-service.ts';
 import { DIALECTS, type Dialect, type Listed } from './page-dialects.ts';
 
@@ -25,7 +26,7 @@ async function stageOf({ fields, answer }: Dialect, records: readonly Listed[]) 
   return { ...stage, asked, rows };
 }
 
-describe.each(Object.entries(DIALECTS))('a listing by %s', (_, dialect) => {
+describe.each(sampled(Object.entries(DIALECTS), 2))('a listing by %s', (_, dialect) => {
   it('is copied, and again after changes', async () => {
     const records = numbered(20);
     const stage = await stageOf(dialect, records);

@@ -6,6 +6,7 @@ import type { Reply } from '../extract/listing-server.ts';
 import { startListing } from '../extract/listing-server.ts';
 import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
 import { journey, type Journey } from '../support/journey.ts';
+import { sampled } from '../support/length.ts';
 import { SyncError } from '../../src/model/errors.ts';
 
 type Doc = Record<string, unknown>;
@@ -172,7 +173,7 @@ describe.for(eitherDatabase(import.meta.filename))('the same listing for several
 
   it('goes on after kills at any request', async () => {
     const { docs, stage, service } = await locales('cursor');
-    for (const request of [1, 3, 5]) {
+    for (const request of sampled([1, 3, 5], 2, 1)) {
       const before = service.requests.length;
       const command = stage.start('backfill');
       const ended = command.ended.then(() => true);
