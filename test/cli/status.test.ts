@@ -10,10 +10,11 @@ describe.for(eitherDatabase(import.meta.filename))('content-sync status --exit-c
     let status = 200;
     const data: object[] = [{ id: 'a' }];
     const fields = { updated: null, page: { style: 'cursor', total: 'total' } };
-    const stage = await ownService(database, fields, () => {
+    const respond = () => {
       const headers = { 'x-request-id': 'req-5' };
       return { status, headers, body: { data, next_cursor: null, total: data.length } };
-    });
+    };
+    const stage = await ownService(database, fields, respond, {}, true);
     const judged = async (...args: string[]) => stage.command('status', '--exit-code', ...args);
     const missing = await judged('--json');
     expect(missing).toMatchObject({ code: 1, stdout: '' });

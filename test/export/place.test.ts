@@ -16,7 +16,7 @@ describe('the place of an export', () => {
   it.for(eitherDatabase(import.meta.filename))(
     'is not asked for before there is a warehouse, and $name is not made',
     async (database) => {
-      const blog = await journey({ database });
+      const blog = await journey({ database, isNew: true });
       const { code, stderr } = await blog.command('export', 'csv', 'out');
       expect([code, stderr]).toEqual([2, expect.stringContaining('[warehouse_missing]')]);
     },

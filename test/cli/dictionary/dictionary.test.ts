@@ -117,7 +117,7 @@ describe.for(eitherDatabase(import.meta.filename))('content-sync dictionary on $
   });
 
   it('makes no warehouse where there is none', async () => {
-    const stage = await journey({ database });
+    const stage = await journey({ database, isNew: true });
     const { code, stderr } = await stage.command('dictionary');
     expect([code, stderr]).toEqual([2, expect.stringContaining('warehouse_missing')]);
     expect(existsSync(stage.file)).toBe(false);

@@ -227,7 +227,7 @@ describe('content-sync files', () => {
   });
 
   it('says what is not there: a copy, files, a store', async () => {
-    const blog = await journey({ database: SQLITE, source: { resources: ['images'] } });
+    const blog = await journey({ database: SQLITE, isNew: true, source: { resources: ['images'] } });
     expect(await blog.command('files', 'status')).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('[warehouse_missing]'),

@@ -41,6 +41,7 @@ const PAGES = {
 function listingStage(pagination: (typeof STYLES)[number], total: boolean): Promise<Journey> {
   const page = { ...PAGES[pagination], size: 20, total: 'total' };
   return journey({
+    isNew: true,
     database: SQLITE,
     sandbox: { generate: { content: 230 }, pagination, total, rate: 500 },
     profile: { resources: { content: { page }, images: null, analytics: null } },
@@ -82,7 +83,12 @@ describe('a plan', () => {
   it.for(eitherDatabase(import.meta.filename))('knows the disk that a copy takes on $name', async (database) => {
     for (const history of database === SQLITE ? ['all', 'none'] : ['all']) {
       const resources = { content: { history, page: { size: 200 } }, images: null, analytics: null };
-      const stage = await journey({ database, sandbox: { generate: { content: 2_000 } }, profile: { resources } });
+      const stage = await journey({
+        database,
+        isNew: true,
+        sandbox: { generate: { content: 2_000 } },
+        profile: { resources },
+      });
       const found = await plan(stage, 'backfill');
       await stage.run('backfill');
       const actual = await sizeOf(database.name, stage);
@@ -134,7 +140,7 @@ describe('a plan', () => {
 async function sizeOf(name: string, stage: Journey): Promise<number> {
   if (name === 'sqlite') {
     await stage.write('PRAGMA user_version = 0');
-    const empty = await journey({ database: SQLITE });
+    const empty = await journey({ database: SQLITE, isNew: true });
     await (await empty.open()).close();
     return statSync(stage.file).size - statSync(empty.file).size;
   }
