@@ -5,6 +5,8 @@ import { sampled } from '../support/length.ts';
 import { DocLog } from '../support/log-service.ts';
 import { ownService } from '../support/own-service.ts';
 
+const EITHER = eitherDatabase(import.meta.filename);
+
 const PAGES = { style: 'page', size: 25, total: 'total' };
 
 /** How a service lets its log be read. */
@@ -227,7 +229,7 @@ describe.for(
   });
 });
 
-describe.for(eitherDatabase(import.meta.filename))('a feed of changes on $name', (database) => {
+describe.for(EITHER)('a feed of changes on $name', (database) => {
   it('is held where it names too many deletes', async () => {
     const { log, stage, run, rows } = await fed(database, SEQUENCE);
     await run();

@@ -6,6 +6,8 @@ import { NONE, TALKS, type Entry, type Talk } from '../support/filter-dialects.t
 import type { TestDatabase } from '../support/databases.ts';
 import { sampled } from '../support/length.ts';
 
+const EITHER = eitherDatabase(import.meta.filename);
+
 const DAY = 86_400_000;
 
 interface Stage extends OwnService {
@@ -62,7 +64,7 @@ async function run(stage: Stage, command: 'backfill' | 'sync') {
   return { status, mode, codes: warnings.map(({ code }) => code) };
 }
 
-describe.for(eitherDatabase(import.meta.filename))('changes, on $name', (database) => {
+describe.for(EITHER)('changes, on $name', (database) => {
   it.for(sampled(TALKS, 2))('are found where a service $what', async (talk) => {
     const stage = await stageOf(database, talk);
     expect(await run(stage, 'backfill')).toEqual({ status: 'ok', mode: 'full', codes: [] });

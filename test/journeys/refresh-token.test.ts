@@ -4,6 +4,8 @@ import { eitherDatabase, SQLITE } from '../support/databases.ts';
 import { journey, type Journey } from '../support/journey.ts';
 import { serve, json } from '../http/stage.ts';
 
+const EITHER = eitherDatabase(import.meta.filename);
+
 const RESOURCES = { images: null, analytics: null, content: { incremental: null, item: null, updated: null } };
 
 async function stageFor(origin: string, database = SQLITE, refresh_token = 'refresh-0'): Promise<Journey> {
@@ -14,32 +16,29 @@ async function stageFor(origin: string, database = SQLITE, refresh_token = 'refr
   });
 }
 
-describe.each(eitherDatabase(import.meta.filename))(
-  'a refresh token that is replaced with each use, on $name',
-  (database) => {
-    it('is used by check before there is a warehouse, by runs after it, and told once when it is over', async () => {
-      const service = await serveRotating({ grace: false, lifetime: 1 });
-      const stage = await stageFor(service.origin, database);
-      expect((await stage.command('check')).stdout).toMatch(/ok +content credential/);
-      for (const command of ['backfill', 'sync', 'check']) {
-        await new Promise((resolve) => setTimeout(resolve, 1_100));
-        expect((await stage.command(command)).code).toBe(0);
-      }
-      const { asked, refused } = service.tokens();
-      expect([asked >= 4, refused]).toEqual([true, 0]);
-      const stored = await stage.read((db) => db.prepare('SELECT * FROM _sync_tokens').all());
-      expect(stored).toHaveLength(1);
-      expect(JSON.stringify(stored)).not.toMatch(/refresh-|access-/);
-      service.revoke();
-      for (const command of ['backfill', 'sync', 'backfill']) {
-        await new Promise((resolve) => setTimeout(resolve, 400));
-        const { code, stdout, stderr } = await stage.command(command);
-        expect([code, stdout + stderr]).toEqual([1, expect.stringContaining('refused the refresh token')]);
-      }
-      expect(service.tokens()).toEqual({ asked: asked + 1, refused: 1 });
-    }, 60_000);
-  },
-);
+describe.each(EITHER)('a refresh token that is replaced with each use, on $name', (database) => {
+  it('is used by check before there is a warehouse, by runs after it, and told once when it is over', async () => {
+    const service = await serveRotating({ grace: false, lifetime: 1 });
+    const stage = await stageFor(service.origin, database);
+    expect((await stage.command('check')).stdout).toMatch(/ok +content credential/);
+    for (const command of ['backfill', 'sync', 'check']) {
+      await new Promise((resolve) => setTimeout(resolve, 1_100));
+      expect((await stage.command(command)).code).toBe(0);
+    }
+    const { asked, refused } = service.tokens();
+    expect([asked >= 4, refused]).toEqual([true, 0]);
+    const stored = await stage.read((db) => db.prepare('SELECT * FROM _sync_tokens').all());
+    expect(stored).toHaveLength(1);
+    expect(JSON.stringify(stored)).not.toMatch(/refresh-|access-/);
+    service.revoke();
+    for (const command of ['backfill', 'sync', 'backfill']) {
+      await new Promise((resolve) => setTimeout(resolve, 400));
+      const { code, stdout, stderr } = await stage.command(command);
+      expect([code, stdout + stderr]).toEqual([1, expect.stringContaining('refused the refresh token')]);
+    }
+    expect(service.tokens()).toEqual({ asked: asked + 1, refused: 1 });
+  }, 60_000);
+});
 
 it('a new refresh token in the settings ends the alarm', async () => {
   const service = await serveRotating({ grace: false });

@@ -14,6 +14,8 @@ import {
 } from '../support/serving.ts';
 import { startWorker } from './working.ts';
 
+const EITHER = eitherDatabase(import.meta.filename);
+
 type Fields = Record<string, unknown>;
 
 interface Written extends Fields {
@@ -68,90 +70,86 @@ function steadily(serving: Serving, source: string) {
 const RECORDS = { content: 600, images: 5, analytics: 5 };
 const SLOW = { rate: { requests_per_second: 4 }, resources: ['content'] };
 
-describe.each(eitherDatabase(import.meta.filename))(
-  'settings that are read again, on $name',
-  { timeout: 120_000 },
-  (database) => {
-    it('change what has changed: a walk of another source goes on, no delivery is refused, and nothing is lost', async () => {
-      const sources = { blog: { resources: ['images', 'content'] }, slow: SLOW };
-      const stage = await servingStage({ sandbox: { generate: RECORDS }, sources, database });
-      const serving = await stage.serve();
-      await until(
-        'under way',
-        async () => (resourceIn(await serving.status(), 'content', 'slow').running?.pages ?? 0) > 2,
-      );
+describe.each(EITHER)('settings that are read again, on $name', { timeout: 120_000 }, (database) => {
+  it('change what has changed: a walk of another source goes on, no delivery is refused, and nothing is lost', async () => {
+    const sources = { blog: { resources: ['images', 'content'] }, slow: SLOW };
+    const stage = await servingStage({ sandbox: { generate: RECORDS }, sources, database });
+    const serving = await stage.serve();
+    await until(
+      'under way',
+      async () => (resourceIn(await serving.status(), 'content', 'slow').running?.pages ?? 0) > 2,
+    );
 
-      // A slip: the field is told with its line, and all goes on.
-      edit(stage, ({ sources: { blog } }) => Object.assign(blog ?? {}, { shedule: {} }));
-      expect(await reload(serving)).toMatch(
-        /the running ones stay: .*content-sync\.yaml:\d+:\d+ {2}sources\.blog\.shedule: /,
-      );
-      const [slip] = (await serving.status()).attention;
-      expect(slip).toMatchObject({
-        severity: 'look',
-        source: '',
-        what: expect.stringContaining('sources.blog.shedule'),
-      });
-      expect((await serving.page('/')).body).toContain('sources.blog.shedule');
-
-      const sender = steadily(serving, 'blog');
-      edit(stage, (settings) => {
-        const { blog, slow } = settings.sources;
-        delete blog?.['shedule'];
-        Object.assign(blog ?? {}, { max_wait: '7m', rate: { share: 0.5 } });
-        settings.sources['news'] = { ...slow, rate: {} };
-        Object.assign(settings, { log: { level: 'debug' }, serve: { port: 1 } });
-      });
-      expect(await reload(serving)).toMatch(
-        /news was added; blog has changed \(.*\); log has changed; unchanged: slow; the port .* next start/,
-      );
-      await stage.fresh(serving, 'news');
-      // New settings again and again, under a storm.
-      for (const max_wait of ['8m', '9m', '10m']) {
-        edit(stage, ({ sources: { blog } }) => Object.assign(blog ?? {}, { max_wait }));
-        expect(await reload(serving)).toContain('blog has changed (max_wait); unchanged: slow, news');
-      }
-      stage.write('content', 'told', { title: 'after all' });
-      await delay(100);
-      const statuses = await sender.stop();
-      expect(statuses.length).toBeGreaterThan(5);
-      expect(statuses.filter((status) => status !== 202)).toEqual([]);
-      await stage.fresh(serving, 'blog');
-      const waiting = (): Promise<unknown> =>
-        stage.readInbox((db) =>
-          db.prepare("SELECT count(*) FROM _sync_deliveries WHERE state = 'waiting'").pluck().get(),
-        );
-      await until('worked on', async () => Number(await waiting()) === 0);
-      expect(await stage.readInbox((db) => db.prepare('SELECT count(*) FROM _sync_deliveries').pluck().get())).toBe(
-        statuses.length,
-      );
-      const title = (source: string): Promise<unknown> =>
-        stage.read((db) => db.prepare("SELECT title FROM content WHERE id = 'told'").pluck().get(), source);
-      expect(await title('blog')).toBe('after all');
-      expect(serving.command.logged()).toContain('"level":"debug"');
-      expect((await serving.status()).attention).toEqual([]);
-
-      // The walk that was under way at the beginning has never been interrupted.
-      await stage.fresh(serving, 'slow');
-      const runs = await stage.read((db) => db.prepare('SELECT status FROM _sync_runs').pluck().all(), 'slow');
-      expect(runs).toEqual(['ok']);
-
-      // A source that is taken out is closed; the others go on.
-      edit(stage, ({ sources: all }) => void delete all['blog']);
-      expect(await reload(serving)).toContain('blog was taken out; unchanged: slow, news');
-      expect((await serving.status()).sources.map(({ source }) => source)).toEqual(['slow', 'news']);
-      const delivery = { id: 'later', body: eventBody({ resource: 'content', id: 'told' }) };
-      expect(await serving.deliver(delivery)).toBe(404);
-      expect(await serving.deliver({ ...delivery, source: 'slow' })).toBe(202);
-      if (database === SQLITE) for (const file of [stage.file(), stage.inboxFile()]) rmSync(file);
-      // It may come back.
-      edit(stage, ({ sources: all }) => void (all['blog'] = { ...all['news'], resources: ['images'] }));
-      await reload(serving);
-      await stage.fresh(serving, 'blog');
-      expect(await serving.stop()).toMatchObject({ code: 0 });
+    // A slip: the field is told with its line, and all goes on.
+    edit(stage, ({ sources: { blog } }) => Object.assign(blog ?? {}, { shedule: {} }));
+    expect(await reload(serving)).toMatch(
+      /the running ones stay: .*content-sync\.yaml:\d+:\d+ {2}sources\.blog\.shedule: /,
+    );
+    const [slip] = (await serving.status()).attention;
+    expect(slip).toMatchObject({
+      severity: 'look',
+      source: '',
+      what: expect.stringContaining('sources.blog.shedule'),
     });
-  },
-);
+    expect((await serving.page('/')).body).toContain('sources.blog.shedule');
+
+    const sender = steadily(serving, 'blog');
+    edit(stage, (settings) => {
+      const { blog, slow } = settings.sources;
+      delete blog?.['shedule'];
+      Object.assign(blog ?? {}, { max_wait: '7m', rate: { share: 0.5 } });
+      settings.sources['news'] = { ...slow, rate: {} };
+      Object.assign(settings, { log: { level: 'debug' }, serve: { port: 1 } });
+    });
+    expect(await reload(serving)).toMatch(
+      /news was added; blog has changed \(.*\); log has changed; unchanged: slow; the port .* next start/,
+    );
+    await stage.fresh(serving, 'news');
+    // New settings again and again, under a storm.
+    for (const max_wait of ['8m', '9m', '10m']) {
+      edit(stage, ({ sources: { blog } }) => Object.assign(blog ?? {}, { max_wait }));
+      expect(await reload(serving)).toContain('blog has changed (max_wait); unchanged: slow, news');
+    }
+    stage.write('content', 'told', { title: 'after all' });
+    await delay(100);
+    const statuses = await sender.stop();
+    expect(statuses.length).toBeGreaterThan(5);
+    expect(statuses.filter((status) => status !== 202)).toEqual([]);
+    await stage.fresh(serving, 'blog');
+    const waiting = (): Promise<unknown> =>
+      stage.readInbox((db) =>
+        db.prepare("SELECT count(*) FROM _sync_deliveries WHERE state = 'waiting'").pluck().get(),
+      );
+    await until('worked on', async () => Number(await waiting()) === 0);
+    expect(await stage.readInbox((db) => db.prepare('SELECT count(*) FROM _sync_deliveries').pluck().get())).toBe(
+      statuses.length,
+    );
+    const title = (source: string): Promise<unknown> =>
+      stage.read((db) => db.prepare("SELECT title FROM content WHERE id = 'told'").pluck().get(), source);
+    expect(await title('blog')).toBe('after all');
+    expect(serving.command.logged()).toContain('"level":"debug"');
+    expect((await serving.status()).attention).toEqual([]);
+
+    // The walk that was under way at the beginning has never been interrupted.
+    await stage.fresh(serving, 'slow');
+    const runs = await stage.read((db) => db.prepare('SELECT status FROM _sync_runs').pluck().all(), 'slow');
+    expect(runs).toEqual(['ok']);
+
+    // A source that is taken out is closed; the others go on.
+    edit(stage, ({ sources: all }) => void delete all['blog']);
+    expect(await reload(serving)).toContain('blog was taken out; unchanged: slow, news');
+    expect((await serving.status()).sources.map(({ source }) => source)).toEqual(['slow', 'news']);
+    const delivery = { id: 'later', body: eventBody({ resource: 'content', id: 'told' }) };
+    expect(await serving.deliver(delivery)).toBe(404);
+    expect(await serving.deliver({ ...delivery, source: 'slow' })).toBe(202);
+    if (database === SQLITE) for (const file of [stage.file(), stage.inboxFile()]) rmSync(file);
+    // It may come back.
+    edit(stage, ({ sources: all }) => void (all['blog'] = { ...all['news'], resources: ['images'] }));
+    await reload(serving);
+    await stage.fresh(serving, 'blog');
+    expect(await serving.stop()).toMatchObject({ code: 0 });
+  });
+});
 
 describe('a stop while settings are put into effect', { timeout: 120_000 }, () => {
   it('waits for what is being opened, and ends at once: exit 0, and nothing is told as an error', async () => {

@@ -9,6 +9,8 @@ import {
   type ReportStage,
 } from '../support/report-service.ts';
 
+const EITHER = eitherDatabase(import.meta.filename);
+
 const FIRST = '2026-02-01';
 const LAST = '2026-03-31';
 const CONCURRENCY = 4;
@@ -46,85 +48,81 @@ function daysBack(count: number): string[] {
   return Array.from({ length: count }, (_, back) => nextDay(LAST, -back));
 }
 
-describe.for(eitherDatabase(import.meta.filename))(
-  'ranges of reports that are asked for ahead of their turn, on $name',
-  (database) => {
-    it('are taken over the newest first, and a stop costs those under way', async () => {
-      const { stage, reports } = await slowMonths(database);
-      const stop = new AbortController();
-      const arrived: number[] = [];
-      reports.behaviour.before = () => {
-        arrived.push(performance.now());
-        if (arrived.length === 30)
-          stop.abort(new SyncError('interrupted', 'stopped by the test', { recovery: 'stop' }));
-      };
-      const { status, asked } = await stage.walk('backfill', { signal: stop.signal });
-      expect(status).toBe('interrupted');
-      // They are under way together: the service takes longer for an answer than until the next ones ask.
-      const together = arrived.map((at) => arrived.filter((other) => other >= at && other < at + LATENCY_MS).length);
-      expect(Math.max(...together)).toBe(CONCURRENCY);
-      const here = await daysHere(stage);
-      expect(here).toEqual(daysBack(here.length));
-      expect(here.length).toBeGreaterThan(asked.length - 2 * CONCURRENCY);
-      delete reports.behaviour.before;
-      reports.now += 60_000;
-      const again = await stage.walk('backfill');
-      expect(again.status).toBe('ok');
-      const repeated = new Set(again.asked).intersection(new Set(asked));
-      // Those that may still change are asked for in any case.
-      expect([...repeated].filter((range) => range < nextDay(LAST, -4)).length).toBeLessThan(2 * CONCURRENCY);
-      expect(await stage.unlike()).toEqual([]);
-    });
+describe.for(EITHER)('ranges of reports that are asked for ahead of their turn, on $name', (database) => {
+  it('are taken over the newest first, and a stop costs those under way', async () => {
+    const { stage, reports } = await slowMonths(database);
+    const stop = new AbortController();
+    const arrived: number[] = [];
+    reports.behaviour.before = () => {
+      arrived.push(performance.now());
+      if (arrived.length === 30) stop.abort(new SyncError('interrupted', 'stopped by the test', { recovery: 'stop' }));
+    };
+    const { status, asked } = await stage.walk('backfill', { signal: stop.signal });
+    expect(status).toBe('interrupted');
+    // They are under way together: the service takes longer for an answer than until the next ones ask.
+    const together = arrived.map((at) => arrived.filter((other) => other >= at && other < at + LATENCY_MS).length);
+    expect(Math.max(...together)).toBe(CONCURRENCY);
+    const here = await daysHere(stage);
+    expect(here).toEqual(daysBack(here.length));
+    expect(here.length).toBeGreaterThan(asked.length - 2 * CONCURRENCY);
+    delete reports.behaviour.before;
+    reports.now += 60_000;
+    const again = await stage.walk('backfill');
+    expect(again.status).toBe('ok');
+    const repeated = new Set(again.asked).intersection(new Set(asked));
+    // Those that may still change are asked for in any case.
+    expect([...repeated].filter((range) => range < nextDay(LAST, -4)).length).toBeLessThan(2 * CONCURRENCY);
+    expect(await stage.unlike()).toEqual([]);
+  });
 
-    it('are stored up to the one that fails, and that one is told', async () => {
-      const { stage, reports } = await slowMonths(database);
-      const broken = nextDay(LAST, -20);
-      let url = '';
-      reports.behaviour.before = ({ search }) => void (url = search);
-      reports.behaviour.fails = () => (url.includes(`from=${broken}`) ? 404 : null);
-      const { status, error } = await stage.walk('backfill');
-      expect({ status, code: error?.code }).toEqual({ status: 'failed', code: 'not_found' });
-      expect(await daysHere(stage)).toEqual(daysBack(20));
-      reports.behaviour.fails = () => null;
-      reports.now += 60_000;
-      expect((await stage.walk('backfill')).status).toBe('ok');
-      expect(await stage.unlike()).toEqual([]);
-    });
+  it('are stored up to the one that fails, and that one is told', async () => {
+    const { stage, reports } = await slowMonths(database);
+    const broken = nextDay(LAST, -20);
+    let url = '';
+    reports.behaviour.before = ({ search }) => void (url = search);
+    reports.behaviour.fails = () => (url.includes(`from=${broken}`) ? 404 : null);
+    const { status, error } = await stage.walk('backfill');
+    expect({ status, code: error?.code }).toEqual({ status: 'failed', code: 'not_found' });
+    expect(await daysHere(stage)).toEqual(daysBack(20));
+    reports.behaviour.fails = () => null;
+    reports.now += 60_000;
+    expect((await stage.walk('backfill')).status).toBe('ok');
+    expect(await stage.unlike()).toEqual([]);
+  });
 
-    it('are made anew where one shows that all of their size are too large', async () => {
-      const { stage, reports } = await slowMonths(database, { largest: '4d', too_large: { status: [413] } });
-      // What is older lies in an archive that answers for two days at most.
-      reports.behaviour.refuses = (from, days) => (from < '2026-03-01' && days > 2 ? 413 : null);
-      const { status, asked } = await stage.walk('backfill');
-      expect(status).toBe('ok');
-      expect(asked.filter((range) => range < '2026-03-01' && daysOf(range) > 2).length).toBeLessThanOrEqual(
-        CONCURRENCY + 1,
-      );
-      expect(await stage.unlike()).toEqual([]);
-    });
+  it('are made anew where one shows that all of their size are too large', async () => {
+    const { stage, reports } = await slowMonths(database, { largest: '4d', too_large: { status: [413] } });
+    // What is older lies in an archive that answers for two days at most.
+    reports.behaviour.refuses = (from, days) => (from < '2026-03-01' && days > 2 ? 413 : null);
+    const { status, asked } = await stage.walk('backfill');
+    expect(status).toBe('ok');
+    expect(asked.filter((range) => range < '2026-03-01' && daysOf(range) > 2).length).toBeLessThanOrEqual(
+      CONCURRENCY + 1,
+    );
+    expect(await stage.unlike()).toEqual([]);
+  });
 
-    it('wait between two pages, beyond the bytes that may be ahead, until it is their turn', async () => {
-      const { stage, reports } = await slowMonths(database, { start: '2026-03-20', totals: {} });
-      for (const [key, { day }] of reports.figures) if (day < '2026-03-20') reports.figures.delete(key);
-      // After a few small days, days of 10 MB in pages of 1 MB.
-      const [large, wide] = [nextDay(LAST, -7), 'x'.repeat(20_000)];
-      for (let day = nextDay(large, -3); day <= large; day = nextDay(day))
-        for (let row = 0; row < 500; row += 1) reports.put(day, `/p${row}`, wide, 1);
-      let url = '';
-      let refused = 0;
-      let ahead = 0;
-      reports.behaviour.before = (asked) => {
-        url = asked.search;
-        if (refused > 0) stage.service.delay = 5;
-        if (refused > 0 && refused < 3 && !url.includes(`from=${large}`)) ahead += 1;
-      };
-      // The first of them fails twice, and is tried again after a pause each.
-      reports.behaviour.fails = () => (url.includes(`from=${large}`) && (refused += 1) < 3 ? 503 : null);
-      const { status, warnings } = await stage.walk('backfill');
-      expect({ status, warnings }).toEqual({ status: 'ok' });
-      // 16 MB, and what was under way when they were here: a page is asked for while one is looked at.
-      expect(ahead).toBeLessThanOrEqual(16 + 2 * CONCURRENCY);
-      expect(await stage.unlike()).toEqual([]);
-    });
-  },
-);
+  it('wait between two pages, beyond the bytes that may be ahead, until it is their turn', async () => {
+    const { stage, reports } = await slowMonths(database, { start: '2026-03-20', totals: {} });
+    for (const [key, { day }] of reports.figures) if (day < '2026-03-20') reports.figures.delete(key);
+    // After a few small days, days of 10 MB in pages of 1 MB.
+    const [large, wide] = [nextDay(LAST, -7), 'x'.repeat(20_000)];
+    for (let day = nextDay(large, -3); day <= large; day = nextDay(day))
+      for (let row = 0; row < 500; row += 1) reports.put(day, `/p${row}`, wide, 1);
+    let url = '';
+    let refused = 0;
+    let ahead = 0;
+    reports.behaviour.before = (asked) => {
+      url = asked.search;
+      if (refused > 0) stage.service.delay = 5;
+      if (refused > 0 && refused < 3 && !url.includes(`from=${large}`)) ahead += 1;
+    };
+    // The first of them fails twice, and is tried again after a pause each.
+    reports.behaviour.fails = () => (url.includes(`from=${large}`) && (refused += 1) < 3 ? 503 : null);
+    const { status, warnings } = await stage.walk('backfill');
+    expect({ status, warnings }).toEqual({ status: 'ok' });
+    // 16 MB, and what was under way when they were here: a page is asked for while one is looked at.
+    expect(ahead).toBeLessThanOrEqual(16 + 2 * CONCURRENCY);
+    expect(await stage.unlike()).toEqual([]);
+  });
+});
