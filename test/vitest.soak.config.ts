@@ -1,3 +1,5 @@
+import { globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
 import { defineConfig } from 'vitest/config';
 
 /** What reads and writes warehouses, and leaves the choice of the database to `TEST_DATABASE`. */
@@ -11,22 +13,13 @@ const ON_POSTGRES = [
   'web/receiver-kill.test.ts',
 ];
 
-/** What `npm test` runs shortly and that has no `*.soak.ts`: it looks at `TEST_LENGTH` itself. */
-const AT_LENGTH = [
-  'cli/{demo,reading}.test.ts',
-  'export/{blog,kills,memory}.test.ts',
-  'http/download/{contents,large-files}.test.ts',
-  'faults/{answer-memory,bad-json,bad-records,linear-time,pagination,postgres,redirects,secrets,set-back,status,waits}.test.ts',
-  'http/auth/{rotating,shared-token}.test.ts',
-  'journeys/{report-drop-kills,short-tokens}.test.ts',
-  'load/{child-rows,reshape}.test.ts',
-  'queue/{pace,shared-budget,shared-budget-processes}.test.ts',
-  'sandbox/blog.test.ts',
-  'sync/walk/damaged-walk.test.ts',
-  'views/every-object.test.ts',
-  'warehouse/{disk-full,migrate,names-in-statements,values,widening-kills,widening-vacuum}.test.ts',
-  'warehouse/postgres/**/{grow-tables,opening,schema-strangers}.test.ts',
-];
+/** What a test file imports that is shorter, or runs on one database of two, in `npm test`. */
+const SHORTER = /\/length\.ts'|\beitherDatabase\b|\/score-table\.ts'|\/serve-secrets-story\.ts'|\/fault-rows\.ts'/;
+
+/** The tests of `npm test` that have a longer form within themselves. */
+const AT_LENGTH = globSync('**/*.test.ts', { cwd: import.meta.dirname })
+  .filter((file) => SHORTER.test(readFileSync(path.join(import.meta.dirname, file), 'utf8')))
+  .toSorted();
 
 const TEST_LENGTH = 'long';
 

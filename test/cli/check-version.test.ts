@@ -62,6 +62,7 @@ async function compare(
   const page = { style: 'page', page_param: 'page', size: 10, size_param: 'limit', total: 'total' };
   const posts = { path: '/posts', page, item: '/posts/{id}', item_record: '', incremental: null };
   const stage = await journey({
+    isNew: true,
     source: { base_url: service.url },
     profile: { resources: { content: null, images: null, analytics: null, posts }, ...profile },
   });

@@ -11,7 +11,7 @@ function everywhere(fields: Record<string, unknown>): NonNullable<JourneyOptions
 }
 
 async function check(options: JourneyOptions, ...args: string[]) {
-  const stage = await journey({ ...options, sandbox: { generate: RECORDS, ...options.sandbox } });
+  const stage = await journey({ ...options, isNew: true, sandbox: { generate: RECORDS, ...options.sandbox } });
   return { stage, ...(await runInProcess(checkCommand, [...args, '--config', stage.config], stage.folder)) };
 }
 
@@ -130,7 +130,7 @@ describe('content-sync check', () => {
   });
 
   it('ends as a process of its own as it does here', async () => {
-    const blog = await journey({ sandbox: { generate: RECORDS }, profile: everywhere({ id: 'uuid' }) });
+    const blog = await journey({ isNew: true, sandbox: { generate: RECORDS }, profile: everywhere({ id: 'uuid' }) });
     const { code, stdout } = await blog.command('check', 'images');
     expect([code, stdout.match(/FAIL/g)]).toEqual([1, ['FAIL']]);
     expect(await blog.command('check', '--source', 'nobody')).toMatchObject({ code: 2, stdout: '' });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DATABASES, POSTGRES } from '../support/databases.ts';
+import { eitherDatabase, POSTGRES, SQLITE, type TestDatabase } from '../support/databases.ts';
 import { findInFolder, findInPostgres } from '../support/find-bytes.ts';
 import { ownStage, type OwnStage } from '../support/own-stage.ts';
 
@@ -17,14 +17,14 @@ const record = (id: number) => ({
   authors: [{ handle: `handle-${id}` }],
 });
 
-const open = (database: (typeof DATABASES)[number], count = 4): Promise<OwnStage> =>
+const open = (database: TestDatabase, count = 4): Promise<OwnStage> =>
   ownStage(
     database,
     Array.from({ length: count }, (_, at) => record(at + 1)),
     { content: { history: 'all' }, source: { deletes: { max_part: 1 } }, settings: { privacy_key: KEY } },
   );
 
-describe.for(DATABASES)('content-sync forget on $name', { timeout: 60_000 }, (database) => {
+describe.for(eitherDatabase(import.meta.filename))('content-sync forget on $name', { timeout: 60_000 }, (database) => {
   it('finds records by typed values of fields, of columns and of lists, all of which must hold', async () => {
     const stage = await open(database);
     const counted = async (...where: string[]): Promise<number> => {
@@ -94,9 +94,7 @@ describe.for(DATABASES)('content-sync forget on $name', { timeout: 60_000 }, (da
 
 describe.runIf(POSTGRES.missing === null)('a copy of a warehouse with erased records', { timeout: 60_000 }, () => {
   it('knows them too', async () => {
-    const [sqlite] = DATABASES;
-    if (sqlite === undefined) throw new Error('no database');
-    const stage = await open(sqlite);
+    const stage = await open(SQLITE);
     await stage.command('forget', 'content', '2');
     const to = await POSTGRES.address();
     const copied = await stage.command('copy', '--to', to);

@@ -39,7 +39,13 @@ const READING = [
 function stageOn(database: TestDatabase): Promise<Journey> {
   // The generated posts list no images.
   const profile = { relations: { 'content_image_ids.value': null } };
-  return journey({ database, profile, sandbox: { generate: RECORDS }, source: { webhook: { secrets: [SECRET] } } });
+  return journey({
+    database,
+    isNew: true,
+    profile,
+    sandbox: { generate: RECORDS },
+    source: { webhook: { secrets: [SECRET] } },
+  });
 }
 
 /** The same with rows and one delivery. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { DATABASES } from '../support/databases.ts';
+import { eitherDatabase } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
 
 const listed = z.object({
@@ -8,7 +8,7 @@ const listed = z.object({
   runs: z.array(z.looseObject({ run_id: z.string(), status: z.string(), runs: z.number() })),
 });
 
-describe.for(DATABASES)('content-sync runs, on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('content-sync runs, on $name', (database) => {
   it('lists what ran, newest first, and tells all of one, with no request to the service', async () => {
     let [status, asked] = [200, 0];
     const data: object[] = [{ id: 'a', title: 'one' }];

@@ -1,19 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { DATABASES } from '../support/databases.ts';
+import { eitherDatabase } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
 
 const told = z.object({ attention: z.array(z.looseObject({ resource: z.string().nullable(), what: z.string() })) });
 
-describe.for(DATABASES)('content-sync status --exit-code, on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('content-sync status --exit-code, on $name', (database) => {
   it('ends with 0 where all is fresh, 3 where a person should look, 1 where a run failed or nothing can be read', async () => {
     let status = 200;
     const data: object[] = [{ id: 'a' }];
     const fields = { updated: null, page: { style: 'cursor', total: 'total' } };
-    const stage = await ownService(database, fields, () => {
+    const respond = () => {
       const headers = { 'x-request-id': 'req-5' };
       return { status, headers, body: { data, next_cursor: null, total: data.length } };
-    });
+    };
+    const stage = await ownService(database, fields, respond, {}, true);
     const judged = async (...args: string[]) => stage.command('status', '--exit-code', ...args);
     const missing = await judged('--json');
     expect(missing).toMatchObject({ code: 1, stdout: '' });

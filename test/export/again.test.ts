@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { DATABASES } from '../support/databases.ts';
+import { eitherDatabase } from '../support/databases.ts';
 import { ownStage, type OwnStage } from '../support/own-stage.ts';
 import type { OwnRecord } from '../support/record-service.ts';
 import { tableIn } from './read-back.ts';
@@ -29,7 +29,7 @@ async function exported(stage: OwnStage, ...args: string[]): Promise<Map<string,
   return new Map(report.tables.map((table) => [table.table, table]));
 }
 
-describe.for(DATABASES)('a second export of $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('a second export of $name', (database) => {
   it('writes the months that have changed, and is the snapshot after every kind of change', async () => {
     const stage = await ownStage(database, RECORDS);
     const folder = path.join(stage.folder, 'out');

@@ -3,12 +3,14 @@ import { describe, expect, it } from 'vitest';
 import { readViews } from '../../src/state/view-catalog.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { openWarehouseToRead } from '../../src/warehouse/databases.ts';
-import { DATABASES } from '../support/databases.ts';
+import { eitherDatabase } from '../support/databases.ts';
 import { longOrShort } from '../support/length.ts';
 import { journey } from '../support/journey.ts';
 import { data, isHere } from '../journeys/real-blog.ts';
 import { inDuckDb, manifestIn, tableIn } from './read-back.ts';
 import { expectSnapshot } from './standing.ts';
+
+const EITHER = eitherDatabase(import.meta.filename);
 
 /** Names of all views that stand. */
 async function viewNames(address: string): Promise<string[]> {
@@ -18,7 +20,7 @@ async function viewNames(address: string): Promise<string[]> {
   return names;
 }
 
-describe.skipIf(!isHere).for(DATABASES)('an export of the whole blog from $name', (database) => {
+describe.skipIf(!isHere).for(EITHER)('an export of the whole blog from $name', (database) => {
   it('holds every row of every view, and the facts by month', async () => {
     const blog = await journey({
       database,

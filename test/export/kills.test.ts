@@ -8,6 +8,8 @@ import { ownStage } from '../support/own-stage.ts';
 import { expectSnapshot, expectWhole, filesBelow, manyRows, monthly } from './standing.ts';
 import { viewRows, parquetRows, tableIn } from './read-back.ts';
 
+const ROWS = longOrShort(12_000, 6_000);
+
 /** Waits until the folder holds a part that was not there; at most as long as the process runs. */
 async function partAppears(folder: string, known: ReadonlySet<string>, ended: Promise<unknown>): Promise<void> {
   const over = ended.then(() => true);
@@ -19,11 +21,11 @@ async function partAppears(folder: string, known: ReadonlySet<string>, ended: Pr
 describe.for(DATABASES)('kill -9 of an export of $name', (database) => {
   it('leaves the manifest that stood, or the new one, with all its files; the next one leaves nothing else', async () => {
     const stage = await ownStage(database, monthly('x'));
-    await manyRows(stage, 12_000);
+    await manyRows(stage, ROWS);
     const folder = path.join(stage.folder, 'out');
     expect((await stage.command('export', 'parquet', 'out')).code).toBe(0);
     let killed = 0;
-    for (let at = 0; at < longOrShort(40, 4); at += 1) {
+    for (let at = 0; at < longOrShort(40, 2); at += 1) {
       await stage.write('UPDATE content SET views = views + 1');
       const before = readFileSync(path.join(folder, 'manifest.json'), 'utf8');
       const command = stage.start('export', 'parquet', 'out');
@@ -63,7 +65,7 @@ describe.for(DATABASES)('kill -9 of an export of $name', (database) => {
 
   it('of a first one leaves a place that the next one takes', async () => {
     const stage = await ownStage(database, monthly('x'));
-    await manyRows(stage, 12_000);
+    await manyRows(stage, ROWS);
     const folder = path.join(stage.folder, 'out');
     const command = stage.start('export', 'parquet', 'out');
     await partAppears(folder, new Set(), command.ended);

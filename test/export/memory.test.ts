@@ -48,11 +48,8 @@ describe.skipIf(process.platform !== 'linux').for(longOrShort(DATABASES, [SQLITE
       { timeout: 3_600_000 },
       async () => {
         const stage = await ownStage(database, monthly('x'.repeat(200)));
-        const kinds = [
-          ['parquet', 'month'],
-          ['parquet', 'key', '--no-partitions'],
-          ['ndjson', 'lines', '--no-partitions'],
-        ];
+        const lines = ['ndjson', 'lines', '--no-partitions'];
+        const kinds = [['parquet', 'month'], ['parquet', 'key', '--no-partitions'], ...longOrShort([lines], [])];
         const figures: string[] = [];
         const peaks = new Map<string, number>();
         for (const count of [SMALL, LARGE]) {

@@ -62,20 +62,23 @@ const CHANNELS: readonly [what: string, fault: (secret: string) => FaultScript][
 const KEY = 'canary/key+0815=xy';
 
 describe('F211 secrets stay where they are', () => {
-  it.concurrent.each(CHANNELS)('F211 an API key that comes back in %s is written nowhere', async (_what, fault) => {
-    await onStage({ logLevel: 'trace', sandbox: { apiKey: KEY } }, async (stage) => {
-      await stage.backfill();
-      stage.sandbox.faults.add(fault(KEY));
-      await stage.backfill();
-      await stage.sync();
-      await stage.check();
-      expect(stage.written()).toMatch(/"msg":"request"/);
-      const written = everything(stage);
-      for (const form of formsOf(KEY)) expect(written.includes(form)).toBe(false);
-    });
-  });
+  it.concurrent.each(sampled(CHANNELS, 2))(
+    'F211 an API key that comes back in %s is written nowhere',
+    async (_what, fault) => {
+      await onStage({ logLevel: 'trace', sandbox: { apiKey: KEY } }, async (stage) => {
+        await stage.backfill();
+        stage.sandbox.faults.add(fault(KEY));
+        await stage.backfill();
+        await stage.sync();
+        await stage.check();
+        expect(stage.written()).toMatch(/"msg":"request"/);
+        const written = everything(stage);
+        for (const form of formsOf(KEY)) expect(written.includes(form)).toBe(false);
+      });
+    },
+  );
 
-  it.concurrent.each(sampled(CHANNELS, 3))(
+  it.concurrent.each(sampled(CHANNELS, 4, 1))(
     'F211 a client secret and a token that come back in %s are written nowhere',
     async (_what, fault) => {
       const clientSecret = 'canary-client/secret+4711';

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { alertReceiver, SECRET_PATH, type Posted } from '../support/alert-receiver.ts';
-import { DATABASES, USUAL } from '../support/databases.ts';
+import { eitherDatabase, USUAL } from '../support/databases.ts';
 import { servingStage, until, type ServingStage } from '../support/serving.ts';
 
 const QUICK = { group_wait: '0s', group_interval: '0s', settle: '0s' };
@@ -19,7 +19,7 @@ function setKey({ folder }: ServingStage, key: string): void {
   writeFileSync(file, JSON.stringify(settings));
 }
 
-describe.each(DATABASES)('alerts of serve on $name', { timeout: 120_000 }, (database) => {
+describe.each(eitherDatabase(import.meta.filename))('alerts of serve on $name', { timeout: 120_000 }, (database) => {
   it.skipIf(database.missing !== null)(
     'go out when a credential is refused, once, and when the new one has come by a reload; nothing restarts',
     async () => {

@@ -12,6 +12,7 @@ import path from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { POSTGRES, SQLITE } from '../support/databases.ts';
+import { longOrShort } from '../support/length.ts';
 import { eventBody, servingStage, until, type Serving, type ServingStage } from '../support/serving.ts';
 import { killedBackups, killedRestores } from './backup-kills.ts';
 
@@ -177,8 +178,8 @@ describe('a backup on SQLite', { timeout: 120_000 }, () => {
   });
 
   it('is there whole or not at all, however often it is killed; so is what is restored', async () => {
-    await killedBackups(2);
-    await killedRestores(2);
+    await killedBackups(longOrShort(2, 1));
+    await killedRestores(longOrShort(2, 1));
   });
 });
 

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { DATABASES } from '../support/databases.ts';
+import { eitherDatabase } from '../support/databases.ts';
 import { eventBody, resourceIn, servingStage, until } from '../support/serving.ts';
+
+const EITHER = eitherDatabase(import.meta.filename);
 
 const RENAMED = { content: { page: { size: 40 }, fields: { title: { rename: 'headline' } } } };
 
-describe.for(DATABASES)('beside a running serve on $name', { timeout: 150_000 }, (database) => {
+describe.for(EITHER)('beside a running serve on $name', { timeout: 150_000 }, (database) => {
   it('a resource that is walked is rebuilt once it is paused, and goes on under the changed profile', async () => {
     const generate = { content: 1_500, images: 5, analytics: 5 };
     const stage = await servingStage({ database, sandbox: { generate, rate: 2, burst: 4 } });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { cappedService, type CappedBehaviour, type CappedRecord } from '../support/capped-service.ts';
-import { DATABASES, USUAL, type TestDatabase } from '../support/databases.ts';
+import { eitherDatabase, USUAL, type TestDatabase } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
 
 const HOUR = 3_600_000;
@@ -51,7 +51,7 @@ async function stageOf(
 
 const OK = { status: 'ok', messages: [] };
 
-describe.for(DATABASES)('a listing that is capped per query, on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('a listing that is capped per query, on $name', (database) => {
   it.for<[what: string, behaviour: CappedBehaviour, incremental: Record<string, unknown>]>([
     ['that tells the total', { cap: 30 }, {}],
     ['that hides it', { cap: 30, hidesTotal: true }, {}],

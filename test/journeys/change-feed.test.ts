@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { Reply } from '../extract/listing-server.ts';
-import { DATABASES, type TestDatabase } from '../support/databases.ts';
+import { DATABASES, eitherDatabase, type TestDatabase } from '../support/databases.ts';
+import { sampled } from '../support/length.ts';
 import { DocLog } from '../support/log-service.ts';
 import { ownService } from '../support/own-service.ts';
+
+const EITHER = eitherDatabase(import.meta.filename);
 
 const PAGES = { style: 'page', size: 25, total: 'total' };
 
@@ -153,81 +156,80 @@ const DIALECTS = [
   ['events that name records', EVENTS],
 ] as const;
 
-describe.for(DATABASES.flatMap((database) => DIALECTS.map(([name, dialect]) => ({ name, dialect, database }))))(
-  'a feed of changes by $name on $database.name',
-  ({ dialect, database }) => {
-    it('brings what is new, changed and deleted, and nothing else is asked for', async () => {
-      const { log, stage, run, rows } = await fed(database, dialect);
-      expect(await run()).toEqual(['full', 'ok', 0, []]);
-      expect(await rows()).toEqual(log.rows());
-      expect(await run()).toEqual(['incremental', 'ok', 0, []]);
-      for (let at = 0; at < 20; at += 1) log.put(`d${String(at).padStart(3, '0')}`, `changed ${at}`);
-      log.put('new');
-      for (const id of ['d030', 'd000', 'd001']) log.remove(id);
-      log.put('d001', 'made anew');
-      log.put('never');
-      log.remove('never');
-      stage.service.requests.length = 0;
-      expect(await run()).toEqual(['incremental', 'ok', 2, []]);
-      expect(await rows()).toEqual(log.rows());
-      // The first page alone is compared with records that are read alone.
-      expect(stage.service.requests.filter((path) => path.includes('page=2') || path.includes('initial'))).toEqual([]);
-      expect(await run()).toEqual(['incremental', 'ok', 0, []]);
-      expect(await run('backfill')).toEqual(['full', 'ok', 0, []]);
-      expect(await rows()).toEqual(log.rows());
-      log.put('d002', 'after the safety net');
-      expect(await run()).toEqual(['incremental', 'ok', 0, []]);
-      expect(await rows()).toEqual(log.rows());
-    });
+describe.for(
+  DIALECTS.flatMap(([name, dialect]) => eitherDatabase(name).map((database) => ({ name, dialect, database }))),
+)('a feed of changes by $name on $database.name', ({ dialect, database }) => {
+  it('brings what is new, changed and deleted, and nothing else is asked for', async () => {
+    const { log, stage, run, rows } = await fed(database, dialect);
+    expect(await run()).toEqual(['full', 'ok', 0, []]);
+    expect(await rows()).toEqual(log.rows());
+    expect(await run()).toEqual(['incremental', 'ok', 0, []]);
+    for (let at = 0; at < 20; at += 1) log.put(`d${String(at).padStart(3, '0')}`, `changed ${at}`);
+    log.put('new');
+    for (const id of ['d030', 'd000', 'd001']) log.remove(id);
+    log.put('d001', 'made anew');
+    log.put('never');
+    log.remove('never');
+    stage.service.requests.length = 0;
+    expect(await run()).toEqual(['incremental', 'ok', 2, []]);
+    expect(await rows()).toEqual(log.rows());
+    // The first page alone is compared with records that are read alone.
+    expect(stage.service.requests.filter((path) => path.includes('page=2') || path.includes('initial'))).toEqual([]);
+    expect(await run()).toEqual(['incremental', 'ok', 0, []]);
+    expect(await run('backfill')).toEqual(['full', 'ok', 0, []]);
+    expect(await rows()).toEqual(log.rows());
+    log.put('d002', 'after the safety net');
+    expect(await run()).toEqual(['incremental', 'ok', 0, []]);
+    expect(await rows()).toEqual(log.rows());
+  });
 
-    it('has what changed while everything was walked', async () => {
-      const { log, state, run, rows } = await fed(database, dialect);
+  it('has what changed while everything was walked', async () => {
+    const { log, state, run, rows } = await fed(database, dialect);
+    let asked = 0;
+    state.before = () => {
+      asked += 1;
+      if (asked === 3) log.put('d001', 'changed on a page that was read');
+    };
+    await run();
+    state.before = () => undefined;
+    expect((await run())[1]).toBe('ok');
+    expect(await rows()).toEqual(log.rows());
+  });
+
+  it('is begun anew behind a whole walk if its cursor is no longer known', async () => {
+    const { log, state, run, rows } = await fed(database, dialect);
+    await run();
+    log.put('d005', 'lost');
+    log.remove('d006');
+    state.forgotten = log.seq;
+    expect(await run()).toEqual(['full', 'ok', 1, ['feed_refused']]);
+    expect(await rows()).toEqual(log.rows());
+    log.put('d007', 'found');
+    expect(await run()).toEqual(['incremental', 'ok', 0, []]);
+    expect(await rows()).toEqual(log.rows());
+  });
+
+  it('goes on where it was interrupted', async () => {
+    const { log, state, stage, run, rows } = await fed(database, dialect);
+    await run();
+    for (let at = 0; at < 40; at += 1) log.put(`d${String(at).padStart(3, '0')}`, `changed ${at}`);
+    log.remove('d050');
+    for (let stop = 2; stop < 30; stop += 3) {
+      const controller = new AbortController();
       let asked = 0;
       state.before = () => {
         asked += 1;
-        if (asked === 3) log.put('d001', 'changed on a page that was read');
+        if (asked === stop) controller.abort(new Error('killed'));
       };
-      await run();
-      state.before = () => undefined;
-      expect((await run())[1]).toBe('ok');
-      expect(await rows()).toEqual(log.rows());
-    });
+      await stage.run('sync', { signal: controller.signal }).catch(() => undefined);
+    }
+    state.before = () => undefined;
+    expect((await run())[1]).toBe('ok');
+    expect(await rows()).toEqual(log.rows());
+  });
+});
 
-    it('is begun anew behind a whole walk if its cursor is no longer known', async () => {
-      const { log, state, run, rows } = await fed(database, dialect);
-      await run();
-      log.put('d005', 'lost');
-      log.remove('d006');
-      state.forgotten = log.seq;
-      expect(await run()).toEqual(['full', 'ok', 1, ['feed_refused']]);
-      expect(await rows()).toEqual(log.rows());
-      log.put('d007', 'found');
-      expect(await run()).toEqual(['incremental', 'ok', 0, []]);
-      expect(await rows()).toEqual(log.rows());
-    });
-
-    it('goes on where it was interrupted', async () => {
-      const { log, state, stage, run, rows } = await fed(database, dialect);
-      await run();
-      for (let at = 0; at < 40; at += 1) log.put(`d${String(at).padStart(3, '0')}`, `changed ${at}`);
-      log.remove('d050');
-      for (let stop = 2; stop < 30; stop += 3) {
-        const controller = new AbortController();
-        let asked = 0;
-        state.before = () => {
-          asked += 1;
-          if (asked === stop) controller.abort(new Error('killed'));
-        };
-        await stage.run('sync', { signal: controller.signal }).catch(() => undefined);
-      }
-      state.before = () => undefined;
-      expect((await run())[1]).toBe('ok');
-      expect(await rows()).toEqual(log.rows());
-    });
-  },
-);
-
-describe.for(DATABASES)('a feed of changes on $name', (database) => {
+describe.for(EITHER)('a feed of changes on $name', (database) => {
   it('is held where it names too many deletes', async () => {
     const { log, stage, run, rows } = await fed(database, SEQUENCE);
     await run();
@@ -285,7 +287,9 @@ describe.for(DATABASES)('a feed of changes on $name', (database) => {
     expect(await run()).toEqual(['incremental', 'ok', 0, []]);
     expect(await rows()).toEqual(log.rows());
   });
+});
 
+describe.for(DATABASES)('a feed of changes, read into $name', (database) => {
   it('outlives a process that is killed at any moment', async () => {
     const { log, state, stage, run, rows } = await fed(database, SEQUENCE);
     const counted = { left: Infinity, kill: (): unknown => null };
@@ -293,7 +297,7 @@ describe.for(DATABASES)('a feed of changes on $name', (database) => {
       counted.left -= 1;
       if (counted.left === 0) counted.kill();
     };
-    for (const left of [2, 4, 6, 8, 10]) {
+    for (const left of sampled([2, 4, 6, 8, 10], 2, 1)) {
       for (let at = 0; at < 12; at += 1) log.put(`d${String((left * 5 + at) % 60).padStart(3, '0')}`, `at ${left}`);
       log.remove(`d${String(left).padStart(3, '0')}`);
       const command = stage.start('sync');

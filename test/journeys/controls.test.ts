@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DATABASES } from '../support/databases.ts';
+import { eitherDatabase } from '../support/databases.ts';
 import {
   eventBody,
   openServingStage,
@@ -9,6 +9,8 @@ import {
   type Serving,
   type ServingStage,
 } from '../support/serving.ts';
+
+const EITHER = eitherDatabase(import.meta.filename);
 
 const RECORDS = { content: 2_000, images: 40, analytics: 40 };
 
@@ -26,7 +28,7 @@ function audit(serving: Serving): { via: string; by: string; done: boolean; cont
   return lines.filter((line) => line.includes('"msg":"control"')).map((line) => JSON.parse(line));
 }
 
-describe.for(DATABASES)('a serve on $name that is told what to do', { timeout: 120_000 }, (database) => {
+describe.for(EITHER)('a serve on $name that is told what to do', { timeout: 120_000 }, (database) => {
   let stage: ServingStage;
   let serving: Serving;
   const runs = (resource: string): Promise<{ mode: string; status: string; pages: number }[]> =>

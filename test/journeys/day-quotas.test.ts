@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { exitCodeOfStatus } from '../../src/cli/command/exit-code.ts';
 import { timestampMs } from '../../src/model/timestamp-text.ts';
 import type { Reply } from '../extract/listing-server.ts';
-import { DATABASES, SQLITE, type TestDatabase } from '../support/databases.ts';
+import { eitherDatabase, SQLITE, type TestDatabase } from '../support/databases.ts';
 import { pushedClock } from '../support/hurried-clock.ts';
 import { ownService, type OwnService } from '../support/own-service.ts';
 
@@ -50,7 +50,7 @@ const told = z.object({
 });
 const forecast = z.object({ quotas: z.array(z.looseObject({ name: z.string(), left: z.number() })) });
 
-describe.for(DATABASES)('a quota by day, on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('a quota by day, on $name', (database) => {
   it('puts a backfill off, sends nothing before it may go on, and leaves some to what is live', async () => {
     const days = { counts: [0] };
     const stage = await quotaStage(database, days, [{ limit: `${LIMIT}/day`, reset }]);

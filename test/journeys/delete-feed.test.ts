@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DATABASES, type TestDatabase } from '../support/databases.ts';
+import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
 
 const FEED = {
@@ -74,7 +74,7 @@ async function logging(database: TestDatabase, fields: Record<string, unknown> =
   return { service, stage, put, log, remove, run, all, live, feedRequests, there: () => [...rows.keys()].toSorted() };
 }
 
-describe.for(DATABASES)('a feed of deletes on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('a feed of deletes on $name', (database) => {
   it.for([
     ['that are read alone', ITEM],
     ['that cannot be read alone', { item: null }],

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { journey, type Journey } from '../support/journey.ts';
-import { DATABASES, USUAL } from '../support/databases.ts';
+import { eitherDatabase, USUAL } from '../support/databases.ts';
 import { openServingStage } from '../support/serving.ts';
 
 const DAY = 86_400_000;
@@ -23,7 +23,7 @@ async function ending(options: Parameters<typeof journey>[0] = {}): Promise<Jour
   return stage;
 }
 
-describe.for(DATABASES)('a service that says when its API ends, on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('a service that says when its API ends, on $name', (database) => {
   it('is told in runs, which stay ok, and in status, for as long as it says so', async () => {
     const stage = await ending({ database });
     const report = await stage.run('backfill', { resources: ['content'] });

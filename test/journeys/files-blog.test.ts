@@ -4,8 +4,10 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { objectPath } from '../../src/object-store/object-store.ts';
-import { DATABASES } from '../support/databases.ts';
+import { eitherDatabase } from '../support/databases.ts';
 import { journey } from '../support/journey.ts';
+
+const EITHER = eitherDatabase(import.meta.filename);
 
 const data = fileURLToPath(new URL('../../../shared/data/blog', import.meta.url));
 const isHere = existsSync(path.join(data, 'files'));
@@ -19,7 +21,7 @@ function hashOf(file: string): string {
   return createHash('sha256').update(readFileSync(file)).digest('hex');
 }
 
-describe.skipIf(!isHere).each(DATABASES)('the pictures of a real blog, on $name', (database) => {
+describe.skipIf(!isHere).each(EITHER)('the pictures of a real blog, on $name', (database) => {
   it('are all here, equal by their hash, and are not fetched again', async () => {
     const blog = await journey({
       database,

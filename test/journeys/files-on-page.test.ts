@@ -5,7 +5,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { parseFault } from '../../src/sandbox/faults/fault-script.ts';
 import type { StatusSnapshot } from '../../src/serve/status/snapshot.ts';
 import { findChromium, startChromium } from '../support/chromium.ts';
-import { DATABASES, SQLITE, type TestDatabase } from '../support/databases.ts';
+import { eitherDatabase, SQLITE, type TestDatabase } from '../support/databases.ts';
 import { resourceIn, servingStage, sourceIn, type Serving, type ServingStage } from '../support/serving.ts';
 import { contrastFaults } from '../web/page-contrast.ts';
 import { layoutFaults } from '../web/page-layout.ts';
@@ -71,7 +71,7 @@ async function fileRows({ stage }: Shown): Promise<Map<string, string>> {
   return new Map(rows.map((row) => [row.record_id, row.sha256]));
 }
 
-it.each(DATABASES)(
+it.each(eitherDatabase(import.meta.filename))(
   'files are shown to who may see them, and to nobody else, on $name',
   { timeout: 60_000 },
   async (database) => {

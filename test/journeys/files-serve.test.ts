@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DATABASES } from '../support/databases.ts';
+import { eitherDatabase } from '../support/databases.ts';
 import { servingStage, until, type ServingStage } from '../support/serving.ts';
 
 const FILES = { at: '/images/{id}/file', types: ['image/svg+xml', 'image/*'] };
@@ -18,7 +18,7 @@ function shown(stage: ServingStage): Promise<Shown[]> {
   });
 }
 
-describe.each(DATABASES)('serve with files, on $name', { timeout: 180_000 }, (database) => {
+describe.each(eitherDatabase(import.meta.filename))('serve with files, on $name', { timeout: 180_000 }, (database) => {
   it('fetches them behind the first walk, and those that webhooks tell of', async () => {
     const stage = await servingStage({
       database,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from 'vitest';
-import { DATABASES } from '../support/databases.ts';
+import { eitherDatabase } from '../support/databases.ts';
 import { journey, type Journey } from '../support/journey.ts';
 
 const IDS = ['img_000000000', 'img_000000001', 'img_000000002'] as const;
@@ -13,7 +13,7 @@ async function upload({ sandbox }: Journey, id: string, body: Uint8Array<ArrayBu
   return createHash('sha256').update(body).digest('hex');
 }
 
-it.each(DATABASES)(
+it.each(eitherDatabase(import.meta.filename))(
   'a forgotten record leaves none of its pictures, unless another one shows them, on $name',
   { timeout: 60_000 },
   async (database) => {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { DATABASES, type TestDatabase } from '../support/databases.ts';
+import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
+
+const EITHER = eitherDatabase(import.meta.filename);
 
 const FORBIDDEN = { errors: [{ message: 'no permission', extensions: { code: 'FORBIDDEN' } }] };
 
@@ -34,7 +36,7 @@ async function forbidding(database: TestDatabase, fields: Record<string, unknown
   return { service, run, live, stage };
 }
 
-describe.for(DATABASES)('a status that means gone for single records alone, on $name', (database) => {
+describe.for(EITHER)('a status that means gone for single records alone, on $name', (database) => {
   it('confirms the delete of what a whole walk has not met', async () => {
     const { service, run, live } = await forbidding(database);
     service.records.delete('r3');

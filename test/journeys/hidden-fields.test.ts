@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { DATABASES, asOtherClient } from '../support/databases.ts';
+import { asOtherClient, eitherDatabase, type TestDatabase } from '../support/databases.ts';
 import type { Journey } from '../support/journey.ts';
 import { ownStage, type OwnStage } from '../support/own-stage.ts';
 import type { OwnRecord } from '../support/record-service.ts';
@@ -35,7 +35,7 @@ function record(id: number, fields: Record<string, unknown> = {}): OwnRecord {
 }
 
 /** All that stands in the warehouse, and all files beside the settings. */
-async function everything(stage: Journey, database: (typeof DATABASES)[number]): Promise<string> {
+async function everything(stage: Journey, database: TestDatabase): Promise<string> {
   const ours = new Set(['content-sync.yaml', 'profile.yaml']);
   const files = readdirSync(stage.folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && !ours.has(entry.name))
@@ -52,7 +52,7 @@ async function everything(stage: Journey, database: (typeof DATABASES)[number]):
   return [...files, JSON.stringify(rows)].join('\n');
 }
 
-async function expectHidden(stage: OwnStage, database: (typeof DATABASES)[number], hidden = HIDDEN): Promise<void> {
+async function expectHidden(stage: OwnStage, database: TestDatabase, hidden = HIDDEN): Promise<void> {
   const text = await everything(stage, database);
   expect(text).toContain('No. 1');
   expect([...hidden, KEY].filter((value) => text.includes(value))).toEqual([]);
@@ -61,7 +61,7 @@ async function expectHidden(stage: OwnStage, database: (typeof DATABASES)[number
 const versions = (stage: OwnStage) =>
   stage.rows('SELECT id, version, body, source_text FROM _sync_versions ORDER BY id, version');
 
-describe.for(DATABASES)('hidden fields on $name', { timeout: 60_000 }, (database) => {
+describe.for(eitherDatabase(import.meta.filename))('hidden fields on $name', { timeout: 60_000 }, (database) => {
   const open = (
     content: Record<string, unknown> = {},
     records = [record(1), record(2), record(3, { views: 'many' })],

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { checkCommand } from '../../src/cli/check.ts';
 import { runInProcess } from '../cli/in-process.ts';
 import type { Responder } from '../extract/listing-server.ts';
-import { DATABASES, USUAL, type TestDatabase } from '../support/databases.ts';
+import { eitherDatabase, USUAL, type TestDatabase } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
 
 interface Entry {
@@ -68,7 +68,7 @@ function shown({ id, title, updated }: Entry): object {
   return { id, title, updated_at: updated === null ? null : new Date(updated).toISOString() };
 }
 
-describe.for(DATABASES)('a listing that is newest first, on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('a listing that is newest first, on $name', (database) => {
   it.for<[what: string, fields: Record<string, unknown>, most: number]>([
     ['by pages with a total', {}, 2],
     // Without a total, only a second look shows that nothing moved.

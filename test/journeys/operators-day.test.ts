@@ -5,7 +5,7 @@ import type { Attention } from '../../src/serve/status/attention.ts';
 import type { StatusSnapshot } from '../../src/serve/status/snapshot.ts';
 import { alertReceiver } from '../support/alert-receiver.ts';
 import { findChromium, startChromium } from '../support/chromium.ts';
-import { DATABASES, USUAL } from '../support/databases.ts';
+import { eitherDatabase, USUAL } from '../support/databases.ts';
 import { resourceIn, servingStage, until, type Serving, type ServingStage } from '../support/serving.ts';
 
 const executable = findChromium();
@@ -60,7 +60,7 @@ describe("an operator's day", { timeout: 120_000 }, () => {
   });
   afterAll(() => browser?.close());
 
-  it.for(DATABASES.filter(({ missing }) => missing === null))(
+  it.for(eitherDatabase(import.meta.filename))(
     'goes from a revoked credential to a green page on $name, and nothing is restarted',
     async (database) => {
       const { posted, url } = await alertReceiver();

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Responder } from '../extract/listing-server.ts';
-import { DATABASES, SQLITE } from '../support/databases.ts';
+import { eitherDatabase, SQLITE } from '../support/databases.ts';
+import { sampled } from '../support/length.ts';
 import { ownService } from '../support/own-service.ts';
 import { DIALECTS, type Dialect, type Listed } from './page-dialects.ts';
 
@@ -25,7 +26,7 @@ async function stageOf({ fields, answer }: Dialect, records: readonly Listed[]) 
   return { ...stage, asked, rows };
 }
 
-describe.each(Object.entries(DIALECTS))('a listing by %s', (_, dialect) => {
+describe.each(sampled(Object.entries(DIALECTS), 2))('a listing by %s', (_, dialect) => {
   it('is copied, and again after changes', async () => {
     const records = numbered(20);
     const stage = await stageOf(dialect, records);
@@ -79,7 +80,7 @@ function search(records: readonly { id: number; at: string }[], asked: Record<st
   };
 }
 
-describe.for(DATABASES)('a search by POST, on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('a search by POST, on $name', (database) => {
   it('is asked for changes in its body; no key of the profile is in what is stored of its place', async () => {
     const records = Array.from({ length: 23 }, (_, at) => ({ id: at, at: `2026-01-01T00:00:${at + 10}Z` }));
     const asked: Record<string, unknown>[] = [];

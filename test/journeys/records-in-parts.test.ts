@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Reply } from '../extract/listing-server.ts';
-import { DATABASES, type TestDatabase } from '../support/databases.ts';
+import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
 import { SyncError } from '../../src/model/errors.ts';
 
@@ -52,7 +52,7 @@ function fill(pages: Map<string, Wiki>): void {
   }
 }
 
-describe.for(DATABASES)('records in parts on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('records in parts on $name', (database) => {
   it.each([
     ['until the service says that they are whole', { parts: { complete: 'done' } }],
     ['until others follow', { parts: { complete: null } }],

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { serveRotating } from '../http/auth/rotating-service.ts';
-import { POSTGRES, SQLITE } from '../support/databases.ts';
+import { eitherDatabase, SQLITE } from '../support/databases.ts';
 import { journey, type Journey } from '../support/journey.ts';
 import { serve, json } from '../http/stage.ts';
 
-const DATABASES = [SQLITE, POSTGRES].filter(({ missing }) => missing === null);
+const EITHER = eitherDatabase(import.meta.filename);
+
 const RESOURCES = { images: null, analytics: null, content: { incremental: null, item: null, updated: null } };
 
 async function stageFor(origin: string, database = SQLITE, refresh_token = 'refresh-0'): Promise<Journey> {
@@ -15,7 +16,7 @@ async function stageFor(origin: string, database = SQLITE, refresh_token = 'refr
   });
 }
 
-describe.each(DATABASES)('a refresh token that is replaced with each use, on $name', (database) => {
+describe.each(EITHER)('a refresh token that is replaced with each use, on $name', (database) => {
   it('is used by check before there is a warehouse, by runs after it, and told once when it is over', async () => {
     const service = await serveRotating({ grace: false, lifetime: 1 });
     const stage = await stageFor(service.origin, database);

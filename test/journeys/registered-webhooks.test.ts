@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DATABASES } from '../support/databases.ts';
+import { eitherDatabase } from '../support/databases.ts';
 import { openServingStage, type Serving, type ServingStage } from '../support/serving.ts';
+
+const EITHER = eitherDatabase(import.meta.filename);
 
 const RECORDS = { content: 60, images: 10, analytics: 10 };
 
@@ -25,7 +27,7 @@ const WEBHOOKS = {
   },
 };
 
-describe.for(DATABASES)('webhooks that are registered by command, on $name', { timeout: 120_000 }, (database) => {
+describe.for(EITHER)('webhooks that are registered by command, on $name', { timeout: 120_000 }, (database) => {
   let stage: ServingStage;
   let serving: Serving;
 

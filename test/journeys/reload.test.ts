@@ -2,7 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { DATABASES, POSTGRES, SQLITE } from '../support/databases.ts';
+import { eitherDatabase, POSTGRES, SQLITE } from '../support/databases.ts';
 import {
   eventBody,
   resourceIn,
@@ -13,6 +13,8 @@ import {
   type ServingStage,
 } from '../support/serving.ts';
 import { startWorker } from './working.ts';
+
+const EITHER = eitherDatabase(import.meta.filename);
 
 type Fields = Record<string, unknown>;
 
@@ -68,7 +70,7 @@ function steadily(serving: Serving, source: string) {
 const RECORDS = { content: 600, images: 5, analytics: 5 };
 const SLOW = { rate: { requests_per_second: 4 }, resources: ['content'] };
 
-describe.each(DATABASES)('settings that are read again, on $name', { timeout: 120_000 }, (database) => {
+describe.each(EITHER)('settings that are read again, on $name', { timeout: 120_000 }, (database) => {
   it('change what has changed: a walk of another source goes on, no delivery is refused, and nothing is lost', async () => {
     const sources = { blog: { resources: ['images', 'content'] }, slow: SLOW };
     const stage = await servingStage({ sandbox: { generate: RECORDS }, sources, database });
@@ -84,7 +86,11 @@ describe.each(DATABASES)('settings that are read again, on $name', { timeout: 12
       /the running ones stay: .*content-sync\.yaml:\d+:\d+ {2}sources\.blog\.shedule: /,
     );
     const [slip] = (await serving.status()).attention;
-    expect(slip).toMatchObject({ severity: 'look', source: '', what: expect.stringContaining('sources.blog.shedule') });
+    expect(slip).toMatchObject({
+      severity: 'look',
+      source: '',
+      what: expect.stringContaining('sources.blog.shedule'),
+    });
     expect((await serving.page('/')).body).toContain('sources.blog.shedule');
 
     const sender = steadily(serving, 'blog');

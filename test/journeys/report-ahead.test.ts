@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { SyncError } from '../../src/model/errors.ts';
-import { DATABASES } from '../support/databases.ts';
+import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
 import {
   nextDay,
   reportService,
@@ -8,6 +8,8 @@ import {
   type ReportService,
   type ReportStage,
 } from '../support/report-service.ts';
+
+const EITHER = eitherDatabase(import.meta.filename);
 
 const FIRST = '2026-02-01';
 const LAST = '2026-03-31';
@@ -17,7 +19,7 @@ const LATENCY_MS = 150;
 
 /** Two months, a range for each day, by a service that takes its time. */
 async function slowMonths(
-  database: (typeof DATABASES)[number],
+  database: TestDatabase,
   windows: Record<string, unknown> = {},
 ): Promise<{ stage: ReportStage; reports: ReportService }> {
   const reports = reportService(`${LAST}T06:00:00Z`, { refusesTomorrow: true });
@@ -46,7 +48,7 @@ function daysBack(count: number): string[] {
   return Array.from({ length: count }, (_, back) => nextDay(LAST, -back));
 }
 
-describe.for(DATABASES)('ranges of reports that are asked for ahead of their turn, on $name', (database) => {
+describe.for(EITHER)('ranges of reports that are asked for ahead of their turn, on $name', (database) => {
   it('are taken over the newest first, and a stop costs those under way', async () => {
     const { stage, reports } = await slowMonths(database);
     const stop = new AbortController();

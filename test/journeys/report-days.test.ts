@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/model/clock.ts';
-import { DATABASES } from '../support/databases.ts';
+import { eitherDatabase } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
 import { clockShowing } from '../support/hurried-clock.ts';
 import { nextDay, reportService, reportStage, type Figure } from '../support/report-service.ts';
@@ -22,7 +22,7 @@ const WRITTEN: [what: string, write: (figure: Figure) => unknown, zone: string][
   ['a text or a number', ({ day, page }) => (page === '/0' ? Number(day.replaceAll('-', '')) : day), 'UTC'],
 ];
 
-describe.for(DATABASES)('rows of reports on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('rows of reports on $name', (database) => {
   it.for(WRITTEN)('are found by their day, where it is %s', async ([, write, zone]) => {
     let figures: Figure[] = [];
     for (let day = '2026-01-01'; day <= '2026-01-10'; day = nextDay(day))

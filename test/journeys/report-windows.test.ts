@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { SyncError } from '../../src/model/errors.ts';
-import { DATABASES } from '../support/databases.ts';
+import { eitherDatabase } from '../support/databases.ts';
 import { nextDay, reportService, reportStage, type ReportService } from '../support/report-service.ts';
 
 const HOUR = 3_600_000;
@@ -21,7 +21,7 @@ function hundredDays(behaviour = {}): ReportService {
   return reports;
 }
 
-describe.for(DATABASES)('reports by windows on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('reports by windows on $name', (database) => {
   it('are copied the newest first, range by range, and then only where they may have changed', async () => {
     const reports = hundredDays();
     const stage = await reportStage(database, reports);

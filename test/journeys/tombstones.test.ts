@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DATABASES, type TestDatabase } from '../support/databases.ts';
+import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
 
 interface Post {
@@ -58,7 +58,7 @@ async function keeping(database: TestDatabase, fields: Record<string, unknown>) 
   return { service, stage, put, remove, run, all, live, listed: () => listed().toSorted() };
 }
 
-describe.for(DATABASES)('a tombstone on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('a tombstone on $name', (database) => {
   it('that an incremental walk lists deletes the row, at the time that the service says', async () => {
     const { service, put, remove, run, all, live, listed } = await keeping(database, { ...BY_TIME, history: 'all' });
     remove('p3');

@@ -1,12 +1,14 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
+import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { inject, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { openWarehouse } from '../../src/warehouse/databases.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { onFileFinished } from './file-finished.ts';
-import { dropDatabase, emptyDatabase, preparedDatabase, schemaNumber } from './made-databases.ts';
+import { IS_LONG } from './length.ts';
+import { copyPrepared, dropDatabase, emptyDatabase, preparedDatabase, schemaNumber } from './made-databases.ts';
 import { asOtherClient, asReader, schemaOf } from './postgres-clients.ts';
 import { snapshotOf } from './postgres-snapshot.ts';
 import { asOther, tempFolder } from './temp-warehouse.ts';
@@ -40,6 +42,9 @@ export interface TestDatabase {
 }
 
 const server = inject('postgres');
+const TESTS = path.join(import.meta.dirname, '..');
+/** The bit of a name's checksum that chooses: one by which each folder has files of both. */
+const HALVING_BIT = 29;
 
 export const SQLITE: TestDatabase = {
   name: 'sqlite',
@@ -95,6 +100,30 @@ export const USUAL = process.env['TEST_DATABASE'] === 'postgres' ? POSTGRES : SQ
 /** For `describe.for(DATABASES)`: those that are here. */
 export const DATABASES: readonly TestDatabase[] = [SQLITE, POSTGRES].filter(({ missing }) => missing === null);
 
+/**
+ * For `describe.for(eitherDatabase(import.meta.filename))`: one of those that are here, always the same for a file or for
+ * the name of a case, and all of them in the long form. It is for stories above the warehouse: HTTP, the queue, webhooks,
+ * pages, commands, schedules. What SQL, types, transactions, locks or a crash could make differ is tried on `DATABASES`.
+ */
+export function eitherDatabase(file: string): readonly TestDatabase[] {
+  if (IS_LONG || DATABASES.length < 2) return DATABASES;
+  const name = path.isAbsolute(file) ? path.relative(TESTS, file) : file;
+  return DATABASES.filter((_, at) => at === (crc32(name) >>> HALVING_BIT) % DATABASES.length);
+}
+
+/**
+ * The setting of a warehouse of its own with what the program makes when it first opens one, for a source `blog`: its own
+ * tables without a row. Gone when the test is over. To make them takes half of what many a test takes; how they are made
+ * is tried on empty ones. A database that a test has made itself stays as it is.
+ */
+export async function preparedSetting(database: TestDatabase, folder: string): Promise<string> {
+  if (database === SQLITE) await copyPrepared(path.join(folder, 'blog.db'));
+  if (database !== POSTGRES) return database.setting(folder);
+  const address = await preparedDatabase();
+  onTestFinished(() => dropDatabase(address));
+  return `${address}?schema={source}`;
+}
+
 /** An open warehouse of its own, closed and gone when the test is over, and what stands in it. */
 export interface OpenWarehouse {
   warehouse: Warehouse;
@@ -107,7 +136,7 @@ export interface OpenWarehouse {
 
 /** Opens an empty warehouse, or the one at `address`. */
 export async function warehouseOn(database: TestDatabase, address?: string): Promise<OpenWarehouse> {
-  const at = address ?? (await database.setting(tempFolder())).replace('{source}', 'blog');
+  const at = address ?? (await preparedSetting(database, tempFolder())).replace('{source}', 'blog');
   const warehouse = await openWarehouse(at, systemClock);
   onTestFinished(() => warehouse.close());
   return { warehouse, address: at, ...readerOf(database, at) };

@@ -13,7 +13,7 @@ import type { SyncCommand } from '../../src/sync/plan.ts';
 import type { RunReport } from '../../src/sync/report.ts';
 import type { RunWatcher } from '../../src/sync/run-options.ts';
 import { runCommand, startCommand, type Command, type Ended } from './command.ts';
-import { USUAL, type TestDatabase } from './databases.ts';
+import { preparedSetting, USUAL, type TestDatabase } from './databases.ts';
 import { readSettings } from './read-settings.ts';
 
 /** Fields of a profile, laid over `content-service`; what is left out stays. */
@@ -22,6 +22,8 @@ type ProfileFields = Record<string, unknown>;
 export interface JourneyOptions {
   /** Of the warehouse; the usual one where absent. */
   database?: TestDatabase;
+  /** True for a test that sees how the warehouse comes to be; else our tables are there. */
+  isNew?: boolean;
   sandbox?: SandboxOptions;
   /** The profile to start from, by name. */
   base?: string;
@@ -83,7 +85,7 @@ export async function journey(options: JourneyOptions = {}): Promise<Journey> {
     rmSync(folder, { recursive: true, force: true });
   });
   const database = options.database ?? USUAL;
-  const warehouse = await database.setting(folder);
+  const warehouse = await (options.isNew === true ? database.setting(folder) : preparedSetting(database, folder));
   const address = warehouse.replace('{source}', SOURCE);
   const [config, file] = [path.join(folder, 'content-sync.yaml'), path.join(folder, `${SOURCE}.db`)];
   const setProfile = (profile: ProfileFields): void =>

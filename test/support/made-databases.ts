@@ -1,3 +1,6 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { Client } from 'pg';
 import { inject } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
@@ -9,6 +12,7 @@ const server = inject('postgres');
 const SOURCE = 'blog';
 
 let made = 0;
+let preparedFile: Promise<Buffer> | null = null;
 let template: Promise<string> | null = null;
 
 /** Makes an empty database on the server that all tests share; its address. */
@@ -23,6 +27,21 @@ export function emptyDatabase(): Promise<string> {
  */
 export async function preparedDatabase(): Promise<string> {
   return copyOf(await (template ??= prepare()));
+}
+
+/** Makes a file with the tables that the program makes in a warehouse when it first opens it. */
+export async function copyPrepared(file: string): Promise<void> {
+  await writeFile(file, await (preparedFile ??= prepareFile()), { mode: 0o600 });
+}
+
+async function prepareFile(): Promise<Buffer> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'content-sync-prepared-'));
+  const file = path.join(folder, `${SOURCE}.db`);
+  const warehouse = await openWarehouse(`sqlite:${file}`, systemClock);
+  await warehouse.close();
+  const bytes = await readFile(file);
+  await rm(folder, { recursive: true });
+  return bytes;
 }
 
 export async function dropDatabase(address: string): Promise<void> {

@@ -14,11 +14,13 @@ export async function ownService(
   fields: Record<string, unknown>,
   respond: Responder,
   source: Record<string, unknown> = {},
+  isNew = false,
 ): Promise<OwnService> {
   const service = await startListing(respond);
   const report = { path: '/report', page: { style: 'cursor' }, ...fields };
   const stage = await journey({
     database,
+    isNew,
     profile: { resources: { content: null, images: null, analytics: null, report } },
     source: { base_url: service.url.href, ...source },
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { checkCommand } from '../../src/cli/check.ts';
 import { runInProcess } from '../cli/in-process.ts';
-import { DATABASES } from '../support/databases.ts';
+import { eitherDatabase } from '../support/databases.ts';
 import type { Behaviour } from '../support/small-service.ts';
 import { smallStage, type SmallStage } from '../support/small-stage.ts';
 
@@ -77,7 +77,7 @@ describe('check of the credential', () => {
   });
 });
 
-describe.for(DATABASES)('a profile that names an identity path, on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('a profile that names an identity path, on $name', (database) => {
   it('walks nothing if the service does not know who is asking, and says so', async () => {
     const top = { identity: '/me' };
     const stage = await smallStage({ ...LENIENT, identity: () => 200 }, {}, { database, source: KEY, top });

@@ -5,7 +5,7 @@ import { systemClock } from '../../src/observe/system-clock.ts';
 import type { ReceivedInbox } from '../../src/serve/received-inbox.ts';
 import { openInbox } from '../../src/warehouse/databases.ts';
 import { startReceiver } from '../../src/web/receiver/start-receiver.ts';
-import { DATABASES, type TestDatabase } from '../support/databases.ts';
+import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
 import { delivery, moment, settlement } from '../warehouse/deliveries.ts';
 import { receivedSource } from './receiver-stage.ts';
 
@@ -49,7 +49,7 @@ async function worked(database: TestDatabase) {
   };
 }
 
-describe.for(DATABASES)('the inbox of a running `serve` on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('the inbox of a running `serve` on $name', (database) => {
   it('remembers nothing of what is settled', async () => {
     const work = await worked(database);
     await work(10 * BATCH);

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { DATABASES } from '../support/databases.ts';
+import { eitherDatabase } from '../support/databases.ts';
 import { listenTo, openSocket, say, statuses } from './raw-socket.ts';
 import { receiverStage, send, signed, type Sent, type Stage } from './receiver-stage.ts';
 
@@ -120,7 +120,7 @@ describe('a sender that takes its time', () => {
   });
 });
 
-describe.for(DATABASES)('a flood on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('a flood on $name', (database) => {
   it('F189 of unsigned requests leaves signed ones their turn', async () => {
     const stage = await receiverStage({ database });
     const flood = new AbortController();

@@ -1,12 +1,12 @@
 import { describe, expect, it, vi } from 'vitest';
 import { timestampText } from '../../src/model/timestamp-text.ts';
-import { DATABASES } from '../support/databases.ts';
+import { eitherDatabase } from '../support/databases.ts';
 import { HandClock } from '../support/hand-clock.ts';
 import { receiverStage, SECRET, send, signed, type Sent } from './receiver-stage.ts';
 
 const HOUR_MS = 3_600_000;
 
-describe.for(DATABASES)('a delivery on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('a delivery on $name', (database) => {
   it('that is signed stands in the inbox when it is answered, as it came', async () => {
     const clock = new HandClock();
     const stage = await receiverStage({ database, clock, source: { webhooks: { kind: 'header:x-kind' } } });

@@ -1,13 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { differences } from '../../support/compare-copy.ts';
-import { DATABASES } from '../../support/databases.ts';
+import { eitherDatabase } from '../../support/databases.ts';
 import { journey } from '../../support/journey.ts';
+
+const EITHER = eitherDatabase(import.meta.filename);
 
 const ARENA = 'MALLOC_ARENA_MAX=1';
 const GENERATE = { content: 600, images: 60, analytics: 60 };
 
-it.for(DATABASES)('with memory: low the process begins anew, and the copy is the same on $name', async (database) => {
+it.for(EITHER)('with memory: low the process begins anew, and the copy is the same on $name', async (database) => {
   const sandbox = { generate: GENERATE, latency: 20, pagination: 'page' } as const;
   const stage = await journey({
     database,

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { Dictionary, DictionaryTable } from '../../../src/serve/dictionary/dictionary.ts';
-import { asOtherClient, DATABASES, type TestDatabase } from '../../support/databases.ts';
+import { asOtherClient, eitherDatabase, type TestDatabase } from '../../support/databases.ts';
 import { journey, type Journey } from '../../support/journey.ts';
 import { ownStage } from '../../support/own-stage.ts';
 import { asOther } from '../../support/temp-warehouse.ts';
@@ -49,7 +49,7 @@ async function columnsOf(database: TestDatabase, stage: Journey, table: string):
   return rows.map(({ name }) => name);
 }
 
-describe.for(DATABASES)('content-sync dictionary on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('content-sync dictionary on $name', (database) => {
   it('says what is in the warehouse, and how the tables hang together', async () => {
     const stage = await copied(database);
     const { tables, relations, freshness, schema_log: log } = await printed(stage);
@@ -117,7 +117,7 @@ describe.for(DATABASES)('content-sync dictionary on $name', (database) => {
   });
 
   it('makes no warehouse where there is none', async () => {
-    const stage = await journey({ database });
+    const stage = await journey({ database, isNew: true });
     const { code, stderr } = await stage.command('dictionary');
     expect([code, stderr]).toEqual([2, expect.stringContaining('warehouse_missing')]);
     expect(existsSync(stage.file)).toBe(false);

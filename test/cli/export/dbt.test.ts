@@ -3,7 +3,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { asOtherClient, DATABASES, type TestDatabase } from '../../support/databases.ts';
+import { asOtherClient, eitherDatabase, type TestDatabase } from '../../support/databases.ts';
 import { journey, type Journey } from '../../support/journey.ts';
 import { ownStage } from '../../support/own-stage.ts';
 import { asOther } from '../../support/temp-warehouse.ts';
@@ -76,7 +76,7 @@ async function answer(database: TestDatabase, { stage }: Exported, query: string
   return asOther(stage.address.slice('sqlite:'.length), (db) => db.prepare(query).all());
 }
 
-describe.for(DATABASES)('content-sync export dbt on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('content-sync export dbt on $name', (database) => {
   it('writes a project that fits the schemas that dbt has published', async ({ skip }) => {
     const project = await copied(database);
     const faults = schemaFaults({

@@ -14,7 +14,7 @@ import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { objectPath } from '../../../src/object-store/object-store.ts';
-import { DATABASES, SQLITE } from '../../support/databases.ts';
+import { eitherDatabase, SQLITE } from '../../support/databases.ts';
 import { journey, type Journey } from '../../support/journey.ts';
 
 const MAIN = new URL('../../../src/main.ts', import.meta.url).pathname;
@@ -79,7 +79,7 @@ async function pictures(options: Parameters<typeof journey>[0] = {}, history = '
   };
 }
 
-describe.each(DATABASES)('content-sync files, on $name', (database) => {
+describe.each(eitherDatabase(import.meta.filename))('content-sync files, on $name', (database) => {
   it('counts what is here, and why others are not', async () => {
     const blog = await pictures({ database });
     await blog.put('b', picture('B'));
@@ -227,7 +227,7 @@ describe('content-sync files', () => {
   });
 
   it('says what is not there: a copy, files, a store', async () => {
-    const blog = await journey({ database: SQLITE, source: { resources: ['images'] } });
+    const blog = await journey({ database: SQLITE, isNew: true, source: { resources: ['images'] } });
     expect(await blog.command('files', 'status')).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('[warehouse_missing]'),

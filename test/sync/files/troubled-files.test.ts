@@ -2,14 +2,14 @@ import { renameSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { timestampMs } from '../../../src/model/timestamp-text.ts';
-import { DATABASES } from '../../support/databases.ts';
+import { eitherDatabase } from '../../support/databases.ts';
 import { picture } from './picture-service.ts';
 import { pictureStage } from './picture-stage.ts';
 
 const OWN = { at: '/images/{id}/file', when: 'has_file' };
 const MINUTE = 60_000;
 
-describe.each(DATABASES)('files in trouble, on $name', (database) => {
+describe.each(eitherDatabase(import.meta.filename))('files in trouble, on $name', (database) => {
   it('that fail make a run partial, are tried again after growing pauses, and are well in the end', async () => {
     const stage = await pictureStage(database, { files: OWN });
     const { service } = stage;

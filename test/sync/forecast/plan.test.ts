@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { ResourceForecast } from '../../../src/sync/forecast/forecast.ts';
-import { asOtherClient, DATABASES, SQLITE } from '../../support/databases.ts';
+import { asOtherClient, eitherDatabase, SQLITE } from '../../support/databases.ts';
 import { journey, type Journey } from '../../support/journey.ts';
 import { ownStage } from '../../support/own-stage.ts';
 
@@ -41,6 +41,7 @@ const PAGES = {
 function listingStage(pagination: (typeof STYLES)[number], total: boolean): Promise<Journey> {
   const page = { ...PAGES[pagination], size: 20, total: 'total' };
   return journey({
+    isNew: true,
     database: SQLITE,
     sandbox: { generate: { content: 230 }, pagination, total, rate: 500 },
     profile: { resources: { content: { page }, images: null, analytics: null } },
@@ -79,10 +80,15 @@ describe('a plan', () => {
     expect(next.month.percent_of_limit).toBeGreaterThan(0);
   });
 
-  it.for(DATABASES)('knows the disk that a copy takes on $name', async (database) => {
+  it.for(eitherDatabase(import.meta.filename))('knows the disk that a copy takes on $name', async (database) => {
     for (const history of database === SQLITE ? ['all', 'none'] : ['all']) {
       const resources = { content: { history, page: { size: 200 } }, images: null, analytics: null };
-      const stage = await journey({ database, sandbox: { generate: { content: 2_000 } }, profile: { resources } });
+      const stage = await journey({
+        database,
+        isNew: true,
+        sandbox: { generate: { content: 2_000 } },
+        profile: { resources },
+      });
       const found = await plan(stage, 'backfill');
       await stage.run('backfill');
       const actual = await sizeOf(database.name, stage);
@@ -134,7 +140,7 @@ describe('a plan', () => {
 async function sizeOf(name: string, stage: Journey): Promise<number> {
   if (name === 'sqlite') {
     await stage.write('PRAGMA user_version = 0');
-    const empty = await journey({ database: SQLITE });
+    const empty = await journey({ database: SQLITE, isNew: true });
     await (await empty.open()).close();
     return statSync(stage.file).size - statSync(empty.file).size;
   }

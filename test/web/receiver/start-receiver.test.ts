@@ -9,7 +9,7 @@ import type { PageAnswer } from '../../../src/web/receiver/calls.ts';
 import type { PageRequest, ReceiverNote } from '../../../src/web/receiver/calls.ts';
 import { startReceiver, type Receiver, type ReceiverOptions } from '../../../src/web/receiver/start-receiver.ts';
 import { startScript } from '../../support/child-script.ts';
-import { DATABASES, SQLITE, type TestDatabase } from '../../support/databases.ts';
+import { eitherDatabase, SQLITE, type TestDatabase } from '../../support/databases.ts';
 import { isRefusal, receivedSource, send } from '../receiver-stage.ts';
 import { rowsOf, signed } from '../receiver-stage.ts';
 
@@ -60,7 +60,7 @@ function fileOf(address: string): string {
   return address.slice('sqlite:'.length);
 }
 
-describe.for(DATABASES)('the receiver in its thread, on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('the receiver in its thread, on $name', (database) => {
   it('stores, tells the main thread, and settles what that says', async () => {
     const { receiver, port, source, arrivals } = await threaded({}, database);
     expect((await send(port, signed(source, { id: 'msg_a' }))).status).toBe(202);
