@@ -41,12 +41,12 @@ const AS_CHANGED = {
 /** Resolves once a session waits for a lock of `client`'s. */
 async function untilSomebodyWaits(client: Client): Promise<void> {
   await vi.waitUntil(
-    async () =>
-      (
-        await client.query(
-          "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
-        )
-      ).rowCount === 1,
+    async () => {
+      // Within a transaction, Postgres shows the sessions that there were when it was first asked.
+      await client.query('SELECT pg_stat_clear_snapshot()');
+      const waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+      return (await client.query(waiting)).rowCount === 1;
+    },
     { timeout: 20_000, interval: 10 },
   );
 }
