@@ -1,6 +1,7 @@
 import type { KnownRecords } from '../extract/requests/known-records.ts';
 import type { JsonObject, SourceRecord } from '../model/json.ts';
 import type { Column, ResourceShape } from '../model/table.ts';
+import { zoneNameAt } from '../model/time-zone.ts';
 import { plainTimestamp } from '../shape/columns/plain-times.ts';
 import { updatedColumns } from '../shape/columns/updated-time.ts';
 import type { KnownElement } from '../shape/json/parse-body.ts';
@@ -94,7 +95,7 @@ function fieldsOf(profile: ResourceProfile): Fields | null {
   const isAsked = profile.deleted !== null || page.style === 'keyset' || history === 'none';
   if (isRead || isJoined || isAsked || typeof id !== 'string' || !NAME.test(id)) return null;
   if (updated === null) return { id, updated };
-  const isMoment = typeof updated === 'string' && NAME.test(updated) && profile.times[updated] === undefined;
+  const isMoment = typeof updated === 'string' && NAME.test(updated) && zoneNameAt(profile.times, updated) === null;
   return isMoment ? { id, updated } : null;
 }
 

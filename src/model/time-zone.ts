@@ -32,10 +32,18 @@ export function isTimeZone(name: string): boolean {
 /** In place of a zone: a wall-clock time whose zone nobody tells. It is no moment, and stays a text. */
 export const LOCAL = 'local';
 
-/** The zone of the field at a dotted path; null if `times` (zones by path) names none. */
-export function zoneAt(times: Readonly<Record<string, string>>, path: string | null): TimeZone | null {
-  const name = path !== null && Object.hasOwn(times, path) ? times[path] : undefined;
-  return name === undefined || name === LOCAL ? null : timeZone(name);
+/** Zones of local times, or `LOCAL`, by the dotted path of their field. */
+export type ZonesByPath = Readonly<Record<string, string>>;
+
+/** What `times` says of the field at a dotted path; null if nothing. A service may call a field `__proto__`. */
+export function zoneNameAt(times: ZonesByPath, path: string): string | null {
+  return Object.hasOwn(times, path) ? (times[path] ?? null) : null;
+}
+
+/** The zone of the field at a dotted path; null if `times` names none. */
+export function zoneAt(times: ZonesByPath, path: string | null): TimeZone | null {
+  const name = path === null ? null : zoneNameAt(times, path);
+  return name === null || name === LOCAL ? null : timeZone(name);
 }
 
 /** Made once per name. Throws a `RangeError` if `isTimeZone` is false. */

@@ -1,7 +1,7 @@
 import { fieldPathText } from '../model/body-path.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, SourcePath, TableShape } from '../model/table.ts';
-import { LOCAL, zoneAt } from '../model/time-zone.ts';
+import { LOCAL, zoneAt, zoneNameAt } from '../model/time-zone.ts';
 import type { Contract } from '../model/vocabulary.ts';
 import { cellOf, TO_CELL, type CellNotes, type ToCell } from './columns/cells.ts';
 import { columnPathOf, EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/source-path.ts';
@@ -178,7 +178,7 @@ function newSlot(table: TableNode, path: SourcePath, depth: number, profile: Sha
   const dotted = pathText(path);
   const skip = isIdPath(dotted, profile.id) && !path.includes(EACH);
   const { json, pin, rename } = ruleOf(path, profile);
-  const isText = profile.times[dotted] === LOCAL;
+  const isText = zoneNameAt(profile.times, dotted) === LOCAL;
   const ruled = { key: '', place: -1, table, path, depth, skip, json, isText, pin, rename };
   return { ...ruled, column: null, at: -1, toCell: TO_CELL.json, level: null, list: null };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { decimal } from '../support/copied-cells.ts';
-import { bodiesIn, keysIn, list, record } from './listing.ts';
+import { bodiesIn, columnsOf, keysIn, list, quoted, record } from './listing.ts';
 import { endsOf, onStage, reportOf, rowsIn } from './stage.ts';
 
 const GOOD = [0, 1, 2].map((second) => record(`good-${second}`, { title: 'good' }, second));
@@ -170,6 +170,33 @@ describe('values that are hard to keep', () => {
       expect(Reflect.get({}, 'polluted')).toBeUndefined();
     });
   });
+
+  const OF_EACH_KIND = [
+    '"2026-01-02T03:04:05Z"',
+    '"2026-01-02"',
+    '"a text"',
+    '12',
+    '1.5',
+    'true',
+    '["2026-01-02T03:04:05Z"]',
+  ];
+  it.for(OF_EACH_KIND)(
+    'F098 T12 fields named like the language’s own hold a %s, and so does their history',
+    async (value) => {
+      const names = ['__proto__', 'constructor', 'toString', 'then'];
+      const fields = names.map((name) => `"${name}":${value}`).join(',');
+      await onStage({}, async (stage) => {
+        list(stage, [`{"id":"own","updated_at":"2026-01-01T00:00:00Z",${fields}}`, ...GOOD]);
+        expect(endsOf(await stage.backfill('content'))).toEqual({ content: 'ok' });
+        if (value.startsWith('[')) return;
+        const columns = await columnsOf(stage);
+        const held = names.map((name) => quoted(columns.get(JSON.stringify([name])) ?? ''));
+        const [row] = await stage.query(`SELECT ${held.join(', ')} FROM content WHERE id = 'own'`);
+        expect(Object.values(row ?? {}).filter((cell) => cell !== null)).toHaveLength(names.length);
+        expect(await stage.query(`SELECT ${held.join(', ')} FROM content_history WHERE id = 'own'`)).toEqual([row]);
+      });
+    },
+  );
 
   it('F099 of two equal keys the last one counts everywhere, and the body keeps both', async () => {
     await onStage({}, async (stage) => {

@@ -1,7 +1,7 @@
 import { EACH, keysOf, OVERFLOW, pathText } from '../../shape/columns/source-path.ts';
 import type { Column, TableShape } from '../../model/table.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import { LOCAL } from '../../model/time-zone.ts';
+import { LOCAL, zoneNameAt } from '../../model/time-zone.ts';
 import type { PlannedView } from '../planned-view.ts';
 import type { ViewColumn } from '../view.ts';
 import type { ViewedResource, ViewModel } from '../view-model.ts';
@@ -45,8 +45,8 @@ export function recordColumns(
 
   function valueOf({ path, type }: Column): string {
     const { times, fields } = resource.profile;
-    const named = times[pathText(path)];
-    const value = dialect.bodies.value(keysOf(path), type, named === undefined || named === LOCAL ? null : named);
+    const zone = zoneNameAt(times, pathText(path));
+    const value = dialect.bodies.value(keysOf(path), type, zone === LOCAL ? null : zone);
     if (fields[pathText(path)]?.type !== type || type === 'text' || type === 'json') return value;
     // A type that the profile gives takes values that are written otherwise.
     const text = dialect.bodies.value(keysOf(path), 'text', null);
