@@ -2,10 +2,11 @@ import type { ApiAnswer } from '../../http/client.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
 import { declaredEnd } from '../../source/page-end.ts';
 import type { PagePosition } from '../page.ts';
-import type { PageStyle } from '../page-styles/page-style.ts';
+import type { PageStep, PageStyle } from '../page-styles/page-style.ts';
+import { positionOf } from '../page-styles/position.ts';
 import type { ReadableResource, ReadPage } from '../requests/read-page.ts';
 import type { GuardFault } from './guard-fault.ts';
-import { sameKeys } from './page-keys.ts';
+import { lastKnown, sameKeys } from './page-keys.ts';
 import { readQuietly, tieFault, type ProvedEnd } from './prove-end.ts';
 
 /** How a page past the end was known: the profile declares it, or the service only refused it. */
@@ -88,4 +89,34 @@ const HALF_PROVED: Readonly<Record<'status' | 'repeated', GuardFault>> = {
     message: 'The service gives the same page again after one as full as the others, which may be the end or a limit',
     hint: `${TELL}; if it never does, accept: [end].`,
   },
+};
+
+/** A page and the one before it in its walk, if there is one. */
+interface OwnNext {
+  page: ReadableResource['page'];
+  read: ReadPage;
+  before: ReadPage | null;
+  /** Records on the largest page that named another one; 0 if none did. */
+  kept: number;
+}
+
+/**
+ * The step from a page that names itself as the next one, if that is declared to be the end. Its records must be new: if
+ * the service does not know the cursor's parameter, each page is the first one. Of the first one nobody can tell by that: a
+ * service may give back whatever it was sent, so it must be short, or is to be proved otherwise.
+ */
+export function stepFromOwn(step: PageStep, { page, read, before, kept }: OwnNext): PageStep {
+  const isOwn = 'next' in step && step.next === positionOf(read.url);
+  if (!isOwn || !declaredEnd(page).unchanged_cursor) return step;
+  const received = read.records.length;
+  if (received === 0) return { end: 'unchanged' };
+  if (before !== null) return lastKnown(read.keys, before.keys) === -1 ? { end: 'unchanged' } : step;
+  const isAlone = received === 1 && page.size_param !== null && page.size > 1;
+  return isAlone || received < kept ? { end: 'short' } : { end: null, fault: OWN_FIRST };
+}
+
+const OWN_FIRST: GuardFault = {
+  code: 'guard_repeated_cursor',
+  message: 'The first page names itself as the next page, and nothing else shows that it is the only one',
+  hint: 'Set page.size_param, by which a smaller page can be asked for, or page.total to where the service tells how many there are.',
 };

@@ -117,7 +117,8 @@ async function tryLess({ read, resource, style, first, ask }: LastPage): Promise
     kept: 0,
   };
   const step = style.next({ url, answeredUrl, baseUrl: first, headers, json, withheld, ...counts });
-  return 'next' in step ? 'names_next' : 'names_none';
+  // One that names itself leads nowhere.
+  return 'next' in step && step.next !== positionOf(url) ? 'names_next' : 'names_none';
 }
 
 /** Null if the service refuses the request, or its answer is no page. */

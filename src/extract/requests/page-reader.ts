@@ -2,11 +2,10 @@ import type { ApiAnswer } from '../../http/client.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
 import type { AnswerSource } from './answer-source.ts';
 import { declaredEnd } from '../../source/page-end.ts';
-import { isRepeated, provePastEnd, type PastEndSign } from '../guards/declared-end.ts';
+import { isRepeated, provePastEnd, stepFromOwn, type PastEndSign } from '../guards/declared-end.ts';
 import { walkError } from '../guards/guard-fault.ts';
 import { lastKnown } from '../guards/page-keys.ts';
 import type { PagePosition } from '../page.ts';
-import type { PageStep } from '../page-styles/page-style.ts';
 import { positionOf, urlAt } from '../page-styles/position.ts';
 import { proveEnd, type LastPage, type ProvedEnd } from '../guards/prove-end.ts';
 import { isExpired, PastEnd } from './ask.ts';
@@ -153,7 +152,7 @@ export class PageReader {
     };
     const named = style.next({ ...place, ...counts });
     if ('code' in named) throw walkError(named, positionOf(url));
-    const step = this.#isItsOwnNext(named, read, before) ? { end: 'unchanged' as const } : named;
+    const step = stepFromOwn(named, { page: resource.page, read, before, kept: this.#kept });
     if ('next' in step) {
       this.#kept = Math.max(this.#kept, received);
       return { ...read, next: step.next, proof: null, fault: null };
@@ -222,14 +221,6 @@ export class PageReader {
   #addSize(received: number): void {
     this.#sizes.least = Math.min(this.#sizes.least, received);
     this.#sizes.most = Math.max(this.#sizes.most, received);
-  }
-
-  /** True for a page that names itself as the next one, if that is declared to be the end and its records are new. */
-  #isItsOwnNext(step: PageStep, read: ReadPage, before: ReadPage | null): boolean {
-    const isOwn = 'next' in step && step.next === positionOf(read.url);
-    if (!isOwn || !declaredEnd(this.#options.resource.page).unchanged_cursor) return false;
-    // If the service does not know the cursor's parameter, each page is the first one.
-    return read.records.length === 0 || (before !== null && lastKnown(read.keys, before.keys) === -1);
   }
 
   /** An empty page in place of one that lies behind the last one. */

@@ -150,6 +150,40 @@ describe('an end by an unchanged cursor', () => {
   });
 });
 
+describe('an end by an unchanged cursor on the first page', () => {
+  const page = { style: 'cursor', first_cursor: '*', end: { unchanged_cursor: true } };
+  /** So many records, of which a page behind `*` that is not the last one names the number of those before the next one. */
+  const starred =
+    (count: number, most = 10): Responder =>
+    ({ searchParams: asked }) => {
+      const mark = asked.get('cursor') ?? '*';
+      const from = mark === '*' ? 0 : Number(mark);
+      const to = from + Math.min(most, Number(asked.get('limit') ?? most));
+      return { body: { data: numbered(count).slice(from, to), next_cursor: to < count ? to : mark } };
+    };
+  /** Gives back the cursor that it was sent, and knows no pages. */
+  const echoing =
+    (count: number): Responder =>
+    ({ searchParams: asked }) => ({
+      body: {
+        data: numbered(90).slice(0, Math.min(count, Number(asked.get('limit')))),
+        next_cursor: asked.get('cursor'),
+      },
+    });
+
+  it.each<[string, object, Responder, [number, string]]>([
+    ['that a smaller page proves', page, starred(7), [7, 'by signal']],
+    ['that is full', page, starred(10), [10, 'by signal']],
+    ['of a single record', page, starred(1), [1, 'by short']],
+    ['behind others', page, starred(25), [25, 'by unchanged']],
+    ['of a size that cannot be asked for', { ...page, size_param: null }, starred(7), [7, 'unproved']],
+    ['of a service that gives back what it is sent', page, echoing(10), [0, 'guard_repeated_cursor']],
+    ['of one that does so with fewer records than were asked for', page, echoing(7), [0, 'guard_repeated_cursor']],
+  ])('%s', async (_, profile, respond, expected) => {
+    expect(await ended(profile, respond)).toEqual(expected);
+  });
+});
+
 describe('a list in one answer', () => {
   const page = { style: 'single', size: 100 };
 
