@@ -189,6 +189,8 @@ const CLASHES: readonly ((dialect: Dialect) => boolean)[] = [
   ({ page, envelope }) => page.signal === 'body' && envelope.isBare === true,
   ({ page, request }) => page.isLinked === true && request.place('a') !== 'a',
   ({ page, envelope }) => page.isKeyset === true && envelope.isMap === true,
+  // A header takes no letters beyond Latin-1, nor do services agree on how they are written there.
+  ({ page, ids, request }) => page.isKeyset === true && ids === 'odd' && request.place('a').startsWith('header:'),
   ({ page, size }) => page.isShortEnd === true && size.most < size.asked,
   ({ page, request }) => page.isContinued === true && request.place('a').startsWith('header:'),
   ({ filter, envelope }) => filter.isNewestFirst === true && envelope.isMap === true,
