@@ -7,7 +7,7 @@ import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { isBehindCursor } from '../cursor/move-cursor.ts';
 import { momentOf } from '../cursor/since.ts';
 import { filterQuery, filterText } from '../listing-walk.ts';
-import { startWalk, type WalkPlan } from '../plan.ts';
+import { planWalk, startWalk, type WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
 import { walkWhole, type WholeWalk } from '../walk/walk-whole.ts';
 import { isNewestFirst } from '../walk/newest-first.ts';
@@ -58,26 +58,28 @@ export async function proveFilter(
   const zone = updatedZone(profile);
   const { evidence } = walked;
   const subject = filterOf(context, incremental);
-  const asked = filterText(incremental, filterQuery(profile, since));
+  const textOf = (from: string): string => filterText(incremental, filterQuery(profile, from));
   if (!isNewestFirst(profile) && evidence.oldest < momentOf(since, zone) - MOST_EARLIER_MS) {
-    progress.warnings.push(ignoredFilter(subject, asked, evidence.oldest));
+    progress.warnings.push(ignoredFilter(subject, textOf(since), evidence.oldest));
   }
   if (evidence.disorder !== null) {
     const doubt = notDescending(subject, evidence.disorder);
-    return replaced(context, plan, { subject, doubt, isSure: true }, isLast);
+    return replaced(context, plan, { subject, doubt, key: null }, isLast);
   }
   // What lies behind the cursor cannot list its record: it was proved when that was last asked for.
   if (isBehindCursor(plan.checkpoint, zone) || evidence.witness === null) return null;
   const doubted = await doubtedWitness(context, { plan, since, zone }, walked);
   if (doubted === null) return null;
-  return replaced(context, plan, { subject, doubt: notBelieved(subject, doubted, asked), isSure: false }, isLast);
+  const { key, askedSince = since } = doubted;
+  const doubt = notBelieved(subject, key, textOf(askedSince));
+  return replaced(context, plan, { subject, doubt, key }, isLast);
 }
 
-/** The full walk in place of one that is not believed; `isSure`: not because of its record, which may be gone. */
+/** The full walk in place of one that is not believed; `key`: because of this record, which may be gone. */
 async function replaced(
   context: RunContext,
   plan: WalkPlan,
-  { subject, doubt, isSure }: { subject: ReturnType<typeof filterOf>; doubt: Warning; isSure: boolean },
+  { subject, doubt, key }: { subject: ReturnType<typeof filterOf>; doubt: Warning; key: string | null },
   isLast: boolean,
 ): Promise<WholeWalk | null> {
   const { profile, progress, watcher, owned, credential, clock } = context;
@@ -90,12 +92,13 @@ async function replaced(
     progress.warnings.push(doubt);
     return null;
   }
-  const whole = fullPlan({ resource, profile, credential, now: clock.now(), stored: plan.checkpoint });
+  const stored = key === null ? plan.checkpoint : { ...plan.checkpoint, cursor_key: key };
+  const whole = fullPlan({ resource, profile, credential, now: clock.now(), stored });
   watcher.started(resource, whole);
   const instead = await walkWhole(context, whole, false);
   // Not listed by a full walk either: the record is gone, and nothing is wrong with the filter.
   const isGone = instead.isProved && !instead.evidence.hasWitness;
-  if (isSure || !isGone) progress.warnings.push(doubt);
+  if (key === null || !isGone) progress.warnings.push(doubt);
   return instead;
 }
 
@@ -106,8 +109,15 @@ export async function warnOfUntimed(context: RunContext): Promise<void> {
   context.progress.warnings.push(unprovedCatchUp(filterOf(context, incremental)));
 }
 
-/** The key of the record that should have been listed; null if the filter is proved. */
-async function doubtedWitness(context: RunContext, filtered: Filtered, first: WholeWalk): Promise<string | null> {
+/** A record that should have been listed. */
+interface Doubted {
+  key: string;
+  /** What was asked for then, if it was not what the walk asked for. */
+  askedSince?: string;
+}
+
+/** The record that should have been listed; null if the filter is proved. */
+async function doubtedWitness(context: RunContext, filtered: Filtered, first: WholeWalk): Promise<Doubted | null> {
   const { plan } = filtered;
   let walked = first;
   // Its first pages were met by another run.
@@ -116,13 +126,13 @@ async function doubtedWitness(context: RunContext, filtered: Filtered, first: Wh
   if (key === null) return null;
   if (!walked.evidence.hasWitness) {
     const reading = await readAlone(context, key);
-    if (reading === null) return key;
-    if (!reading.isThere) return (await passOn(context, walked)) ? null : key;
+    if (reading === null) return { key };
+    if (!reading.isThere) return tryAnother(context, key, walked);
     // Changed after it was asked for, perhaps: then it is listed now.
-    if (changedAt(context, reading) <= walked.evidence.cursorAt) return key;
+    if (changedAt(context, reading) <= walked.evidence.cursorAt) return { key };
     walked = await walkAgain(context, filtered);
   }
-  if (!walked.evidence.hasWitness) return key;
+  if (!walked.evidence.hasWitness) return { key };
   await leaveOutOverlap(context, filtered, walked);
   return null;
 }
@@ -149,22 +159,39 @@ async function leaveOutOverlap(
 
 /**
  * The record is gone: another one takes its place, which must be found when it is read alone, because a path that leads
- * nowhere makes every record look gone. Returns false if there is none.
+ * nowhere makes every record look gone. If the filter has not listed that one either, it is asked for once more, from its
+ * time on: a filter that lists nothing is found out by no record that is gone.
  */
-async function passOn(context: RunContext, { checkpoint, evidence }: WholeWalk): Promise<boolean> {
+async function tryAnother(
+  context: RunContext,
+  gone: string,
+  { checkpoint, evidence }: WholeWalk,
+): Promise<Doubted | null> {
   const { cursor, cursor_key } = checkpoint;
   // The walk brought a later one, which the filter has listed.
-  if (cursor === null || cursor_key !== evidence.witness) return true;
-  const { cursorAt: until, witness: except, other: met } = evidence;
-  const others = met === null ? await latestWitnesses(context, { until, except }) : [met];
+  if (cursor === null || cursor_key !== gone) return null;
+  const { cursorAt: until, other: met } = evidence;
+  const others = met === null ? await latestWitnesses(context, { until, except: gone }) : [met];
   for (const other of others.slice(0, MOST_TRIED)) {
     const { key } = other;
     if ((await readAlone(context, key))?.isThere !== true) continue;
     const from = met === null ? cursorFor(other, cursor, context.profile) : cursor;
-    await save(context, { ...checkpoint, cursor: from, cursor_key: key, cursor_seen_at: null });
-    return true;
+    const next = { ...checkpoint, cursor: from, cursor_key: key, cursor_seen_at: null };
+    await save(context, next);
+    return met === null ? provedBy(context, next, key) : null;
   }
-  return false;
+  return { key: gone };
+}
+
+/** Asks for what changed since the checkpoint's cursor, which is the time of this record. */
+async function provedBy(context: RunContext, stored: CheckpointRow, key: string): Promise<Doubted | null> {
+  const { profile, owned, credential, clock } = context;
+  const asked = { command: 'sync', resource: owned.resource, profile, stored, credential, now: clock.now() } as const;
+  const plan = planWalk({ ...asked, restart: false, interrupted: null });
+  const { walk_since: askedSince } = plan.checkpoint;
+  if (plan.mode !== 'incremental' || askedSince === null) return null;
+  const { evidence } = await walkWhole(context, plan);
+  return evidence.hasWitness ? null : { key, askedSince };
 }
 
 /** Null if it cannot be read alone. Throws if the run itself cannot go on. */

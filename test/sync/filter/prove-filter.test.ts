@@ -55,6 +55,29 @@ describe.for([USUAL])('a filter that is not what the profile says, on $name', (d
     expect(report.warnings?.[0]?.message).toMatch(/updated_since=.* does not list the record e, .* walked instead/);
   });
 
+  it.for(WRONG)(
+    'is found out although the record that set the cursor is gone, if it %s',
+    async ([, filter, format]) => {
+      const incremental = { param: 'updated_since', overlap: '10m', ...format };
+      const stage = await smallStage({ filter }, { incremental }, { database });
+      await changed(stage);
+      stage.service.records.delete('e');
+      const report = await stage.walk();
+      expect(report).toMatchObject({ mode: 'full', inserted: 1, updated: 1 });
+      const doubt = report.warnings?.find(({ code }) => code === 'filter_not_believed');
+      expect(doubt?.message).toMatch(/does not list the record d, .* walked instead/);
+      expect((await stage.unlike()).filter((line) => !line.startsWith('e '))).toEqual([]);
+    },
+  );
+
+  it('is believed where the record that set the cursor is gone and the one before it is listed from its time on', async () => {
+    const stage = await smallStage({}, {}, { database });
+    await changed(stage);
+    for (const gone of ['e', 'b', 'new']) stage.service.records.delete(gone);
+    const report = await stage.walk();
+    expect([report.status, report.mode, codes(report)]).toEqual(['ok', 'incremental', []]);
+  });
+
   it('is trusted in no run, also if records cannot be read alone', async () => {
     const stage = await smallStage({ filter: () => false }, { item: null }, { database });
     await changed(stage);
