@@ -72,12 +72,28 @@ export class WalkedPages {
     const { before } = aligned;
     const stepped = await reader.step(aligned.read);
     this.#shared = lastKnown(stepped.keys, ledger.last?.keys ?? new Uint8Array());
-    const isBoundary = stepped.records.length > 0 || this.#received >= page.size;
+    const again = await this.#againBefore(stepped, position);
+    const isWhole = again !== null && again.length === 0;
+    const isBoundary = !isWhole && (stepped.records.length > 0 || this.#received >= page.size || again !== null);
     this.#received = stepped.records.length;
     this.#isNew = ledger.newAmong(stepped.keys) * KEY_FINGERPRINT_BYTES === stepped.keys.length;
     const isPushedOn = ledger.admit({ ...this.#entryOf(stepped, position), overlap: stepped.overlap, isBoundary });
     if (isPushedOn && stepped.overlap === 0) await source.drop();
-    return [...before, this.#handedOut(stepped, position)];
+    return [...before, ...(again ?? []), this.#handedOut(stepped, position)];
+  }
+
+  /**
+   * The page before an empty one, read again if it may have been full: a record that moved onto it from the page behind would not
+   * show otherwise. Empty if it is what it was; null if it was shorter than others, or something else shows what moved.
+   */
+  async #againBefore(stepped: SteppedPage, position: PagePosition): Promise<WalkedPage[] | null> {
+    const { reader, ledger } = this.#options;
+    const { last } = ledger;
+    const isShown = stepped.total !== null || stepped.overlap !== 0 || ledger.hasUnwatched;
+    if (!ledger.isWatched || last === null || isShown || stepped.records.length > 0) return null;
+    if (this.#received === 0 || this.#received < reader.kept) return null;
+    const again = await reader.again(last.position);
+    return sameKeys(again.keys, last.keys) ? [] : [this.#reread(again, last.position, position)];
   }
 
   /** The page as the last one of a walk that reads no further: that it has not met all proves nothing against it. */

@@ -7,14 +7,15 @@ import { collect, idsOf, walkOver } from './walking.ts';
 type Asked = readonly number[];
 
 /** A letter is a record: `listAt` is the listing that a request finds. A page behind the last one is refused if it says so. */
-function moving(listAt: (asked: Asked) => string, { isRefused = false } = {}): Responder {
+function moving(listAt: (asked: Asked) => string, { isRefused = false, isTold = true } = {}): Responder {
   const asked: number[] = [];
   return (url) => {
     const page = Number(url.searchParams.get('page'));
     asked.push(page);
     const all = letters(listAt(asked));
     const data = all.slice((page - 1) * 2, page * 2).map((id) => ({ id }));
-    return isRefused && data.length === 0 ? { status: 400, body: {} } : { body: { data, total: all.length } };
+    if (isRefused && data.length === 0) return { status: 400, body: {} };
+    return { body: isTold ? { data, total: all.length } : { data } };
   };
 }
 
@@ -137,5 +138,29 @@ describe('a walk over numbered pages with a total that moves while it is read', 
     const { doubts, requests } = await walked({ list, runAhead: 0, stayed: '' });
     expect(doubts).toEqual([]);
     expect(requests).toBeLessThanOrEqual(most);
+  });
+});
+
+/** Pages of two, although three are asked for. */
+describe('a walk over numbered pages without a total, of a service that cuts them as it likes', () => {
+  /** A record of the first page is deleted before the second one is asked for. */
+  const shrinking = (asked: Asked): string => (asked.length > 1 ? 'ac' : 'abc');
+
+  it.for([
+    ['empty', false],
+    ['refused', true],
+  ] as const)('finds what moved onto its only page, behind which it is %s', async ([, isRefused]) => {
+    const server = await startListing(moving(shrinking, { isRefused, isTold: false }));
+    const page = pageProfile('page', 3, isRefused ? { end: { status: [400] } } : {});
+    const { pages, error } = await collect(walkOver(server, page, { runAhead: 0 }));
+    expect([error, new Set(idsOf(pages))]).toEqual([null, new Set(['a', 'b', 'c'])]);
+    expect(pages.at(-1)?.end?.doubts.map(({ code }) => code)).toContain('unwatched');
+  });
+
+  it('reads its only page twice where nothing moved, and doubts nothing', async () => {
+    const server = await startListing(moving(() => 'ab', { isTold: false }));
+    const { pages } = await collect(walkOver(server, pageProfile('page', 3), { runAhead: 0 }));
+    expect([idsOf(pages), pages.at(-1)?.end?.doubts]).toEqual([['a', 'b'], []]);
+    expect(server.requests).toHaveLength(3);
   });
 });

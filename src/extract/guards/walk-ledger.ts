@@ -83,6 +83,11 @@ export class WalkLedger {
     return this.#isCutByNumber;
   }
 
+  /** True if there was a boundary between pages over which records may have moved unseen. */
+  get hasUnwatched(): boolean {
+    return this.#unwatched;
+  }
+
   /** The latest total that was told; null if none was. */
   get lastTotal(): number | null {
     return this.#lastTotal;

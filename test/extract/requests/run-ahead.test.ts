@@ -222,7 +222,9 @@ describe.each(NUMBERED)('%s: pages in flight', (style) => {
     expect(told.requests).toHaveLength(11);
     const short = await slowListing(serve(style, numbered(3)));
     await collect(walkOver(short, page, fast));
-    expect(short.requests).toHaveLength(2);
+    // It may have been full, for all that anybody knows: it is looked at once more behind the empty one.
+    expect(short.requests).toHaveLength(3);
+    expect(short.requests[2]).toBe(short.requests[0]);
   });
 
   it('past the end are bounded by the window, and their errors are nobody’s concern', async () => {
