@@ -46,6 +46,21 @@ describe('a quota by day', () => {
   });
 });
 
+describe('a quota by day of so few that hardly any can be left', () => {
+  const told = [undefined, 'ietf', 'window', 'daily'] as const;
+
+  it.for([1, 2, 3].flatMap((limit) => told.map((headers) => ({ limit, headers }))))(
+    'lets a backfill alone ask every day: $limit, told by $headers',
+    async ({ limit, headers }) => {
+      const alone = { ...CASE, limit, share: 1, days: 6, liveEvery: 1_000 * HOUR };
+      const stage = await overDays(headers === undefined ? alone : { ...alone, headers });
+      expect(stage.refused).toEqual([]);
+      expect(stage.days.size).toBeGreaterThanOrEqual(6);
+      expect(Math.max(...stage.days.values())).toBeLessThanOrEqual(limit);
+    },
+  );
+});
+
 describe('a quota by month', () => {
   // The months of 28, 31 and 30 days, and a week.
   const MONTHS: QuotaCase = {

@@ -96,7 +96,9 @@ function levelsAt(budget: PeriodBudget, at: number): PeriodLevel[] {
     if (quota.resetAt !== null)
       return { quota: period, share, remaining: level, isGated: true, trickles: trickles(quota) };
     // What was left in the period before says nothing, and that nothing is left would be taken for a day without any.
-    const remaining = (quota.answeredAt < period.from ? quota.limit : level) - LAST_ONES;
+    const isBefore = quota.answeredAt < period.from;
+    // Whoever is never asked never tells of more either.
+    const remaining = isBefore ? Math.max(1, quota.limit - LAST_ONES) : level - LAST_ONES;
     return { quota: period, share, remaining, isGated: false, trickles: trickles(quota) };
   });
   if (budget.periods.size > stated.length + told.length) forgetOthers(budget);

@@ -91,6 +91,8 @@ export function opensForYielding(level: PeriodLevel, at: number): number {
   const { quota, remaining } = level;
   if (remaining !== null && remaining < 1) return opensForLive(level, at);
   const left = leftOf(level);
+  // Where the limit is so low that all of it is reserve, nothing would ever be asked, nor told of a higher one.
+  if (quota.used === 0 && left >= 1) return at;
   const free = left - reserveAt(level, at);
   if (free > 0 && (!quota.isHeld || free >= batchOf(level))) return at;
   if (level.trickles) return Math.min(reopensAt(level, at), at + (quota.until - quota.from) * BATCH);
