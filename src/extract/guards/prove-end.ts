@@ -64,7 +64,8 @@ export async function proveEnd(last: LastPage): Promise<ProvedEnd> {
     return where === undefined ? proved(step.end) : { proof: null, fault: unnamedFault(where), kept };
   }
   const trial = signal === undefined ? await tryLess(last) : 'names_none';
-  if (trial === 'names_next') return { ...proved('signal'), kept: Math.max(kept, read.records.length - 1) };
+  // Whoever gives so many and names no next page then has no more: nor has a shorter page.
+  if (trial === 'names_next') return { ...proved('signal'), kept: Math.max(kept, read.records.length) };
   const hint = signal === undefined ? step.fault.hint : `At ${signal.path} it says ${signal.shown}. ${step.fault.hint}`;
   const fault = { ...step.fault, hint };
   if (!last.acceptsEnd && (trial === 'names_none' || isFull(last))) throw walkError(fault, positionOf(read.url));
