@@ -1,3 +1,8 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import S3rver from '@20minutes/s3rver';
 import { onTestFinished } from 'vitest';
 import { tempFolder } from './temp-warehouse.ts';
@@ -22,9 +27,37 @@ export async function startBucketServer(): Promise<BucketServer> {
     allowMismatchedSignatures: false,
     configureBuckets: [{ name: BUCKET }],
   });
+  server.store.putContent = putWhole;
   const { port } = await server.run();
   onTestFinished(() => server.close());
   return { env: bucketEnvironment(port, 'S3RVER', 'S3RVER'), folder };
+}
+
+/**
+ * In place of the server's own, which writes into the object while it comes: in a bucket nobody ever sees a part of one,
+ * and where its sender is killed midway what was there before stays.
+ */
+async function putWhole(file: string, content: Readable | Buffer): Promise<[bytes: number, md5: string]> {
+  const unfinished = `${file}.${randomUUID()}`;
+  const hash = createHash('md5');
+  let bytes = 0;
+  try {
+    await pipeline(
+      Buffer.isBuffer(content) ? Readable.from([content]) : content,
+      async function* counted(pieces: AsyncIterable<Buffer>) {
+        for await (const piece of pieces) {
+          hash.update(piece);
+          bytes += piece.length;
+          yield piece;
+        }
+      },
+      createWriteStream(unfinished),
+    );
+    await rename(unfinished, file);
+  } finally {
+    await rm(unfinished, { force: true });
+  }
+  return [bytes, hash.digest('hex')];
 }
 
 export function bucketEnvironment(port: number, key: string, secret: string): NodeJS.ProcessEnv {
