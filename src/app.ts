@@ -113,7 +113,9 @@ export async function openApp(options: AppOptions): Promise<App> {
   const scrub = (text: string): string => scrubOwn(text, secrets);
   const told = { scrub, notices };
   const parts = { source: source.name, profile, listing, warehouse, ownedResources, client, clock, ...told, ...rights };
-  const files = createFilesLane({ ...parts, ...known, settings: source.files, maxWaitMs: source.max_wait });
+  const keepRunsMs = source.keep_runs;
+  const lasting = { maxWaitMs: source.max_wait, keepRunsMs };
+  const files = createFilesLane({ ...parts, ...known, ...lasting, settings: source.files });
   opened.defer(() => files.close());
   const open = opened.move();
   return {
@@ -126,7 +128,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     ownedResources,
     sync: async (request) => {
       const begun = clock.now();
-      const more = { runId: newRunId(clock), keepRunsMs: source.keep_runs };
+      const more = { runId: newRunId(clock), keepRunsMs };
       const run = () => runSync({ ...request, ...parts, ...more });
       const lane = { ...parts, ...more, settings: source.files, lane: files, log: options.log, signal: request.signal };
       const report = await (request.files === true ? withFiles(lane, run) : run());

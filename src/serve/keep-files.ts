@@ -6,6 +6,7 @@ import { timestampMs } from '../model/timestamp-text.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import { nextDue } from '../state/files/record-files.ts';
 import { readPauses } from '../state/pauses.ts';
+import { lastEndedRun } from '../state/run-history.ts';
 import { haveRecordsChanged } from '../sync/files/due-files.ts';
 import { tellFiles } from '../sync/files/sync-files.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
@@ -29,55 +30,88 @@ const PARKED_MS = 30_000;
 
 /**
  * Returns the job that keeps the files of a source: a round finds what is due and fetches it, and costs nothing while
- * nothing has changed. Never throws what passes by itself: a store that is full is tried again every half minute.
+ * nothing has changed. The newest run of a resource says how its files stand, as that of a command does. Never throws
+ * what passes by itself: a store that is full is tried again every half minute.
  */
 export function keepFiles(work: FilesWork): (signal: AbortSignal) => Promise<void> {
   const { source, clock, log, watcher } = work;
   let parkedUntil = 0;
   /** What was stored when nothing was due, and until when that holds. */
   let quiet: { version: string | null; until: number } | null = null;
+  /** The runs that have been told of files last. */
+  let told: EndedRuns = new Map();
   return async (signal) => {
     const now = clock.now();
     if (Object.keys(source.files.kept).length === 0 || now < parkedUntil) return;
     const version = work.version();
     if (quiet !== null && quiet.version === version && now < quiet.until) return;
+    let due: string[] = [];
     try {
-      const { resources, nextAt } = await work.read((warehouse) => whatIsDue(warehouse, source, now));
-      if (resources.length > 0) {
+      const { resources, nextAt, ended } = await work.read((warehouse) => whatIsDue(warehouse, source, now));
+      const untold = [...ended].filter(([name, run]) => !resources.includes(name) && told.get(name) !== run);
+      due = resources;
+      if (due.length > 0) {
         const settled = watcher.filesAsked;
-        tellFiles(log, await work.use((app) => app.files.fetch({ resources, signal, settled }), signal));
+        const reports = await work.use((app) => app.files.fetch({ resources: due, signal, settled }), signal);
+        tellFiles(log, reports);
         watcher.filesStand(null);
-        quiet = null;
-      } else quiet = { version, until: version === null ? Math.min(nextAt, now + LOOK_MS) : nextAt };
+        await work.use((app) => app.files.tell(reports), signal);
+      }
+      if (untold.length > 0)
+        await work.use(
+          (app) =>
+            tellStanding(
+              app,
+              untold.map(([name]) => name),
+            ),
+          signal,
+        );
+      told = ended;
+      const until = version === null ? Math.min(nextAt, now + LOOK_MS) : nextAt;
+      quiet = due.length > 0 ? null : { version, until };
     } catch (error) {
       if (signal.aborted) return;
       quiet = null;
       parkedUntil = clock.now() + PARKED_MS;
-      if (!isHeld(error)) watcher.filesStand(error);
       tellParked(log, error);
+      if (isHeld(error)) return;
+      watcher.filesStand(error);
+      // Where the warehouse is what fails, there is nothing to be told of, nor by.
+      await work.use((app) => tellStanding(app, due, error), signal).catch(() => undefined);
     }
   };
 }
 
-/** Resources with files to be looked for or fetched now, and when there will be more (epoch milliseconds). */
+/** How their files stand, in the newest run of each resource. */
+async function tellStanding({ files }: App, resources: readonly string[], stopped?: unknown): Promise<void> {
+  await files.tell(await files.standing(resources, stopped));
+}
+
+/** The newest run of each resource that has ended. */
+type EndedRuns = ReadonlyMap<string, string>;
+
+/** Resources with files to be looked for or fetched now, when there will be more (epoch milliseconds), and their runs. */
 async function whatIsDue(
   warehouse: Warehouse,
   { files, profile }: SourceSettings,
   now: number,
-): Promise<{ resources: string[]; nextAt: number }> {
+): Promise<{ resources: string[]; nextAt: number; ended: EndedRuns }> {
   const { own } = warehouse;
   const paused = await readPauses(own);
+  const ended = new Map<string, string>();
   const resources: string[] = [];
   let nextAt = Number.POSITIVE_INFINITY;
   for (const resource of Object.keys(files.kept)) {
     if (paused.has(resource) || profile.resources[resource] === undefined) continue;
+    const last = await lastEndedRun(own, resource);
+    if (last !== null) ended.set(resource, last.run_id);
     const due = await nextDue(own, [resource]);
     const dueAt = due === null ? Number.POSITIVE_INFINITY : timestampMs(due);
     const isDue = dueAt <= now || (await haveRecordsChanged({ warehouse, settings: files, now }, resource));
     if (isDue) resources.push(resource);
     else nextAt = Math.min(nextAt, dueAt);
   }
-  return { resources, nextAt };
+  return { resources, nextAt, ended };
 }
 
 /** A command that fetches them, or prunes the store, ends soon. */

@@ -41,7 +41,7 @@ export function endRun(
 export function tellOfRun(
   own: Kysely<OwnTables>,
   run: Pick<RunStart, 'run_id' | 'resource'>,
-  { status, warnings }: Pick<RunEnd, 'status' | 'warnings'>,
+  { status, warnings }: Pick<RunRow, 'status'> & Pick<RunEnd, 'warnings'>,
 ): CompiledQuery {
   return own
     .updateTable('_sync_runs')

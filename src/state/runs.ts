@@ -77,7 +77,7 @@ export interface RunEnd {
   figures: RunFigures;
   error: ErrorReport | null;
   /** As in the report. */
-  warnings: readonly { accepted?: boolean }[];
+  warnings: readonly { accepted?: boolean | undefined }[];
   outcomes: OutcomeCounts;
 }
 

@@ -6,7 +6,7 @@ import { heldDeletes } from './deletes/warnings.ts';
 import { itemWarnings } from './item/proof.ts';
 import { lifetimeWarnings } from './lifetime-warnings.ts';
 import { sharedKeyWarnings, type RunContext } from './run-progress.ts';
-import { besideWarnings, isPartial, withAccepted, type Warning } from './warnings.ts';
+import { besideWarnings, endedStatus, withAccepted, type Warning } from './warnings.ts';
 
 /** How a resource's part of a run has ended, with its warnings. */
 export interface ReportedEnd extends RunEnd {
@@ -34,8 +34,8 @@ export async function runEnd(context: RunContext, error: unknown): Promise<Repor
   return { status, figures, error: error === null ? null : errorReport(error, scrub), warnings, outcomes };
 }
 
-function statusOf(error: unknown, { rejected, held }: RunFigures, warnings: readonly Warning[]): RunStatus {
-  if (error === null) return rejected > 0 || held > 0 || isPartial(warnings) ? 'partial' : 'ok';
+function statusOf(error: unknown, figures: RunFigures, warnings: readonly Warning[]): RunStatus {
+  if (error === null) return endedStatus(figures, warnings);
   if (error instanceof DeferredError) return 'deferred';
   return isInterruption(error) ? 'interrupted' : 'failed';
 }

@@ -1,4 +1,5 @@
 import type { Proof } from '../model/vocabulary.ts';
+import type { StoredWarning } from '../state/run-history.ts';
 import type { UsedColumn } from '../warehouse/in-use.ts';
 
 interface WarningKind {
@@ -92,9 +93,23 @@ export function withAccepted(warnings: readonly Warning[], accept: readonly Proo
   });
 }
 
-/** True if the copy may not be equal to the service. */
-export function isPartial(warnings: readonly Warning[]): boolean {
-  return warnings.some((warning) => warning.accepted !== true && kindOf(warning).isPartial);
+/** True if the copy may not be equal to the service. What was stored may be of a version that knew other codes. */
+export function isPartial(warnings: readonly StoredWarning[]): boolean {
+  const kinds: Readonly<Record<string, WarningKind | undefined>> = WARNING_KINDS;
+  return warnings.some(({ code, accepted }) => accepted !== true && kinds[code]?.isPartial === true);
+}
+
+/** What a run is called whose walk came to its end. */
+export function endedStatus(
+  { rejected, held }: { rejected: number; held: number },
+  warnings: readonly StoredWarning[],
+): 'ok' | 'partial' {
+  return rejected > 0 || held > 0 || isPartial(warnings) ? 'partial' : 'ok';
+}
+
+/** True for what is told of the files of records, which come behind or beside a walk. */
+export function isOfFiles({ code }: Pick<StoredWarning, 'code'>): boolean {
+  return code.startsWith('files_');
 }
 
 function kindOf({ code }: Warning): WarningKind {

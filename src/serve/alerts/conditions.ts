@@ -1,4 +1,5 @@
 import type { AlertKind } from '../../settings/alerts-schema.ts';
+import { endedStatus, isOfFiles } from '../../sync/warnings.ts';
 import { checkedOf } from '../status/attention.ts';
 import type { PastRun, ResourceStatus, SchemaChangeStatus, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
 
@@ -100,10 +101,17 @@ function hasDecided(run: PastRun): run is EndedRun {
   return run.status === 'ok' || run.status === 'partial' || run.status === 'failed';
 }
 
+/** Of its files a kind of its own tells, from a number on. */
+function besideFiles(run: EndedRun): EndedRun {
+  if (run.status === 'failed' || !run.warnings.some(isOfFiles)) return run;
+  const warnings = run.warnings.filter((warning) => !isOfFiles(warning));
+  return { ...run, warnings, status: endedStatus(run, warnings) };
+}
+
 /** What the last run of each resource that came to its end says. */
 function runConditions({ source, resources }: SourceStatus): Condition[] {
   return resources.flatMap(({ resource, runs }) => {
-    const ended = runs.filter(hasDecided);
+    const ended = runs.filter(hasDecided).map(besideFiles);
     const [last] = ended;
     if (last === undefined || last.status === 'ok') return [];
     const { status: kind } = last;

@@ -194,9 +194,10 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
     const command = `content-sync deletes list --source ${source} ${resource}`;
     return finding('look', what, 'look at them, then confirm or discard', command);
   },
-  function warned({ runs }) {
+  function warned({ runs }, _now, { files_stopped: stopped }) {
     const last = runs.find(({ status }) => status !== 'running');
-    const told = last?.warnings.filter(({ code }) => !NOT_TOLD.has(code)) ?? [];
+    const isTold = (code: string): boolean => NOT_TOLD.has(code) || (code === 'files_waiting' && stopped !== undefined);
+    const told = last?.warnings.filter(({ code }) => !isTold(code)) ?? [];
     return told.map(({ message, hint, accepted }) =>
       finding('look', accepted ? `Accepted: ${message}` : message, hint),
     );

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../model/clock.ts';
-import { DeferredError, errorReport, messageOf, SyncError } from '../../model/errors.ts';
+import { DeferredError, errorReport, SyncError } from '../../model/errors.ts';
 import type { FilesSettings } from '../../settings/file-stores.ts';
 import { tellOfRun } from '../../state/end-run.ts';
 import { forgetOldRuns } from '../../state/old-runs.ts';
@@ -8,7 +8,7 @@ import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { overallStatus, type ResourceReport, type RunReport } from '../report.ts';
 import { isPartial } from '../warnings.ts';
 import type { FilesLane } from './open-lane.ts';
-import { FileFigures, type FilesReport } from './report-files.ts';
+import type { FilesReport } from './report-files.ts';
 
 interface SyncFiles {
   settings: FilesSettings;
@@ -65,16 +65,15 @@ function isHere(status: ResourceReport['status']): boolean {
 
 /** What stops all files leaves them waiting, and says why. */
 async function filesOf(
-  { lane, warehouse, signal, scrub }: SyncFiles,
+  { lane, signal }: SyncFiles,
   resources: readonly string[],
 ): Promise<{ reports: FilesReport[]; error: SyncError | null }> {
   try {
     return { reports: await lane.fetch({ resources, signal }), error: null };
   } catch (error) {
     if (!(error instanceof SyncError)) throw error;
-    const stopped = [scrub(messageOf(error))];
     const isEnding = error.code === 'interrupted' || error instanceof DeferredError;
-    return { reports: await new FileFigures().report(warehouse, resources, stopped), error: isEnding ? error : null };
+    return { reports: await lane.standing(resources, error), error: isEnding ? error : null };
   }
 }
 

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { judge } from '../../../src/serve/alerts/conditions.ts';
 import { attentionOf } from '../../../src/serve/status/attention.ts';
 import type { FilesStatus } from '../../../src/serve/status/file-status.ts';
-import { NOW, resourceWith, snapshotWith, sourceWith } from '../../web/sample-status.ts';
+import { NOW, resourceWith, runWith, snapshotWith, sourceWith } from '../../web/sample-status.ts';
 
 const NONE: FilesStatus = { stored: 9, waiting: 0, failed: 0, refused: 0, gone: 1, bytes: 5_000, trouble: null };
 const TROUBLE = {
@@ -21,6 +21,19 @@ function snapshotOf(files: FilesStatus, stopped = false) {
   });
   return snapshotWith({ sources: [source] });
 }
+
+/** Once a run has said so, where one file waits. */
+function snapshotAfter(stopped: boolean, codes: readonly string[], rejected = 0) {
+  const [source] = snapshotOf({ ...NONE, waiting: 1 }, stopped).sources;
+  const warnings = codes.map((code) => ({ code, message: `${code} of images`, hint: 'see which' }));
+  const resources = [resourceWith('images', { runs: [runWith({ status: 'partial', warnings, rejected })] })];
+  return snapshotWith({ sources: source === undefined ? [] : [{ ...source, resources }] });
+}
+
+const kindsAfter = (...after: Parameters<typeof snapshotAfter>): string[] =>
+  judge(snapshotAfter(...after)).conditions.map(({ kind, cause }) => `${kind} ${cause}`);
+const seenAfter = (...after: Parameters<typeof snapshotAfter>): string[] =>
+  attentionOf(snapshotAfter(...after)).map(({ what }) => what.split(/[,:]/)[0] ?? '');
 
 const told = (files: FilesStatus, stopped = false): string[] =>
   attentionOf(snapshotOf(files, stopped)).map(({ severity, what }) => `${severity}: ${what}`);
@@ -53,4 +66,13 @@ it('alerts where a store is full, or many have failed', () => {
   expect(alerted({ ...NONE, failed: 24, trouble: TROUBLE })).toEqual([]);
   expect(alerted({ ...NONE, failed: 25, trouble: TROUBLE })).toEqual(['files filesMissing']);
   expect(alerted(NONE, true)).toEqual(['files filesStopped']);
+});
+
+it('tells and alerts once, however the last run says it too', () => {
+  expect(kindsAfter(true, ['files_waiting'])).toEqual(['files filesStopped']);
+  expect(seenAfter(true, ['files_waiting'])).toEqual(['No files are fetched']);
+  expect(seenAfter(false, ['files_waiting'])).toEqual(['files_waiting of images']);
+  expect(kindsAfter(false, ['files_failed', 'files_refused', 'files_waiting'])).toEqual([]);
+  expect(kindsAfter(false, ['files_failed', 'end_unproved'])).toEqual(['partial end_unproved']);
+  expect(kindsAfter(false, ['files_failed'], 1)).toEqual(['partial : records were set aside']);
 });
