@@ -16,15 +16,15 @@ const SLOW = parseFault('drip:16384,ms=25,path=/file');
 /** What two turns of the file take, as a record that is read alone is compared with a listing, and a busy machine. */
 const SOON_MS = 8_000;
 
-function filesOf({ read }: ServingStage): Promise<Pick<FileRow, 'status' | 'sha256'>[]> {
-  return read((db) => {
+function filesOf(stage: ServingStage): Promise<Pick<FileRow, 'status' | 'sha256'>[]> {
+  return stage.read((db) => {
     const isThere = db.prepare(`SELECT 1 FROM sqlite_schema WHERE name = '_sync_files'`).get() !== undefined;
     return isThere ? db.prepare<[], FileRow>('SELECT status, sha256 FROM _sync_files').all() : [];
   });
 }
 
-function titleOf({ read }: ServingStage, id: string): Promise<string | undefined> {
-  return read((db) => db.prepare<[string], string>('SELECT title FROM content WHERE id = ?').pluck().get(id));
+function titleOf(stage: ServingStage, id: string): Promise<string | undefined> {
+  return stage.read((db) => db.prepare<[string], string>('SELECT title FROM content WHERE id = ?').pluck().get(id));
 }
 
 async function putFile({ sandbox: { url, apiKey } }: ServingStage): Promise<void> {
