@@ -77,6 +77,7 @@ export const SANDBOX_OPTIONS = {
   windowCap: option<number | null>('--window-cap <rows>', 'rows that a report lists per query', null, whole(1)),
   reportZone: option('--report-zone <zone>', 'time zone of the days of reports', 'UTC', zone),
   reportStart: option('--report-start <day>', 'first day of reports', '2025-01-01', day),
+  reportPosts: option('--report-posts <number>', 'posts with a page of their own in reports', 0, whole(0)),
   seed: option('--seed <number>', 'other figures in reports', 1, whole(0)),
   webhookRetry: option('--webhook-retry <time>', 'wait before a webhook is sent again; doubles', 1_000, time),
   gzip: option<boolean>('--gzip', 'compress answers for clients that take it', false),

@@ -13,13 +13,14 @@ const MOST_DAYS = 366;
  */
 export const readReport: Handler = ({ settings, clock }, { url, params }) => {
   const { report: names, restate, windowCap, reportZone: zone, reportStart: start, seed } = settings;
+  const rules = { seed, zone, start, restate, posts: settings.reportPosts };
   const name = params['report'] ?? '';
   if (!names.includes(name)) throw new RefusedRequest(404, `There is no report "${name}".`);
   const range = { from: dayIn(url, 'from'), to: dayIn(url, 'to') };
   if (range.from > range.to) throw new RefusedRequest(400, '"from" lies behind "to".');
   if (Date.parse(range.to) - Date.parse(range.from) >= MOST_DAYS * DAY_MS)
     throw new RefusedRequest(400, `A report is of ${MOST_DAYS} days at most.`);
-  const all = reportRows(name, range, { seed, zone, start, restate }, clock.now());
+  const all = reportRows(name, range, rules, clock.now());
   const listed = windowCap === null ? all : all.slice(0, windowCap);
   const [at, size] = [place(url), Math.min(count(url, 'limit') ?? settings.limit, settings.maxLimit)];
   const data = listed.slice(at, at + size);

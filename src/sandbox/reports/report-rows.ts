@@ -19,6 +19,8 @@ export interface ReportRules {
   start: string;
   /** Days after its end for which the figures of a day change. */
   restate: number;
+  /** Pages besides the usual ones: `/blog/1` and so on. */
+  posts?: number;
 }
 
 const DAY_MS = 86_400_000;
@@ -51,13 +53,19 @@ export function reportRows(
   const today = reportDay(now, rules.zone);
   const first = range.from < rules.start ? rules.start : range.from;
   const last = range.to > today ? today : range.to;
+  const posts = Array.from({ length: rules.posts ?? 0 }, (_, nth) => `/blog/${nth + 1}`);
+  const pages = [...PAGES, ...posts];
   const rows: ReportRow[] = [];
   for (let day = Date.parse(first); day <= Date.parse(last); day += DAY_MS)
-    rows.push(...rowsOfDay(name, day, rules, now));
+    rows.push(...rowsOfDay({ name, day, pages }, rules, now));
   return rows;
 }
 
-function rowsOfDay(name: string, day: number, rules: ReportRules, now: number): ReportRow[] {
+function rowsOfDay(
+  { name, day, pages }: { name: string; day: number; pages: readonly (string | null)[] },
+  rules: ReportRules,
+  now: number,
+): ReportRow[] {
   const date = new Date(day).toISOString().slice(0, 10);
   const { begin, end } = bounds(day, rules.zone);
   const until = end + rules.restate * DAY_MS;
@@ -66,7 +74,7 @@ function rowsOfDay(name: string, day: number, rules: ReportRules, now: number): 
   const restated = until === end ? 1 : Math.max(0, at - end) / (until - end);
   const revision = Math.floor(Math.max(0, at - begin) / REVISION_MS);
   const part = counted + (1 - BY_THE_END) * (now >= until ? 1 : restated);
-  return PAGES.flatMap((page) =>
+  return pages.flatMap((page) =>
     REFERRERS.flatMap((referrer) => {
       const key = `${rules.seed} ${name} ${date} ${page} ${referrer}`;
       const [fate, size, unsteady] = [chance(key), chance(`${key} views`), chance(`${key} ${revision}`)];

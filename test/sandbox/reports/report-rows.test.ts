@@ -11,6 +11,10 @@ function keysOf(rows: readonly ReportRow[]): string[] {
   return rows.map(({ date, page, referrer }) => `${date} ${page} ${referrer}`);
 }
 
+/** Of a day that is final. */
+const withPosts = (posts: number): ReportRow[] =>
+  reportRows('traffic', { from: '2026-02-10', to: '2026-02-10' }, { ...RULES, posts }, at('2026-03-01T00:00Z'));
+
 interface Listing {
   data: ReportRow[];
   totals: { views: number };
@@ -36,6 +40,12 @@ describe('the rows of a report', () => {
     expect(before.filter((key) => !after.includes(key))).not.toEqual([]);
     expect(after.filter((key) => !before.includes(key))).not.toEqual([]);
     expect(after.some((key) => key.endsWith('null null'))).toBe(true);
+  });
+
+  it('are of more pages where there are more posts', () => {
+    expect(withPosts(20).slice(0, withPosts(0).length)).toEqual(withPosts(0));
+    expect(new Set(withPosts(20).map(({ page }) => page))).toContain('/blog/20');
+    expect(withPosts(20).length).toBeGreaterThan(withPosts(0).length + 40);
   });
 
   it('are of the days of their zone', () => {
