@@ -48,7 +48,8 @@ export function keepFiles(work: FilesWork): (signal: AbortSignal) => Promise<voi
     let due: string[] = [];
     try {
       const { resources, nextAt, ended } = await work.read((warehouse) => whatIsDue(warehouse, source, now));
-      const untold = [...ended].filter(([name, run]) => !resources.includes(name) && told.get(name) !== run);
+      const news = [...ended].filter(([name, run]) => !resources.includes(name) && told.get(name) !== run);
+      const untold = news.map(([name]) => name);
       due = resources;
       if (due.length > 0) {
         const settled = watcher.filesAsked;
@@ -57,15 +58,7 @@ export function keepFiles(work: FilesWork): (signal: AbortSignal) => Promise<voi
         watcher.filesStand(null);
         await work.use((app) => app.files.tell(reports), signal);
       }
-      if (untold.length > 0)
-        await work.use(
-          (app) =>
-            tellStanding(
-              app,
-              untold.map(([name]) => name),
-            ),
-          signal,
-        );
+      if (untold.length > 0) await work.use((app) => tellStanding(app, untold), signal);
       told = ended;
       const until = version === null ? Math.min(nextAt, now + LOOK_MS) : nextAt;
       quiet = due.length > 0 ? null : { version, until };
@@ -76,8 +69,8 @@ export function keepFiles(work: FilesWork): (signal: AbortSignal) => Promise<voi
       tellParked(log, error);
       if (isHeld(error)) return;
       watcher.filesStand(error);
-      // Where the warehouse is what fails, there is nothing to be told of, nor by.
-      await work.use((app) => tellStanding(app, due, error), signal).catch(() => undefined);
+      // Where the warehouse is what fails, it cannot be told either.
+      if (due.length > 0) await work.use((app) => tellStanding(app, due, error), signal).catch(() => undefined);
     }
   };
 }

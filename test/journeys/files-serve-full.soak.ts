@@ -58,6 +58,15 @@ describe.skipIf(missing !== null).each(DATABASES)('serve beside a full volume, o
       },
       90_000,
     );
+    const told = (): Promise<string | undefined> =>
+      stage.read((db) =>
+        db.prepare<[], string>('SELECT warnings FROM _sync_runs ORDER BY run_id DESC LIMIT 1').pluck().get(),
+      );
+    await until(
+      'the run says so',
+      async () => /files_waiting.*(no room|no space|ENOSPC)/i.test((await told()) ?? '') || told(),
+      60_000,
+    );
     // Records go on meanwhile: one that is new, told by a webhook.
     const [first] = stage.sandbox.store.list('images');
     stage.sandbox.store.put('images', {
@@ -85,6 +94,11 @@ describe.skipIf(missing !== null).each(DATABASES)('serve beside a full volume, o
         const { attention } = await serving.status();
         return !/no room|no space|ENOSPC/i.test(JSON.stringify(attention)) || attention;
       },
+      60_000,
+    );
+    await until(
+      'the run says no more of it',
+      async () => !/files_waiting/.test((await told()) ?? '') || told(),
       60_000,
     );
     expect((await serving.stop()).code).toBe(0);

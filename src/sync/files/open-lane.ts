@@ -1,10 +1,10 @@
 import type { Client } from '../../http/create-client.ts';
 import { createDownloader } from '../../http/download/create-downloader.ts';
 import type { Downloader } from '../../http/download/downloader.ts';
+import { messageOf } from '../../model/errors.ts';
 import { openStores } from '../../object-store/open-stores.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import { storesOf } from '../../settings/file-stores.ts';
-import { messageOf } from '../../model/errors.ts';
 import { FILE_LIMITS, ownGovernor, type KnownLimits } from '../../state/open-governor.ts';
 import type { StoreAddress } from '../../source/store-address.ts';
 import { fetchFiles, type FilesRequest } from './fetch-files.ts';
