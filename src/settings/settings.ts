@@ -76,7 +76,7 @@ const deletesSchema = z.strictObject({
   max_part: z.number().min(0).max(1).default(0.1).meta({ description: 'So are more than this part of the live rows' }),
   settle: duration.nullable().default(null).meta({
     description:
-      'How late a listing may show a record: a row that is younger is not deleted for being missed where records cannot be read alone; null for the overlap of the filter, or 10m',
+      'How late a listing may show a record: a row that is younger is not deleted for being missed where records cannot be read alone, nor does a second whole walk sooner than that settle an older state; null for the overlap of the filter, or 10m',
   }),
   keep_days: z
     .int()

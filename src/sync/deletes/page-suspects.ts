@@ -2,12 +2,14 @@ import type { CompiledQuery } from 'kysely';
 import type { OlderPolicy } from '../../load/difference.ts';
 import type { LoadContext } from '../../load/load-context.ts';
 import type { PageFacts } from '../../load/page-loader.ts';
-import { timestampText } from '../../model/timestamp-text.ts';
+import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import { canonicalHash } from '../../shape/records/fingerprint.ts';
 import { suspectStated } from '../../state/stated-suspects.ts';
 import { forgetWaiting, readSuspects, suspectGone, suspectOlder } from '../../state/suspects.ts';
 import type { SuspectRow, TimestampText } from '../../warehouse/own-tables.ts';
+import type { ResourceContext } from '../resource-context.ts';
+import { listingDelayMs } from './sweep.ts';
 
 /** The part of a suspect that a page may change. */
 type Suspect = Pick<SuspectRow, 'record_id' | 'reason' | 'hash' | 'sweeps' | 'evidence_at'>;
@@ -18,10 +20,12 @@ export interface WalkSuspects {
   suspects: Map<string, Suspect>;
   mode: WalkMode;
   walkStartedAt: TimestampText;
+  /** What a listing has shown since may be late for the same reason as what this walk shows. */
+  mayLagSince: TimestampText;
 }
 
 export async function openSuspects(
-  { warehouse, owned }: LoadContext,
+  { warehouse, owned, ...context }: ResourceContext,
   walk: Pick<WalkSuspects, 'mode' | 'walkStartedAt'>,
 ): Promise<WalkSuspects> {
   const suspects = await readSuspects(warehouse.own, owned.resource, ['open', 'held', 'released']);
@@ -29,13 +33,17 @@ export async function openSuspects(
   const known = suspects.filter(
     ({ state, reason }) => state === 'open' || reason === 'stated' || reason === 'left_out',
   );
-  return { ...walk, suspects: new Map(known.map((suspect) => [suspect.record_id, suspect])) };
+  const mayLagSince = timestampText(timestampMs(walk.walkStartedAt) - listingDelayMs(context));
+  return { ...walk, mayLagSince, suspects: new Map(known.map((suspect) => [suspect.record_id, suspect])) };
 }
 
-/** A walk accepts an older state of a record only if an earlier whole walk has shown the same state. */
-export function olderPolicy({ suspects, mode, walkStartedAt }: WalkSuspects): OlderPolicy {
+/**
+ * A walk accepts an older state of a record only if an earlier whole walk has shown the same state, so long before that one
+ * lag of the listing does not explain both.
+ */
+export function olderPolicy({ suspects, mode, mayLagSince }: Omit<WalkSuspects, 'walkStartedAt'>): OlderPolicy {
   const shown = [...suspects].filter(
-    ([, { reason, sweeps, evidence_at }]) => reason === 'older' && sweeps > 0 && evidence_at < walkStartedAt,
+    ([, { reason, sweeps, evidence_at }]) => reason === 'older' && sweeps > 0 && evidence_at < mayLagSince,
   );
   const hashes = mode === 'full' ? shown.map(([key, { hash }]) => [key, hash ?? ''] as const) : [];
   return { acceptsOlder: false, seenBefore: new Map(hashes) };

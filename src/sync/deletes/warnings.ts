@@ -72,7 +72,7 @@ function olderListed(older: number, trouble: SyncError | null, scrub: (text: str
   return {
     code: 'older_listed',
     message: scrub(`the listing shows ${countOf(older, 'record')} in an older state than the row${failed}`),
-    hint: 'a listing may lag behind: the record read alone decides, or two whole walks that show the same state',
+    hint: 'a listing may lag behind: the record read alone decides, or two whole walks that show the same state, further apart than it may lag (deletes.settle)',
   };
 }
 

@@ -10,7 +10,6 @@ import { saveFigures } from '../../state/runs.ts';
 import { forgetSeen } from '../../state/seen.ts';
 import { shareTables } from '../../state/shared-tables.ts';
 import type { CheckpointRow, RangeRow } from '../../warehouse/own-tables.ts';
-import { olderPolicy, openSuspects } from '../deletes/page-suspects.ts';
 import { firstPage, listingWalk } from '../listing-walk.ts';
 import type { RunContext } from '../run-progress.ts';
 import { clockAtStart } from '../cursor/move-cursor.ts';
@@ -144,7 +143,7 @@ async function begin(context: RunContext, planned: CheckpointRow, crew: RangeCre
   const ranges = cutRanges(Math.ceil(page.total / size), crew.leastPages, hands);
   if (ranges.length === 0) return false;
   // The table must be there before others write it.
-  await openPageLoader(context, olderPolicy(await openSuspects(context, { mode: 'full', walkStartedAt: '' })));
+  await openPageLoader(context, { acceptsOlder: false });
   const clock = clockAtStart({ serverDate: page.serverDate, updated: [] }, context.clock.now());
   const walk_started_at = planned.walk_started_at ?? timestampText(context.clock.now());
   const begun = { ...planned, walk_started_at, walk_clock: planned.walk_clock ?? clock, kept_size: size };

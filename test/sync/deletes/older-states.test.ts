@@ -11,6 +11,8 @@ const RECORDS: OwnRecord[] = [
   NEW,
 ];
 const BLIND = { item: null };
+/** A listing that is hardly late: walks that follow each other at once are of different times. */
+const PROMPT = { deletes: { settle: '1ms', max_part: 1 } };
 
 async function titleOf(stage: OwnStage): Promise<unknown> {
   return (await stage.rows())[2]?.['title'];
@@ -49,8 +51,19 @@ describe.for([USUAL])('a listing that shows an older state than the row, on $nam
     expect(await stage.walk()).toMatchObject({ status: 'ok', updated: 0 });
   });
 
-  it('is accepted at the second whole walk if records cannot be read alone', async () => {
+  it('is not accepted at a second whole walk so soon that the same lag explains both', async () => {
     const stage = await ownStage(database, RECORDS, { content: BLIND });
+    stage.service.behaviour.listed = (record) =>
+      record.id === 3 ? { ...OLD, updated_at: '2026-03-01T08:55:00Z' } : record;
+    for (const sweeps of [1, 2]) {
+      expect(await stage.walk()).toMatchObject({ status: 'partial', updated: 0, warnings: [{ code: 'older_listed' }] });
+      expect(await notes(stage)).toEqual([{ record_id: '3', reason: 'older', sweeps }]);
+    }
+    expect(await versionsOf(stage)).toHaveLength(1);
+  });
+
+  it('is accepted at the second whole walk if records cannot be read alone', async () => {
+    const stage = await ownStage(database, RECORDS, { content: BLIND, source: PROMPT });
     stage.service.put(OLD);
     const first = await stage.walk();
     expect(first).toMatchObject({ status: 'partial', updated: 0, warnings: [{ code: 'older_listed' }] });
@@ -81,7 +94,7 @@ describe.for([USUAL])('a listing that shows an older state than the row, on $nam
     ['is not there', () => null],
     ['is another one', (record) => record && { ...record, more: true }],
   ])('is left to two whole walks where the record read alone %s', async ([, alone]) => {
-    const stage = await ownStage(database, RECORDS, { behaviour: { alone } });
+    const stage = await ownStage(database, RECORDS, { behaviour: { alone }, source: PROMPT });
     stage.service.put(OLD);
     expect(await stage.walk()).toMatchObject({ status: 'partial', updated: 0, deleted: 0 });
     expect(await titleOf(stage)).toBe('new');
@@ -105,10 +118,7 @@ describe.for([USUAL])('a row that a whole walk has not met, on $name', (database
   });
 
   it('goes with the first walk if deletes.settle is short', async () => {
-    const stage = await ownStage(database, RECORDS, {
-      content: BLIND,
-      source: { deletes: { settle: '1ms', max_part: 1 } },
-    });
+    const stage = await ownStage(database, RECORDS, { content: BLIND, source: PROMPT });
     stage.service.records.delete('2');
     expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 1 });
   });

@@ -3,7 +3,7 @@ import { olderPolicy } from '../../../src/sync/deletes/page-suspects.ts';
 import type { SuspectRow } from '../../../src/warehouse/own-tables.ts';
 
 const BEFORE = '2026-11-20 07:00:00.000';
-const STARTED = '2026-11-20 08:00:00.000';
+const LAGGING = '2026-11-20 07:50:00.000';
 
 function suspect(record_id: string, changed: Partial<SuspectRow> = {}): [string, SuspectRow] {
   const times = { found_at: BEFORE, evidence_at: BEFORE };
@@ -14,20 +14,20 @@ function suspect(record_id: string, changed: Partial<SuspectRow> = {}): [string,
 describe('an older state that a walk shows', () => {
   const suspects = new Map([
     suspect('shown'),
-    suspect('shown by this walk', { evidence_at: STARTED }),
+    suspect('shown as recently as the listing may lag', { evidence_at: LAGGING }),
     suspect('shown by an incremental walk', { sweeps: 0 }),
     suspect('missing', { reason: 'missing' }),
   ]);
 
-  it('is accepted if an earlier whole walk has shown the same', () => {
-    expect(olderPolicy({ suspects, mode: 'full', walkStartedAt: STARTED })).toEqual({
+  it('is accepted if a whole walk has shown the same longer ago than the listing may lag', () => {
+    expect(olderPolicy({ suspects, mode: 'full', mayLagSince: LAGGING })).toEqual({
       acceptsOlder: false,
       seenBefore: new Map([['shown', 'hash of shown']]),
     });
   });
 
   it('is never accepted from an incremental walk', () => {
-    const policy = olderPolicy({ suspects, mode: 'incremental', walkStartedAt: STARTED });
+    const policy = olderPolicy({ suspects, mode: 'incremental', mayLagSince: LAGGING });
     expect(policy).toEqual({ acceptsOlder: false, seenBefore: new Map() });
   });
 });
