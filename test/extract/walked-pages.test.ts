@@ -141,11 +141,11 @@ describe('a walk over numbered pages with a total that moves while it is read', 
   });
 });
 
+/** A record of the first page is deleted before the second one is asked for. */
+const shrinking = (asked: Asked): string => (asked.length > 1 ? 'ac' : 'abc');
+
 /** Pages of two, although three are asked for. */
 describe('a walk over numbered pages without a total, of a service that cuts them as it likes', () => {
-  /** A record of the first page is deleted before the second one is asked for. */
-  const shrinking = (asked: Asked): string => (asked.length > 1 ? 'ac' : 'abc');
-
   it.for([
     ['empty', false],
     ['refused', true],

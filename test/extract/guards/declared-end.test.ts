@@ -150,26 +150,28 @@ describe('an end by an unchanged cursor', () => {
   });
 });
 
+/** So many records, of which a page behind `*` that is not the last one names the number of those before the next one. */
+const starred =
+  (count: number, most = 10): Responder =>
+  ({ searchParams: asked }) => {
+    const mark = asked.get('cursor') ?? '*';
+    const from = mark === '*' ? 0 : Number(mark);
+    const to = from + Math.min(most, Number(asked.get('limit') ?? most));
+    return { body: { data: numbered(count).slice(from, to), next_cursor: to < count ? to : mark } };
+  };
+
+/** Gives back the cursor that it was sent, and knows no pages. */
+const echoing =
+  (count: number): Responder =>
+  ({ searchParams: asked }) => ({
+    body: {
+      data: numbered(90).slice(0, Math.min(count, Number(asked.get('limit')))),
+      next_cursor: asked.get('cursor'),
+    },
+  });
+
 describe('an end by an unchanged cursor on the first page', () => {
   const page = { style: 'cursor', first_cursor: '*', end: { unchanged_cursor: true } };
-  /** So many records, of which a page behind `*` that is not the last one names the number of those before the next one. */
-  const starred =
-    (count: number, most = 10): Responder =>
-    ({ searchParams: asked }) => {
-      const mark = asked.get('cursor') ?? '*';
-      const from = mark === '*' ? 0 : Number(mark);
-      const to = from + Math.min(most, Number(asked.get('limit') ?? most));
-      return { body: { data: numbered(count).slice(from, to), next_cursor: to < count ? to : mark } };
-    };
-  /** Gives back the cursor that it was sent, and knows no pages. */
-  const echoing =
-    (count: number): Responder =>
-    ({ searchParams: asked }) => ({
-      body: {
-        data: numbered(90).slice(0, Math.min(count, Number(asked.get('limit')))),
-        next_cursor: asked.get('cursor'),
-      },
-    });
 
   it.each<[string, object, Responder, [number, string]]>([
     ['that a smaller page proves', page, starred(7), [7, 'by signal']],
