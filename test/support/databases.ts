@@ -10,7 +10,7 @@ import { onFileFinished } from './file-finished.ts';
 import { IS_LONG } from './length.ts';
 import { copyPrepared, dropDatabase, emptyDatabase, preparedDatabase, schemaNumber } from './made-databases.ts';
 import { asOtherClient, asReader, schemaOf } from './postgres-clients.ts';
-import { snapshotOf } from './postgres-snapshot.ts';
+import { lookAt } from './postgres-snapshot.ts';
 import { asOther, tempFolder } from './temp-warehouse.ts';
 
 export { asOtherClient } from './postgres-clients.ts';
@@ -66,14 +66,7 @@ export const POSTGRES: TestDatabase = {
     const address = await preparedDatabase();
     return { setting: `${address}?schema={source}`, close: () => dropDatabase(address) };
   },
-  read: async (address, look) => {
-    const db = await asReader(address, (client) => snapshotOf(client, schemaOf(address)));
-    try {
-      return look(db);
-    } finally {
-      db.close();
-    }
-  },
+  read: (address, look) => asReader(address, (client) => lookAt(client, schemaOf(address), look)),
   write: async (address, statement, ...values) => {
     let place = 0;
     const text = statement.replaceAll('?', () => `$${(place += 1)}`);

@@ -39,19 +39,91 @@ const COLUMNS = `SELECT c.relname AS table, a.attname AS name, format_type(a.att
   JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
   WHERE n.nspname = $1 ORDER BY c.relname, a.attnum`;
 
+const BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL timezone TO 'UTC'";
+
+/** Columns by their table, of tables that are not fetched yet. */
+type Unfetched = Map<string, ColumnFact[]>;
+
 /**
  * The tables of a schema as one transaction sees them, as a SQLite database in memory that holds what a SQLite warehouse
  * would: so the same checks read both. Nothing of the product is used. The caller closes it.
  */
 export async function snapshotOf(client: Client, schema: string): Promise<Database.Database> {
-  await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL timezone TO 'UTC'");
-  const { rows } = await client.query<ColumnFact>(COLUMNS, [schema]);
-  const tables = [...Map.groupBy(rows, (column) => column.table)];
-  const selects = tables.map(([table, columns]) => selectText(schema, table, columns));
-  const cells = await answersTo(client, [...selects, 'COMMIT']);
-  const db = new Database(':memory:');
-  for (const [at, [table, columns]] of tables.entries()) store(db, table, columns, cells[at] ?? []);
+  const { db, left } = await emptySnapshot(client, schema);
+  await fetchInto(db, client, schema, left, left.keys());
+  await client.query('COMMIT');
   return db;
+}
+
+/**
+ * Gives such a database to `look`, and resolves with what that returns. Most looks are at one table of forty, and tests
+ * look again and again until something is there: what `look` names is fetched when it does, and `look`, which changes
+ * nothing, begins again; from the third time on all is there.
+ */
+export async function lookAt<T>(client: Client, schema: string, look: (db: Database.Database) => T): Promise<T> {
+  const { db, left } = await emptySnapshot(client, schema);
+  try {
+    const named = new Set<string>();
+    const noting = notingNames(db, left, named);
+    for (let round = 1; ; round += 1) {
+      const answer = tried(() => look(noting));
+      if (named.size === 0) {
+        await client.query('COMMIT');
+        return answer();
+      }
+      await fetchInto(db, client, schema, left, round === 1 ? named : left.keys());
+      named.clear();
+    }
+  } finally {
+    db.close();
+  }
+}
+
+/** Its outcome, to be had later: returned or thrown. */
+function tried<T>(work: () => T): () => T {
+  try {
+    const answer = work();
+    return () => answer;
+  } catch (error) {
+    return () => {
+      throw error;
+    };
+  }
+}
+
+/** The same database, where a statement about tables that are not fetched yet throws, and their names are in the set. */
+function notingNames(db: Database.Database, left: Unfetched, named: Set<string>): Database.Database {
+  const prepare = (text: string): unknown => {
+    for (const table of left.keys()) if (text.includes(table) || text.includes(quoted(table))) named.add(table);
+    if (named.size > 0) throw new Error('these tables have not been fetched yet');
+    return db.prepare(text);
+  };
+  return Object.create(db, { prepare: { value: prepare } });
+}
+
+async function emptySnapshot(client: Client, schema: string): Promise<{ db: Database.Database; left: Unfetched }> {
+  await client.query(BEGIN);
+  const { rows } = await client.query<ColumnFact>(COLUMNS, [schema]);
+  const left = Map.groupBy(rows, (column) => column.table);
+  const db = new Database(':memory:');
+  db.exec([...left].map(([table, columns]) => tableText(table, columns)).join(';\n'));
+  return { db, left };
+}
+
+async function fetchInto(
+  db: Database.Database,
+  client: Client,
+  schema: string,
+  left: Unfetched,
+  names: Iterable<string>,
+): Promise<void> {
+  const tables = [...names].map((table) => ({ table, columns: left.get(table) ?? [] }));
+  const selects = tables.map(({ table, columns }) => selectText(schema, table, columns));
+  const cells = await answersTo(client, selects);
+  for (const [at, { table, columns }] of tables.entries()) {
+    left.delete(table);
+    store(db, table, columns, cells[at] ?? []);
+  }
 }
 
 /** The rows that each of several statements finds, in one trip. */
@@ -72,16 +144,20 @@ function selectText(schema: string, table: string, columns: readonly ColumnFact[
   return `SELECT ${cells.join(', ')} FROM ${quoted(schema)}.${quoted(table)}`;
 }
 
+function tableText(table: string, columns: readonly ColumnFact[]): string {
+  const declared = columns.map(({ name, type }) => `${quoted(name)} ${formOf(type).declared}`);
+  const keys = columns.filter(({ isKey }) => isKey).map(({ name }) => quoted(name));
+  const primary = keys.length === 0 ? [] : [`PRIMARY KEY (${keys.join(', ')})`];
+  return `CREATE TABLE ${quoted(table)} (${[...declared, ...primary].join(', ')})`;
+}
+
 function store(
   db: Database.Database,
   table: string,
   columns: readonly ColumnFact[],
   rows: readonly (readonly unknown[])[],
 ): void {
-  const declared = columns.map(({ name, type }) => `${quoted(name)} ${formOf(type).declared}`);
-  const keys = columns.filter(({ isKey }) => isKey).map(({ name }) => quoted(name));
-  const primary = keys.length === 0 ? [] : [`PRIMARY KEY (${keys.join(', ')})`];
-  db.exec(`CREATE TABLE ${quoted(table)} (${[...declared, ...primary].join(', ')})`);
+  if (rows.length === 0) return;
   const insert = db.prepare(`INSERT INTO ${quoted(table)} VALUES (${columns.map(() => '?').join(', ')})`);
   db.transaction(() => rows.forEach((row) => insert.run(...row)))();
 }
