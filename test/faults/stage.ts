@@ -12,9 +12,10 @@ import { SyncError, messageOf } from '../../src/model/errors.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import type { ResourceReport, RunReport } from '../../src/sync/report.ts';
 import { differences } from '../support/compare-copy.ts';
-import { USUAL, type TestDatabase } from '../support/databases.ts';
+import { SQLITE, USUAL, type TestDatabase } from '../support/databases.ts';
 import { FastClock } from './fast-clock.ts';
 import { collector } from '../support/collector.ts';
+import { copyPrepared } from '../support/made-databases.ts';
 
 const RESOURCES = ['content', 'images', 'analytics'] as const;
 type Resource = (typeof RESOURCES)[number];
@@ -83,6 +84,7 @@ export async function onStage(options: StageOptions, play: (stage: Stage) => Pro
 async function stageIn(folder: string, sandbox: Sandbox, clock: FastClock, options: StageOptions): Promise<Stage> {
   let all = '';
   const database = options.database ?? USUAL;
+  if (database === SQLITE) await copyPrepared(path.join(folder, 'blog.db'));
   const warehouse = await database.setting(folder);
   const read: Stage['read'] = (look) => database.read(warehouse.replace('{source}', 'blog'), look);
   const configure = (changed: StageOptions): void =>
@@ -198,17 +200,18 @@ export async function expectWholeCopy(stage: Stage): Promise<void> {
 
 /** The bodies alone, each once. */
 export async function expectSameBodies(stage: Stage): Promise<void> {
-  for (const resource of RESOURCES) {
-    const service = [...stage.sandbox.store.list(resource)].map(({ id, text }) => [id, text]).toSorted(byFirst);
-    const copied = (
-      await stage.query<{ id: string; body: string }>(
+  const copied = await stage.read((db) => {
+    const open = (resource: string) =>
+      db.prepare<[string], string[]>(
         `SELECT t.id, v.body FROM "${resource}" t LEFT JOIN _sync_versions v
          ON v.resource = ? AND v.id = t.id AND v.version = t._version AND v.valid_to IS NULL
          WHERE t._deleted_at IS NULL`,
-        resource,
-      )
-    ).map(({ id, body }) => [id, body]);
-    expect(copied.toSorted(byFirst)).toEqual(service);
+      );
+    return RESOURCES.map((resource) => open(resource).raw().all(resource));
+  });
+  for (const [at, resource] of RESOURCES.entries()) {
+    const service = [...stage.sandbox.store.list(resource)].map(({ id, text }) => [id, text]).toSorted(byFirst);
+    expect(copied[at]?.toSorted(byFirst)).toEqual(service);
   }
 }
 

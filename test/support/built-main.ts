@@ -31,8 +31,8 @@ export function builtMain(): string {
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === state) return main;
   const [next, old] = [`${built}.${process.pid}`, `${built}.${process.pid}.old`];
   mkdirSync(FOLDER, { recursive: true });
-  const { status, stderr } = spawnSync(process.execPath, [path.join(ROOT, BUILD), next], { encoding: 'utf8' });
-  if (status !== 0) throw new Error(`the build failed: ${stderr}`);
+  const { status, stdout, stderr } = spawnSync(process.execPath, [path.join(ROOT, BUILD), next], { encoding: 'utf8' });
+  if (status !== 0 || stdout + stderr !== '') throw new Error(`the build failed: ${stdout}${stderr}`);
   for (const name of ['package.json', 'config'])
     if (!existsSync(path.join(FOLDER, name))) symlinkSync(path.join(ROOT, name), path.join(FOLDER, name));
   // Another run in this clone may just be starting what stands there.

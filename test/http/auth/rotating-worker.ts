@@ -1,53 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { newMeter } from '../../../src/http/client.ts';
-import { createClient } from '../../../src/http/create-client.ts';
-import { SyncError } from '../../../src/model/errors.ts';
-import { systemClock } from '../../../src/observe/system-clock.ts';
-import { createGovernor } from '../../../src/queue/governor.ts';
-import { profileSchema } from '../../../src/source/profile.ts';
-import { storedTokens } from '../../../src/state/stored-tokens.ts';
-import { openWarehouse } from '../../../src/warehouse/databases.ts';
+import { askForPages } from './rotating-pages.ts';
 
-/**
- * A process that asks a service for pages for so many milliseconds, by refresh tokens that it keeps in a warehouse.
- * Prints `pages` and how many it got, or the code of the error that ended it.
- */
+/** A process that asks a service for pages; prints what came of it. */
 const [address = '', service = '', forMs = '0'] = process.argv.slice(2);
-const warehouse = await openWarehouse(address, systemClock);
-const profile = profileSchema.parse({
-  auth: { type: 'oauth', grant: 'refresh_token', client_auth: 'none' },
-  resources: { content: { path: '/content', page: { style: 'cursor' } } },
-});
-const governor = createGovernor({
-  clock: systemClock,
-  dialect: profile.rate_limit,
-  requestsPerSecond: 1_000,
-  share: 1,
-  concurrency: 4,
-  maxWaitMs: 60_000,
-});
-const client = createClient({
-  baseUrl: new URL(service),
-  profile,
-  auth: { type: 'oauth', client_id: 'app', refresh_token: 'refresh-0' },
-  governor,
-  clock: systemClock,
-  tokens: storedTokens(warehouse),
-  backoff: { base: 1, cap: 20 },
-});
-let pages = 0;
-try {
-  const end = performance.now() + Number(forMs);
-  do {
-    await client.get({ url: new URL('/v1/content', service), lane: 'backfill', meter: newMeter() });
-    pages += 1;
-    await sleep(5);
-  } while (performance.now() < end);
-  process.stdout.write(`pages ${pages}\n`);
-} catch (error) {
-  if (!(error instanceof SyncError)) throw error;
-  process.stdout.write(`${error.code} ${error.recovery}\n`);
-}
-await client.close();
-await governor.close();
-await warehouse.close();
+process.stdout.write(`${await askForPages(address, service, Number(forMs))}\n`);

@@ -1,0 +1,55 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { newMeter } from '../../../src/http/client.ts';
+import { createClient } from '../../../src/http/create-client.ts';
+import { SyncError } from '../../../src/model/errors.ts';
+import { systemClock } from '../../../src/observe/system-clock.ts';
+import { createGovernor } from '../../../src/queue/governor.ts';
+import { profileSchema } from '../../../src/source/profile.ts';
+import { storedTokens } from '../../../src/state/stored-tokens.ts';
+import { openWarehouse } from '../../../src/warehouse/databases.ts';
+
+/**
+ * Asks a service for pages for so many milliseconds, at least for one, by refresh tokens that are kept in a warehouse.
+ * Resolves with `pages` and how many it got, or with the code of the error that ended it.
+ */
+export async function askForPages(address: string, service: string, forMs = 0): Promise<string> {
+  const warehouse = await openWarehouse(address, systemClock);
+  const profile = profileSchema.parse({
+    auth: { type: 'oauth', grant: 'refresh_token', client_auth: 'none' },
+    resources: { content: { path: '/content', page: { style: 'cursor' } } },
+  });
+  const governor = createGovernor({
+    clock: systemClock,
+    dialect: profile.rate_limit,
+    requestsPerSecond: 1_000,
+    share: 1,
+    concurrency: 4,
+    maxWaitMs: 60_000,
+  });
+  const client = createClient({
+    baseUrl: new URL(service),
+    profile,
+    auth: { type: 'oauth', client_id: 'app', refresh_token: 'refresh-0' },
+    governor,
+    clock: systemClock,
+    tokens: storedTokens(warehouse),
+    backoff: { base: 1, cap: 20 },
+  });
+  let pages = 0;
+  try {
+    const end = performance.now() + forMs;
+    do {
+      await client.get({ url: new URL('/v1/content', service), lane: 'backfill', meter: newMeter() });
+      pages += 1;
+      await sleep(5);
+    } while (performance.now() < end);
+    return `pages ${pages}`;
+  } catch (error) {
+    if (!(error instanceof SyncError)) throw error;
+    return `${error.code} ${error.recovery}`;
+  } finally {
+    await client.close();
+    await governor.close();
+    await warehouse.close();
+  }
+}
