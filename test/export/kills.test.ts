@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { DATABASES } from '../support/databases.ts';
+import { eitherDatabase } from '../support/databases.ts';
 import { longOrShort } from '../support/length.ts';
 import { ownStage } from '../support/own-stage.ts';
 import { expectSnapshot, expectWhole, filesBelow, manyRows, monthly } from './standing.ts';
@@ -18,7 +18,7 @@ async function partAppears(folder: string, known: ReadonlySet<string>, ended: Pr
   }
 }
 
-describe.for(DATABASES)('kill -9 of an export of $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('kill -9 of an export of $name', (database) => {
   it('leaves the manifest that stood, or the new one, with all its files; the next one leaves nothing else', async () => {
     const stage = await ownStage(database, monthly('x'));
     await manyRows(stage, ROWS);

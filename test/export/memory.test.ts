@@ -14,6 +14,12 @@ const [SMALL, LARGE] = longOrShort([200_000, 1_000_000], [120_000, 200_000]);
 /** What a collector leaves for later; the rows themselves would be several times that. */
 const MOST_MORE = longOrShort(150, 100);
 
+/** The short form exports a second time by month alone. */
+const AGAIN: Readonly<Record<string, string[]>> = longOrShort(
+  { month: ['--full', ''], key: ['--full', ''], lines: ['--full', ''] },
+  { month: ['--full', ''] },
+);
+
 interface Measured {
   /** Megabytes. */
   peak: number;
@@ -56,7 +62,7 @@ describe.skipIf(process.platform !== 'linux').for(longOrShort(DATABASES, [SQLITE
           await stage.write("DELETE FROM content WHERE id LIKE 'r%'");
           await manyRows(stage, count);
           for (const kind of kinds) {
-            for (const again of ['--full', '']) {
+            for (const again of AGAIN[kind[1] ?? ''] ?? ['--full']) {
               const { peak, seconds } = await measured(stage, ...kind, ...(again === '' ? [] : [again]));
               const name = `${kind.join(' ')} ${again}`;
               figures.push(`${count} rows, ${name}: ${peak.toFixed(0)} MB, ${seconds.toFixed(1)} s`);

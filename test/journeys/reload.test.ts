@@ -3,6 +3,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { eitherDatabase, POSTGRES, SQLITE } from '../support/databases.ts';
+import { longOrShort } from '../support/length.ts';
 import {
   eventBody,
   resourceIn,
@@ -106,7 +107,7 @@ describe.each(EITHER)('settings that are read again, on $name', { timeout: 120_0
     );
     await stage.fresh(serving, 'news');
     // New settings again and again, under a storm.
-    for (const max_wait of ['8m', '9m', '10m']) {
+    for (const max_wait of longOrShort(['8m', '9m', '10m'], ['8m', '9m'])) {
       edit(stage, ({ sources: { blog } }) => Object.assign(blog ?? {}, { max_wait }));
       expect(await reload(serving)).toContain('blog has changed (max_wait); unchanged: slow, news');
     }
@@ -154,7 +155,7 @@ describe.each(EITHER)('settings that are read again, on $name', { timeout: 120_0
 describe('a stop while settings are put into effect', { timeout: 120_000 }, () => {
   it('waits for what is being opened, and ends at once: exit 0, and nothing is told as an error', async () => {
     const stage = await servingStage({ sandbox: { generate: { content: 100, images: 5, analytics: 5 } } });
-    for (const [round, ms] of [0, 40, 120].entries()) {
+    for (const [round, ms] of longOrShort([0, 40, 120], [40]).entries()) {
       const serving = await stage.serve();
       edit(stage, (settings) => {
         const { blog } = settings.sources;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DATABASES, type TestDatabase } from '../support/databases.ts';
+import { DATABASES, eitherDatabase, type TestDatabase } from '../support/databases.ts';
 import { startScript } from '../support/child-script.ts';
 import { longOrShort } from '../support/length.ts';
 import { nextDay, reportService, reportStage, type ReportStage } from '../support/report-service.ts';
@@ -54,7 +54,9 @@ describe.for(DATABASES)('windows that are dropped on $name', (database) => {
     const { code } = await stage.command('verify', '--internal', 'report');
     expect(code).toBe(0);
   });
+});
 
+describe.for(eitherDatabase(import.meta.filename))('windows that are dropped on $name', (database) => {
   it('come again where a process was killed halfway and they are kept for longer by then', async () => {
     const { stage, reports } = await copied(database, nextDay(FIRST, 9));
     stage.setWindows({ keep: '8 days' });

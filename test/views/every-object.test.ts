@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { hasBlog } from '../support/corpora.ts';
 import { DATABASES, type TestDatabase } from '../support/databases.ts';
-import { longOrShort } from '../support/length.ts';
+import { longOrShort, sampled } from '../support/length.ts';
 import { asking } from './ask.ts';
 import type { Row } from './oracle/rows.ts';
 import { addDrifter, driftSteps } from './story/drifts.ts';
@@ -82,7 +82,7 @@ async function readCopy(database: TestDatabase, { records, steps }: Story): Prom
   const copy: Copy = { faults: [], objects: new Map() };
   for (const [name, columns] of columnsByName(found)) {
     const table = quoted(name);
-    const queries = columns.flatMap((column) => queriesOn(table, quoted(column)));
+    const queries = sampled(columns, 4, columns.length).flatMap((column) => queriesOn(table, quoted(column)));
     const [all = [], counted, ...rest] = await ask([
       `SELECT * FROM ${table}`,
       `SELECT count(*) AS n FROM ${table}`,

@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { startScript } from '../support/child-script.ts';
 import { DATABASES, USUAL } from '../support/databases.ts';
+import { longOrShort } from '../support/length.ts';
 import { freshSeed } from '../support/random.ts';
 import { killReceiver } from './receiver-kill-loop.ts';
 import { receivedSource, rowsOf, send, signed } from './receiver-stage.ts';
 
 const seed = freshSeed();
-const KILLS = { sqlite: 3, postgres: 2 } as const;
+const KILLS = longOrShort({ sqlite: 3, postgres: 2 }, { sqlite: 2, postgres: 1 });
 
 describe.for(DATABASES)('a receiver on $name that is ended', (database) => {
   it(`F148 F177 has every delivery in the inbox that it acknowledged, after kill -9 at random moments (SEED=${seed})`, async () => {

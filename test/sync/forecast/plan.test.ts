@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { ResourceForecast } from '../../../src/sync/forecast/forecast.ts';
 import { asOtherClient, eitherDatabase, SQLITE } from '../../support/databases.ts';
 import { journey, type Journey } from '../../support/journey.ts';
+import { sampled } from '../../support/length.ts';
 import { ownStage } from '../../support/own-stage.ts';
 
 interface Plan {
@@ -54,7 +55,7 @@ async function tablesIn(stage: Pick<Journey, 'read'>): Promise<unknown> {
 }
 
 describe('a plan', () => {
-  it.for(STYLES)('of a listing by %s without a total says unknown', async (pagination) => {
+  it.for(sampled(STYLES, 3))('of a listing by %s without a total says unknown', async (pagination) => {
     const stage = await listingStage(pagination, false);
     const found = await plan(stage, 'backfill');
     const unknown = { requests: null, records: null, transfer_bytes: null, disk_bytes: null, minutes: null };
@@ -62,7 +63,7 @@ describe('a plan', () => {
     expect(await tablesIn(stage)).toEqual([0]);
   });
 
-  it.for(STYLES)('of a listing by %s with a total is near what then happens', async (pagination) => {
+  it.for(sampled(STYLES, 2))('of a listing by %s with a total is near what then happens', async (pagination) => {
     const stage = await listingStage(pagination, true);
     const found = await plan(stage, 'backfill');
     expect(found).toMatchObject({ code: 0, asked: 1 });
