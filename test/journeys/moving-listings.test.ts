@@ -48,7 +48,7 @@ function once(listing: MovingListing, request: number, change: () => void): void
 }
 
 describe.for([USUAL])('a listing by page numbers that moves while it is read, on $name', (database) => {
-  it.for(sampled(BY_UPDATED, 2))(
+  it.for(sampled(BY_UPDATED, 3))(
     'has all its records in the copy when one moved to its end: %s',
     async ([, dialect]) => {
       const { listing, stage, missing } = await staged(database, dialect);
@@ -58,7 +58,7 @@ describe.for([USUAL])('a listing by page numbers that moves while it is read, on
     },
   );
 
-  it.for(sampled(BY_ID, 2, 1))(
+  it.for(sampled(BY_ID, 3, 1))(
     'has all its records in the copy when one before was deleted: %s',
     async ([, dialect]) => {
       const { listing, stage, missing } = await staged(database, dialect);

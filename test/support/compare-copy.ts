@@ -85,12 +85,23 @@ function bodyDifferences(db: Database.Database, resource: string, records: Reado
       "SELECT id, body FROM _sync_versions WHERE resource = ? AND valid_to IS NULL AND op = 'upsert'",
     )
     .all(resource);
-  const wanted = new Map([...records].map(([id, record]) => [id, canonicalJson(record)]));
-  const bodies = new Map(open.map(({ id, body }) => [id, canonicalJson(JSON.parse(body))]));
+  const found = open.map(({ id, body }): [string, Json] => [id, JSON.parse(body)]);
+  // Most bodies are as they were sent; only for the others does the order of their keys have to be looked away from.
+  const asSent = new Set(found.filter(([id, body]) => isAsSent(body, records.get(id))).map(([id]) => id));
+  const textOf = ([id, body]: [string, Json]): [string, string] => [
+    id,
+    asSent.has(id) ? 'as sent' : canonicalJson(body),
+  ];
+  const wanted = new Map([...records].map(textOf));
+  const bodies = new Map(found.map(textOf));
   return [
     ...mapDifferences(`versions of ${resource}`, wanted, bodies),
     ...(open.length === bodies.size ? [] : [`${resource}: ${open.length} open versions of ${bodies.size} records`]),
   ];
+}
+
+function isAsSent(body: Json, record: Json | undefined): boolean {
+  return record !== undefined && JSON.stringify(body) === JSON.stringify(record);
 }
 
 /** Rows whose version and hash no stored version has: they were not committed together. */
@@ -134,14 +145,17 @@ function unseenLeaves(tables: readonly ComparedTable[], records: ReadonlyMap<str
     tables.flatMap(({ keyPaths, columns }) => [...keyPaths, ...columns.map(({ path }) => JSON.stringify(path))]),
   );
   const unseen = new Set<string>();
-  const visit = (value: Json, path: readonly string[]): void => {
-    if (value === null || known.has(JSON.stringify(path))) return;
-    if (Array.isArray(value)) value.forEach((each) => visit(each, [...path, '[]']));
-    else if (typeof value === 'object') Object.entries(value).forEach(([key, each]) => visit(each, [...path, key]));
-    else unseen.add(path.join('.'));
+  // A path as its JSON without the end: it grows by a part with each step.
+  const visit = (value: Json, path: string): void => {
+    if (value === null || known.has(`${path}]`)) return;
+    const begun = path === '[' ? path : `${path},`;
+    if (Array.isArray(value)) value.forEach((each) => visit(each, `${begun}"[]"`));
+    else if (typeof value === 'object')
+      Object.entries(value).forEach(([key, each]) => visit(each, begun + JSON.stringify(key)));
+    else unseen.add(`${path}]`);
   };
-  for (const record of records.values()) visit(record, []);
-  return [...unseen].map((path) => `${tables[0]?.name}: no column for ${path}`);
+  for (const record of records.values()) visit(record, '[');
+  return [...unseen].map((path) => `${tables[0]?.name}: no column for ${JSON.parse(path).join('.')}`);
 }
 
 function mapDifferences(

@@ -50,9 +50,11 @@ export function placesIn(
 
 /** The row's cells, without its key, as one comparable text. */
 export function expectedRow(table: CopiedTable, element: Json): string {
-  const cells = table.columns.map((column) => {
-    const value = column.path.slice(table.path.length).reduce<Json>(fieldOf, element);
-    return value === null ? null : column.fromSource(value);
+  const depth = table.path.length;
+  const cells = table.columns.map(({ path, fromSource }) => {
+    let value = element;
+    for (let at = depth; at < path.length; at += 1) value = fieldOf(value, path[at] ?? '');
+    return value === null ? null : fromSource(value);
   });
   return JSON.stringify(cells);
 }

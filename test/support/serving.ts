@@ -103,7 +103,7 @@ const RESOURCES = ['content', 'images', 'analytics'] as const;
 /** On a machine that is busy with everything else as well. */
 const PATIENCE_MS = 45_000;
 /** Between two looks, as long as so many of them take, up to a second. */
-const [MOST_RATIO, MOST_WAIT_MS] = [3, 1_000];
+const [MOST_RATIO, MOST_WAIT_MS] = [6, 1_000];
 /** Characters of the log of a `serve` that has ended. */
 const MOST_SAID = 2_000;
 

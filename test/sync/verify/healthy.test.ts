@@ -3,6 +3,7 @@ import type { Certificate } from '../../../src/sync/verify/certificate.ts';
 import { jsonSuite, naughtyStrings } from '../../support/corpora.ts';
 import { DATABASES, SQLITE } from '../../support/databases.ts';
 import { journey, type Journey } from '../../support/journey.ts';
+import { sampled } from '../../support/length.ts';
 import { ownStage } from '../../support/own-stage.ts';
 import type { OwnRecord } from '../../support/record-service.ts';
 
@@ -64,33 +65,36 @@ const COPIES = [
 ];
 
 describe('a healthy copy', () => {
-  it.for(COPIES)('of odd records is equal in each mode ($database.name, $history)', async ({ database, history }) => {
-    const fields = { 'author.email': { hash: true }, note: { exclude: true }, author: { description: 'Who' } };
-    const stage = await ownStage(database, oddRecords(), {
-      behaviour: { listed: exact, alone: (record) => (record === undefined ? null : exact(record)) },
-      content: {
-        history,
-        depth: 3,
-        max_columns: 30,
-        ...(history === 'latest' ? { contract: 'discard_value' } : { fields }),
-      },
-      source: { hash_key: 'canary-hash-key-0123456789', deletes: { max_part: 1 } },
-    });
-    stage.service.put(
-      { id: '', title: 'without an id' },
-      { id: 9_001, updated_at: '2024-01-02T00:00:00Z', price: 'much' },
-    );
-    stage.service.records.delete('3');
-    await stage.walk('backfill');
-    for (const mode of MODES) {
-      const { code, found, stderr } = await verify(stage, ...mode);
-      expect({ code, stderr, differences: found.map(({ differences }) => differences.first) }).toEqual({
-        code: 0,
-        stderr: '',
-        differences: [[]],
+  it.for(sampled(COPIES, 3))(
+    'of odd records is equal in each mode ($database.name, $history)',
+    async ({ database, history }) => {
+      const fields = { 'author.email': { hash: true }, note: { exclude: true }, author: { description: 'Who' } };
+      const stage = await ownStage(database, oddRecords(), {
+        behaviour: { listed: exact, alone: (record) => (record === undefined ? null : exact(record)) },
+        content: {
+          history,
+          depth: 3,
+          max_columns: 30,
+          ...(history === 'latest' ? { contract: 'discard_value' } : { fields }),
+        },
+        source: { hash_key: 'canary-hash-key-0123456789', deletes: { max_part: 1 } },
       });
-    }
-  });
+      stage.service.put(
+        { id: '', title: 'without an id' },
+        { id: 9_001, updated_at: '2024-01-02T00:00:00Z', price: 'much' },
+      );
+      stage.service.records.delete('3');
+      await stage.walk('backfill');
+      for (const mode of MODES) {
+        const { code, found, stderr } = await verify(stage, ...mode);
+        expect({ code, stderr, differences: found.map(({ differences }) => differences.first) }).toEqual({
+          code: 0,
+          stderr: '',
+          differences: [[]],
+        });
+      }
+    },
+  );
 
   it('of three resources is equal, and one of a service that changes meanwhile', async () => {
     const stage = await journey({ database: SQLITE });
