@@ -94,7 +94,12 @@ function tried<T>(work: () => T): () => T {
 /** The same database, where a statement about tables that are not fetched yet throws, and their names are in the set. */
 function notingNames(db: Database.Database, left: Unfetched, named: Set<string>): Database.Database {
   const prepare = (text: string): unknown => {
-    for (const table of left.keys()) if (text.includes(table) || text.includes(quoted(table))) named.add(table);
+    // Names in SQL are the same in capitals and small letters.
+    const lower = text.toLowerCase();
+    for (const table of left.keys()) {
+      const name = table.toLowerCase();
+      if (lower.includes(name) || lower.includes(quoted(name))) named.add(table);
+    }
     if (named.size > 0) throw new Error('these tables have not been fetched yet');
     return db.prepare(text);
   };

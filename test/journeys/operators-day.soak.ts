@@ -5,10 +5,9 @@ import type { Attention } from '../../src/serve/status/attention.ts';
 import type { StatusSnapshot } from '../../src/serve/status/snapshot.ts';
 import { alertReceiver } from '../support/alert-receiver.ts';
 import { findChromium, startChromium } from '../support/chromium.ts';
-import { eitherDatabase, USUAL } from '../support/databases.ts';
+import { DATABASES, USUAL } from '../support/databases.ts';
 import { resourceIn, servingStage, until, type Serving, type ServingStage } from '../support/serving.ts';
 
-const EITHER = eitherDatabase(import.meta.filename);
 const executable = findChromium();
 const AUTH = { user: 'ops', password: 'a long enough password' };
 const AUTHORIZATION = `Basic ${Buffer.from(`${AUTH.user}:${AUTH.password}`).toString('base64')}`;
@@ -57,12 +56,12 @@ function atTerminal(stage: ServingStage): Operator {
 describe("an operator's day", { timeout: 120_000 }, () => {
   let browser: Browser | null = null;
   beforeAll(async () => {
-    // On the other database the operator is at a terminal.
-    if (executable !== null && EITHER.includes(USUAL)) browser = await startChromium(executable);
+    if (executable !== null) browser = await startChromium(executable);
   });
   afterAll(() => browser?.close());
 
-  it.for(EITHER)(
+  // On the other database than the usual one the operator is at a terminal.
+  it.for(DATABASES)(
     'goes from a revoked credential to a green page on $name, and nothing is restarted',
     async (database) => {
       const { posted, url } = await alertReceiver();
