@@ -34,7 +34,8 @@ export interface TestDatabase {
   open(folder: string): Promise<{ setting: string; close: () => Promise<void> }>;
   /**
    * Gives what stands in a warehouse to `look` as a SQLite database, so that the same checks read both: the file itself,
-   * or a snapshot of the schema. It has no tables where nothing is there yet.
+   * or a snapshot of the schema. It has no tables where nothing is there yet. `look` changes nothing of its own: on
+   * Postgres it begins again once the tables are there that it names.
    */
   read<T>(address: string, look: (db: Database.Database) => T): Promise<T>;
   /** Runs a statement on it as any other program would; a value for each `?`. Returns how many rows it changed. */
