@@ -13,8 +13,9 @@ import { sendUnderLoad, type LoadTally } from './sending-load.ts';
 
 const RECEIVING = new URL('receiving.ts', import.meta.url);
 
-/** The connections to a database, but for the one that asks. */
-export const CONNECTIONS = 'FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()';
+/** The connections of clients to a database, but for the one that asks; the server looks after its tables through others. */
+export const CONNECTIONS =
+  "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
 
 export interface Received {
   source: ReceivedSource;
