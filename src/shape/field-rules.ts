@@ -1,5 +1,5 @@
 import type { SourcePath } from '../model/table.ts';
-import { zoneAt } from '../model/time-zone.ts';
+import { zoneAt, type ZonesByPath } from '../model/time-zone.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import type { ToCell } from './columns/cells.ts';
 import { pinnedCell } from './columns/pinned-cells.ts';
@@ -14,7 +14,7 @@ export interface FieldRule {
 /** The part of `ShapeProfile` that holds it. */
 interface Ruled {
   json: readonly string[];
-  times: Readonly<Record<string, string>>;
+  times: ZonesByPath;
   fields?: Readonly<Record<string, FieldRule>>;
 }
 

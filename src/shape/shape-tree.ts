@@ -1,7 +1,7 @@
 import { fieldPathText } from '../model/body-path.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, SourcePath, TableShape } from '../model/table.ts';
-import { LOCAL, zoneAt, zoneNameAt } from '../model/time-zone.ts';
+import { LOCAL, zoneAt, zoneNameAt, type ZonesByPath } from '../model/time-zone.ts';
 import type { Contract } from '../model/vocabulary.ts';
 import { cellOf, TO_CELL, type CellNotes, type ToCell } from './columns/cells.ts';
 import { columnPathOf, EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/source-path.ts';
@@ -22,7 +22,7 @@ export interface ShapeProfile {
   /** Dotted paths of fields kept as one JSON column. */
   json: readonly string[];
   /** Time zones by dotted path: those of fields whose times name none. */
-  times: Readonly<Record<string, string>>;
+  times: ZonesByPath;
   /** Columns per table made from source fields. */
   max_columns: number;
   contract: Contract;

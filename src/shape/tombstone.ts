@@ -1,5 +1,5 @@
 import type { JsonValue } from '../model/json.ts';
-import { zoneAt } from '../model/time-zone.ts';
+import { zoneAt, type ZonesByPath } from '../model/time-zone.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { parseInstant } from './columns/timestamps.ts';
 import { isExact } from './json/exact-number.ts';
@@ -25,7 +25,7 @@ export interface Tombstone {
 export interface TombstoneFields {
   deleted: DeletedField | readonly DeletedField[] | null;
   /** Zones of local times by path. */
-  times: Readonly<Record<string, string>>;
+  times: ZonesByPath;
 }
 
 /** The tombstone that a record is, by the first of the profile's fields that says so; null for a live record. */

@@ -1,5 +1,5 @@
 import { fieldPathText } from '../model/body-path.ts';
-import { LOCAL } from '../model/time-zone.ts';
+import { LOCAL, type ZonesByPath } from '../model/time-zone.ts';
 import type { FieldSettings, PublishingState } from './field-settings.ts';
 
 /** The fields of a resource that must agree with what is said of its single fields. */
@@ -13,7 +13,7 @@ interface Resource {
   windows: { readonly field: string; readonly totals: object } | null;
   page: object;
   json: readonly string[];
-  times: Readonly<Record<string, string>>;
+  times: ZonesByPath;
 }
 
 interface Tombstone {

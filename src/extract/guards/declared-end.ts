@@ -117,6 +117,6 @@ export function stepFromOwn(step: PageStep, { page, read, before, kept }: OwnNex
 
 const OWN_FIRST: GuardFault = {
   code: 'guard_repeated_cursor',
-  message: 'The first page names itself as the next page, and nothing else shows that it is the only one',
+  message: 'The page names itself as the next page, and nothing else shows that it is the last one',
   hint: 'Set page.size_param, by which a smaller page can be asked for, or page.total to where the service tells how many there are.',
 };

@@ -20,7 +20,7 @@ export interface LastPage {
   first: URL;
   /** Asks for a page out of its turn. */
   ask: (position: PagePosition) => Promise<ApiAnswer>;
-  /** Records so far, and on the largest page that named a next one. */
+  /** Records so far, and on the largest page that named a next one, or was proved to be the last by a smaller one. */
   met: number | null;
   kept: number;
   /** True if the profile accepts an end that nothing proves. */

@@ -56,7 +56,7 @@ export class PageReader {
     return this.#options.style.ahead !== null;
   }
 
-  /** Records on the largest page that named a next one; 0 if none did. */
+  /** Records on the largest page that named a next one, or was proved to be the last by a smaller one; 0 if there is none. */
   get kept(): number {
     return this.#kept;
   }

@@ -1,7 +1,7 @@
 import { fieldPathText } from '../../model/body-path.ts';
 import type { JsonValue, SourceRecord, Updated } from '../../model/json.ts';
 import type { Column } from '../../model/table.ts';
-import { zoneAt, type TimeZone } from '../../model/time-zone.ts';
+import { zoneAt, type TimeZone, type ZonesByPath } from '../../model/time-zone.ts';
 import { fieldAt } from '../records/field-at.ts';
 import { plainMoment } from './plain-times.ts';
 import { pathText } from './source-path.ts';
@@ -11,7 +11,7 @@ import { parseInstant } from './timestamps.ts';
 export interface UpdatedBy {
   updated: string | readonly string[] | null;
   /** Zones of local times by field; all fields of `updated` have the same one. Absent: UTC. */
-  times?: Readonly<Record<string, string>>;
+  times?: ZonesByPath;
 }
 
 /** When the service says that a record last changed; null if it does not say so in a way that we can read. */

@@ -25,9 +25,10 @@ export interface WalkSuspects {
 }
 
 export async function openSuspects(
-  { warehouse, owned, ...context }: ResourceContext,
+  context: ResourceContext,
   walk: Pick<WalkSuspects, 'mode' | 'walkStartedAt'>,
 ): Promise<WalkSuspects> {
+  const { warehouse, owned } = context;
   const suspects = await readSuspects(warehouse.own, owned.resource, ['open', 'held', 'released']);
   // A record that lives again needs nobody's decision.
   const known = suspects.filter(

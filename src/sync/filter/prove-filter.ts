@@ -189,7 +189,7 @@ async function provedBy(context: RunContext, stored: CheckpointRow, key: string)
   const asked = { command: 'sync', resource: owned.resource, profile, stored, credential, now: clock.now() } as const;
   const plan = planWalk({ ...asked, restart: false, interrupted: null });
   const { walk_since: askedSince } = plan.checkpoint;
-  if (plan.mode !== 'incremental' || askedSince === null) return null;
+  if (plan.mode !== 'incremental' || askedSince === null) return { key };
   const { evidence } = await walkWhole(context, plan);
   return evidence.hasWitness ? null : { key, askedSince };
 }

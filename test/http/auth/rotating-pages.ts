@@ -3,10 +3,10 @@ import { newMeter } from '../../../src/http/client.ts';
 import { createClient } from '../../../src/http/create-client.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import { createGovernor } from '../../../src/queue/governor.ts';
 import { profileSchema } from '../../../src/source/profile.ts';
 import { storedTokens } from '../../../src/state/stored-tokens.ts';
 import { openWarehouse } from '../../../src/warehouse/databases.ts';
+import { fastGovernor } from './fast-governor.ts';
 
 /**
  * Asks a service for pages for so many milliseconds, at least for one, by refresh tokens that are kept in a warehouse.
@@ -18,14 +18,7 @@ export async function askForPages(address: string, service: string, forMs = 0): 
     auth: { type: 'oauth', grant: 'refresh_token', client_auth: 'none' },
     resources: { content: { path: '/content', page: { style: 'cursor' } } },
   });
-  const governor = createGovernor({
-    clock: systemClock,
-    dialect: profile.rate_limit,
-    requestsPerSecond: 1_000,
-    share: 1,
-    concurrency: 4,
-    maxWaitMs: 60_000,
-  });
+  const governor = fastGovernor(profile);
   const client = createClient({
     baseUrl: new URL(service),
     profile,

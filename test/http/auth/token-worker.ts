@@ -2,22 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { newMeter } from '../../../src/http/client.ts';
 import { createClient } from '../../../src/http/create-client.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import { createGovernor } from '../../../src/queue/governor.ts';
 import { profileSchema } from '../../../src/source/profile.ts';
 import { openCoordination } from '../../../src/warehouse/databases.ts';
+import { fastGovernor } from './fast-governor.ts';
 
 /** A process that asks a service for pages, by tokens that it shares over a coordination, until its stdin ends. */
 const [coordinationAddress = '', service = '', clientId = '', clientSecret = ''] = process.argv.slice(2);
 const coordination = await openCoordination(coordinationAddress, systemClock);
 const profile = profileSchema.parse({ resources: { content: { path: '/content', page: { style: 'cursor' } } } });
-const governor = createGovernor({
-  clock: systemClock,
-  dialect: profile.rate_limit,
-  requestsPerSecond: 1_000,
-  share: 1,
-  concurrency: 4,
-  maxWaitMs: 60_000,
-});
+const governor = fastGovernor(profile);
 const client = createClient({
   baseUrl: new URL(service),
   profile,
