@@ -4,6 +4,8 @@ import { fileAnswer } from './files/file-answer.ts';
 import type { FilePath } from './files/file-path.ts';
 import type { MadePage, PageRequest } from './receiver/calls.ts';
 
+const RETRY_AFTER_S = 2;
+
 interface FilePageOptions {
   files: ShownFiles;
   /** Null where nobody proves who he is. */
@@ -20,17 +22,26 @@ export async function answerFile(
   { method, headers }: PageRequest,
 ): Promise<MadePage> {
   if (controls() === null) return text(403, 'Files are shown where serve.auth is set.');
-  const file = await files.find(source, sha256);
-  if (file === null) return text(404, 'No row of the copy names such a file.');
-  const { status, headers: told, range } = fileAnswer(file, headers);
-  const answer = { status, headers: told, body: '' };
-  if (range === null || method === 'HEAD') return answer;
   try {
+    const file = await files.find(source, sha256);
+    if (file === null) return text(404, 'No row of the copy names such a file.');
+    const { status, headers: told, range } = fileAnswer(file, headers);
+    const answer = { status, headers: told, body: '' };
+    if (range === null || method === 'HEAD') return answer;
     return { ...answer, stream: await files.read(source, sha256, range) };
   } catch (error) {
-    if (!(error instanceof SyncError) || error.code !== 'file_missing') throw error;
-    return text(404, 'The file is not in its store: content-sync files verify says what is missing.');
+    if (!(error instanceof SyncError)) throw error;
+    if (error.code === 'file_missing') {
+      return text(404, 'The file is not in its store: content-sync files verify says what is missing.');
+    }
+    return notNow(error);
   }
+}
+
+/** The copy or its store cannot be read, such as while a source is being opened. */
+function notNow({ message, hint }: SyncError): MadePage {
+  const { headers, ...answer } = text(503, `The file cannot be read now: ${message}${hint ? ` (${hint})` : ''}.`);
+  return { ...answer, headers: { ...headers, 'retry-after': String(RETRY_AFTER_S) } };
 }
 
 function text(status: number, sentence: string): MadePage {

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it, onTestFinished } from 'vitest';
 import { parseFault } from '../../src/sandbox/faults/fault-script.ts';
 import type { StatusSnapshot } from '../../src/serve/status/snapshot.ts';
@@ -44,8 +45,11 @@ async function shown(
   const ended = await stage.run('backfill');
   expect([ended.code, ended.stderr]).not.toContain(1);
   const serving = await stage.serve();
-  const get = (at: string, headers = {}): Promise<Response> =>
-    fetch(`${serving.url}${at}`, { headers: { authorization: AUTHORIZATION, ...headers } });
+  const get = async (at: string, headers = {}): Promise<Response> => {
+    const answer = await fetch(`${serving.url}${at}`, { headers: { authorization: AUTHORIZATION, ...headers } });
+    // It listens before its sources are open, and says so.
+    return answer.status === 503 ? delay(20).then(() => get(at, headers)) : answer;
+  };
   return { stage, serving, get };
 }
 

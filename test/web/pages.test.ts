@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { SyncError } from '../../src/model/errors.ts';
+import { answerFile } from '../../src/web/file-page.ts';
 import { createDoor, type DoorOptions } from '../../src/web/door.ts';
 import { HandClock } from '../support/hand-clock.ts';
 import { hurriedClock } from '../support/hurried-clock.ts';
@@ -30,6 +32,7 @@ function basic(text: string): Record<string, string> {
   return { authorization: `Basic ${Buffer.from(text).toString('base64')}` };
 }
 
+const opening = () => Promise.reject(new SyncError('warehouse_opening', 'it is being opened', { recovery: 'retry' }));
 const broken = () => Promise.reject(new Error('secret detail'));
 
 describe('pages', () => {
@@ -110,6 +113,17 @@ describe('pages', () => {
       expect(errors).toHaveLength(1);
     },
   );
+
+  it('asks to come again for a file where the copy cannot be read yet, and says why', async () => {
+    const file = { source: 'blog', sha256: 'a'.repeat(64) };
+    const asked = { method: 'GET', path: '/', headers: {} } as const;
+    const answer = await answerFile({ files: { find: opening, read: opening }, controls: () => ({}) }, file, asked);
+    expect([answer.status, answer.headers['retry-after'], answer.body]).toStrictEqual([
+      503,
+      '2',
+      'The file cannot be read now: it is being opened.\n',
+    ]);
+  });
 });
 
 describe('basic authentication', () => {
