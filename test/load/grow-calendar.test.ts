@@ -7,6 +7,7 @@ import { DATABASES, warehouseOn } from '../support/databases.ts';
 import { HandClock } from '../support/hand-clock.ts';
 import { loading } from '../support/page-loading.ts';
 
+const EMPTY = 'DELETE FROM "_sync_calendar"';
 const NOW = new Date().getUTCFullYear();
 const DATED = `"updated_at":"${NOW}-01-01T00:00:00Z"`;
 
@@ -26,7 +27,8 @@ function counting(warehouse: Warehouse): { warehouse: Warehouse; reads: () => nu
 
 describe.for(DATABASES)('the calendar, on $name', (database) => {
   it('has the days of all that is written, without reading the tables for it', async () => {
-    const { warehouse: real } = await warehouseOn(database);
+    const { warehouse: real, write } = await warehouseOn(database);
+    await write(EMPTY);
     const { warehouse, reads } = counting(real);
     const { context, load } = await loading(warehouse);
     const years = () => yearsOfCalendar(real.own);
@@ -74,7 +76,8 @@ describe.for(DATABASES)('the calendar, on $name', (database) => {
   });
 
   it('has the days of texts that a rebuild makes times of', async () => {
-    const { warehouse } = await warehouseOn(database);
+    const { warehouse, write } = await warehouseOn(database);
+    await write(EMPTY);
     const { context, load } = await loading(warehouse);
     await growCalendar(context);
     await load([post(1, '"on":"2013-05-01"'), post(2, '"on":"soon"')]);

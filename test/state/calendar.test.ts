@@ -14,8 +14,9 @@ function withoutTruth(day: readonly unknown[]): unknown[] {
 
 describe.for(DATABASES)('the days of the calendar, on $name', (database) => {
   it('are added before and behind those that are there, each once', async () => {
-    const { warehouse, rows } = await warehouseOn(database);
+    const { warehouse, rows, write } = await warehouseOn(database);
     const { own } = warehouse;
+    await write('DELETE FROM "_sync_calendar"');
     await warehouse.apply(addYears(own, null, [2024, 2025]));
     expect(await yearsOfCalendar(own)).toEqual([2024, 2025]);
     const statements = addYears(own, [2024, 2025], [2019, 2027]);

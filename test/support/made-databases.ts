@@ -4,12 +4,16 @@ import path from 'node:path';
 import { Client } from 'pg';
 import { inject } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
+import { addYears } from '../../src/state/calendar.ts';
 import { openCoordination, openWarehouse } from '../../src/warehouse/databases.ts';
 import { leave } from './postgres-clients.ts';
 
 const server = inject('postgres');
 /** What every test calls its source that has no reason for another name. */
 const SOURCE = 'blog';
+
+/** Of the times in the records of tests, mostly; a run adds others. */
+const CALENDAR_YEARS = [2015, new Date().getUTCFullYear() + 2] as const;
 
 let made = 0;
 let preparedFile: Promise<Buffer> | null = null;
@@ -21,15 +25,15 @@ export function emptyDatabase(): Promise<string> {
 }
 
 /**
- * The same with what the program makes in its first moments, for a source `blog`: its own tables without a row, and what
- * processes share. To make them takes a server and a process a quarter of a second together, to copy them a tenth of that.
- * How they are made is tried on empty ones.
+ * The same with what the program makes in its first moments, for a source `blog`: its own tables, without a row but those
+ * of the calendar, and what processes share. To make them takes a server and a process a quarter of a second together, to
+ * copy them a tenth of that. How they are made is tried on empty ones.
  */
 export async function preparedDatabase(): Promise<string> {
   return copyOf(await (template ??= prepare()));
 }
 
-/** Makes a file with the tables that the program makes in a warehouse when it first opens it. */
+/** Makes a file with the tables that the program makes in a warehouse when it first opens it, and with its calendar. */
 export async function copyPrepared(file: string): Promise<void> {
   await writeFile(file, await (preparedFile ??= prepareFile()), { mode: 0o600 });
 }
@@ -37,8 +41,7 @@ export async function copyPrepared(file: string): Promise<void> {
 async function prepareFile(): Promise<Buffer> {
   const folder = await mkdtemp(path.join(tmpdir(), 'content-sync-prepared-'));
   const file = path.join(folder, `${SOURCE}.db`);
-  const warehouse = await openWarehouse(`sqlite:${file}`, systemClock);
-  await warehouse.close();
+  await prepareWarehouse(`sqlite:${file}`);
   const bytes = await readFile(file);
   await rm(folder, { recursive: true });
   return bytes;
@@ -61,11 +64,17 @@ async function copyOf(whole: string): Promise<string> {
   return server.replace(/postgres$/, name);
 }
 
+/** The calendar is a tenth of a small first backfill. */
+async function prepareWarehouse(address: string): Promise<void> {
+  const warehouse = await openWarehouse(address, systemClock);
+  await warehouse.apply(addYears(warehouse.own, null, CALENDAR_YEARS));
+  await warehouse.close();
+}
+
 /** The name of a database that nobody is connected to; it goes with the server. */
 async function prepare(): Promise<string> {
   const address = await emptyDatabase();
-  const warehouse = await openWarehouse(`${address}?schema=${SOURCE}`, systemClock);
-  await warehouse.close();
+  await prepareWarehouse(`${address}?schema=${SOURCE}`);
   await (await openCoordination(address, systemClock))?.close();
   // Only where it is needed: hardly a file of tests loads what is behind it.
   const { WorkQueue } = await import('../../src/serve/work-items/work-queue.ts');

@@ -30,7 +30,7 @@ const COMPUTED: Readonly<Record<string, readonly string[]>> = {
   TEXT: ['TEXT'],
 };
 
-async function copied(database: TestDatabase): Promise<Journey> {
+async function copied(database: TestDatabase, isNew = false): Promise<Journey> {
   const own =
     database.name === 'sqlite'
       ? database
@@ -38,6 +38,7 @@ async function copied(database: TestDatabase): Promise<Journey> {
   const profile = { relations: RELATIONS };
   const blog = await journey({
     database: own,
+    isNew,
     profile,
     sandbox: { generate: { content: 20, images: 5, analytics: 20 } },
   });
@@ -114,7 +115,7 @@ describe.for(DATABASES)('sync_schema_log and sync_freshness on $name', (database
   });
 
   it('stands beside a calendar over the years of the data and two more', async () => {
-    const blog = await copied(database);
+    const blog = await copied(database, true);
     const years = 'SELECT min(year) AS first, max(year) AS last, count(*) AS n FROM calendar';
     const [{ first, last, n } = {}] = await ask(database, blog.address, years);
     const now = new Date().getUTCFullYear();
