@@ -108,7 +108,11 @@ export const pageSchema = z.discriminatedUnion('style', [
       .int()
       .min(0)
       .default(1)
-      .meta({ description: 'Number of the first page.', examples: [0] }),
+      .meta({
+        description:
+          'Number of the first page. Where no total shows the whole, a full walk asks once for the page before it as well: it must hold no other records.',
+        examples: [0],
+      }),
     next_page: answerPlace
       .nullable()
       .default(null)

@@ -49,6 +49,14 @@ export function lastKnown(keys: Uint8Array, known: Uint8Array): number {
   return -1;
 }
 
+/** How many of `keys` are among `known`, neither of which is changed later. */
+export function sharedKeys(keys: Uint8Array, known: Uint8Array): number {
+  const before = setOf(known);
+  let count = 0;
+  eachKey(keys, (high, low) => (count += before.has(high, low) ? 1 : 0));
+  return count;
+}
+
 /** True if both are the same keys in the same order. */
 export function sameKeys(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0;

@@ -22,6 +22,7 @@ export function pageStyle(profile: PageProfiles['page']): PageStyle {
   const numberOf = (url: URL) => numberIn(url, profile.page_param);
   const ahead: Foresight = {
     after: (url) => atNumber(url, profile.page_param, numberOf(url) + 1),
+    beforeFirst: (url) => (first > 0 ? atNumber(url, param, first - 1) : null),
     before: (url, count) => (numberOf(url) - profile.first) * count,
     sooner: () => null,
     paged: (url, index) => atNumber(url, param, first + index),
@@ -76,6 +77,7 @@ export function offsetStyle(profile: PageProfiles['offset']): PageStyle {
   const at = (url: URL) => numberIn(url, profile.offset_param);
   const ahead: Foresight = {
     after: (url, count) => atNumber(url, profile.offset_param, at(url) + count),
+    beforeFirst: () => null,
     before: at,
     paged: () => null,
     sooner: (url, count) => withPlaces(url, { [profile.offset_param]: Math.max(0, at(url) - count) }),

@@ -54,6 +54,8 @@ export interface PageStyle {
 export interface Foresight {
   /** The position after `position`, if the page there holds `count` records. */
   after(position: URL, count: number): PagePosition;
+  /** The page before the first one, which must not be there; null if there can be none. */
+  beforeFirst(first: URL): PagePosition | null;
   /** How many records lie before `position`, if every page holds `count`. */
   before(position: URL, count: number): number;
   /** A request for the page that begins `count` records sooner; null if pages cannot begin anywhere. */

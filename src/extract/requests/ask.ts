@@ -23,7 +23,7 @@ export interface AskOptions {
 }
 
 /** The options that may differ from page to page. */
-export type AskedFor = Pick<ApiRequest, 'hold' | 'whenFull' | 'unread'> & { stop?: AbortSignal };
+export type AskedFor = Pick<ApiRequest, 'hold' | 'whenFull' | 'unread' | 'skips'> & { stop?: AbortSignal };
 
 /** Asks for a page by its position. */
 export type Ask = (at: PagePosition, asked?: AskedFor) => Promise<ApiAnswer>;
@@ -53,9 +53,9 @@ export function askFor(options: AskOptions, parts: RequestParts, first: URL): As
   const { status, body } = declaredEnd(resource.page);
   const tooLarge = options.tooLarge ?? undefined;
   const pastLast = status.length === 0 ? tooLarge : { status, body };
-  return async (position, { stop, ...asked } = {}) => {
+  return async (position, { stop, skips: refusal, ...asked } = {}) => {
     const signal = eitherOf(options.signal, stop);
-    const skips = position === firstPosition ? tooLarge : pastLast;
+    const skips = refusal ?? (position === firstPosition ? tooLarge : pastLast);
     try {
       const request = requestAt(parts, urlAt(first, position));
       const answer = await client.get({

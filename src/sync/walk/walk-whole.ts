@@ -37,7 +37,8 @@ const TIES_MS = 1_000;
 export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = true): Promise<WholeWalk> {
   const context = hasFilter ? run : { ...run, profile: { ...run.profile, incremental: null } };
   const { profile, clock, progress } = context;
-  const evidence = newEvidence(asked.checkpoint, profile);
+  const collected = { evidence: newEvidence(asked.checkpoint, profile), listingStart: { isProved: false } };
+  const { evidence } = collected;
   const planned = await withRows(context, asked);
   let plan = planned;
   let repetition: Repetition = { former: null, behind: null };
@@ -48,7 +49,7 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
     const isFirst = repeated.all === 0;
     const { checkpoint, end, proof } =
       (isFirst ? await inRanges(context, plan) : null) ??
-      (await oneWalk(context, { plan, repetition, evidence, windows }));
+      (await oneWalk(context, { plan, repetition, windows, ...collected }));
     const { isProved, maySweep, needsCatchUp, mayRepeat } = proof;
     const next = nextPass(profile, planned, { end, proof, repetition });
     repeated.all += 1;

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { eachKey, lastKnown, pushedOn, sameKeys } from '../../../src/extract/guards/page-keys.ts';
+import { eachKey, lastKnown, pushedOn, sameKeys, sharedKeys } from '../../../src/extract/guards/page-keys.ts';
 import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../../src/shape/records/key-fingerprint.ts';
 
 /** Few enough to meet again; some of them as they are read back, anywhere in a larger buffer. */
@@ -20,6 +20,9 @@ describe('keys of pages', () => {
         const overlaps = page.keys.map((_, index) => page.keys.slice(0, index + 1));
         const pushed = overlaps.filter((start) => before.keys.slice(-start.length).join() === start.join());
         expect(lastKnown(page.prints, before.prints)).toBe(page.keys.findLastIndex((key) => before.keys.includes(key)));
+        expect(sharedKeys(page.prints, before.prints)).toBe(
+          page.keys.filter((key) => before.keys.includes(key)).length,
+        );
         expect(pushedOn(before.prints, page.prints)).toBe(Math.max(0, ...pushed.map(({ length }) => length)));
         expect(sameKeys(before.prints, page.prints)).toBe(before.keys.join() === page.keys.join());
       }),

@@ -1,0 +1,103 @@
+import { describe, expect, it } from 'vitest';
+import type { RunReport } from '../../src/sync/report.ts';
+import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
+import { ownService } from '../support/own-service.ts';
+import type { Reply } from '../extract/listing-server.ts';
+
+const SIZE = 5;
+const NUMBERED = { style: 'page', page_param: 'page', size: SIZE, total: null };
+
+const firstAgain: Numbering['zero'] = (records) => ({ body: { data: records.slice(0, SIZE) } });
+
+interface Numbering {
+  /** The number of the service's first page. */
+  from: 0 | 1;
+  count: number;
+  /** What a service that counts from 1 makes of page 0. */
+  zero?: (records: readonly unknown[]) => Reply;
+  /** Called before each answer. */
+  before?: (page: number, records: { id: string }[]) => void;
+}
+
+/** Numbered pages without a total, newest first. */
+async function stageOf(database: TestDatabase, { from, count, zero, before }: Numbering, fields = {}) {
+  const records = Array.from({ length: count }, (_, nth) => ({ id: `r${nth}`, updated_at: '2026-01-01T00:00:00Z' }));
+  const profile = { page: NUMBERED, incremental: null, ...fields };
+  const stage = await ownService(database, profile, (url) => {
+    const page = Number(url.searchParams.get('page'));
+    before?.(page, records);
+    if (page < from && zero !== undefined) return zero(records);
+    const place = (page - from) * SIZE;
+    const data = records.slice(Math.max(0, place), Math.max(0, place + SIZE));
+    return { body: { data, total: records.length } };
+  });
+  const copied = (): Promise<string[]> =>
+    stage.read((db) => db.prepare<[], string>('SELECT id FROM report WHERE _deleted_at IS NULL').pluck().all());
+  const unlike = async (): Promise<string[]> => {
+    const there = new Set(records.map(({ id }) => id));
+    return [...there.symmetricDifference(new Set(await copied()))];
+  };
+  const asked = (): number[] =>
+    stage.service.requests.splice(0).map((address) => Number(/page=(\d+)/.exec(address)?.[1]));
+  return { ...stage, profile, records, unlike, asked };
+}
+
+function endOf({ resources }: RunReport): string {
+  const [one] = resources;
+  return [one?.status, one?.error?.code].join(' ').trim();
+}
+
+describe.for(eitherDatabase(import.meta.filename))('the first page of a numbered listing, on $name', (database) => {
+  it.for([3, SIZE, 20])('is not page 1 of a service that counts from 0: %i records', async (count) => {
+    const stage = await stageOf(database, { from: 0, count });
+    for (const command of ['backfill', 'sync'] as const) {
+      const report = await stage.run(command);
+      expect(endOf(report)).toBe('failed pagination_start');
+      expect(report.resources[0]?.error?.hint).toContain('page.first');
+    }
+    const report = { path: '/report', ...stage.profile, page: { ...NUMBERED, first: 0 } };
+    stage.setProfile({ resources: { content: null, images: null, analytics: null, report } });
+    expect(endOf(await stage.run('sync'))).toBe('ok');
+    expect(await stage.unlike()).toEqual([]);
+  });
+
+  const zeros: [what: string, zero: Numbering['zero']][] = [
+    ['the first page', firstAgain],
+    ['the whole listing', (records) => ({ body: { data: records } })],
+    ['an empty page', () => ({ body: { data: [] } })],
+    ['something else', () => ({ body: { message: 'pages begin at 1' } })],
+    ...[403, 404, 500].map((status): [string, Numbering['zero']] => [`a ${status}`, () => ({ status })]),
+  ];
+  it.for(zeros)('is page 1 of a service that makes of page 0 %s', async ([, zero]) => {
+    const stage = await stageOf(database, { from: 1, count: 12, ...(zero === undefined ? {} : { zero }) });
+    expect(endOf(await stage.run('backfill'))).toBe('ok');
+    expect(await stage.unlike()).toEqual([]);
+    // Once in a run, however it was answered.
+    expect(stage.asked().filter((page) => page === 0)).toEqual([0]);
+  });
+
+  it('is page 1 also where a record has come onto it since it was read', async () => {
+    let isOver = false;
+    const before: Numbering['before'] = (page, records) => {
+      if (page !== 0 || isOver) return;
+      isOver = true;
+      records.unshift({ id: 'new' });
+    };
+    const stage = await stageOf(database, { from: 1, count: 12, zero: firstAgain, before });
+    expect(endOf(await stage.run('backfill'))).toBe('ok');
+    expect(endOf(await stage.run('sync'))).toBe('ok');
+    expect(await stage.unlike()).toEqual([]);
+  });
+
+  it('is asked for by whole walks alone, and not where a total shows that there are no others', async () => {
+    const filter = { incremental: { param: 'since', overlap: '10m' } };
+    const filtered = await stageOf(database, { from: 1, count: 12 }, filter);
+    expect(endOf(await filtered.run('backfill'))).toBe('ok');
+    expect(filtered.asked()).toContain(0);
+    await filtered.run('sync');
+    expect(filtered.asked()).not.toContain(0);
+    const total = await stageOf(database, { from: 1, count: 12 }, { page: { ...NUMBERED, total: 'total' } });
+    expect(endOf(await total.run('backfill'))).toBe('ok');
+    expect(total.asked()).not.toContain(0);
+  });
+});
