@@ -4,7 +4,7 @@ import type { ResourceProfile } from '../source/profile.ts';
 import { RunAhead, type AnswerSource, type PageAnswer } from './requests/answer-source.ts';
 import { askFor, type AskOptions } from './requests/ask.ts';
 import { lateReading, type KnownRecords } from './requests/known-records.ts';
-import { proveStart, type ListingStart } from './guards/prove-start.ts';
+import { proveNumbering, type Numbering } from './guards/prove-numbering.ts';
 import { WalkGuard } from './guards/walk-guard.ts';
 import type { TemplateValues } from '../source/template.ts';
 import { listingStart, type ListingTarget, type RequestTemplates } from './page-styles/listing-request.ts';
@@ -51,8 +51,8 @@ export interface WalkOptions extends AskOptions {
   isEnough?: () => (page: Pick<Page, 'records' | 'position' | 'total'>) => boolean;
   /** Nothing is fetched ahead that begins behind so many records of the listing; absent: all of it may be. */
   most?: number;
-  /** Asked for at the end, where nothing else shows it; absent: it is not. */
-  listingStart?: ListingStart;
+  /** Tried at the end, where nothing else shows it; absent: it is not. */
+  numbering?: Numbering;
   /** Records that need not be read; absent: all are. */
   known?: KnownRecords;
   /** True if the next page is asked for while one is still being loaded, and the consumer releases each. */
@@ -80,7 +80,7 @@ export function walk(options: WalkOptions): AsyncGenerator<Page, void, undefined
 }
 
 async function* walkPages(options: WalkOptions): AsyncGenerator<Page, void, undefined> {
-  const { start, isResumed, guard, memory, source, pages, ledger, ended } = openWalk(options);
+  const { start, isResumed, guard, memory, source, pages, ledger, numbered } = openWalk(options);
   let number = options.pagesBefore ?? 0;
   let position: PagePosition | null = start;
   const isEnough = options.isEnough?.() ?? never;
@@ -96,7 +96,7 @@ async function* walkPages(options: WalkOptions): AsyncGenerator<Page, void, unde
       if (read === undefined) throw new Error('a page that was read is missing');
       const page = isEnough(read) ? pages.cutShort(read) : read;
       guard.admit(page);
-      if (read.end !== null) await proveStart(read.end, ended);
+      if (read.end !== null) await proveNumbering(read, numbered);
       const { next, total } = page;
       const { release, discard } = memory.handOut();
       await source.foresee({
@@ -160,8 +160,8 @@ function openWalk(options: WalkOptions) {
   const reader: PageReader = new PageReader({ ...reading, kept });
   const pages = new WalkedPages({ reader, source, ledger, updated: resource.updated, page: resource.page });
   const guard = new WalkGuard(style.ahead !== null, start, hasParts);
-  const ended = { known: options.listingStart, resource, style, first, ask, ledger };
-  return { start, isResumed, guard, memory, source, pages, ledger, ended };
+  const numbered = { numbering: options.numbering, resource, style, first, ask, ledger };
+  return { start, isResumed, guard, memory, source, pages, ledger, numbered };
 }
 
 /** `isAhead`: it is not the page's turn yet. */

@@ -14,7 +14,7 @@ import type { SentTurn } from '../../state/turns.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { olderPolicy, openSuspects } from '../deletes/page-suspects.ts';
 import { bundles } from './bundles.ts';
-import type { ListingStart } from '../../extract/guards/prove-start.ts';
+import type { Numbering } from '../../extract/guards/prove-numbering.ts';
 import type { FilterEvidence } from './filter-evidence.ts';
 import { EACH_PAGE, joinedPage, smallPages, type JoinedPage } from './joined-page.ts';
 import type { WalkPlan } from '../plan.ts';
@@ -40,8 +40,8 @@ export interface OneWalk {
   repetition: Repetition;
   /** Collects what its pages show about the filter. */
   evidence: FilterEvidence;
-  /** Whether its listing is known to begin where the profile says. */
-  listingStart: ListingStart;
+  /** Whether its pages are known to be numbered as the profile says. */
+  numbering: Numbering;
   /** Null if the listing is asked for at once. */
   windows: Windows | null;
 }
@@ -75,7 +75,7 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
     const more = {
       before,
       // What is missing from every whole walk is asked for by those alone.
-      ...(mode === 'full' ? { listingStart: one.listingStart } : {}),
+      ...(mode === 'full' ? { numbering: one.numbering } : {}),
       overlaps: mayOverlap,
       signal: AbortSignal.any([signal, stop.signal]),
       ...(order === null ? {} : { isEnough: order.begin }),
@@ -141,7 +141,7 @@ export async function pagesOf(
   context: RunContext,
   { windows }: Pick<OneWalk, 'windows'>,
   start: CheckpointRow,
-  more: Pick<WalkOptions, 'before' | 'overlaps' | 'isEnough' | 'known' | 'listingStart'> &
+  more: Pick<WalkOptions, 'before' | 'overlaps' | 'isEnough' | 'known' | 'numbering'> &
     Partial<Pick<WalkOptions, 'signal'>>,
 ): Promise<AsyncIterable<Page>> {
   const options = { ...walkOptions(context, start), ...more };

@@ -1,3 +1,4 @@
+import type Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import type { RunReport } from '../../src/sync/report.ts';
 import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
@@ -101,3 +102,62 @@ describe.for(eitherDatabase(import.meta.filename))('the first page of a numbered
     expect(total.asked()).not.toContain(0);
   });
 });
+
+const MOST = 5;
+
+interface Answering {
+  total: (records: readonly unknown[], data: readonly unknown[]) => number | null;
+  /** Where the page begins, by its parameters. */
+  place: (params: URLSearchParams) => number;
+}
+
+const byPage: Answering['place'] = (params) => (Number(params.get('page')) - 1) * MOST;
+const byOffset: Answering['place'] = (params) => Number(params.get('offset'));
+const byIndex: Answering['place'] = (params) => Number(params.get('offset')) * MOST;
+const whole: Answering['total'] = (records) => records.length;
+const pages = { style: 'page', page_param: 'page' };
+const offsets = { style: 'offset', offset_param: 'offset' };
+
+describe.for(eitherDatabase(import.meta.filename))('numbers of a listing, on $name', (database) => {
+  /** A service that gives five records at once, however many are asked for. */
+  async function numbersOf(page: Record<string, unknown>, { total, place }: Answering) {
+    const records = Array.from({ length: 23 }, (_, nth) => ({ id: `r${nth}`, updated_at: '2026-01-01T00:00:00Z' }));
+    const stage = await ownService(database, { page: { size: 10, ...page }, incremental: null }, (url) => {
+      const data = records.slice(place(url.searchParams), place(url.searchParams) + MOST);
+      return { body: { data, total: total(records, data) } };
+    });
+    const report = await stage.run('backfill');
+    return [endOf(report), await stage.read((db) => (report.status === 'ok' ? rowsOf(db) : null))];
+  }
+
+  it.for<[what: string, page: Record<string, unknown>, answering: Answering, end: string]>([
+    ['pages and a total', { ...pages, total: 'total' }, { place: byPage, total: whole }, 'ok'],
+    ['offsets and a total', { ...offsets, total: 'total' }, { place: byOffset, total: whole }, 'ok'],
+    ['offsets', offsets, { place: byOffset, total: () => null }, 'ok'],
+    [
+      'pages, of which the total counts one',
+      { ...pages, total: 'total' },
+      { place: byPage, total: (_, { length }) => length },
+      'failed pagination_total',
+    ],
+    [
+      'offsets, and the total counts a page',
+      { ...offsets, total: 'total' },
+      { place: byOffset, total: (_, { length }) => length },
+      'failed pagination_total',
+    ],
+    [
+      'pages, and the total counts them',
+      { ...pages, total: 'total' },
+      { place: byPage, total: ({ length }) => Math.ceil(length / MOST) },
+      'failed pagination_total',
+    ],
+    ['offsets that are numbers of pages', offsets, { place: byIndex, total: () => null }, 'failed pagination_offset'],
+  ])('are believed if they are right: %s', async ([, page, answering, end]) => {
+    expect(await numbersOf(page, answering)).toEqual([end, end === 'ok' ? 23 : null]);
+  });
+});
+
+function rowsOf(db: Database.Database): unknown {
+  return db.prepare('SELECT count(*) FROM report').pluck().get();
+}
