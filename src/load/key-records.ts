@@ -19,15 +19,16 @@ export interface KeyedRecord extends SourceRecord {
 
 /** Records of a page that have the key of another one on it and say something else: one of them can become the row. */
 export interface KeyClashes {
-  /** Left out for a newer state of their record, by the service's own clock. */
+  /** Left out for one that changed later by the service's own clock: older states of it, unless they are no states at all. */
   older: number;
-  /** Left out although nothing says which of them is right: maybe they are no states of one record at all. */
+  /** Left out although nothing says which of them is right. */
   undecided: number;
-  /** A key of the undecided; null if there are none. */
+  /** A key of the undecided, and of the older; null if there are none. */
   example: string | null;
+  olderExample: string | null;
 }
 
-const NO_CLASHES: KeyClashes = { older: 0, undecided: 0, example: null };
+const NO_CLASHES: KeyClashes = { older: 0, undecided: 0, example: null, olderExample: null };
 
 /** A time is older than another only if it is so whichever moment it means. */
 export function latestOf({ at, latest }: Updated): number {
@@ -112,6 +113,7 @@ function clashesOf(copies: readonly KeyedRecord[], kept: ReadonlyMap<string, Key
     if (stays === undefined || saysTheSame(record, stays)) continue;
     if (isOlder(record, stays)) {
       clashes.older += 1;
+      clashes.olderExample ??= record.key;
     } else {
       clashes.undecided += 1;
       clashes.example ??= record.key;

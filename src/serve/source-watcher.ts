@@ -113,7 +113,6 @@ const NOTES: readonly [note: keyof RunNotes, text: string][] = [
   ['overflowed', 'values are kept in _overflow, because the table has max_columns'],
   ['discarded', 'values were left out, because the contract does not let the table change'],
   ['repaired', 'cells had a NUL or half a surrogate pair replaced; the stored version has them as sent'],
-  ['older_copies', 'records stood on a page beside a newer state of theirs, which was kept'],
 ];
 
 /**

@@ -27,7 +27,7 @@ export interface RunNotes {
   discarded: number;
   /** Cells in which a NUL or half a surrogate pair was replaced. */
   repaired: number;
-  /** Records that stood on a page beside a newer state of the same record. */
+  /** Records that stood on a page beside a newer one with their key. */
   older_copies: number;
 }
 

@@ -16,8 +16,8 @@ export interface RunProgress {
   /** Requests of all its walks. */
   meter: RequestMeter;
   notes: RunNotes;
-  /** Records that share a key with another one and differ from it, and such a key. */
-  shared: { count: number; example: string | null };
+  /** Records that share a key with another one and differ from it, such a key, and one of those that are older. */
+  shared: { count: number; example: string | null; older?: string | null };
   warnings: Warning[];
 }
 
@@ -79,18 +79,34 @@ function note({ notes, shared }: RunProgress, { clashes, ...outcome }: PageOutco
   notes.older_copies += clashes.older;
   shared.count += clashes.undecided;
   shared.example ??= clashes.example;
+  shared.older ??= clashes.olderExample;
 }
 
 /** Reported if records that differ have one key. */
-export function sharedKeyWarnings({ shared: { count, example } }: RunProgress): Warning[] {
-  if (count === 0) return [];
-  const [have, differ] = count === 1 ? ['record has', 'differs'] : ['records have', 'differ'];
-  const such = JSON.stringify(example);
+export function sharedKeyWarnings({ shared, notes }: RunProgress): Warning[] {
   return [
-    {
-      code: 'keys_shared',
-      message: `${count} ${have} the id of another record on their page and ${differ} from it, such as ${such}`,
+    ...clashWarning('keys_shared', shared, {
+      and: ['differs from it', 'differ from it'],
       hint: 'only the last of them became a row: name the fields that tell them apart as `id` in the profile, or, where they are states of one record, its time of change as `updated`',
-    },
+    }),
+    ...clashWarning(
+      'states_listed',
+      { count: notes.older_copies, example: shared.older ?? null },
+      {
+        and: ['has an older time of change', 'have an older time of change'],
+        hint: 'only the newest became a row: name the fields that tell them apart as `id` in the profile, or, where they are states of one record, say so by accept: [states]',
+      },
+    ),
   ];
+}
+
+function clashWarning(
+  code: Warning['code'],
+  { count, example }: Pick<RunProgress['shared'], 'count' | 'example'>,
+  { and: [one, several], hint }: { and: readonly [one: string, several: string]; hint: string },
+): Warning[] {
+  if (count === 0) return [];
+  const [have, their, and] = count === 1 ? ['record has', 'its', one] : ['records have', 'their', several];
+  const such = example === null ? '' : `, such as ${JSON.stringify(example)}`;
+  return [{ code, message: `${count} ${have} the id of another record on ${their} page and ${and}${such}`, hint }];
 }

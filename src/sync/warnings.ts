@@ -30,6 +30,8 @@ const WARNING_KINDS = {
   empty_listing: { isPartial: true, proof: null },
   /** Records of one page share a key and differ, and nothing shows which of them is right. */
   keys_shared: { isPartial: true, proof: null },
+  /** The same, and one of them changed later: nothing shows whether the others are older states of it. */
+  states_listed: { isPartial: true, proof: 'states' },
   /** Nothing that the service answered shows that the listing has ended. */
   end_unproved: { isPartial: true, proof: 'end' },
   /** The rows of the parent, of which each has a listing, may not be all that there are. */

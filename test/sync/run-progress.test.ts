@@ -11,7 +11,7 @@ import {
   withPage,
 } from '../../src/sync/run-progress.ts';
 
-const NO_CLASHES = { older: 0, undecided: 0, example: null };
+const NO_CLASHES = { older: 0, undecided: 0, example: null, olderExample: null };
 const PAGE: PageOutcome = {
   records: 5,
   inserted: 1,
@@ -54,10 +54,14 @@ describe('the progress of a run', () => {
   it('warns of records that share a key and differ, with the first such key', () => {
     const progress = newProgress('full', [], newMeter());
     expect(sharedKeyWarnings(progress)).toEqual([]);
-    countPage(progress, { ...PAGE, clashes: { older: 1, undecided: 1, example: 'a' } });
-    countPage(progress, { ...PAGE, clashes: { older: 0, undecided: 2, example: 'b' } });
+    countPage(progress, { ...PAGE, clashes: { older: 1, undecided: 1, example: 'a', olderExample: 'c' } });
+    countPage(progress, { ...PAGE, clashes: { older: 0, undecided: 2, example: 'b', olderExample: null } });
     expect(progress.notes.older_copies).toBe(1);
-    const [warning] = sharedKeyWarnings(progress);
+    const [warning, states] = sharedKeyWarnings(progress);
+    expect([states?.code, states?.message]).toEqual([
+      'states_listed',
+      '1 record has the id of another record on its page and has an older time of change, such as "c"',
+    ]);
     expect(warning?.code).toBe('keys_shared');
     expect(warning?.message).toContain('3 records have the id of another record on their page');
     expect(warning?.message).toContain('such as "a"');

@@ -115,6 +115,7 @@ function add(to: Counted, of: Counted, sign: 1 | -1): void {
   addCounts(to.meter.outcomes, outcomes, sign);
   to.shared.count += sign * of.shared.count;
   to.shared.example ??= of.shared.example;
+  to.shared.older ??= of.shared.older ?? null;
 }
 
 function addCounts<K extends string>(

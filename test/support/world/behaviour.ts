@@ -55,7 +55,7 @@ export interface Total {
   at: 'none' | 'body' | 'header';
   /** Body path or name of the header. */
   name: string;
-  of: 'records' | 'pages';
+  of: 'records' | 'pages' | 'page';
   off: 'right' | 'more' | 'fewer' | 'capped';
 }
 
@@ -138,14 +138,19 @@ function isBare(style: Style): boolean {
   return style === 'page' || style === 'offset' || style.startsWith('link');
 }
 
+const TOTAL_NAMES: Readonly<Record<Total['of'], readonly string[]>> = {
+  records: ['total', 'count', 'meta.pagination.total'],
+  pages: ['pages', 'meta.last_page'],
+  page: ['count', 'meta.count'],
+};
+
 function drawTotal(random: Random, recordsAt: string): Total {
   const at = random.pick(['none', 'none', 'body', 'body', 'header'] as const);
-  const of = random.pick(['records', 'records', 'records', 'pages'] as const);
+  const of = random.pick(['records', 'records', 'records', 'pages', 'page'] as const);
   const off = random.chance(0.9) ? 'right' : random.pick(['more', 'fewer', 'capped'] as const);
   if (at === 'none' || (at === 'body' && recordsAt === '')) return { at: 'none', name: '', of: 'records', off };
   if (at === 'header') return { at, name: of === 'pages' ? 'X-Total-Pages' : 'X-Total-Count', of, off };
-  const names = of === 'pages' ? ['pages', 'meta.last_page'] : ['total', 'count', 'meta.pagination.total'];
-  return { at, name: random.pick(names), of, off };
+  return { at, name: random.pick(TOTAL_NAMES[of]), of, off };
 }
 
 function drawTimes(random: Random): Times {

@@ -154,8 +154,8 @@ function rendered(behaviour: Behaviour, cut: Cut, url: URL, { count, size }: { c
   const records = cut.entries.map(({ body }) => body);
   const headers: Record<string, string> = {};
   const places = new Map<string, Value>();
-  const inAll = total.of === 'pages' ? Math.ceil(count / size) : count;
-  const told = TOLD[total.off](inAll);
+  const counted = { records: count, pages: Math.ceil(count / size), page: cut.entries.length };
+  const told = TOLD[total.off](counted[total.of]);
   if (total.at === 'header') headers[total.name] = String(told);
   if (total.at === 'body') places.set(total.name, new Digits(told));
   if (moreAt !== null) places.set(moreAt, cut.next !== null);

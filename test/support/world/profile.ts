@@ -52,6 +52,17 @@ const SLIPS: Readonly<Record<string, Slip>> = {
   'created for updated': (resource) => changed(resource, 'updated', 'created_at'),
   'first page': ({ page }) => 'first' in page && changed(page, 'first', page['first'] === 0 ? 1 : 0),
   'size parameter': ({ page }) => changed(page, 'size_param', 'how_many'),
+  'total of something else': ({ page }, { total }) => {
+    if (total.at !== 'body' || total.of === 'records') return false;
+    page['total'] = total.name;
+    return true;
+  },
+  'offset style': (resource, { style }) => {
+    if (style !== 'page') return false;
+    const { size, size_param } = resource.page;
+    resource.page = { style: 'offset', offset_param: 'page', size, size_param };
+    return true;
+  },
 };
 
 /** The profile that the service's documentation leads to; sometimes with one thing that is not so. */

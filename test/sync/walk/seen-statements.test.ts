@@ -19,7 +19,7 @@ const COUNTED: PageOutcome = {
   updated: 0,
   unchanged: 0,
   rejected: 0,
-  clashes: { older: 0, undecided: 0, example: null },
+  clashes: { older: 0, undecided: 0, example: null, olderExample: null },
   wentBack: 0,
   overflowed: 0,
   discarded: 0,
