@@ -1,16 +1,35 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
-import { startCommand, type Command } from '../support/command.ts';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { beginCommand, startCommand, type Command } from '../support/command.ts';
 import { IS_LONG, longOrShort } from '../support/length.ts';
 
 /** The demo with a folder for temporary files of its own, so that what it leaves behind is seen. */
-function startDemo(...options: string[]): Command & { left: () => string[] } {
+function startDemo(...options: string[]): Demo {
+  return demoIn((folder) => startCommand(['demo', ...options], folder, { TMPDIR: folder }));
+}
+
+/** A process takes these rights from what it makes. */
+const OWNER_ONLY = 0o077;
+
+/** The same inside this process. */
+function demoHere(...options: string[]): Demo {
+  return demoIn((folder) => {
+    vi.stubEnv('TMPDIR', folder);
+    const umask = process.umask(OWNER_ONLY);
+    onTestFinished(() => void process.umask(umask));
+    return beginCommand(['demo', ...options], { cwd: folder, env: {} });
+  });
+}
+
+type Demo = Command & { left: () => string[] };
+
+function demoIn(begin: (folder: string) => Command): Demo {
   const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-demo-test-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return {
-    ...startCommand(['demo', ...options], folder, { TMPDIR: folder }),
+    ...begin(folder),
     left: () => readdirSync(folder).filter((name) => name.startsWith('content-sync')),
   };
 }
@@ -47,7 +66,7 @@ const COUNTS = longOrShort(
 
 it('the demo tells its story in under a minute, ends by itself and leaves nothing behind', async () => {
   const began = performance.now();
-  const demo = startDemo(...(IS_LONG ? [] : ['--data', fewRecords()]));
+  const demo = IS_LONG ? startDemo() : demoHere('--data', fewRecords());
   const { code, stdout, stderr } = await demo.ended;
   expect([code, stderr, demo.left()]).toEqual([0, '', []]);
   expect(performance.now() - began).toBeLessThan(60_000);
@@ -72,7 +91,7 @@ function counting({ raw }: TemplateStringsArray, ...counts: (string | number)[])
 }
 
 it('the demo, interrupted, ends with 130 and leaves nothing behind', async () => {
-  const demo = startDemo();
+  const demo = startDemo(...(IS_LONG ? [] : ['--data', fewRecords()]));
   await expect.poll(() => demo.left().length, { interval: 20, timeout: 30_000 }).toBe(1);
   demo.kill('SIGINT');
   const { code, stdout } = await demo.ended;
@@ -81,7 +100,7 @@ it('the demo, interrupted, ends with 130 and leaves nothing behind', async () =>
 });
 
 it('the demo that is kept goes on with its page until it is told to stop', async () => {
-  const demo = startDemo('--keep', '--data', fewRecords());
+  const demo = demoHere('--keep', '--data', fewRecords());
   let url = '';
   const isThere = async (): Promise<number> => {
     url = /It goes on: (\S+)/.exec(demo.said())?.[1] ?? '';

@@ -4,6 +4,7 @@ import { text } from 'node:stream/consumers';
 import { describe, expect, it, vi } from 'vitest';
 import { MAIN } from '../support/command.ts';
 import { journey } from '../support/journey.ts';
+import { longOrShort } from '../support/length.ts';
 
 const RECORDS = { content: 400, images: 50, analytics: 300 };
 
@@ -75,12 +76,19 @@ describe.skipIf(!hasTerminal)('on a terminal', () => {
     expect(status.code).toBe(1);
     expect(lineOf(status.shown, 'content ')).toContain(`${green}ok`);
     expect(lineOf(status.shown, 'images ')).toContain(`${red}failed`);
-    expect((await look('runs', '--failed')).shown).toContain(`${red}failed`);
-    expect((await look('check', 'content')).shown).toContain(`${green}ok  `);
+    for (const [command, colour] of longOrShort(
+      [
+        [['runs', '--failed'], `${red}failed`],
+        [['check', 'content'], `${green}ok  `],
+      ] as const,
+      [],
+    )) {
+      expect((await look(...command)).shown).toContain(colour);
+    }
     vi.stubEnv('PLAIN', '1');
     expect((await look('status')).shown).not.toContain('\x1b[3');
     vi.unstubAllEnvs();
-    expect((await blog.start('status').ended).stdout).not.toContain('\x1b');
+    expect((await blog.command('status')).stdout).not.toContain('\x1b');
   });
 });
 

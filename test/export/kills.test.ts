@@ -8,7 +8,7 @@ import { ownStage } from '../support/own-stage.ts';
 import { expectSnapshot, expectWhole, filesBelow, manyRows, monthly } from './standing.ts';
 import { viewRows, parquetRows, tableIn } from './read-back.ts';
 
-const ROWS = longOrShort(12_000, 6_000);
+const ROWS = longOrShort(12_000, 4_000);
 
 /** Waits until the folder holds a part that was not there; at most as long as the process runs. */
 async function partAppears(folder: string, known: ReadonlySet<string>, ended: Promise<unknown>): Promise<void> {
@@ -25,7 +25,7 @@ describe.for(eitherDatabase(import.meta.filename))('kill -9 of an export of $nam
     const folder = path.join(stage.folder, 'out');
     expect((await stage.command('export', 'parquet', 'out')).code).toBe(0);
     let killed = 0;
-    for (let at = 0; at < longOrShort(40, 2); at += 1) {
+    for (let at = 0; at < longOrShort(40, 1); at += 1) {
       await stage.write('UPDATE content SET views = views + 1');
       const before = readFileSync(path.join(folder, 'manifest.json'), 'utf8');
       const command = stage.start('export', 'parquet', 'out');
@@ -55,7 +55,7 @@ describe.for(eitherDatabase(import.meta.filename))('kill -9 of an export of $nam
     expect((await stage.command('export', 'parquet', 'out')).code).toBe(0);
     const folder = path.join(stage.folder, 'out');
     const before = filesBelow(folder).toSorted();
-    await manyRows(stage, 50_000);
+    await manyRows(stage, longOrShort(50_000, 25_000));
     const command = stage.start('export', 'parquet', 'out');
     await partAppears(folder, new Set(before), command.ended);
     command.kill('SIGTERM');

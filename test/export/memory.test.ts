@@ -10,7 +10,7 @@ import { expectWhole, manyRows, monthly } from './standing.ts';
 
 const MEGABYTE = 1_048_576;
 /** The smaller one fills what is held in memory at once already, twice over: the collector is not quick. */
-const [SMALL, LARGE] = longOrShort([200_000, 1_000_000], [120_000, 200_000]);
+const [SMALL, LARGE] = longOrShort([200_000, 1_000_000], [60_000, 140_000]);
 /** What a collector leaves for later; the rows themselves would be several times that. */
 const MOST_MORE = longOrShort(150, 100);
 

@@ -8,8 +8,8 @@ import { eitherDatabase, SQLITE } from '../support/databases.ts';
 import { ownStage } from '../support/own-stage.ts';
 import { manifestIn } from './read-back.ts';
 import { filesBelow } from './standing.ts';
+import { MAIN } from '../support/command.ts';
 
-const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 const RECORDS = [{ id: 'a', views: 1 }];
 
 describe('the place of an export', () => {

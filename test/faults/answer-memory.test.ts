@@ -13,19 +13,24 @@ describe.skipIf(!existsSync('/proc/self/status'))('in a container of 512 MiB', (
     const survived = await serveAgainst([
       packed('empty arrays as records', 'gzip', 15 * MB),
       packed('small numbers behind a long one', 'br', 15 * MB),
-      packed('nested objects', 'zstd', 15 * MB),
-      packed('records of a field of their own', 'gzip', SLOW_BYTES),
-      packed('a decimal of megabytes', 'deflate', 15 * MB),
-      packed('a text in another script', 'identity', 15 * MB),
-      packed('many small records', 'zstd, br', SLOW_BYTES),
+      packed('a decimal of megabytes', 'deflate', SLOW_BYTES),
+      packed('a text in another script', 'identity', SLOW_BYTES),
       packed('nothing but spaces', 'gzip, gzip', 100 * MB),
+      packed('nested objects', 'zstd', SLOW_BYTES),
+      ...longOrShort(
+        [
+          packed('records of a field of their own', 'gzip', SLOW_BYTES),
+          packed('many small records', 'zstd, br', SLOW_BYTES),
+        ],
+        [],
+      ),
     ]);
     expect(survived.outcomes).toMatchObject({
       s0: 'too_many_values',
       s1: 'too_many_values',
-      s4: 'too_many_digits',
-      s5: 'ok',
-      s7: 'body_too_large',
+      s2: 'too_many_digits',
+      s3: 'ok',
+      s4: 'body_too_large',
       shonest: 'ok',
     });
     expect(survived.hints.get('too_many_values')).toContain('http.max_values');

@@ -1,12 +1,17 @@
-import { setImmediate } from 'node:timers/promises';
+import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { SyncError } from '../../src/model/errors.ts';
 import { deleteFaults } from '../support/compare-copy.ts';
 import { eventsFor } from '../support/delete-events.ts';
+import { longOrShort } from '../support/length.ts';
 import { deleteStage, type DeleteStage } from '../support/delete-stage.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 
 const DAY = 86_400_000;
+/** Records of which most are gone for long. */
+const OLD = longOrShort(600, 250);
+/** A look by a reader, and the next. */
+const BETWEEN_MS = longOrShort(0, 2);
 const SMALL = { profile: { resources: { content: { page: { size: 10 } } } } };
 /** Records cannot be read alone. */
 const BLIND = { profile: { resources: { content: { item: null, page: { size: 10 } } } } };
@@ -132,7 +137,7 @@ describe('a record that is gone', () => {
 async function readOften(stage: DeleteStage, query: string, seen: Set<string>, stop: AbortSignal): Promise<void> {
   const look = async (): Promise<unknown> =>
     seen.add(await stage.read((db) => db.prepare<[], string>(query).pluck().get() ?? ''));
-  for (; !stop.aborted; await setImmediate()) await look();
+  for (; !stop.aborted; await setTimeout(BETWEEN_MS)) await look();
   await look();
 }
 
@@ -393,13 +398,13 @@ describe('a process that is killed', () => {
 
 describe('what is kept', () => {
   it('F088 deleted rows and their versions go for good after keep_days, while a reader reads', async () => {
-    const stage = await deleteStage(600, { source: { deletes: { keep_days: 30, max_part: 1 } } });
-    const gone = stage.remove(450);
+    const stage = await deleteStage(OLD, { source: { deletes: { keep_days: 30, max_part: 1 } } });
+    const gone = stage.remove(OLD - 150);
     await stage.walk();
-    expect((await stage.deleted()).length).toBe(450);
+    expect((await stage.deleted()).length).toBe(OLD - 150);
     await stage.age(29 * DAY);
     await stage.walk('sync');
-    expect((await stage.deleted()).length).toBe(450);
+    expect((await stage.deleted()).length).toBe(OLD - 150);
     await stage.age(2 * DAY);
     const seen = new Set<string>();
     const stop = new AbortController();

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { SQLITE } from '../support/databases.ts';
 import { endsOf, expectWholeCopy, onStage, reportOf, requestsFor, rowsIn, useOauth } from './stage.ts';
+import { longOrShort } from '../support/length.ts';
 
 describe('a full outage', () => {
   it.concurrent('F029 costs each resource its attempts and no more, and ends by itself', async () => {
@@ -58,7 +59,7 @@ describe('limits in the middle of a run', () => {
       sandbox: { pagination: 'page', concurrency: 2, latency: 400 } as const,
       resource: { page: { style: 'page', size: 4, total: 'total' } },
       profile: { http: { attempts: 3, concurrency: 8 } },
-      records: { content: 240 },
+      records: { content: longOrShort(240, 120) },
     };
     await onStage(options, async (stage) => {
       const ended = await stage.backfill();

@@ -19,16 +19,16 @@ async function ownServer(options: ServerOptions = {}) {
 describe.skipIf(POSTGRES.missing !== null)('a Postgres that gets lost', () => {
   it('F136 F141 a server that crashes every few seconds: all is there once, and it goes on within 5 s', async () => {
     const server = await ownServer();
-    const stage = await slowStage(postgresAt(server.url()), longOrShort(40, 24));
+    const stage = await slowStage(postgresAt(server.url()), longOrShort(40, 16));
     const command = await stage.startUntil(6, 'backfill');
-    const longest = await crashMeanwhile(command, stage, server, { times: longOrShort(3, 2), everyMs: 700 });
+    const longest = await crashMeanwhile(command, stage, server, { times: longOrShort(3, 1), everyMs: 700 });
     expect(longest).toBeLessThan(5_000);
     await expectWhole(stage, command);
   });
 
   it('F137 sessions that are ended at random, time and again: all is there once', async () => {
-    const times = longOrShort(20, 8);
-    const stage = await slowStage(POSTGRES, longOrShort(30, 14));
+    const times = longOrShort(20, 6);
+    const stage = await slowStage(POSTGRES, longOrShort(30, 10));
     const command = await stage.startUntil(4, 'backfill');
     expect(await terminateMeanwhile(command, stage, times)).toBe(times);
     await expectWhole(stage, command);
@@ -38,14 +38,14 @@ describe.skipIf(POSTGRES.missing !== null)('a Postgres that gets lost', () => {
     const url = await postgresDatabase();
     let commits = 0;
     const proxy = await flakyProxy(url, (message) => isCommitted(message) && (commits += 1) % 4 === 0);
-    const stage = await slowStage(postgresAt(url, proxy.through), 12);
+    const stage = await slowStage(postgresAt(url, proxy.through), longOrShort(12, 8));
     await expectWhole(stage, { ended: stage.command('backfill') });
     expect(proxy.cuts()).toBeGreaterThan(5);
   });
 
   it('F141 a server with few connections, some of them taken: the pool waits, and lets all of them go', async () => {
     const server = await ownServer({ settings: { max_connections: '5', superuser_reserved_connections: '0' } });
-    const stage = await slowStage(postgresAt(server.url()), 8);
+    const stage = await slowStage(postgresAt(server.url()), longOrShort(8, 3));
     await asOtherClient(server.url(), () => expectWhole(stage, { ended: stage.command('backfill') }));
     const left = 'SELECT pid FROM pg_stat_activity WHERE application_name = $1';
     const sessions = (): Promise<unknown[]> =>
@@ -56,7 +56,7 @@ describe.skipIf(POSTGRES.missing !== null)('a Postgres that gets lost', () => {
   it('F141 a server that is read-only for a moment, as while another one takes over, is waited for', async () => {
     const url = await postgresDatabase();
     const name = new URL(url).pathname.slice(1);
-    const stage = await slowStage(postgresAt(url), 12);
+    const stage = await slowStage(postgresAt(url), longOrShort(12, 8));
     const command = await stage.startUntil(4, 'backfill');
     const become = (readOnly: string): Promise<unknown> =>
       asOtherClient(url, async (client) => {
@@ -68,7 +68,7 @@ describe.skipIf(POSTGRES.missing !== null)('a Postgres that gets lost', () => {
         );
       });
     await become('on');
-    await systemClock.sleep(1_500);
+    await systemClock.sleep(longOrShort(1_500, 700));
     await become('off');
     await expectWhole(stage, command);
   });

@@ -62,7 +62,7 @@ const CHANNELS: readonly [what: string, fault: (secret: string) => FaultScript][
 const KEY = 'canary/key+0815=xy';
 
 describe('F211 secrets stay where they are', () => {
-  it.concurrent.each(sampled(CHANNELS, 2))(
+  it.concurrent.each(sampled(CHANNELS, 4))(
     'F211 an API key that comes back in %s is written nowhere',
     async (_what, fault) => {
       await onStage({ logLevel: 'trace', sandbox: { apiKey: KEY } }, async (stage) => {
@@ -78,7 +78,7 @@ describe('F211 secrets stay where they are', () => {
     },
   );
 
-  it.concurrent.each(sampled(CHANNELS, 4, 1))(
+  it.concurrent.each(sampled(CHANNELS, 7, 1))(
     'F211 a client secret and a token that come back in %s are written nowhere',
     async (_what, fault) => {
       const clientSecret = 'canary-client/secret+4711';

@@ -84,10 +84,10 @@ const LIMITING = ['limit-headers', 'long-wait'];
 const ALL_WAYS = Object.keys(ECHOES).filter((way) => !LIMITING.includes(way));
 /** Those that `check` is asked about as well. */
 const CHECKED = new Set(['web-page', 'cut-request-id']);
-/** In the short form the two sources that give back what they were sent share half of the ways. */
+/** In the short form the two sources that give back what they were sent share a quarter of the ways. */
 const WAYS: Readonly<Record<string, readonly string[]>> = {
-  'echo-key': sampled(ALL_WAYS, 4),
-  'echo-token': ALL_WAYS.filter((way) => CHECKED.has(way) || sampled(ALL_WAYS, 4, 2).includes(way)),
+  'echo-key': sampled(ALL_WAYS, 8),
+  'echo-token': ALL_WAYS.filter((way) => CHECKED.has(way) || sampled(ALL_WAYS, 8, 4).includes(way)),
 };
 const LEAST_WAYS = Math.min(...Object.values(WAYS).map(({ length }) => length));
 

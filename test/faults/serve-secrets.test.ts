@@ -57,7 +57,9 @@ describe('F214 secrets of webhooks', () => {
     const folder = servable();
     writeFileSync(path.join(folder, 'mounted'), `\uFEFF${WHSEC}\r\n\n`);
     const secrets = [`\${file:${folder}/mounted}`, { value: OLD, until: '2021-02-03T04:05:06Z' }];
-    const serve = await startServe(servable(folder, { blog: { secrets }, closed: { secrets: secrets.slice(1) } }));
+    const serve = await startServe(servable(folder, { blog: { secrets }, closed: { secrets: secrets.slice(1) } }), {
+      isHere: true,
+    });
     const post = async (source: string, secret: string) =>
       (await serve.ask(signed('standard-webhooks', secret, source, '{}', 'm'))).status;
     expect([await post('blog', WHSEC), await post('blog', OLD)]).toEqual([202, 401]);

@@ -1,10 +1,8 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
-import { MAIN } from '../support/command.ts';
+import { beginCommand, spawnCommand } from '../support/command.ts';
 import { rawRequest, type Answered, type RawRequest } from '../support/raw-request.ts';
 
 const PATIENCE_MS = 30_000;
@@ -30,6 +28,14 @@ export type Asked = Partial<RawRequest> & Pick<RawRequest, 'path'>;
 /** Takes what ends something that a test has begun. */
 export type Ending = (end: () => Promise<void>) => void;
 
+export interface ServeStart {
+  env?: NodeJS.ProcessEnv;
+  args?: readonly string[];
+  ending?: Ending;
+  /** True to run it inside this process, where a test is not about the process: half the work. */
+  isHere?: boolean;
+}
+
 /** Starts it in `folder` with the config there, temporary files included, and waits until it listens. */
 export async function startServe(
   folder: string,
@@ -37,43 +43,39 @@ export async function startServe(
     env = {},
     args = [],
     ending = onTestFinished,
-  }: { env?: NodeJS.ProcessEnv; args?: readonly string[]; ending?: Ending } = {},
+    isHere = false,
+  }: ServeStart = {},
 ): Promise<ServeProcess> {
   const temporary = path.join(folder, 'tmp');
   mkdirSync(temporary, { recursive: true });
-  const child = spawn(process.execPath, [MAIN, 'serve', '--config', 'config.yaml', ...args], {
+  const begin = isHere ? beginCommand : spawnCommand;
+  const command = begin(['serve', '--config', 'config.yaml', ...args], {
     cwd: folder,
-    env: { ...process.env, TMPDIR: temporary, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { TMPDIR: temporary, ...env },
   });
-  const { pid } = child;
-  if (pid === undefined) throw new Error(`could not start ${MAIN}`);
-  let written = '';
+  const written = (): string => command.said() + command.logged();
   let answered = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (chunk: string) => (written += chunk));
-  }
-  const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }));
+  const ended = command.ended.then(({ code, signal }) => ({ code, signal }));
   const stop = (): typeof ended => {
-    child.kill('SIGTERM');
+    command.kill('SIGTERM');
     return ended;
   };
   ending(async () => {
-    child.kill('SIGKILL');
+    command.kill('SIGKILL');
     await ended;
   });
   const url = await Promise.race([
-    until(() => /"url":"(http:[^"]+)","msg":"listening"/.exec(written)?.[1]),
+    until(() => /"url":"(http:[^"]+)","msg":"listening"/.exec(command.logged())?.[1], 20),
     ended.then(() => {
-      throw new Error(`serve ended: ${written}`);
+      throw new Error(`serve ended: ${written()}`);
     }),
   ]);
   return {
-    pid,
+    pid: command.pid,
     url,
     ended,
     stop,
-    written: () => written,
+    written,
     answered: () => answered,
     ask: async (asked) => {
       const answer = await ask(new URL(url), asked);

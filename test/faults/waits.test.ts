@@ -186,10 +186,10 @@ const ROWS: readonly WaitRow[] = [
 ];
 
 const numberOf = ({ title }: WaitRow): string => title.split(' ')[0] ?? '';
-/** In the short form the first of each number, and every second of the others. */
+/** In the short form the first of each number, and every eighth of the others. */
 const PLAYED = ROWS.filter((row, at) => {
   const isFirst = ROWS.findIndex((other) => numberOf(other) === numberOf(row)) === at;
-  return IS_LONG || isFirst || at % 2 === 0;
+  return IS_LONG || isFirst || at % 8 === 0;
 });
 
 describe('the service says when to come back', () => {

@@ -92,7 +92,7 @@ describe.runIf(POSTGRES.missing === null)("F211 the warehouse's password", () =>
     const url = await postgresDatabase();
     const serve = { port: 0 };
     const stage = await stageWith((password) => withUser(url, 'postgres', password), { serve });
-    const serving = await startServe(stage.folder, { args: ['--config', 'config.yaml'] });
+    const serving = await startServe(stage.folder, { isHere: true });
     for (const page of ['/', '/status.json', '/metrics', '/readyz']) await serving.ask({ path: page });
     expect(serving.answered()).toContain('?schema=blog');
     await serving.stop();

@@ -5,11 +5,15 @@ import { buffer, text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import type { ObjectStore } from '../../src/object-store/object-store.ts';
 import { objectsOf, putInto, spooled, STORES } from './stores.ts';
+import { longOrShort } from '../support/length.ts';
 
 async function shas(store: ObjectStore): Promise<string[]> {
   return (await objectsOf(store)).map(({ sha256 }) => sha256).toSorted();
 }
 
+const MANY = longOrShort(60, 20);
+/** One for each. */
+const LARGE = longOrShort([1, 2], [1]);
 const NONE = 'ab'.repeat(32);
 /** Bytes that nothing can compress, more than go in one request. */
 const large = (): Buffer =>
@@ -47,10 +51,10 @@ describe.each(STORES)('$name as a store', ({ place }) => {
 
   it('takes many and large ones at once', async () => {
     const store = await (await place()).open();
-    const bodies = [large(), large(), ...Array.from({ length: 60 }, (_, at) => Buffer.from(`picture ${at}`))];
+    const bodies = [...LARGE.map(large), ...Array.from({ length: MANY }, (_, at) => Buffer.from(`picture ${at}`))];
     const put = await Promise.all(bodies.map((body) => putInto(store, body)));
     expect(await shas(store)).toEqual(put.toSorted());
-    for (const [at, body] of bodies.slice(0, 5).entries()) {
+    for (const [at, body] of bodies.slice(0, LARGE.length + 3).entries()) {
       expect((await buffer(await store.read(put[at] ?? ''))).equals(body)).toBe(true);
     }
     // Again: what is there is not written once more.
@@ -83,9 +87,9 @@ describe.each(STORES)('$name as a store', ({ place }) => {
     expect(await shas(store)).toEqual([b, c].toSorted());
   });
 
-  it('takes hundreds of small ones from memory, and has them all once they are settled', async () => {
+  it('takes many small ones from memory, and has them all once they are settled', async () => {
     const store = await (await place()).open();
-    const bodies = Array.from({ length: 300 }, (_, at) => Buffer.from(`small ${at % 290}`));
+    const bodies = Array.from({ length: 5 * MANY }, (_, at) => Buffer.from(`small ${at % (5 * MANY - 10)}`));
     const put = async (content: Buffer, at: number): Promise<void> => {
       const sha256 = createHash('sha256').update(content).digest('hex');
       const file = path.join(store.spool, `small-${at}`);
@@ -93,7 +97,7 @@ describe.each(STORES)('$name as a store', ({ place }) => {
     };
     await Promise.all(bodies.map(put));
     await Promise.all([store.settle(), store.settle()]);
-    expect(await shas(store)).toHaveLength(290);
+    expect(await shas(store)).toHaveLength(5 * MANY - 10);
     for (const { sha256 } of await objectsOf(store)) {
       const bytes = await buffer(await store.read(sha256));
       expect(createHash('sha256').update(bytes).digest('hex')).toBe(sha256);

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { toYaml } from '../../src/probe/result/to-yaml.ts';
 import { fakeService, SECRET, USER, type FakeRecord, type FakeShape } from './fake-service.ts';
 import { copyBy, probed } from './probed.ts';
+import { sampled } from '../support/length.ts';
 
 const SHAPES: Record<string, FakeShape> = {
   'a cursor, updated_since': { auth: 'bearer', pages: 'cursor', envelope: 'data', filter: 'since', item: 'bare' },
@@ -75,11 +76,14 @@ const SHAPES: Record<string, FakeShape> = {
   'a small cap': { auth: 'header', pages: 'page', envelope: 'data', filter: 'since', item: 'bare', cap: 10 },
 };
 
+/** Shapes of which deletes are followed as well. */
+const OF_DELETES = new Set(sampled(Object.keys(SHAPES), 4));
+
 const byId = (records: readonly FakeRecord[]): FakeRecord[] =>
   records.toSorted((a, b) => Number(a['id']) - Number(b['id']));
 
 describe('a profile by experiment', () => {
-  it.each(Object.entries(SHAPES))('%s: the copy by it equals the service', async (_, shape) => {
+  it.each(Object.entries(SHAPES))('%s: the copy by it equals the service', async (name, shape) => {
     const service = await fakeService(shape);
     const result = await probed(service.url, {
       credential: { secret: SECRET, user: shape.auth === 'basic' || shape.auth === 'lenient' ? USER : undefined },
@@ -104,6 +108,7 @@ describe('a profile by experiment', () => {
     service.change('authors', 1, { title: 'changed, too' });
     service.add('posts', { section: 'news' });
     expect((await copy.run('sync')).resources.map(({ status }) => status)).toEqual(result.resources.map(() => 'ok'));
+    if (!OF_DELETES.has(name)) return;
     service.remove('posts', 2);
     // What is deleted is found by walks over everything; by two of them where no record can be read alone.
     await copy.run('backfill');

@@ -4,6 +4,7 @@ import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { inject, onTestFinished } from 'vitest';
 import { runCli } from '../../src/cli/commands.ts';
+import { SyncError } from '../../src/model/errors.ts';
 
 /** What starts the command line: as it is built, or from the sources where nothing was built for the run. */
 export const MAIN = inject('main') ?? fileURLToPath(new URL('../../src/main.ts', import.meta.url));
@@ -50,18 +51,37 @@ export function startCommand(args: readonly string[], cwd: string, env: NodeJS.P
  * what a test uses unless it is about the process: its signals, its rights, its memory, its death.
  */
 export async function runCommand(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  return beginCommand(args, { cwd, env }).ended;
+}
+
+/**
+ * The same for one that goes on until it is told to stop, as `serve` does: in a process of its own that has everything to
+ * load it takes twice the work. Any signal is a first one to it, by which it ends in order. Whoever begins it ends it.
+ */
+export function beginCommand(args: readonly string[], { cwd, env }: Omit<CommandStart, 'shell'>): Command {
   const [stdout, stderr] = [new TextSink(), new TextSink()];
-  const code = await runCli(args, {
+  const interruption = new AbortController();
+  let isOver = false;
+  const run = runCli(args, {
     version: '0.0.0',
     env: { ...process.env, ...env },
     cwd,
     stdout,
     stderr,
-    signal: new AbortController().signal,
+    signal: interruption.signal,
     secrets: [],
     umask: () => undefined,
   });
-  return { code, signal: null, stdout: stdout.text, stderr: stderr.text };
+  const ended = run.then((code) => {
+    isOver = true;
+    return { code, signal: null, stdout: stdout.text, stderr: stderr.text };
+  });
+  const kill = (signal: NodeJS.Signals): boolean => {
+    if (isOver) return false;
+    interruption.abort(new SyncError('interrupted', `stopped by ${signal}`, { recovery: 'stop' }));
+    return true;
+  };
+  return { pid: process.pid, ended, said: () => stdout.text, logged: () => stderr.text, kill };
 }
 
 class TextSink extends Writable {

@@ -118,6 +118,11 @@ export async function preparedSetting(database: TestDatabase, folder: string): P
   return `${address}?schema={source}`;
 }
 
+/** The address of such a warehouse. */
+export async function preparedAddress(database: TestDatabase): Promise<string> {
+  return (await preparedSetting(database, tempFolder())).replace('{source}', 'blog');
+}
+
 /** An open warehouse of its own, closed and gone when the test is over, and what stands in it. */
 export interface OpenWarehouse {
   warehouse: Warehouse;
@@ -130,7 +135,7 @@ export interface OpenWarehouse {
 
 /** Opens an empty warehouse, or the one at `address`. */
 export async function warehouseOn(database: TestDatabase, address?: string): Promise<OpenWarehouse> {
-  const at = address ?? (await preparedSetting(database, tempFolder())).replace('{source}', 'blog');
+  const at = address ?? (await preparedAddress(database));
   const warehouse = await openWarehouse(at, systemClock);
   onTestFinished(() => warehouse.close());
   return { warehouse, address: at, ...readerOf(database, at) };

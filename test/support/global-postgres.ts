@@ -27,10 +27,10 @@ async function startInMemory(): Promise<PostgresServer> {
   const within = memoryFolder();
   // Pages are in memory anyway: to have other processes read them takes longer.
   const settings = { io_method: 'sync' };
-  if (within === null) return startPostgres({ settings });
+  if (within === null) return startPostgres({ settings, isFirst: true });
   try {
-    return await startPostgres({ within, settings });
+    return await startPostgres({ within, settings, isFirst: true });
   } catch {
-    return startPostgres({ settings });
+    return startPostgres({ settings, isFirst: true });
   }
 }

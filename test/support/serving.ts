@@ -11,7 +11,7 @@ import { onTestFinished } from 'vitest';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import type { Attention } from '../../src/serve/status/attention.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from '../../src/serve/status/snapshot.ts';
-import { runCommand, spawnCommand, type Command, type Ended } from './command.ts';
+import { beginCommand, runCommand, spawnCommand, type Command, type Ended } from './command.ts';
 import { differences } from './compare-copy.ts';
 import { USUAL, type TestDatabase } from './databases.ts';
 
@@ -39,6 +39,8 @@ export interface Start {
   port?: number;
   /** Put before the command, as `ulimit -n 64; exec`. */
   shell?: string;
+  /** True to run it inside this process, where a test is not about the process: half the work. */
+  isHere?: boolean;
 }
 
 /** One event as a service would send it. */
@@ -136,7 +138,13 @@ export async function openServingStage(options: ServingOptions = {}): Promise<Se
     commands.push(command);
     return command;
   };
-  const launch = ({ port = 0, shell }: Start = {}): Command => spawn(['serve', '--port', String(port)], shell);
+  const launch = ({ port = 0, shell, isHere = false }: Start = {}): Command => {
+    const args = ['serve', '--port', String(port)];
+    if (!isHere) return spawn(args, shell);
+    const command = beginCommand([...args, '--config', config], { cwd: folder });
+    commands.push(command);
+    return command;
+  };
   const stage: ServingStage = {
     folder,
     sandbox,

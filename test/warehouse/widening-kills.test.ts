@@ -9,7 +9,7 @@ import { freshSeed, randomFrom } from '../support/random.ts';
 import { BIG, LEFT_OVER, scoreTable, SUMS, sumsOf, WIDER } from '../support/score-table.ts';
 
 const SCRIPT = new URL('widening-child.ts', import.meta.url);
-const KILLS = longOrShort(6, 2);
+const KILLS = longOrShort(6, 1);
 /** About as long as the widening takes here. */
 const LONGEST_MS = 1_200;
 

@@ -7,7 +7,7 @@ import { killReceiver } from './receiver-kill-loop.ts';
 import { receivedSource, rowsOf, send, signed } from './receiver-stage.ts';
 
 const seed = freshSeed();
-const KILLS = longOrShort({ sqlite: 3, postgres: 2 }, { sqlite: 2, postgres: 1 });
+const KILLS = longOrShort({ sqlite: 3, postgres: 2 }, { sqlite: 1, postgres: 1 });
 
 describe.for(DATABASES)('a receiver on $name that is ended', (database) => {
   it(`F148 F177 has every delivery in the inbox that it acknowledged, after kill -9 at random moments (SEED=${seed})`, async () => {

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { WorkQueue } from '../../src/serve/work-items/work-queue.ts';
-import { asOtherClient, POSTGRES } from '../support/databases.ts';
+import { asOtherClient, POSTGRES, preparedAddress } from '../support/databases.ts';
 import { longOrShort } from '../support/length.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts';
 import { freshSeed } from '../support/random.ts';
@@ -17,9 +17,11 @@ import { receivedSource, receiverStage, rowsOf, send, signed } from './receiver-
 
 const seed = freshSeed();
 /** The soak sends without any rest. */
-const REST_MS = 25;
+const REST_MS = 80;
 /** Deliveries that each of several receivers gets. */
-const COPIES = longOrShort(100, 40);
+const COPIES = longOrShort(100, 20);
+/** Sources beside the first, several times as many as there are connections. */
+const OTHERS = longOrShort(40, 16);
 
 /** A role of its own in a database of its own, as an installation has it; the server's own may do anything. */
 async function asRole(): Promise<{ address: string; admin: string; role: string }> {
@@ -43,7 +45,7 @@ describe.skipIf(POSTGRES.missing !== null)('a receiver whose database server cra
     const server = await startPostgres();
     servers.push(server);
     const receiver = await receiving(`${server.url()}?schema=blog`);
-    await crashUnder(receiver, server, { crashes: 2, restMs: REST_MS });
+    await crashUnder(receiver, server, { crashes: 1, restMs: REST_MS });
     expect((await send(receiver.port, signed(receiver.source))).status).toBe(202);
     await server.crash();
     expect((await send(receiver.port, signed(receiver.source))).status).toBe(503);
@@ -53,7 +55,7 @@ describe.skipIf(POSTGRES.missing !== null)('a receiver whose database server cra
 
 describe.skipIf(POSTGRES.missing !== null)('a receiver on Postgres', () => {
   it(`F137 loses nothing when its connections are ended at random (SEED=${seed})`, async () => {
-    await endConnections({ address: await POSTGRES.address(), rounds: longOrShort(60, 45), seed });
+    await endConnections({ address: await POSTGRES.address(), seed, ...longOrShort({ rounds: 60 }, { rounds: 40, restMs: 10 }) });
   });
 
   it('F141 says 503 while the server has no connection left, or is read-only, and goes on by itself', async () => {
@@ -82,7 +84,7 @@ describe.skipIf(POSTGRES.missing !== null)('a receiver on Postgres', () => {
   });
 
   it('F178 says 503 within a second while its table is locked, and takes the repeat', async () => {
-    const address = await POSTGRES.address();
+    const address = await preparedAddress(POSTGRES);
     const receiver = await receivingHere(address);
     const deliveries = Array.from({ length: 20 }, () => signed(receiver.source));
     const post = () => Promise.all(deliveries.map((delivery) => send(receiver.port, delivery)));
@@ -118,7 +120,7 @@ describe.skipIf(POSTGRES.missing !== null)('a receiver on Postgres', () => {
 
   it('takes deliveries for many sources through few connections', async () => {
     const address = await POSTGRES.address();
-    const others = Array.from({ length: 40 }, (_, number) =>
+    const others = Array.from({ length: OTHERS }, (_, number) =>
       receivedSource(address.replace('schema=blog', `schema=other_${number}`), { name: `other_${number}` }),
     );
     const receiver = await receivingHere(address, others);
@@ -132,7 +134,7 @@ describe.skipIf(POSTGRES.missing !== null)('a receiver on Postgres', () => {
   });
 
   it('F172 is one of several on the same inbox: a delivery that reaches all of them is one row, and counted', async () => {
-    const address = await POSTGRES.address();
+    const address = await preparedAddress(POSTGRES);
     const receivers = await Promise.all([1, 2, 3].map(() => receivingHere(address)));
     const [first] = receivers;
     if (first === undefined) throw new Error('there are three');

@@ -46,13 +46,15 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
     resource: [richSnapshot(), 'sources/blog/content'],
   };
 
+  const all = Object.entries(contents);
+
   it.each(sampled(looks, 3))(
     'is readable, fits and loads nothing else: $name',
     async ({ name, colorScheme, width }) => {
       const { controls } = notedControls();
       const look = { colorScheme, viewport: { width, height: 900 } } as const;
       const { page, complaints, server, show } = await visit(browser, richSnapshot(), look, { controls, details });
-      for (const [content, [snapshot, at]] of Object.entries(contents)) {
+      for (const [content, [snapshot, at]] of name === 'light' ? all : sampled(all, 3)) {
         show(snapshot);
         server.asked.splice(0);
         await page.goto(`${server.url}${at}`);

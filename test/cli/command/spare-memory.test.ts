@@ -7,7 +7,7 @@ import { journey } from '../../support/journey.ts';
 const EITHER = eitherDatabase(import.meta.filename);
 
 const ARENA = 'MALLOC_ARENA_MAX=1';
-const GENERATE = { content: 600, images: 60, analytics: 60 };
+const GENERATE = { content: 240, images: 20, analytics: 20 };
 
 it.for(EITHER)('with memory: low the process begins anew, and the copy is the same on $name', async (database) => {
   const sandbox = { generate: GENERATE, latency: 20, pagination: 'page' } as const;

@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { runCommand, startCommand } from '../../support/command.ts';
+import { beginCommand, runCommand, startCommand } from '../../support/command.ts';
 import { SQLITE } from '../../support/databases.ts';
 import { freePort, servingStage, until } from '../../support/serving.ts';
 import { tempFolder } from '../../support/temp-warehouse.ts';
@@ -59,14 +59,14 @@ it('the commands in the written files run as they stand there, and their probes 
 
   const cron = documentsIn(text('kubernetes/cronjob.yaml')).find(({ kind }) => kind === 'CronJob');
   const [container] = Object(cron).spec.jobTemplate.spec.template.spec.containers;
-  expect(await startCommand(container.args, stage.folder, env).ended).toMatchObject({ code: 0 });
+  expect(await runCommand(container.args, stage.folder, env)).toMatchObject({ code: 0 });
   expect(await endOfUnit(text('systemd/content-sync-sync.service'), stage.folder).ended).toBe(0);
 
   const { services } = parse(text('compose.yaml'));
   const deployment = documentsIn(text('kubernetes/deployment.yaml')).find(({ kind }) => kind === 'Deployment');
   const [kept] = Object(deployment).spec.template.spec.containers;
   expect(kept.args).toEqual(services.serve.command);
-  const served = startCommand(services.serve.command, stage.folder, env);
+  const served = beginCommand(services.serve.command, { cwd: stage.folder, env });
   for (const name of ['startupProbe', 'livenessProbe', 'readinessProbe']) {
     const { httpGet } = kept[name];
     await until(name, async () => (await fetch(`http://127.0.0.1:${httpGet.port}${httpGet.path}`)).status === 200);

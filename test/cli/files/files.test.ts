@@ -16,8 +16,8 @@ import { describe, expect, it } from 'vitest';
 import { objectPath } from '../../../src/object-store/object-store.ts';
 import { eitherDatabase, SQLITE } from '../../support/databases.ts';
 import { journey, type Journey } from '../../support/journey.ts';
+import { MAIN } from '../../support/command.ts';
 
-const MAIN = new URL('../../../src/main.ts', import.meta.url).pathname;
 const PNG = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=',
   'base64',

@@ -6,7 +6,10 @@ import { systemClock } from '../../../src/observe/system-clock.ts';
 import { profileSchema } from '../../../src/source/profile.ts';
 import { storedTokens } from '../../../src/state/stored-tokens.ts';
 import { openWarehouse } from '../../../src/warehouse/databases.ts';
+import { longOrShort } from '../../support/length.ts';
 import { fastGovernor } from './fast-governor.ts';
+
+const REST_MS = longOrShort(5, 25);
 
 /**
  * Asks a service for pages for so many milliseconds, at least for one, by refresh tokens that are kept in a warehouse.
@@ -34,7 +37,7 @@ export async function askForPages(address: string, service: string, forMs = 0): 
     do {
       await client.get({ url: new URL('/v1/content', service), lane: 'backfill', meter: newMeter() });
       pages += 1;
-      await sleep(5);
+      await sleep(REST_MS);
     } while (performance.now() < end);
     return `pages ${pages}`;
   } catch (error) {

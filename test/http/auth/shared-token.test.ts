@@ -54,7 +54,7 @@ function calls({ requests }: Sandbox): { tokens: number; pages: number; refused:
 }
 
 async function service(options: SandboxOptions): Promise<Sandbox> {
-  const sandbox = await startSandbox({ generate: { content: 10 }, oneToken: true, ...options });
+  const sandbox = await startSandbox({ generate: { content: 10 }, oneToken: true, latency: longOrShort(0, 15), ...options });
   onTestFinished(() => sandbox.close());
   return sandbox;
 }

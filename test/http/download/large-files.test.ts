@@ -14,8 +14,8 @@ const SCRIPT = new URL('downloading.ts', import.meta.url);
 const MEGABYTE = 1_000_000;
 const FILES = 8;
 /** The smaller ones fill what is held in memory at once already, many times over: the collector is not quick. */
-const [SMALL, LARGE] = longOrShort([60 * MEGABYTE, 500 * MEGABYTE], [10 * MEGABYTE, 30 * MEGABYTE]);
-/** Megabytes that a collector leaves for later; the files themselves have 4,000 of them, or 240. */
+const [SMALL, LARGE] = longOrShort([60 * MEGABYTE, 500 * MEGABYTE], [6 * MEGABYTE, 20 * MEGABYTE]);
+/** Megabytes that a collector leaves for later; the files themselves have 4,000 of them, or 160. */
 const MOST_MORE = longOrShort(150, 80);
 
 const PIECE = pngOf(MEGABYTE);

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { expect, it } from 'vitest';
-import { startCommand } from '../../support/command.ts';
+import { beginCommand } from '../../support/command.ts';
 import { SQLITE } from '../../support/databases.ts';
 import { resourceIn, servingStage, until, type ServingStage } from '../../support/serving.ts';
 
@@ -22,14 +22,14 @@ const asked = (request: object, rest: object = { content_sync: 1, by: null }): s
   `${JSON.stringify({ ...rest, request })}\n`;
 
 async function stageWith(latency = 0): Promise<ServingStage & { socket: string }> {
-  const generate = { content: 400, images: 10, analytics: 10 };
+  const generate = { content: latency === 0 ? 20 : 400, images: 5, analytics: 5 };
   const stage = await servingStage({ database: SQLITE, sandbox: { generate, latency } });
   return { ...stage, socket: path.join(stage.folder, 'content-sync.sock') };
 }
 
 it('has a socket of its own user, which does nothing for what is no request', async () => {
   const stage = await stageWith();
-  const serving = await stage.serve();
+  const serving = await stage.serve({ isHere: true });
   await stage.fresh(serving);
   await until('there', () => existsSync(stage.socket));
   expect(statSync(stage.socket).mode & 0o777).toBe(0o600);
@@ -79,17 +79,17 @@ it('replaces the socket of a killed process, and leaves that of a living one and
   expect(await stage.run('retry')).toMatchObject({ code: 1, stderr: expect.stringContaining('serve_missing') });
   expect(await stage.run('reload')).toMatchObject({ code: 1, stderr: expect.stringContaining('serve_missing') });
   expect(await stage.run('sync', 'images')).toMatchObject({ code: 1, stderr: expect.stringContaining('"paused"') });
-  const next = await stage.serve();
+  const next = await stage.serve({ isHere: true });
   await until('told', async () => (await stage.run('retry', 'content')).code === 0);
   expect(resourceIn(await next.status(), 'images').paused).not.toBeNull();
-  const other = await stage.serve();
+  const other = await stage.serve({ isHere: true });
   expect(other.command.logged()).toContain('another process listens on');
   await other.stop();
   expect(await stage.run('resume')).toMatchObject({ code: 0 });
   expect(next.command.logged()).toContain('"control":{"action":"resume"');
   await next.stop();
   writeFileSync(stage.socket, 'not ours');
-  const third = await stage.serve();
+  const third = await stage.serve({ isHere: true });
   expect(third.command.logged()).toContain('is no socket');
   await third.stop();
   expect(readdirSync(stage.folder)).toContain('content-sync.sock');
@@ -97,10 +97,10 @@ it('replaces the socket of a killed process, and leaves that of a living one and
 
 it('lets a command that follows a walk go, and goes on with the walk', async () => {
   const stage = await stageWith(150);
-  const serving = await stage.serve();
+  const serving = await stage.serve({ isHere: true });
   const config = path.join(stage.folder, 'content-sync.yaml');
   await until('there', () => existsSync(stage.socket));
-  const command = startCommand(['backfill', 'content', '--config', config], stage.folder);
+  const command = beginCommand(['backfill', 'content', '--config', config], { cwd: stage.folder });
   await until('followed', () => command.logged().includes('walk started'));
   command.kill('SIGINT');
   const ended = await command.ended;
@@ -112,7 +112,7 @@ it('lets a command that follows a walk go, and goes on with the walk', async () 
   expect(runs.length).toBeLessThanOrEqual(2);
   expect(new Set(runs.map((run) => JSON.stringify(run)))).toEqual(new Set(['{"status":"ok"}']));
   // A process that ends takes the walk along, and says so to whoever follows it.
-  const following = startCommand(['backfill', '--config', config], stage.folder);
+  const following = beginCommand(['backfill', '--config', config], { cwd: stage.folder });
   await until('followed again', () => following.logged().includes('walk started'));
   await serving.stop();
   expect(await following.ended).toMatchObject({ code: 130 });

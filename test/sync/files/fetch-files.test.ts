@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DATABASES } from '../../support/databases.ts';
+import { DATABASES, eitherDatabase } from '../../support/databases.ts';
 import { until } from '../../support/serving.ts';
 import { picture, sha256 } from './picture-service.ts';
 import { pictureStage } from './picture-stage.ts';
@@ -105,7 +105,7 @@ describe.each(DATABASES)('files of records, on $name', (database) => {
   });
 });
 
-describe.each(DATABASES)('two processes with files, on $name', (database) => {
+describe.each(eitherDatabase(import.meta.filename))('two processes with files, on $name', (database) => {
   it('never fetch the same: the second one waits for the first', async () => {
     const stage = await pictureStage(database, { files: OWN });
     const { service } = stage;

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { USUAL } from '../../support/databases.ts';
 import { instant, type SmallRecord } from '../../support/small-service.ts';
 import { smallStage, type SmallStage } from '../../support/small-stage.ts';
+import { sampled } from '../../support/length.ts';
 
 const MINUTE = 60_000;
 
@@ -55,7 +56,7 @@ describe.for([USUAL])('a filter that is not what the profile says, on $name', (d
     expect(report.warnings?.[0]?.message).toMatch(/updated_since=.* does not list the record e, .* walked instead/);
   });
 
-  it.for(WRONG)(
+  it.for(sampled(WRONG, 3))(
     'is found out although the record that set the cursor is gone, if it %s',
     async ([, filter, format]) => {
       const incremental = { param: 'updated_since', overlap: '10m', ...format };
@@ -153,7 +154,7 @@ describe.for([USUAL])('a filter that works, on $name', (database) => {
     ['knows days only', (record, value) => at(record) >= Date.parse(value.slice(0, 10)), { format: 'iso' }],
   ];
 
-  it.for(WORKING)('and %s costs one request if nothing is new, in every run', async ([, filter, format]) => {
+  it.for(sampled(WORKING, 2))('and %s costs one request if nothing is new, in every run', async ([, filter, format]) => {
     const incremental = { param: 'updated_since', overlap: '10m', ...format };
     const stage = await smallStage({ filter }, { incremental }, { database });
     await changed(stage);
