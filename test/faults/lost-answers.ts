@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { releaseSuspects } from '../../src/state/suspects.ts';
-import { POSTGRES, postgresAt, postgresDatabase } from '../support/databases.ts';
+import { POSTGRES, postgresAt, preparedPostgres } from '../support/databases.ts';
 import { flakyProxy } from '../support/flaky-proxy.ts';
 import { smallStage } from '../support/small-stage.ts';
 
@@ -15,7 +15,7 @@ export interface LossyRounds {
  * delete is held; and a person's word that lets it go on. At the end of each all is looked at.
  */
 export async function lossyRounds(): Promise<LossyRounds> {
-  const url = await postgresDatabase();
+  const url = await preparedPostgres();
   let [answers, lost] = [0, Infinity];
   const proxy = await flakyProxy(url, ({ letter }) => letter === 'Z' && (answers += 1) === lost);
   const database = postgresAt(url, proxy.through);

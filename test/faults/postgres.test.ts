@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { differences } from '../support/compare-copy.ts';
-import { asOtherClient, POSTGRES, postgresAt, postgresDatabase } from '../support/databases.ts';
+import { asOtherClient, POSTGRES, postgresAt, preparedPostgres } from '../support/databases.ts';
 import { draining, eventFor } from '../support/draining.ts';
 import { flakyProxy } from '../support/flaky-proxy.ts';
 import { startPostgres, type ServerOptions } from '../support/postgres-server.ts';
@@ -35,7 +35,7 @@ describe.skipIf(POSTGRES.missing !== null)('a Postgres that gets lost', () => {
   });
 
   it('F138 connections that are cut when a COMMIT is answered, time and again: nothing is lost or written twice', async () => {
-    const url = await postgresDatabase();
+    const url = await preparedPostgres();
     let commits = 0;
     const proxy = await flakyProxy(url, (message) => isCommitted(message) && (commits += 1) % 4 === 0);
     const stage = await slowStage(postgresAt(url, proxy.through), longOrShort(12, 8));
@@ -54,7 +54,7 @@ describe.skipIf(POSTGRES.missing !== null)('a Postgres that gets lost', () => {
   });
 
   it('F141 a server that is read-only for a moment, as while another one takes over, is waited for', async () => {
-    const url = await postgresDatabase();
+    const url = await preparedPostgres();
     const name = new URL(url).pathname.slice(1);
     const stage = await slowStage(postgresAt(url), longOrShort(12, 8));
     const command = await stage.startUntil(4, 'backfill');
@@ -76,7 +76,7 @@ describe.skipIf(POSTGRES.missing !== null)('a Postgres that gets lost', () => {
 
 describe.skipIf(POSTGRES.missing !== null)('a pooler in transaction mode', () => {
   it('changes nothing: a backfill, a sync and an inbox work through two connections', async () => {
-    const url = await postgresDatabase();
+    const url = await preparedPostgres();
     const pooler = await transactionPooler(url, 2);
     const stage = await slowStage(postgresAt(url, pooler.through), 4);
     await expectWhole(stage, { ended: stage.command('backfill') });

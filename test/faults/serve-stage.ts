@@ -39,12 +39,7 @@ export interface ServeStart {
 /** Starts it in `folder` with the config there, temporary files included, and waits until it listens. */
 export async function startServe(
   folder: string,
-  {
-    env = {},
-    args = [],
-    ending = onTestFinished,
-    isHere = false,
-  }: ServeStart = {},
+  { env = {}, args = [], ending = onTestFinished, isHere = false }: ServeStart = {},
 ): Promise<ServeProcess> {
   const temporary = path.join(folder, 'tmp');
   mkdirSync(temporary, { recursive: true });

@@ -183,20 +183,23 @@ describe('the connection to the service fails', () => {
     });
   });
 
-  it.concurrent.each(sampled(['self-signed', 'expired', 'wrong-host'], 3))('F012 a certificate that is %s', async (name) => {
-    let [connections, requests] = [0, 0];
-    const server = createServer({ key: certificate('key'), cert: certificate(name) }, () => (requests += 1));
-    server.on('connection', () => (connections += 1));
-    const port = await portOf(server);
-    await onStage({ source: { base_url: `https://127.0.0.1:${port}` } }, async (stage) => {
-      const ended = await stage.backfill();
-      expect(new Set(Object.values(endsOf(ended)))).toEqual(new Set(['failed tls']));
-      expect(ended.code).toBe(1);
-      // One attempt per resource: it does not get better by asking again.
-      expect([connections, requests]).toEqual([3, 0]);
-      expect(reportOf(ended).error?.hint).toMatch(/certificate/);
-    });
-    server.close();
-    server.closeAllConnections();
-  });
+  it.concurrent.each(sampled(['self-signed', 'expired', 'wrong-host'], 3))(
+    'F012 a certificate that is %s',
+    async (name) => {
+      let [connections, requests] = [0, 0];
+      const server = createServer({ key: certificate('key'), cert: certificate(name) }, () => (requests += 1));
+      server.on('connection', () => (connections += 1));
+      const port = await portOf(server);
+      await onStage({ source: { base_url: `https://127.0.0.1:${port}` } }, async (stage) => {
+        const ended = await stage.backfill();
+        expect(new Set(Object.values(endsOf(ended)))).toEqual(new Set(['failed tls']));
+        expect(ended.code).toBe(1);
+        // One attempt per resource: it does not get better by asking again.
+        expect([connections, requests]).toEqual([3, 0]);
+        expect(reportOf(ended).error?.hint).toMatch(/certificate/);
+      });
+      server.close();
+      server.closeAllConnections();
+    },
+  );
 });

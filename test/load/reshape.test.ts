@@ -1,7 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { startScript } from '../support/child-script.ts';
-import { DATABASES, readerOf, warehouseOn, type OpenWarehouse, type TestDatabase } from '../support/databases.ts';
+import {
+  DATABASES,
+  readerOf,
+  warehouseOn,
+  type OpenWarehouse,
+  type TestDatabase,
+  preparedAddress,
+} from '../support/databases.ts';
 import { loading } from '../support/page-loading.ts';
 import { sampled } from '../support/length.ts';
 import { driftingPages } from '../sync/drifting-pages.ts';
@@ -15,7 +22,7 @@ describe.for(DATABASES)('rows whose stored form a widening cannot tell on $name'
   it.each(sampled([0, 1, 3], 2, DATABASES.indexOf(database)))(
     'are written anew to the end, also after kill -9 behind rewrite %i',
     async (rewrites) => {
-      const address = await database.address();
+      const address = await preparedAddress(database);
       const { rows } = readerOf(database, address);
       const script = new URL('killed-reshape.ts', import.meta.url);
       expect(await startScript(script, [address, String(rewrites)]).ended).toMatchObject({

@@ -1,7 +1,7 @@
 import { expect, onTestFinished } from 'vitest';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { startScript, type ChildScript } from '../support/child-script.ts';
-import { postgresDatabase } from '../support/databases.ts';
+import { preparedPostgres } from '../support/databases.ts';
 import type { Asking } from './asking-process.ts';
 
 const SCRIPT = new URL('asking-process.ts', import.meta.url);
@@ -16,7 +16,7 @@ export interface Stage {
 export async function askingStage(options: SandboxOptions): Promise<Stage> {
   const sandbox = await startSandbox({ generate: { content: 3 }, ...options });
   onTestFinished(() => sandbox.close());
-  const warehouse = await postgresDatabase();
+  const warehouse = await preparedPostgres();
   const usual = { lane: 'backfill', workers: 8, concurrency: 32, forMs: 10_000 } as const;
   const service = { warehouse, url: `${sandbox.url}/v1/content`, apiKey: sandbox.apiKey };
   return {

@@ -11,8 +11,15 @@ describe.skipIf(POSTGRES.missing !== null)('processes on one account and one Pos
   it(
     'are never over its limit, also while one is killed and one is frozen',
     async () => {
-      const { sandbox, ask } = await askingStage({ rate: longOrShort(50, 30), burst: 10, rateHeaders: 'ietf', latency: 20 });
-      const [killed, frozen, other] = await Promise.all([1, 2, 3].map(() => ask({ forMs: longOrShort(9_000, 7_500), workers: longOrShort(8, 4) })));
+      const { sandbox, ask } = await askingStage({
+        rate: longOrShort(50, 30),
+        burst: 10,
+        rateHeaders: 'ietf',
+        latency: 20,
+      });
+      const [killed, frozen, other] = await Promise.all(
+        [1, 2, 3].map(() => ask({ forMs: longOrShort(9_000, 7_500), workers: longOrShort(8, 4) })),
+      );
       await vi.waitFor(() => expect(sandbox.requests.total).toBeGreaterThan(10), LONG_MS);
       killed?.child.kill('SIGKILL');
       frozen?.child.kill('SIGSTOP');

@@ -7,7 +7,7 @@ import { acquireLease } from '../../src/state/leases.ts';
 import { placeOfProcess } from '../../src/state/process-lookup.ts';
 import { openWarehouse } from '../../src/warehouse/databases.ts';
 import { startScript } from '../support/child-script.ts';
-import { asOtherClient, POSTGRES } from '../support/databases.ts';
+import { asOtherClient, POSTGRES, preparedAddress } from '../support/databases.ts';
 
 const HOLDER = new URL('lease-holder.ts', import.meta.url);
 const MINUTES = 60_000;
@@ -45,7 +45,7 @@ async function change(address: string, changes: string): Promise<void> {
 
 describe.skipIf(POSTGRES.missing !== null)('leases of machines whose clocks differ', () => {
   it.each([-30 * MINUTES, 30 * MINUTES])('go by the clock of the database (%i ms off)', async (off) => {
-    const address = await POSTGRES.address();
+    const address = await preparedAddress(POSTGRES);
     const { warehouse, acquire } = await machine(address, wrongBy(off));
     const lease = await acquire();
     expect(await leaseAt(address)).toMatchObject({ isNew: true, isShort: true });
@@ -57,7 +57,7 @@ describe.skipIf(POSTGRES.missing !== null)('leases of machines whose clocks diff
   });
 
   it('F133 are not stolen by one whose clock is ahead', async () => {
-    const address = await POSTGRES.address();
+    const address = await preparedAddress(POSTGRES);
     await (await machine(address, systemClock)).acquire();
     await change(address, `host = 'elsewhere'`);
     const other = await machine(address, wrongBy(30 * MINUTES));
@@ -65,7 +65,7 @@ describe.skipIf(POSTGRES.missing !== null)('leases of machines whose clocks diff
   });
 
   it('are not waited for once they have run out, by one whose clock is behind', async () => {
-    const address = await POSTGRES.address();
+    const address = await preparedAddress(POSTGRES);
     await (await machine(address, systemClock)).acquire();
     await change(address, `host = 'elsewhere', expires_at = (now() AT TIME ZONE 'UTC') - interval '1 second'`);
     const other = await machine(address, wrongBy(-30 * MINUTES));
@@ -75,7 +75,7 @@ describe.skipIf(POSTGRES.missing !== null)('leases of machines whose clocks diff
 
 describe.skipIf(POSTGRES.missing !== null)('leases of several processes', () => {
   it('F133 tell the second one who has it and since when; and go over at once when that one was killed', async () => {
-    const address = await POSTGRES.address();
+    const address = await preparedAddress(POSTGRES);
     const { child, ready, ended } = startScript(HOLDER, [address]);
     await ready;
     const { acquire } = await machine(address, systemClock);
@@ -91,7 +91,7 @@ describe.skipIf(POSTGRES.missing !== null)('leases of several processes', () => 
   });
 
   it('fence off one that was frozen until its lease ran out', async () => {
-    const address = await POSTGRES.address();
+    const address = await preparedAddress(POSTGRES);
     const { child, ready, ended } = startScript(HOLDER, [address]);
     await ready;
     const { acquire } = await machine(address, systemClock);
@@ -107,7 +107,7 @@ describe.skipIf(POSTGRES.missing !== null)('leases of several processes', () => 
 
   const isLinux = process.platform === 'linux';
   it.runIf(isLinux)('of another container of our name are waited for: its pid means nothing here', async () => {
-    const address = await POSTGRES.address();
+    const address = await preparedAddress(POSTGRES);
     await (await machine(address, systemClock)).acquire();
     const { host } = await leaseAt(address);
     expect(host).toBe(placeOfProcess(true));

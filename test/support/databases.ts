@@ -112,10 +112,7 @@ export function eitherDatabase(file: string): readonly TestDatabase[] {
  */
 export async function preparedSetting(database: TestDatabase, folder: string): Promise<string> {
   if (database === SQLITE) await copyPrepared(path.join(folder, 'blog.db'));
-  if (database !== POSTGRES) return database.setting(folder);
-  const address = await preparedDatabase();
-  onTestFinished(() => dropDatabase(address));
-  return `${address}?schema={source}`;
+  return database === POSTGRES ? `${await preparedPostgres()}?schema={source}` : database.setting(folder);
 }
 
 /** The address of such a warehouse. */
@@ -168,6 +165,13 @@ function fileDatabase(): Promise<string> {
     });
   }
   return ofThisFile;
+}
+
+/** The address of a Postgres database of its own with what the program makes in it first; gone when the test is over. */
+export async function preparedPostgres(): Promise<string> {
+  const address = await preparedDatabase();
+  onTestFinished(() => dropDatabase(address));
+  return address;
 }
 
 /** The address of an empty Postgres database of its own, without a schema; gone when the test is over. */

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { openWarehouse } from '../../src/warehouse/databases.ts';
-import { asOtherClient, POSTGRES } from './databases.ts';
+import { asOtherClient, POSTGRES, preparedAddress } from './databases.ts';
 import { loadOnce } from './content-loader.ts';
 import { longOrShort } from './length.ts';
 
@@ -19,7 +19,7 @@ export interface ScoreTable {
 
 /** A Postgres warehouse, of its own or at an address, with so many rows in `content`, each with a score and a rate. */
 export async function scoreTable(rows: number, server?: string): Promise<ScoreTable> {
-  const address = server ?? (await POSTGRES.address());
+  const address = server ?? (await preparedAddress(POSTGRES));
   const warehouse = await openWarehouse(address, systemClock);
   onTestFinished(() => warehouse.close());
   const load = async (texts: readonly string[]): Promise<void> => void (await loadOnce(warehouse, texts));

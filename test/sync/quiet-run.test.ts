@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { flakyProxy } from '../support/flaky-proxy.ts';
-import { POSTGRES, postgresAt, postgresDatabase } from '../support/databases.ts';
+import { POSTGRES, postgresAt, preparedPostgres } from '../support/databases.ts';
 import { journey } from '../support/journey.ts';
 
 /** More statements are told to the budget that processes share where an answer takes its time. */
@@ -8,7 +8,7 @@ const ATTEMPTS = 3;
 
 /** The fewest statements of some runs behind the first, and the report of the last. */
 async function quietRuns(resources: readonly string[]) {
-  const url = await postgresDatabase();
+  const url = await preparedPostgres();
   let statements = 0;
   // The server says "command complete" of each.
   const proxy = await flakyProxy(url, ({ letter }) => {

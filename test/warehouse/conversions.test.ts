@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { COLUMN_TYPES, type ColumnType } from '../../src/model/vocabulary.ts';
 import { VIEW_DIALECT as ON_POSTGRES } from '../../src/warehouse/postgres/views/dialect.ts';
 import { VIEW_DIALECT as ON_SQLITE } from '../../src/warehouse/sqlite/views/dialect.ts';
-import { asOtherClient, POSTGRES } from '../support/databases.ts';
+import { asOtherClient, POSTGRES, preparedAddress } from '../support/databases.ts';
 
 const TIME =
   /^(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(?:[Zz]|([-+])(\d\d)(?::?(\d\d))?)?)?$/;
@@ -197,6 +197,6 @@ describe('a value of one type as one of another', () => {
   });
 
   it.skipIf(POSTGRES.missing !== null)('is the same on Postgres, whatever the session is set to', async () => {
-    expect(faults(await onPostgres(await POSTGRES.address())).slice(0, 20)).toEqual([]);
+    expect(faults(await onPostgres(await preparedAddress(POSTGRES))).slice(0, 20)).toEqual([]);
   });
 });

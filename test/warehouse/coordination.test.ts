@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import type { Coordination } from '../../src/warehouse/coordination.ts';
 import { openCoordination } from '../../src/warehouse/databases.ts';
-import { asOtherClient, POSTGRES, postgresDatabase, SQLITE } from '../support/databases.ts';
+import { asOtherClient, POSTGRES, postgresDatabase, SQLITE, preparedPostgres } from '../support/databases.ts';
 
 /** Each in a pool of its own, as other processes would be. */
 async function openHubs(count: number): Promise<[Coordination, ...Coordination[]]> {
@@ -69,7 +69,7 @@ describe.skipIf(POSTGRES.missing !== null)('a budget of the hub', () => {
   });
 
   it('sees what another change left that it had to wait for', async () => {
-    const address = await postgresDatabase();
+    const address = await preparedPostgres();
     const hub = await opened(address);
     const { version } = await hub.swapBudget('account', 0, 'a');
     const waiting = await asOtherClient(address, async (client) => {
@@ -84,7 +84,7 @@ describe.skipIf(POSTGRES.missing !== null)('a budget of the hub', () => {
   });
 
   it('stays in few pages, however often it changes', async () => {
-    const address = await postgresDatabase();
+    const address = await preparedPostgres();
     const hub = await opened(address);
     let { version } = await hub.readBudget('account');
     const state = 'x'.repeat(2_000);
@@ -99,7 +99,7 @@ describe.skipIf(POSTGRES.missing !== null)('a budget of the hub', () => {
 
 describe.skipIf(POSTGRES.missing !== null)('a token of the hub', () => {
   it('has a version that does not come again where the database forgets that it was given', async () => {
-    const address = await postgresDatabase();
+    const address = await preparedPostgres();
     const hub = await opened(address);
     const claim = { owner: 'me', forMs: 60_000 };
     const token = { sealed: 'x', expiresIn: 60_000 };
@@ -140,7 +140,7 @@ describe.skipIf(POSTGRES.missing !== null)('the lead of sources', () => {
 
 describe.skipIf(POSTGRES.missing !== null)('a hub', () => {
   it('is one for all sources on a database, and closes with the last of them', async () => {
-    const address = await postgresDatabase();
+    const address = await preparedPostgres();
     const [blog, shop] = await Promise.all([opened(`${address}?schema=blog`), opened(`${address}?schema=shop`)]);
     await blog.close();
     await blog.close();
@@ -151,7 +151,7 @@ describe.skipIf(POSTGRES.missing !== null)('a hub', () => {
   });
 
   it('that cannot be opened is asked for anew', async () => {
-    const address = await postgresDatabase();
+    const address = await preparedPostgres();
     await expect(openCoordination(address.replace(/test_\w+/, 'nowhere'), systemClock)).rejects.toMatchObject({
       code: 'warehouse_refused',
     });

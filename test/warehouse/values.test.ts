@@ -4,7 +4,7 @@ import { parseJson } from '../../src/shape/json/parse-json.ts';
 import { openWarehouse } from '../../src/warehouse/databases.ts';
 import { blogLines, jsonSuite, naughtyStrings, hasBlog } from '../support/corpora.ts';
 import { copiedCells, copiedColumns, isPostgres, rowsOf } from '../support/copied-cells.ts';
-import { POSTGRES, SQLITE } from '../support/databases.ts';
+import { POSTGRES, SQLITE, preparedAddress } from '../support/databases.ts';
 import { longOrShort, sampled } from '../support/length.ts';
 import { loading } from '../support/page-loading.ts';
 import type { ProfileChoice } from '../support/page-records.ts';
@@ -14,7 +14,7 @@ import { freshSeed, randomFrom, type Random } from '../support/random.ts';
 async function inBoth(pages: readonly (readonly string[])[], profile: ProfileChoice = {}): Promise<[string, string]> {
   const addresses: string[] = [];
   for (const database of [SQLITE, POSTGRES]) {
-    const address = await database.address();
+    const address = await preparedAddress(database);
     const warehouse = await openWarehouse(address, systemClock);
     onTestFinished(() => warehouse.close());
     const { load } = await loading(warehouse, { profile: { updated: null, ...profile } });

@@ -4,7 +4,7 @@ import { widen } from '../../src/shape/columns/type-lattice.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { openWarehouse } from '../../src/warehouse/databases.ts';
 import { copiedCells, copiedColumns, decimal, isPostgres, rowsOf } from '../support/copied-cells.ts';
-import { DATABASES, POSTGRES, SQLITE, type TestDatabase } from '../support/databases.ts';
+import { DATABASES, POSTGRES, SQLITE, type TestDatabase, preparedAddress } from '../support/databases.ts';
 import { loading } from '../support/page-loading.ts';
 
 /** Source texts that make a column of each type, among them those that a careless conversion changes. */
@@ -113,7 +113,7 @@ const MOST_SAMPLES = Math.max(...Object.values(SAMPLES).map((texts) => texts.len
 const PAGES = [wideRecords('a', 'from'), wideRecords('b', 'other')] as const;
 
 async function copyOf(database: TestDatabase, pages: readonly string[][], history: string): Promise<string> {
-  const address = await database.address();
+  const address = await preparedAddress(database);
   const warehouse = await openWarehouse(address, systemClock);
   onTestFinished(() => warehouse.close());
   const { load } = await loading(warehouse, { profile: { updated: null, history } });

@@ -61,15 +61,19 @@ describe.skipIf(executable === null)('the page of tables in Chromium', () => {
     { name: 'phone', colorScheme: 'dark', width: 390 },
   ] as const;
 
-  it.each(sampled(looks, 2))('is readable, fits and loads nothing else: $name', async ({ name, colorScheme, width }) => {
-    const viewport = { width, height: 900 };
-    const { page, complaints, server } = await served([small, large, away], { colorScheme, viewport });
-    expect(await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')).toBe(0);
-    expect(await contrastFaults(page)).toStrictEqual([]);
-    expect(complaints).toStrictEqual([]);
-    expect(server.asked).toStrictEqual(['/tables']);
-    if (folder !== undefined) await page.screenshot({ path: path.join(folder, `tables-${name}.png`), fullPage: true });
-  });
+  it.each(sampled(looks, 2))(
+    'is readable, fits and loads nothing else: $name',
+    async ({ name, colorScheme, width }) => {
+      const viewport = { width, height: 900 };
+      const { page, complaints, server } = await served([small, large, away], { colorScheme, viewport });
+      expect(await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')).toBe(0);
+      expect(await contrastFaults(page)).toStrictEqual([]);
+      expect(complaints).toStrictEqual([]);
+      expect(server.asked).toStrictEqual(['/tables']);
+      if (folder !== undefined)
+        await page.screenshot({ path: path.join(folder, `tables-${name}.png`), fullPage: true });
+    },
+  );
 
   it('shows rows where they are counted, diagrams of all sizes, and why a source is not shown', async () => {
     const { page } = await served([small, large, away]);

@@ -10,6 +10,7 @@ import type { PostgresServer } from '../support/postgres-server.ts';
 import { randomFrom } from '../support/random.ts';
 import { receivedSource, rowsOf, send, signed } from './receiver-stage.ts';
 import { sendUnderLoad, type LoadTally } from './sending-load.ts';
+import { RECEIVER_THREAD } from '../support/command.ts';
 
 const RECEIVING = new URL('receiving.ts', import.meta.url);
 
@@ -45,15 +46,18 @@ export async function receiving(address: string, others: readonly ReceivedSource
 export async function receivingHere(address: string, others: readonly ReceivedSource[] = []): Promise<Received> {
   const source = receivedSource(address);
   const events: string[] = [];
-  const receiver = await startReceiver({
-    serve: { host: '127.0.0.1', port: 0 },
-    sources: [source, ...others],
-    clock: systemClock,
-    pages: () => Promise.resolve({ status: 404, headers: {}, body: '' }),
-    onArrival: () => undefined,
-    onFigures: () => undefined,
-    onNote: ({ event }) => void (event.startsWith('delivery_refused') || events.push(event)),
-  });
+  const receiver = await startReceiver(
+    {
+      serve: { host: '127.0.0.1', port: 0 },
+      sources: [source, ...others],
+      clock: systemClock,
+      pages: () => Promise.resolve({ status: 404, headers: {}, body: '' }),
+      onArrival: () => undefined,
+      onFigures: () => undefined,
+      onNote: ({ event }) => void (event.startsWith('delivery_refused') || events.push(event)),
+    },
+    RECEIVER_THREAD,
+  );
   let faults = '';
   receiver.failed.catch((error: unknown) => (faults += String(error)));
   const stop = async (): Promise<unknown> => {

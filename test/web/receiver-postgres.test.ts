@@ -55,7 +55,11 @@ describe.skipIf(POSTGRES.missing !== null)('a receiver whose database server cra
 
 describe.skipIf(POSTGRES.missing !== null)('a receiver on Postgres', () => {
   it(`F137 loses nothing when its connections are ended at random (SEED=${seed})`, async () => {
-    await endConnections({ address: await POSTGRES.address(), seed, ...longOrShort({ rounds: 60 }, { rounds: 40, restMs: 10 }) });
+    await endConnections({
+      address: await POSTGRES.address(),
+      seed,
+      ...longOrShort({ rounds: 60 }, { rounds: 40, restMs: 10 }),
+    });
   });
 
   it('F141 says 503 while the server has no connection left, or is read-only, and goes on by itself', async () => {

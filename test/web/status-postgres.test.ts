@@ -6,12 +6,12 @@ import { attentionOf } from '../../src/serve/status/attention.ts';
 import { createCollector } from '../../src/serve/status/collect.ts';
 import type { StatusParts } from '../../src/serve/status/source-status.ts';
 import { renderStatusPage } from '../../src/web/page/status-page.ts';
-import { asOtherClient, POSTGRES, warehouseOn } from '../support/databases.ts';
+import { asOtherClient, POSTGRES, warehouseOn, preparedAddress } from '../support/databases.ts';
 import { snapshotWith, VIEW } from './sample-status.ts';
 
 describe.runIf(POSTGRES.missing === null)('the status of a source on Postgres', () => {
   it('shows the size of its schema, and where it is without who asks', async () => {
-    const address = await POSTGRES.address();
+    const address = await preparedAddress(POSTGRES);
     const { warehouse } = await warehouseOn(POSTGRES, address);
     const metrics = createMetrics('0');
     onTestFinished(() => metrics.close());

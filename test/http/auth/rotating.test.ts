@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { POSTGRES, SQLITE, type TestDatabase } from '../../support/databases.ts';
+import { POSTGRES, SQLITE, type TestDatabase, preparedAddress } from '../../support/databases.ts';
 import { IS_LONG, longOrShort } from '../../support/length.ts';
 import { askForPages } from './rotating-pages.ts';
 import { MOMENTS, serveRotating, type Moment, type RotatingService } from './rotating-service.ts';
@@ -57,7 +57,7 @@ describe.each(DATABASES)('a refresh token that is replaced with each use, kept o
     'survives a kill: $moment + $after ms, grace $grace',
     async ({ grace, moment, after }) => {
       const service = await serveRotating({ grace });
-      const address = await database.address();
+      const address = await preparedAddress(database);
       const first = startWorker(address, service, 60_000);
       service.at = (now, nth) => {
         if (now !== moment || nth !== 1) return false;
@@ -84,7 +84,7 @@ describe.each(DATABASES)('a refresh token that is replaced with each use, kept o
 
   it('is never asked with twice by processes that use it together, however short its tokens hold', async () => {
     const service = await serveRotating({ grace: false, lifetime: 1 });
-    const address = await database.address();
+    const address = await preparedAddress(database);
     const forMs = longOrShort(8_000, 1_300);
     const workers = Array.from({ length: longOrShort(4, 2) }, () => startWorker(address, service, forMs));
     const said = await Promise.all(workers.map((worker) => worker.said));

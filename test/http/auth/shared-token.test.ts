@@ -9,8 +9,7 @@ import type { IssuedToken } from '../../../src/http/auth/token-request.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts';
 import { openCoordination } from '../../../src/warehouse/databases.ts';
-import { asOtherClient, POSTGRES } from '../../support/databases.ts';
-import { postgresDatabase } from '../../support/databases.ts';
+import { asOtherClient, POSTGRES, preparedPostgres } from '../../support/databases.ts';
 import { longOrShort, sampled } from '../../support/length.ts';
 
 const WORKER = new URL('token-worker.ts', import.meta.url);
@@ -19,7 +18,7 @@ const TOKEN_URL = new URL('https://cms.example.com/oauth/token');
 
 /** Real processes that ask the service all the time; what they saw once they are told to end. */
 async function workers(count: number, sandbox: Sandbox): Promise<{ end: () => Promise<number[]> }> {
-  const address = await postgresDatabase();
+  const address = await preparedPostgres();
   const { clientId, clientSecret } = sandbox.oauth;
   const started = Array.from({ length: count }, () => {
     const child = spawn(process.execPath, [WORKER.pathname, address, sandbox.url, clientId, clientSecret]);
@@ -54,7 +53,12 @@ function calls({ requests }: Sandbox): { tokens: number; pages: number; refused:
 }
 
 async function service(options: SandboxOptions): Promise<Sandbox> {
-  const sandbox = await startSandbox({ generate: { content: 10 }, oneToken: true, latency: longOrShort(0, 15), ...options });
+  const sandbox = await startSandbox({
+    generate: { content: 10 },
+    oneToken: true,
+    latency: longOrShort(0, 15),
+    ...options,
+  });
   onTestFinished(() => sandbox.close());
   return sandbox;
 }
@@ -124,7 +128,7 @@ async function asker(
 
 describe.skipIf(POSTGRES.missing !== null)('the store of tokens', () => {
   it('gives the next token to all who can no longer use the last', async () => {
-    const address = await postgresDatabase();
+    const address = await preparedPostgres();
     const [mine, other] = [await asker(address, 'mine'), await asker(address, 'other')];
     expect(await mine.next()).toBe('canary-mine-1');
     expect(await other.next()).toBe('canary-mine-1');
@@ -134,7 +138,7 @@ describe.skipIf(POSTGRES.missing !== null)('the store of tokens', () => {
   });
 
   it('holds no token that can be read without the secret', async () => {
-    const address = await postgresDatabase();
+    const address = await preparedPostgres();
     const { next, seal } = await asker(address, 'token');
     await next();
     const { rows } = await asOtherClient(address, (client) => client.query('SELECT * FROM content_sync.tokens'));
@@ -148,7 +152,7 @@ describe.skipIf(POSTGRES.missing !== null)('the store of tokens', () => {
   });
 
   it('keeps those of another secret apart', async () => {
-    const address = await postgresDatabase();
+    const address = await preparedPostgres();
     const [old, rotated] = [await asker(address, 'old'), await asker(address, 'new', { secret: 'rotated' })];
     await old.next();
     await rotated.next();
@@ -157,7 +161,7 @@ describe.skipIf(POSTGRES.missing !== null)('the store of tokens', () => {
   });
 
   it('has one who asks at a time, and the next where that one fails or is gone', async () => {
-    const address = await postgresDatabase();
+    const address = await preparedPostgres();
     const failing = await asker(address, 'failing', { request: () => Promise.reject(new Error('no token today')) });
     const other = await asker(address, 'other');
     await expect(failing.next()).rejects.toThrow('no token today');
@@ -171,7 +175,7 @@ describe.skipIf(POSTGRES.missing !== null)('the store of tokens', () => {
   });
 
   it('takes no token of one who was overtaken', async () => {
-    const address = await postgresDatabase();
+    const address = await preparedPostgres();
     const { coordination } = await asker(address, 'any');
     await coordination.claimToken('name', 0, { owner: 'slow', forMs: 0 });
     expect(await coordination.claimToken('name', 0, { owner: 'quick', forMs: 1_000 })).toMatchObject({ isMine: true });

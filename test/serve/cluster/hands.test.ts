@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { countHands, type Hands } from '../../../src/serve/cluster/hands.ts';
-import { POSTGRES, postgresDatabase, SQLITE } from '../../support/databases.ts';
+import { POSTGRES, SQLITE, preparedPostgres } from '../../support/databases.ts';
 import { hurriedClock } from '../../support/hurried-clock.ts';
 
 function hands(address: string): Hands {
@@ -11,7 +11,7 @@ function hands(address: string): Hands {
 
 describe.skipIf(POSTGRES.missing !== null)('the processes that take work of a database', () => {
   it('are counted from the moment at which they come until they go', async () => {
-    const address = `${await postgresDatabase()}?schema=blog`;
+    const address = `${await preparedPostgres()}?schema=blog`;
     const [one, two] = [hands(address), hands(address)];
     await two.count();
     expect([await one.count(), await two.count()]).toEqual([2, 2]);

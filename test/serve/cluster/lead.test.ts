@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { keepLead, type Lead } from '../../../src/serve/cluster/lead.ts';
-import { POSTGRES, postgresDatabase } from '../../support/databases.ts';
+import { POSTGRES, preparedPostgres } from '../../support/databases.ts';
 import { hurriedClock } from '../../support/hurried-clock.ts';
 import { until } from '../../support/serving.ts';
 
@@ -23,7 +23,7 @@ function leader(address: string, sources: readonly string[]) {
 
 describe.skipIf(POSTGRES.missing !== null)('the lead of the sources on a database', () => {
   it('is kept by the first process that takes it, and taken over by another one when that resigns', async () => {
-    const address = `${await postgresDatabase()}?schema=blog`;
+    const address = `${await preparedPostgres()}?schema=blog`;
     const first = leader(address, ['blog', 'shop']);
     await until('the first lead', () => first.leads.length === 2);
     const second = leader(address, ['blog', 'shop', 'wiki']);

@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/observe/system-clock.ts';
 import { askDrain, type WalkItem } from '../../../src/serve/work-items/work-items.ts';
 import { WorkQueue } from '../../../src/serve/work-items/work-queue.ts';
-import { asOtherClient, POSTGRES, postgresDatabase } from '../../support/databases.ts';
+import { asOtherClient, POSTGRES, postgresDatabase, preparedPostgres } from '../../support/databases.ts';
 import { startPostgres } from '../../support/postgres-server.ts';
 import { until } from '../../support/serving.ts';
 
@@ -54,7 +54,7 @@ describe.skipIf(POSTGRES.missing !== null)('the queue of work', () => {
   });
 
   it('asks for deliveries in the transaction that stores them: what is rolled back leaves nothing', async () => {
-    const address = await postgresDatabase();
+    const address = await preparedPostgres();
     await opened(address).opened;
     await asOtherClient(address, async (client) => {
       const execute: Parameters<typeof askDrain>[1] = (text, values) => client.query(text, [...(values ?? [])]);
@@ -74,7 +74,7 @@ describe.skipIf(POSTGRES.missing !== null)('the queue of work', () => {
   });
 
   it('gives back at once what is in hand when a process ends, and later what has to wait', async () => {
-    const address = await postgresDatabase();
+    const address = await preparedPostgres();
     const first = opened(address);
     const { id } = await first.put(WALK);
     const began = Promise.withResolvers<void>();
@@ -105,7 +105,7 @@ describe.skipIf(POSTGRES.missing !== null)('the queue of work', () => {
   });
 
   it('F137 takes an item over whose worker is dead or frozen, and believes only the new one', async () => {
-    const address = await postgresDatabase();
+    const address = await preparedPostgres();
     const frozen = opened(address);
     const { id } = await frozen.put(WALK);
     const begun = Promise.withResolvers<AbortSignal>();
@@ -158,7 +158,7 @@ describe.skipIf(POSTGRES.missing !== null)('the queue of work', () => {
   });
 
   it('leaves the items of sources alone that it does not know, so that nobody waits for them', async () => {
-    const address = await postgresDatabase();
+    const address = await preparedPostgres();
     const [trial, production] = [opened(address), opened(address)];
     const seen: string[] = [];
     trial.work('walk', 4, async ({ source, resource }) => {
@@ -177,7 +177,7 @@ describe.skipIf(POSTGRES.missing !== null)('the queue of work', () => {
 
   it('an item whose handler throws is told of and goes back; the others go on', async () => {
     const errors: unknown[] = [];
-    const address = await postgresDatabase();
+    const address = await preparedPostgres();
     const queue = opened(address, errors);
     await queue.put(WALK);
     const { id } = await queue.put({ ...WALK, resource: 'images' });
@@ -190,7 +190,7 @@ describe.skipIf(POSTGRES.missing !== null)('the queue of work', () => {
   });
 
   it('what is waited for can be given up', async () => {
-    const queue = opened(await postgresDatabase());
+    const queue = opened(await preparedPostgres());
     const { id } = await queue.put(WALK);
     const stop = new AbortController();
     const waiting = queue.outcome(id, stop.signal);

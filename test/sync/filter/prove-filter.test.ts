@@ -154,18 +154,21 @@ describe.for([USUAL])('a filter that works, on $name', (database) => {
     ['knows days only', (record, value) => at(record) >= Date.parse(value.slice(0, 10)), { format: 'iso' }],
   ];
 
-  it.for(sampled(WORKING, 2))('and %s costs one request if nothing is new, in every run', async ([, filter, format]) => {
-    const incremental = { param: 'updated_since', overlap: '10m', ...format };
-    const stage = await smallStage({ filter }, { incremental }, { database });
-    await changed(stage);
-    expect(await stage.walk()).toMatchObject({ status: 'ok', mode: 'incremental', inserted: 1, updated: 1 });
-    for (let run = 0; run < 2; run += 1) {
-      stage.service.now += 15 * MINUTE;
-      const report = await stage.walk();
-      expect(report).toMatchObject({ status: 'ok', mode: 'incremental', requests: 1 });
-      expect([report.warnings, await stage.unlike()]).toEqual([undefined, []]);
-    }
-  });
+  it.for(sampled(WORKING, 2))(
+    'and %s costs one request if nothing is new, in every run',
+    async ([, filter, format]) => {
+      const incremental = { param: 'updated_since', overlap: '10m', ...format };
+      const stage = await smallStage({ filter }, { incremental }, { database });
+      await changed(stage);
+      expect(await stage.walk()).toMatchObject({ status: 'ok', mode: 'incremental', inserted: 1, updated: 1 });
+      for (let run = 0; run < 2; run += 1) {
+        stage.service.now += 15 * MINUTE;
+        const report = await stage.walk();
+        expect(report).toMatchObject({ status: 'ok', mode: 'incremental', requests: 1 });
+        expect([report.warnings, await stage.unlike()]).toEqual([undefined, []]);
+      }
+    },
+  );
 
   it('is asked for the overlap again as long as that costs one page, so that a filter that breaks is noticed', async () => {
     const stage = await smallStage({}, {}, { database });

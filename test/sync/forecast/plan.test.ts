@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { ResourceForecast } from '../../../src/sync/forecast/forecast.ts';
 import { asOtherClient, eitherDatabase, SQLITE } from '../../support/databases.ts';
 import { journey, type Journey } from '../../support/journey.ts';
-import { sampled } from '../../support/length.ts';
+import { longOrShort, sampled } from '../../support/length.ts';
 import { ownStage } from '../../support/own-stage.ts';
 
 interface Plan {
@@ -63,7 +63,7 @@ describe('a plan', () => {
     expect(await tablesIn(stage)).toEqual([0]);
   });
 
-  it.for(sampled(STYLES, 2))('of a listing by %s with a total is near what then happens', async (pagination) => {
+  it.for(sampled(STYLES, 3))('of a listing by %s with a total is near what then happens', async (pagination) => {
     const stage = await listingStage(pagination, true);
     const found = await plan(stage, 'backfill');
     expect(found).toMatchObject({ code: 0, asked: 1 });
@@ -87,7 +87,7 @@ describe('a plan', () => {
       const stage = await journey({
         database,
         isNew: true,
-        sandbox: { generate: { content: 2_000 } },
+        sandbox: { generate: { content: longOrShort(2_000, 1_000) } },
         profile: { resources },
       });
       const found = await plan(stage, 'backfill');

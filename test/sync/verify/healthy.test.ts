@@ -39,7 +39,7 @@ function oddRecords(): OwnRecord[] {
     '2024-01-01',
     '',
   ];
-  return values.map((value, index) => ({
+  return sampled(values, 4).map((value, index) => ({
     id: index + 1,
     updated_at: '2024-01-01T00:00:00Z',
     note: typeof value === 'string' ? value : `No. ${index}`,

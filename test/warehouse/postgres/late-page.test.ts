@@ -2,7 +2,7 @@ import { connect, createServer } from 'node:net';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Warehouse } from '../../../src/warehouse/warehouse.ts';
 import { portOf } from '../../faults/port-of.ts';
-import { asOtherClient, POSTGRES, warehouseOn } from '../../support/databases.ts';
+import { asOtherClient, POSTGRES, warehouseOn, preparedAddress } from '../../support/databases.ts';
 import { loading } from '../../support/page-loading.ts';
 import { messageReader, type WireMessage } from '../../support/postgres-wire.ts';
 
@@ -53,7 +53,7 @@ async function delayingProxy(address: string) {
 
 describe.skipIf(POSTGRES.missing !== null)('a page that comes to the server late', () => {
   it('is not committed once it was written again', async () => {
-    const address = await POSTGRES.address();
+    const address = await preparedAddress(POSTGRES);
     const proxy = await delayingProxy(address);
     const { warehouse } = await warehouseOn(POSTGRES, proxy.through);
     let isLate = false;

@@ -1,7 +1,7 @@
 import type { Client } from 'pg';
 import { describe, expect, it, vi } from 'vitest';
 import type { Warehouse } from '../../../src/warehouse/warehouse.ts';
-import { asOtherClient, POSTGRES, readerOf, warehouseOn } from '../../support/databases.ts';
+import { asOtherClient, POSTGRES, readerOf, warehouseOn, preparedAddress } from '../../support/databases.ts';
 import { flakyProxy } from '../../support/flaky-proxy.ts';
 import { loading } from '../../support/page-loading.ts';
 import { isCommitted } from '../../support/postgres-wire.ts';
@@ -58,7 +58,7 @@ describe.skipIf(POSTGRES.missing !== null)('writing a page on postgres', () => {
   ] as const)(
     'F138 doubles nothing where the answer to its COMMIT is lost: %s rows',
     async ([kind, page, expected]) => {
-      const address = await POSTGRES.address();
+      const address = await preparedAddress(POSTGRES);
       let isArmed = false;
       const proxy = await flakyProxy(address, (message) => isArmed && isCommitted(message) && !(isArmed = false));
       const { warehouse } = await warehouseOn(POSTGRES, proxy.through(address));
@@ -75,7 +75,7 @@ describe.skipIf(POSTGRES.missing !== null)('writing a page on postgres', () => {
   );
 
   it('F137 is written once where its connection is lost before the COMMIT', async () => {
-    const address = await POSTGRES.address();
+    const address = await preparedAddress(POSTGRES);
     let isArmed = false;
     const proxy = await flakyProxy(
       address,
@@ -140,7 +140,7 @@ describe.skipIf(POSTGRES.missing !== null)('writing a page on postgres', () => {
   });
 
   it('F139 is written again where it cannot be put in one order with another transaction', async () => {
-    const address = await POSTGRES.address();
+    const address = await preparedAddress(POSTGRES);
     const database = new URL(address).pathname.slice(1);
     await asOtherClient(address, (client) =>
       client.query(`ALTER DATABASE "${database}" SET default_transaction_isolation TO 'serializable'`),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { asOtherClient, POSTGRES, SQLITE, warehouseOn } from '../../support/databases.ts';
+import { asOtherClient, POSTGRES, SQLITE, warehouseOn, preparedAddress } from '../../support/databases.ts';
 import { flakyProxy } from '../../support/flaky-proxy.ts';
 import { loading } from '../../support/page-loading.ts';
 
@@ -106,7 +106,7 @@ describe.skipIf(POSTGRES.missing !== null)('a page on postgres', () => {
   });
 
   it('takes as many round trips with many rows as with few', async () => {
-    const address = await POSTGRES.address();
+    const address = await preparedAddress(POSTGRES);
     let answers = 0;
     const proxy = await flakyProxy(address, ({ letter }) => {
       if (letter === 'Z') answers += 1;

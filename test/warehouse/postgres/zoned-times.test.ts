@@ -2,7 +2,7 @@ import { Kysely, PostgresDialect } from 'kysely';
 import { Pool } from 'pg';
 import { describe, expect, it } from 'vitest';
 import { zoneTimes } from '../../../src/warehouse/postgres/connection/zoned-times.ts';
-import { asOtherClient, POSTGRES } from '../../support/databases.ts';
+import { asOtherClient, POSTGRES, preparedAddress } from '../../support/databases.ts';
 import { journey } from '../../support/journey.ts';
 
 const KOLKATA = 'Asia/Kolkata';
@@ -18,7 +18,7 @@ const TIMES = `SELECT relname AS "table", attname AS "column", format_type(attty
 
 describe.runIf(POSTGRES.missing === null)('times of our own tables', () => {
   it('F145 are moments, right in whatever zone the sessions are', async () => {
-    const address = await POSTGRES.address();
+    const address = await preparedAddress(POSTGRES);
     const name = new URL(address).pathname.slice(1);
     await rows(address, `ALTER DATABASE ${name} SET timezone TO '${KOLKATA}'`);
     const database = { ...POSTGRES, setting: () => Promise.resolve(address) };
@@ -53,7 +53,7 @@ describe.runIf(POSTGRES.missing === null)('times of our own tables', () => {
   });
 
   it('come from tables without zones with the views that people have built on these, which stay as they are', async () => {
-    const address = await POSTGRES.address();
+    const address = await preparedAddress(POSTGRES);
     const database = { ...POSTGRES, setting: () => Promise.resolve(address) };
     const blog = await journey({ database, sandbox: { generate: { content: 3, images: 0, analytics: 0 } } });
     await blog.run('backfill', { resources: ['content'] });

@@ -7,6 +7,7 @@ import { systemClock } from '../../../src/observe/system-clock.ts';
 import type { MadePage } from '../../../src/web/receiver/calls.ts';
 import type { ReceiverLimits } from '../../../src/web/receiver/setup.ts';
 import { startReceiver } from '../../../src/web/receiver/start-receiver.ts';
+import { RECEIVER_THREAD } from '../../support/command.ts';
 
 const PIECE = 65_536;
 
@@ -36,16 +37,19 @@ async function streaming(pieces: number, limits: Partial<ReceiverLimits> = {}, b
     streams.push(stream);
     return { status: 200, headers: { 'content-length': String(pieces * PIECE) }, body: '', stream };
   };
-  const receiver = await startReceiver({
-    serve: { host: '127.0.0.1', port: 0 },
-    sources: [],
-    clock: systemClock,
-    pages: page,
-    onArrival: () => undefined,
-    onFigures: () => undefined,
-    onNote: () => undefined,
-    limits,
-  });
+  const receiver = await startReceiver(
+    {
+      serve: { host: '127.0.0.1', port: 0 },
+      sources: [],
+      clock: systemClock,
+      pages: page,
+      onArrival: () => undefined,
+      onFigures: () => undefined,
+      onNote: () => undefined,
+      limits,
+    },
+    RECEIVER_THREAD,
+  );
   onTestFinished(() => receiver.close());
   return { url: receiver.url, asked: () => asked, streams };
 }

@@ -12,6 +12,7 @@ import { startScript } from '../../support/child-script.ts';
 import { eitherDatabase, SQLITE, type TestDatabase } from '../../support/databases.ts';
 import { isRefusal, receivedSource, send } from '../receiver-stage.ts';
 import { rowsOf, signed } from '../receiver-stage.ts';
+import { RECEIVER_THREAD } from '../../support/command.ts';
 
 const HOLDER = new URL('../../support/lock-holder.ts', import.meta.url);
 const LATER = '2999-01-01 00:00:00.000';
@@ -42,16 +43,19 @@ async function threaded(options: Partial<ReceiverOptions> = {}, database: TestDa
   const address = await database.address();
   const source = receivedSource(address);
   const [arrivals, notes]: [[string, number][], ReceiverNote[]] = [[], []];
-  const receiver = await startReceiver({
-    serve: { host: '127.0.0.1', port: 0 },
-    sources: [source],
-    clock: systemClock,
-    pages: noPages,
-    onArrival: (source, count) => arrivals.push([source, count]),
-    onFigures: nothing,
-    onNote: (note) => void (isRefusal(note) || notes.push(note)),
-    ...options,
-  });
+  const receiver = await startReceiver(
+    {
+      serve: { host: '127.0.0.1', port: 0 },
+      sources: [source],
+      clock: systemClock,
+      pages: noPages,
+      onArrival: (source, count) => arrivals.push([source, count]),
+      onFigures: nothing,
+      onNote: (note) => void (isRefusal(note) || notes.push(note)),
+      ...options,
+    },
+    RECEIVER_THREAD,
+  );
   onTestFinished(() => receiver.close());
   return { receiver, port: Number(new URL(receiver.url).port), source, address, arrivals, notes };
 }

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../../src/observe/system-clock.ts';
 import { openWarehouse } from '../../../../src/warehouse/databases.ts';
 import { rowsOf } from '../../../support/copied-cells.ts';
-import { asOtherClient, POSTGRES } from '../../../support/databases.ts';
+import { asOtherClient, POSTGRES, preparedAddress } from '../../../support/databases.ts';
 import { loading } from '../../../support/page-loading.ts';
 import { madeByPeople, peoplesOwn } from '../../../support/made-by-people.ts';
 import { BIG, LEFT_OVER, scoreTable, SMALL, SUMS, sumsOf, WIDER } from '../../../support/score-table.ts';
@@ -78,7 +78,7 @@ describe.skipIf(POSTGRES.missing !== null)('tables that grow on Postgres', () =>
   });
 
   it('refuse where somebody else has a table of that name', async () => {
-    const address = await POSTGRES.address();
+    const address = await preparedAddress(POSTGRES);
     const warehouse = await openWarehouse(address, systemClock);
     onTestFinished(() => warehouse.close());
     await asOtherClient(address, (client) => client.query('CREATE VIEW content AS SELECT 1 AS mine'));
@@ -88,7 +88,7 @@ describe.skipIf(POSTGRES.missing !== null)('tables that grow on Postgres', () =>
   });
 
   it('F110 bear names as long as names get, with an index and a key of their own', async () => {
-    const address = await POSTGRES.address();
+    const address = await preparedAddress(POSTGRES);
     const warehouse = await openWarehouse(address, systemClock);
     onTestFinished(() => warehouse.close());
     const resource = `a${'b'.repeat(61)}`;
