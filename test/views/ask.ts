@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { types } from 'pg';
-import { asOtherClient, type TestDatabase } from '../support/databases.ts';
+import type { TestDatabase } from '../support/databases.ts';
+import { asReader } from '../support/postgres-clients.ts';
 import { asOther } from '../support/temp-warehouse.ts';
 import type { Journey } from '../support/journey.ts';
 import type { Row } from './oracle/rows.ts';
@@ -26,13 +27,15 @@ function askFile(file: string, queries: readonly string[]): (Row[] | Error)[] {
 }
 
 function askPostgres(address: string, queries: readonly string[], zone: string): Promise<(Row[] | Error)[]> {
-  return asOtherClient(address, async (client) => {
+  // One session for all: a new one has to learn of every view again, which takes longer than the queries.
+  return asReader(address, async (client) => {
     await client.query(`SET TIME ZONE '${zone}'`);
     const answers: (Row[] | Error)[] = [];
     for (const text of queries) {
       const asked = client.query<Row>({ text, types: { getTypeParser: parserOf } });
       answers.push(await asked.then(({ rows }) => rows.map(alike), asError));
     }
+    await client.query('RESET TIME ZONE');
     return answers;
   });
 }

@@ -9,12 +9,13 @@ import { questionsFor } from './questions.ts';
 import { addDrifter, driftSteps, MARK } from './story/drifts.ts';
 import { blogStory } from './story/story.ts';
 import { telling, type Told } from './story/told.ts';
+import { longOrShort } from '../support/length.ts';
 
 describe.runIf(hasBlog())('records of another form', () => {
   it.each(eitherDatabase(import.meta.filename))(
     'leave all answers about the others as they are on $name',
     async (database) => {
-      const { records, steps } = blogStory(12);
+      const { records, steps } = blogStory(longOrShort(12, 24));
       addDrifter(records);
       const told = await telling(database, records);
       for (const step of steps.filter((_, at) => at !== 2 && at !== 4)) await told.play(step);

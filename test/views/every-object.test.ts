@@ -82,7 +82,7 @@ async function readCopy(database: TestDatabase, { records, steps }: Story): Prom
   const copy: Copy = { faults: [], objects: new Map() };
   for (const [name, columns] of columnsByName(found)) {
     const table = quoted(name);
-    const queries = sampled(columns, 4, columns.length).flatMap((column) => queriesOn(table, quoted(column)));
+    const queries = sampled(columns, 6, columns.length).flatMap((column) => queriesOn(table, quoted(column)));
     const [all = [], counted, ...rest] = await ask([
       `SELECT * FROM ${table}`,
       `SELECT count(*) AS n FROM ${table}`,

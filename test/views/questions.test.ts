@@ -7,6 +7,7 @@ import { NAIVE } from './naive.ts';
 import { HEADINGS, headingsInReadme, questionsFor } from './questions.ts';
 import { blogStory } from './story/story.ts';
 import { telling } from './story/told.ts';
+import { longOrShort } from '../support/length.ts';
 
 describe('the twenty questions', () => {
   it('stand in the README, each with a query for both databases', () => {
@@ -17,7 +18,7 @@ describe('the twenty questions', () => {
   });
 
   it.runIf(hasBlog()).each(DATABASES)('have the figures of the source files on $name', async (database) => {
-    const { records, steps } = blogStory();
+    const { records, steps } = blogStory(longOrShort(1, 2));
     const told = await telling(database, records);
     for (const step of steps) await told.play(step);
     const expected = expectedCopy(told.asked);

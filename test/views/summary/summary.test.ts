@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { asOtherClient, DATABASES, type TestDatabase } from '../../support/databases.ts';
+import { DATABASES, type TestDatabase } from '../../support/databases.ts';
 import { journey, type Journey } from '../../support/journey.ts';
+import { asReader } from '../../support/postgres-clients.ts';
 
 type Record_ = Record<string, unknown>;
 
@@ -50,7 +51,7 @@ function textsOf(list: unknown): string | null {
 async function ask(database: TestDatabase, address: string, query: string): Promise<Record_[]> {
   return database.name === 'sqlite'
     ? database.read(address, (db) => db.prepare<[], Record_>(query).all())
-    : asOtherClient(address, async (client) => (await client.query<Record_>(query)).rows);
+    : asReader(address, async (client) => (await client.query<Record_>(query)).rows);
 }
 
 async function copied(database: TestDatabase): Promise<Journey> {
