@@ -34,7 +34,7 @@ describe('twice the text takes at most two and a half times as long', () => {
     name,
     work,
     frames,
-    texts: sampled(TEXTS, 4, at),
+    texts: sampled(TEXTS, 8, at),
   }));
   it.each(works)('$name', ({ work, texts, frames = [['', '']] }) => {
     const slow = texts.flatMap((text) =>

@@ -86,7 +86,7 @@ function allOf(names: readonly string[], cell: unknown): Record<string, unknown>
 describe.for(DATABASES)('every word of a statement on $name', (database) => {
   it('may be the name of a field, whatever becomes of it', async () => {
     const opened = await warehouseOn(database);
-    const words = sampled(sqlWords(), 6, 3 * DATABASES.indexOf(database));
+    const words = sampled(sqlWords(), 12, 6 * DATABASES.indexOf(database));
     for (const [at, names] of chunked(words).entries()) {
       const { load, shape, remove } = await held(opened, `of_${at}`, 'id');
       for (const [id, value] of DRIFT.values.entries()) await load(`{"id":${id},${members(names, value)}}`);
@@ -105,7 +105,7 @@ describe.for(DATABASES)('every word of a statement on $name', (database) => {
     const opened = await warehouseOn(database);
     // Each stands for two columns.
     for (const [chunk, names] of chunked(
-      sampled(sqlAliases(), 2, DATABASES.indexOf(database)).filter((name) => name !== 'id'),
+      sampled(sqlAliases(), 4, 2 * DATABASES.indexOf(database)).filter((name) => name !== 'id'),
       Math.floor(NAMES_PER_TABLE / 2),
     ).entries()) {
       const { load, shape } = await held(opened, `content_${chunk}`, 'id');

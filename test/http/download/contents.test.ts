@@ -188,7 +188,7 @@ describe('kindOf', () => {
           expect(width * height).toBeGreaterThan(0);
         },
       ),
-      { numRuns: longOrShort(50_000, 500) },
+      { numRuns: longOrShort(50_000, 200) },
     );
   });
 
