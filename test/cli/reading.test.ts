@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto';
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { checkCommand } from '../../src/cli/check.ts';
 import { deletesCommand } from '../../src/cli/deletes.ts';
@@ -18,12 +17,13 @@ import { journey, type Journey } from '../support/journey.ts';
 import { sampled } from '../support/length.ts';
 import { limitedRole, asRole } from '../support/limited-role.ts';
 import { runInProcess } from './in-process.ts';
+import { scriptFile } from '../support/child-script.ts';
 
 const SECRET = `whsec_${Buffer.from('a secret that is long enough').toString('base64')}`;
 // As many images as posts that point to them.
 const RECORDS = { content: 30, images: 30, analytics: 10 };
 const NOBODY = 65_534;
-const SCRIPT = fileURLToPath(new URL('reading-child.ts', import.meta.url));
+const SCRIPT = scriptFile(new URL('reading-child.ts', import.meta.url));
 
 /** Every command that only reads, or that is about what is there already. */
 const READING = [

@@ -13,8 +13,9 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { tempFolder } from '../support/temp-warehouse.ts';
 import { diskPlace, objectsOf, putInto, spooled } from './stores.ts';
+import { scriptFile } from '../support/child-script.ts';
 
-const OPENER = new URL('put-until-full.ts', import.meta.url).pathname;
+const OPENER = scriptFile(new URL('put-until-full.ts', import.meta.url));
 
 describe('a folder as a store', () => {
   it('is made with the first use, unless it is only to be read', async () => {

@@ -5,13 +5,14 @@ import { rolldown, type Plugin } from 'rolldown';
 import { writeLicences } from './bundled-licences.ts';
 
 /**
- * `node build.ts [--maps] [FOLDER]`: writes the program into a folder, `dist` if none is given: our own code and its
+ * `node build.ts [--maps] [--scripts] [FOLDER]`: writes the program into a folder, `dist` if none is given: our own code and its
  * libraries in a few files, by what commands need together, because to load the thousand files of a command takes as long
  * as its work on a small source. What threads start with stays where it is below `src`. `--maps` adds source maps, which
- * Node does not look for: they are for profiles.
+ * Node does not look for: they are for profiles. `--scripts` writes what tests start
+ * as processes of their own in place of the program.
  */
 const { values, positionals } = parseArgs({
-  options: { maps: { type: 'boolean', default: false } },
+  options: { maps: { type: 'boolean', default: false }, scripts: { type: 'boolean', default: false } },
   allowPositionals: true,
 });
 const root = path.join(import.meta.dirname, '..', '..');
@@ -20,6 +21,7 @@ const folder = path.resolve(positionals[0] ?? path.join(root, 'dist'));
 /** They look for files of their own. */
 const APART = ['better-sqlite3', 'pg-native'];
 const STARTED = /import \{[^}]*\b(?:parentPort|workerData)\b[^}]*\} from 'node:worker_threads'/;
+const SCRIPT = /\bprocess\.argv\b/;
 const PLACE = /\bimport\.meta\.(url|filename|dirname)\b/g;
 const MARK = /__OWN_PLACE__\("(\w+)", "([^"]+)"\)/g;
 
@@ -30,7 +32,16 @@ function entries(): Record<string, string> {
   const threads = globSync('src/**/*.ts', { cwd: root }).filter((file) =>
     STARTED.test(readFileSync(path.join(root, file), 'utf8')),
   );
-  return Object.fromEntries(['src/main.ts', ...threads].map((file) => [file.replace(/\.ts$/, ''), `./${file}`]));
+  const started = values.scripts ? scriptsOfTests() : ['src/main.ts'];
+  return Object.fromEntries([...started, ...threads].map((file) => [file.replace(/\.ts$/, ''), `./${file}`]));
+}
+
+/** Those that read arguments, and begin with nothing of vitest. */
+function scriptsOfTests(): string[] {
+  return globSync('test/*/**/*.ts', {
+    cwd: root,
+    exclude: ['test/{bench,package,services}/**', '**/*.{test,soak}.ts'],
+  }).filter((file) => SCRIPT.test(readFileSync(path.join(root, file), 'utf8')));
 }
 
 /** What a file of ours says of its own place stays true wherever it ends up: as if each were compiled by itself. */

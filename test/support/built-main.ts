@@ -24,14 +24,29 @@ const SOURCES = ['src/**/*.ts', 'migrations/**/*.ts', BUILD, 'package-lock.json'
  * themselves a start takes three times as long. Throws if it cannot be built.
  */
 export function builtMain(): string {
-  const stamp = path.join(FOLDER, 'stamp');
-  const state = stateOfSources();
   const built = path.join(FOLDER, 'dist');
-  const main = path.join(built, 'src/main.js');
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === state) return main;
+  buildUnlessKept(built, [], SOURCES);
+  return path.join(built, 'src/main.js');
+}
+
+/**
+ * The folder that holds what tests start as processes of their own, with `.js` in place of `.ts`, built in the same way:
+ * to load their sources takes each of them longer than its work. Throws if they cannot be built.
+ */
+export function builtScripts(): string {
+  const folder = path.join(FOLDER, 'scripts');
+  buildUnlessKept(folder, ['--scripts'], [...SOURCES, 'test/*/**/*.ts']);
+  return folder;
+}
+
+function buildUnlessKept(built: string, options: readonly string[], sources: readonly string[]): void {
+  const stamp = `${built}.stamp`;
+  const state = stateOfSources(sources);
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === state) return;
   const [next, old] = [`${built}.${process.pid}`, `${built}.${process.pid}.old`];
   mkdirSync(FOLDER, { recursive: true });
-  const { status, stdout, stderr } = spawnSync(process.execPath, [path.join(ROOT, BUILD), next], { encoding: 'utf8' });
+  const command = [path.join(ROOT, BUILD), ...options, next];
+  const { status, stdout, stderr } = spawnSync(process.execPath, command, { encoding: 'utf8' });
   if (status !== 0 || stdout + stderr !== '') throw new Error(`the build failed: ${stdout}${stderr}`);
   for (const name of ['package.json', 'config'])
     if (!existsSync(path.join(FOLDER, name))) symlinkSync(path.join(ROOT, name), path.join(FOLDER, name));
@@ -40,12 +55,11 @@ export function builtMain(): string {
   renameSync(next, built);
   writeFileSync(stamp, state);
   rmSync(old, { recursive: true, force: true });
-  return main;
 }
 
 /** When each file was changed: what was built from the same files need not be built again. */
-function stateOfSources(): string {
-  const files = globSync(SOURCES, { cwd: ROOT });
+function stateOfSources(sources: readonly string[]): string {
+  const files = globSync([...sources], { cwd: ROOT });
   const times = files.toSorted().map((file) => [file, statSync(path.join(ROOT, file)).mtimeMs]);
   return createHash('sha256').update(JSON.stringify(times)).digest('hex');
 }

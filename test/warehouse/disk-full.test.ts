@@ -7,8 +7,9 @@ import { differences } from '../support/compare-copy.ts';
 import { journey } from '../support/journey.ts';
 import { longOrShort } from '../support/length.ts';
 import { rowsIn, tempFolder } from '../support/temp-warehouse.ts';
+import { scriptFile } from '../support/child-script.ts';
 
-const SCRIPT = new URL('filling.ts', import.meta.url).pathname;
+const SCRIPT = scriptFile(new URL('filling.ts', import.meta.url));
 const MEGABYTE = 1_048_576;
 const RECORDS = longOrShort(3_000, 1_500);
 

@@ -4,6 +4,7 @@ import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { loading } from '../support/page-loading.ts';
 import { asOther, openFor, rowsIn, tempFolder, tempWarehouse } from '../support/temp-warehouse.ts';
+import { scriptFile } from '../support/child-script.ts';
 
 /** A closed warehouse with 2,000 records, so that its tables fill some pages. */
 async function filledFile(): Promise<string> {
@@ -107,7 +108,7 @@ describe('F126 a place where no warehouse can be', () => {
   it('a folder that is mounted read-only is refused, whether a warehouse is in it or not', async (context) => {
     const file = await filledFile();
     const folder = file.slice(0, file.lastIndexOf('/'));
-    const script = new URL('migrating.ts', import.meta.url).pathname;
+    const script = scriptFile(new URL('migrating.ts', import.meta.url));
     // A mount namespace of its own: the mount is gone with the process.
     const run = (place: string) =>
       spawnSync(

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { startScript } from '../support/child-script.ts';
+import { scriptFile, startScript } from '../support/child-script.ts';
 import { SQLITE } from '../support/databases.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 import { openSocket } from './raw-socket.ts';
@@ -37,7 +37,7 @@ describe('a disk that is full', () => {
     if (spawnSync('unshare', ['-m', 'sh', '-c', mount, 'sh', folder]).status !== 0) {
       context.skip('this user may not mount a small volume');
     }
-    const command = [`${mount} && "$2" "$3" "$1" "$4" "$5" "$6"`, 'sh', folder, process.execPath, FILLING.pathname];
+    const command = [`${mount} && "$2" "$3" "$1" "$4" "$5" "$6"`, 'sh', folder, process.execPath, scriptFile(FILLING)];
     const args = [
       '-m',
       'sh',

@@ -6,6 +6,7 @@ import { POSTGRES, SQLITE, type TestDatabase, preparedAddress } from '../../supp
 import { IS_LONG, longOrShort } from '../../support/length.ts';
 import { askForPages } from './rotating-pages.ts';
 import { MOMENTS, serveRotating, type Moment, type RotatingService } from './rotating-service.ts';
+import { scriptFile } from '../../support/child-script.ts';
 
 const WORKER = new URL('rotating-worker.ts', import.meta.url);
 
@@ -16,7 +17,7 @@ interface Worker {
 }
 
 function startWorker(address: string, { origin }: RotatingService, forMs = 0): Worker {
-  const child = spawn(process.execPath, [WORKER.pathname, address, origin, String(forMs)]);
+  const child = spawn(process.execPath, [scriptFile(WORKER), address, origin, String(forMs)]);
   const ended = Promise.all([once(child, 'close'), text(child.stdout), text(child.stderr)]);
   onTestFinished(async () => {
     child.kill('SIGKILL');

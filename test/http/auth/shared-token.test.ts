@@ -11,6 +11,7 @@ import { startSandbox, type Sandbox, type SandboxOptions } from '../../../src/sa
 import { openCoordination } from '../../../src/warehouse/databases.ts';
 import { asOtherClient, POSTGRES, preparedPostgres } from '../../support/databases.ts';
 import { longOrShort, sampled } from '../../support/length.ts';
+import { scriptFile } from '../../support/child-script.ts';
 
 const WORKER = new URL('token-worker.ts', import.meta.url);
 const LIFETIME_S = longOrShort(4, 2);
@@ -21,7 +22,7 @@ async function workers(count: number, sandbox: Sandbox): Promise<{ end: () => Pr
   const address = await preparedPostgres();
   const { clientId, clientSecret } = sandbox.oauth;
   const started = Array.from({ length: count }, () => {
-    const child = spawn(process.execPath, [WORKER.pathname, address, sandbox.url, clientId, clientSecret]);
+    const child = spawn(process.execPath, [scriptFile(WORKER), address, sandbox.url, clientId, clientSecret]);
     const ended = Promise.all([once(child, 'close'), text(child.stdout), text(child.stderr)]);
     onTestFinished(async () => {
       child.kill('SIGKILL');

@@ -2,8 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { POSTGRES } from '../../support/databases.ts';
 import { tempFolder } from '../../support/temp-warehouse.ts';
+import { scriptFile } from '../../support/child-script.ts';
 
-const SCRIPT = new URL('filling.ts', import.meta.url).pathname;
+const SCRIPT = scriptFile(new URL('filling.ts', import.meta.url));
 
 describe.skipIf(POSTGRES.missing !== null)('a disk of the Postgres server that is full', () => {
   it('F141 refuses the page in hand, keeps all others, and takes the rest once there is room', (context) => {
