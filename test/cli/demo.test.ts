@@ -19,7 +19,7 @@ function demoHere(...options: string[]): Demo {
     vi.stubEnv('TMPDIR', folder);
     const umask = process.umask(OWNER_ONLY);
     onTestFinished(() => void process.umask(umask));
-    return beginCommand(['demo', ...options], { cwd: folder, env: {} });
+    return beginCommand(['demo', ...options], { cwd: folder });
   });
 }
 

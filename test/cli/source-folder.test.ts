@@ -1,9 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { backfillCommand } from '../../src/cli/sync.ts';
 import { statusCommand } from '../../src/cli/status.ts';
-import { runCommand, startCommand } from '../support/command.ts';
+import { beginCommand, runCommand } from '../support/command.ts';
 import { journey, type Journey } from '../support/journey.ts';
 import { runInProcess } from './in-process.ts';
 
@@ -51,7 +51,11 @@ describe('a folder of sources', () => {
 
   it('is served as far as it is good, with the bad ones on the page', async () => {
     const blog = await threeFiles();
-    const serving = startCommand(['serve', '-c', 'many.yaml', '--port', '0'], blog.folder);
+    const serving = beginCommand(['serve', '-c', 'many.yaml', '--port', '0'], { cwd: blog.folder });
+    onTestFinished(async () => {
+      serving.kill('SIGTERM');
+      await serving.ended;
+    });
     const url = await vi.waitUntil(() => /"url":"(http:[^"]+)"/.exec(serving.logged())?.[1], { timeout: 30_000 });
     expect(serving.logged()).toMatch(/content-sync: bad: sources\/bad\.yaml:1:\d+ {2}max_wait: expected/);
     const status: unknown = await (await fetch(`${url}/status.json`)).json();
