@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { openInbox } from '../../src/warehouse/databases.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { grantsCommand } from '../../src/cli/grants.ts';
-import { asOtherClient, POSTGRES, postgresDatabase } from '../support/databases.ts';
+import { asOtherClient, POSTGRES, postgresDatabase, preparedPostgres } from '../support/databases.ts';
 import { journey, type Journey } from '../support/journey.ts';
 import { runInProcess } from './in-process.ts';
 
@@ -23,7 +23,7 @@ function roleName(address: string, name: string): string {
 }
 
 /** A database of its own, for roles hold on to what they may read, and the schema is called `blog`. */
-const OWN_DATABASE = { ...POSTGRES, setting: async () => `${await postgresDatabase()}?schema=blog` };
+const OWN_DATABASE = { ...POSTGRES, setting: async () => `${await preparedPostgres()}?schema=blog` };
 
 async function copied(): Promise<Journey> {
   const blog = await journey({

@@ -5,6 +5,7 @@ import { DATABASES } from '../support/databases.ts';
 import { ownStage } from '../support/own-stage.ts';
 import type { OwnRecord } from '../support/record-service.ts';
 import { inDuckDb, manifestIn, parquetRows, parquetTypes, tableIn, viewRows } from './read-back.ts';
+import { sampled } from '../support/length.ts';
 
 const raw = (digits: string): unknown => JSON.rawJSON(digits);
 const AT = '2024-03-01T08:49:39.676Z';
@@ -89,13 +90,16 @@ describe.for(DATABASES)('an export of odd values from $name', (database) => {
     expect(rows.map((row) => row[at])).toEqual([digits, '0.5']);
   });
 
-  it.for(['snappy', 'none'])('compresses Parquet by %s as well', async (compression) => {
-    const stage = await ownStage(database, RECORDS);
-    const { code } = await stage.command('export', 'parquet', 'out', '--compression', compression);
-    const folder = path.join(stage.folder, 'out');
-    const rows = await viewRows(database, stage.address, tableIn(folder, 'content_live'));
-    expect([code, rows]).toEqual([0, await parquetRows(folder, 'content_live')]);
-  });
+  it.for(sampled(['snappy', 'none'], 2, DATABASES.indexOf(database)))(
+    'compresses Parquet by %s as well',
+    async (compression) => {
+      const stage = await ownStage(database, RECORDS);
+      const { code } = await stage.command('export', 'parquet', 'out', '--compression', compression);
+      const folder = path.join(stage.folder, 'out');
+      const rows = await viewRows(database, stage.address, tableIn(folder, 'content_live'));
+      expect([code, rows]).toEqual([0, await parquetRows(folder, 'content_live')]);
+    },
+  );
 
   it('holds in CSV the texts of the views, NULL apart from an empty text', async () => {
     const stage = await ownStage(database, RECORDS);

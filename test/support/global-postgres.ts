@@ -26,7 +26,8 @@ export default async function setup(project: TestProject): Promise<(() => Promis
 async function startInMemory(): Promise<PostgresServer> {
   const within = memoryFolder();
   // Pages are in memory anyway: to have other processes read them takes longer.
-  const settings = { io_method: 'sync' };
+  // No database lives long enough to be looked after.
+  const settings = { io_method: 'sync', autovacuum: 'off' };
   if (within === null) return startPostgres({ settings, isFirst: true });
   try {
     return await startPostgres({ within, settings, isFirst: true });

@@ -132,19 +132,13 @@ export async function openServingStage(options: ServingOptions = {}): Promise<Se
   const configure = (changed: ServingOptions): void =>
     writeSettings({ folder, warehouse, sandbox }, { ...options, ...changed });
   configure({});
-  const spawn = (args: readonly string[], shell?: string): Command => {
+  const spawn = (args: readonly string[], { shell, isHere = false }: Start): Command => {
     const how = { cwd: folder, ...(shell === undefined ? {} : { shell }) };
-    const command = spawnCommand([...args, '--config', config], how);
+    const command = (isHere ? beginCommand : spawnCommand)([...args, '--config', config], how);
     commands.push(command);
     return command;
   };
-  const launch = ({ port = 0, shell, isHere = false }: Start = {}): Command => {
-    const args = ['serve', '--port', String(port)];
-    if (!isHere) return spawn(args, shell);
-    const command = beginCommand([...args, '--config', config], { cwd: folder });
-    commands.push(command);
-    return command;
-  };
+  const launch = ({ port = 0, ...how }: Start = {}): Command => spawn(['serve', '--port', String(port)], how);
   const stage: ServingStage = {
     folder,
     sandbox,

@@ -7,7 +7,7 @@ import { alertsSchema } from '../../../src/settings/alerts-schema.ts';
 import { openWarehouse } from '../../../src/warehouse/databases.ts';
 import { alertReceiver, SECRET_PATH } from '../../support/alert-receiver.ts';
 import { collector } from '../../support/collector.ts';
-import { DATABASES, SQLITE } from '../../support/databases.ts';
+import { eitherDatabase, SQLITE } from '../../support/databases.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { until } from '../../support/serving.ts';
 import { NOW, resourceWith, runWith, snapshotWith, sourceWith } from '../../web/sample-status.ts';
@@ -56,7 +56,7 @@ async function pass(clock: HandClock, minutes: number): Promise<void> {
   }
 }
 
-describe.each(DATABASES)('alerts on $name', (database) => {
+describe.each(eitherDatabase(import.meta.filename))('alerts on $name', (database) => {
   it.skipIf(database.missing !== null)('are told once, after every restart too, and once that it is over', async () => {
     const [clock, { posted, url }] = [new HandClock(NOW), await alertReceiver()];
     const stage = await telling(await database.address(), clock, { ops: { type: 'post', url } });

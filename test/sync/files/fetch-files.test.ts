@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { DATABASES, eitherDatabase } from '../../support/databases.ts';
+import { eitherDatabase } from '../../support/databases.ts';
 import { until } from '../../support/serving.ts';
 import { picture, sha256 } from './picture-service.ts';
 import { pictureStage } from './picture-stage.ts';
 
 const OWN = { at: '/images/{id}/file', when: 'has_file' };
 
-describe.each(DATABASES)('files of records, on $name', (database) => {
+describe.each(eitherDatabase(import.meta.filename))('files of records, on $name', (database) => {
   it('are fetched once, and asked for again only if their record has changed', async () => {
     const stage = await pictureStage(database, { files: OWN });
     const { service } = stage;

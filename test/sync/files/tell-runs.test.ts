@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { parseFault } from '../../../src/sandbox/faults/fault-script.ts';
 import type { StoredWarning } from '../../../src/state/run-history.ts';
 import { SyncError } from '../../../src/model/errors.ts';
-import { DATABASES, eitherDatabase } from '../../support/databases.ts';
+import { eitherDatabase } from '../../support/databases.ts';
 import { servingStage, until } from '../../support/serving.ts';
 import { picture } from './picture-service.ts';
 import { pictureStage, type PictureStage } from './picture-stage.ts';
@@ -61,66 +61,69 @@ describe.each(eitherDatabase(import.meta.filename))('the runs of a serve with fi
   });
 });
 
-describe.each(DATABASES)('the newest run of files that come beside walks, on $name', (database) => {
-  it('says how they stand by now, and why they wait', async () => {
-    const stage = await pictureStage(database, { files: FILES });
-    for (const id of ['a', 'b']) {
-      stage.service.put({ id, has_file: true });
-      stage.service.files.set(`/v1/images/${id}/file`, picture(id));
-    }
-    await stage.run('backfill');
-    expect(await runs(stage)).toEqual(['ok']);
-    const app = await stage.open();
-    const signal = new AbortController().signal;
-    const round = async (): Promise<void> => app.files.tell(await app.files.fetch({ resources: ['images'], signal }));
-    try {
-      let broken = true;
-      stage.service.instead = (_, response, url) =>
-        broken && url.pathname.includes('/b/') && !!response.writeHead(503).end();
-      await round();
-      expect(await runs(stage)).toEqual(['partial files_failed']);
-      broken = false;
-      await stage.write(`UPDATE _sync_files SET due_at = '2026-01-01 00:00:00' WHERE status = 'failed'`);
-      await round();
+describe.each(eitherDatabase(`${import.meta.filename} told`))(
+  'the newest run of files that come beside walks, on $name',
+  (database) => {
+    it('says how they stand by now, and why they wait', async () => {
+      const stage = await pictureStage(database, { files: FILES });
+      for (const id of ['a', 'b']) {
+        stage.service.put({ id, has_file: true });
+        stage.service.files.set(`/v1/images/${id}/file`, picture(id));
+      }
+      await stage.run('backfill');
       expect(await runs(stage)).toEqual(['ok']);
+      const app = await stage.open();
+      const signal = new AbortController().signal;
+      const round = async (): Promise<void> => app.files.tell(await app.files.fetch({ resources: ['images'], signal }));
+      try {
+        let broken = true;
+        stage.service.instead = (_, response, url) =>
+          broken && url.pathname.includes('/b/') && !!response.writeHead(503).end();
+        await round();
+        expect(await runs(stage)).toEqual(['partial files_failed']);
+        broken = false;
+        await stage.write(`UPDATE _sync_files SET due_at = '2026-01-01 00:00:00' WHERE status = 'failed'`);
+        await round();
+        expect(await runs(stage)).toEqual(['ok']);
 
-      stage.service.put({ id: 'c', has_file: true });
-      await stage.run('sync');
-      await stage.write(`UPDATE _sync_files SET status = 'waiting', due_at = '2026-01-01 00:00:00'`);
-      const full = new SyncError('file_store_full', 'no room in the store', { recovery: 'retry' });
-      await app.files.tell(await app.files.standing(['images'], full));
-      expect(await runs(stage)).toEqual(['partial files_waiting', 'ok']);
-      const [message] = await stage.read((db) =>
-        db.prepare<[], string>(`SELECT warnings FROM _sync_runs ORDER BY run_id DESC`).pluck().all(),
-      );
-      expect(message).toContain('2 files of images wait to be fetched: no room in the store');
-      await round();
-      expect(await runs(stage)).toEqual(['ok', 'ok']);
-    } finally {
-      await app.close();
-    }
-  });
+        stage.service.put({ id: 'c', has_file: true });
+        await stage.run('sync');
+        await stage.write(`UPDATE _sync_files SET status = 'waiting', due_at = '2026-01-01 00:00:00'`);
+        const full = new SyncError('file_store_full', 'no room in the store', { recovery: 'retry' });
+        await app.files.tell(await app.files.standing(['images'], full));
+        expect(await runs(stage)).toEqual(['partial files_waiting', 'ok']);
+        const [message] = await stage.read((db) =>
+          db.prepare<[], string>(`SELECT warnings FROM _sync_runs ORDER BY run_id DESC`).pluck().all(),
+        );
+        expect(message).toContain('2 files of images wait to be fetched: no room in the store');
+        await round();
+        expect(await runs(stage)).toEqual(['ok', 'ok']);
+      } finally {
+        await app.close();
+      }
+    });
 
-  it('keeps what was told of its walk', async () => {
-    const stage = await pictureStage(database, { files: FILES });
-    stage.service.put({ id: 'a', has_file: true });
-    await stage.run('backfill');
-    const warning = { code: 'end_unproved', message: 'nothing shows the end', hint: 'see the profile' };
-    await stage.write(`UPDATE _sync_runs SET status = 'partial', warnings = ?`, JSON.stringify([warning]));
-    const app = await stage.open();
-    try {
-      const [report] = await app.files.standing(['images']);
-      if (report === undefined) throw new Error('nothing stands');
-      const refused = { code: 'files_refused', message: '1 file was refused', hint: 'see which' } as const;
-      await app.files.tell([{ ...report, warnings: [refused] }]);
-      expect(await runs(stage)).toEqual(['partial end_unproved files_refused']);
-      await app.files.tell([{ ...report, warnings: [] }]);
-      expect(await runs(stage)).toEqual(['partial end_unproved']);
-      await stage.write(`UPDATE _sync_runs SET status = 'failed', warnings = NULL`);
-      await app.files.tell([{ ...report, warnings: [refused] }]);
-      expect(await runs(stage)).toEqual(['failed files_refused']);
-    } finally {
-      await app.close();
-    }
-  });
-});
+    it('keeps what was told of its walk', async () => {
+      const stage = await pictureStage(database, { files: FILES });
+      stage.service.put({ id: 'a', has_file: true });
+      await stage.run('backfill');
+      const warning = { code: 'end_unproved', message: 'nothing shows the end', hint: 'see the profile' };
+      await stage.write(`UPDATE _sync_runs SET status = 'partial', warnings = ?`, JSON.stringify([warning]));
+      const app = await stage.open();
+      try {
+        const [report] = await app.files.standing(['images']);
+        if (report === undefined) throw new Error('nothing stands');
+        const refused = { code: 'files_refused', message: '1 file was refused', hint: 'see which' } as const;
+        await app.files.tell([{ ...report, warnings: [refused] }]);
+        expect(await runs(stage)).toEqual(['partial end_unproved files_refused']);
+        await app.files.tell([{ ...report, warnings: [] }]);
+        expect(await runs(stage)).toEqual(['partial end_unproved']);
+        await stage.write(`UPDATE _sync_runs SET status = 'failed', warnings = NULL`);
+        await app.files.tell([{ ...report, warnings: [refused] }]);
+        expect(await runs(stage)).toEqual(['failed files_refused']);
+      } finally {
+        await app.close();
+      }
+    });
+  },
+);

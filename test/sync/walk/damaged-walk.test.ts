@@ -30,7 +30,8 @@ const UNTYPED = [
   ['walk_since', 7],
 ] as const;
 
-const damagesFor = ({ name }: TestDatabase) => (name === 'sqlite' ? [...DAMAGES, ...UNTYPED] : sampled(DAMAGES, 3));
+const damagesFor = ({ name }: TestDatabase) =>
+  name === 'sqlite' ? sampled([...DAMAGES, ...UNTYPED], 2) : sampled(DAMAGES, 4, 1);
 
 async function damage(stage: Journey, column: string, value: string | number | Buffer): Promise<void> {
   expect(await stage.write(`UPDATE _sync_checkpoints SET ${column} = ?`, value)).toBe(1);

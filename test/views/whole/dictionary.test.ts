@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { asOtherClient, DATABASES, type TestDatabase } from '../../support/databases.ts';
+import { DATABASES, preparedAddress, type TestDatabase } from '../../support/databases.ts';
 import { journey, type Journey } from '../../support/journey.ts';
+import { asReader } from '../../support/postgres-clients.ts';
 
 type Row = Record<string, unknown>;
 
@@ -9,7 +10,7 @@ const RELATIONS = { 'analytics.content_id': 'content.id', 'content.seo_image_id'
 async function ask(database: TestDatabase, address: string, query: string): Promise<Row[]> {
   return database.name === 'sqlite'
     ? database.read(address, (db) => db.prepare<[], Row>(query).all())
-    : asOtherClient(address, async (client) => (await client.query<Row>(query)).rows);
+    : asReader(address, async (client) => (await client.query<Row>(query)).rows);
 }
 
 /** Every column that people see, as the database itself tells it. */
@@ -32,9 +33,7 @@ const COMPUTED: Readonly<Record<string, readonly string[]>> = {
 
 async function copied(database: TestDatabase, isNew = false): Promise<Journey> {
   const own =
-    database.name === 'sqlite'
-      ? database
-      : { ...database, setting: async () => (await database.address()).replace(/schema=.*/, 'schema=blog') };
+    database.name === 'sqlite' ? database : { ...database, setting: async () => await preparedAddress(database) };
   const profile = { relations: RELATIONS };
   const blog = await journey({
     database: own,
