@@ -9,12 +9,12 @@ import { tableIn } from './read-back.ts';
 import { expectWhole, manyRows, monthly } from './standing.ts';
 
 const MEGABYTE = 1_048_576;
-/** The smaller one fills what is held in memory at once already, in its long form four times over: the collector is not quick. */
-const [SMALL, LARGE] = longOrShort([200_000, 1_000_000], [60_000, 140_000]);
+/** The smaller one fills what is held in memory at once already, twice over: the collector is not quick. */
+const [SMALL, LARGE] = longOrShort([200_000, 1_000_000], [120_000, 200_000]);
 /** What a collector leaves for later; the rows themselves would be several times that. */
 const MOST_MORE = longOrShort(150, 100);
 
-/** In the short form the export by month of the larger one is the second, and both by key are first ones. */
+/** In the short form the second export by month is the one of more rows, and those by key are first ones. */
 function timesOf(kind: string, count: number): string[] {
   const isSecond = kind === 'month' && count === LARGE;
   return longOrShort(['--full', ''], [isSecond ? '' : '--full']);

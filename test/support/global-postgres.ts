@@ -27,7 +27,7 @@ async function startInMemory(): Promise<PostgresServer> {
   const within = memoryFolder();
   // Pages are in memory anyway: to have other processes read them takes longer.
   // No database lives long enough to be looked after.
-  const settings = { io_method: 'sync', autovacuum: 'off' };
+  const settings = { io_method: 'sync' };
   if (within === null) return startPostgres({ settings, isFirst: true });
   try {
     return await startPostgres({ within, settings, isFirst: true });

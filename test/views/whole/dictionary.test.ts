@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DATABASES, preparedAddress, type TestDatabase } from '../../support/databases.ts';
+import { DATABASES, postgresDatabase, preparedAddress, type TestDatabase } from '../../support/databases.ts';
 import { journey, type Journey } from '../../support/journey.ts';
 import { asReader } from '../../support/postgres-clients.ts';
 
@@ -32,8 +32,10 @@ const COMPUTED: Readonly<Record<string, readonly string[]>> = {
 };
 
 async function copied(database: TestDatabase, isNew = false): Promise<Journey> {
-  const own =
-    database.name === 'sqlite' ? database : { ...database, setting: async () => await preparedAddress(database) };
+  // Its views are looked for in a schema of that name.
+  const setting = async (): Promise<string> =>
+    isNew ? `${await postgresDatabase()}?schema=blog` : preparedAddress(database);
+  const own = database.name === 'sqlite' ? database : { ...database, setting };
   const profile = { relations: RELATIONS };
   const blog = await journey({
     database: own,
