@@ -26,7 +26,6 @@ export default async function setup(project: TestProject): Promise<(() => Promis
 async function startInMemory(): Promise<PostgresServer> {
   const within = memoryFolder();
   // Pages are in memory anyway: to have other processes read them takes longer.
-  // No database lives long enough to be looked after.
   const settings = { io_method: 'sync' };
   if (within === null) return startPostgres({ settings, isFirst: true });
   try {
