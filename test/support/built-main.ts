@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
+  cpSync,
   existsSync,
   globSync,
   mkdirSync,
@@ -17,6 +18,11 @@ const ROOT = path.join(import.meta.dirname, '../..');
 const BUILD = 'test/package/build.ts';
 /** Below `node_modules`, so that native packages are found, and always the same, so that compiled code is kept. */
 const FOLDER = path.join(ROOT, 'node_modules/.cache/content-sync-tests');
+/**
+ * The same once more, for what runs it within a process of the tests: compiled code is kept by the place of a file, and
+ * what a process with other flags of V8 has left there is thrown away and written anew, by each of both in turn.
+ */
+const INSIDE = path.join(FOLDER, 'inside');
 const SOURCES = ['src/**/*.ts', 'migrations/**/*.ts', BUILD, 'package-lock.json'];
 
 /**
@@ -24,7 +30,7 @@ const SOURCES = ['src/**/*.ts', 'migrations/**/*.ts', BUILD, 'package-lock.json'
  * themselves a start takes three times as long. Throws if it cannot be built.
  */
 export function builtMain(): string {
-  const stamp = path.join(FOLDER, 'stamp');
+  const stamp = path.join(FOLDER, 'stamp-of-both');
   const state = stateOfSources();
   const built = path.join(FOLDER, 'dist');
   const main = path.join(built, 'src/main.js');
@@ -33,14 +39,22 @@ export function builtMain(): string {
   mkdirSync(FOLDER, { recursive: true });
   const { status, stdout, stderr } = spawnSync(process.execPath, [path.join(ROOT, BUILD), next], { encoding: 'utf8' });
   if (status !== 0 || stdout + stderr !== '') throw new Error(`the build failed: ${stdout}${stderr}`);
-  for (const name of ['package.json', 'config'])
-    if (!existsSync(path.join(FOLDER, name))) symlinkSync(path.join(ROOT, name), path.join(FOLDER, name));
+  rmSync(INSIDE, { recursive: true, force: true });
+  cpSync(next, path.join(INSIDE, 'dist'), { recursive: true });
+  for (const place of [FOLDER, INSIDE])
+    for (const name of ['package.json', 'config'])
+      if (!existsSync(path.join(place, name))) symlinkSync(path.join(ROOT, name), path.join(place, name));
   // Another run in this clone may just be starting what stands there.
   if (existsSync(built)) renameSync(built, old);
   renameSync(next, built);
   writeFileSync(stamp, state);
   rmSync(old, { recursive: true, force: true });
   return main;
+}
+
+/** The file of the same build that has `runCli`, for use within this process; `main` is what `builtMain` returned. */
+export function builtCommands(main: string): string {
+  return path.join(path.dirname(main), '../../inside/dist/src/parts/commands.js');
 }
 
 /** When each file was changed: what was built from the same files need not be built again. */
