@@ -13,8 +13,9 @@ const ON_POSTGRES = [
   'web/receiver-kill.test.ts',
 ];
 
-/** What a test file imports that is shorter, or runs on one database of two, in `npm test`. */
-const SHORTER = /\/length\.ts'|\beitherDatabase\b|\/score-table\.ts'|\/serve-secrets-story\.ts'|\/fault-rows\.ts'/;
+/** What a test file holds that is shorter, on one database of two, or in one process in place of two, in `npm test`. */
+const SHORTER =
+  /\/length\.ts'|\beitherDatabase\b|\bisInside\b|\/score-table\.ts'|\/serve-secrets-story\.ts'|\/fault-rows\.ts'/;
 
 /** The tests of `npm test` that have a longer form within themselves. */
 const AT_LENGTH = globSync('**/*.test.ts', { cwd: import.meta.dirname })

@@ -26,6 +26,7 @@ describe.each(eitherDatabase(import.meta.filename))('alerts of serve on $name', 
       const { posted, url } = await alertReceiver();
       const stage = await servingStage({
         database,
+        isInside: true,
         sandbox: { generate: { content: 60, images: 5, analytics: 60 } },
         settings: {
           serve: { public_url: 'https://sync.example.com/' },
@@ -51,7 +52,7 @@ describe.each(eitherDatabase(import.meta.filename))('alerts of serve on $name', 
       await until('over', () => told().length >= 1);
       const { alerts } = await serving.status();
       expect(alerts).toMatchObject([{ channel: 'ops', problem: null }]);
-      await serving.stop('SIGKILL');
+      await serving.stop();
       const resources = posted.flatMap(({ body }): string[] => {
         const { status, things } = JSON.parse(body);
         return things.map((thing: { resource: string }) => `${status} ${thing.resource}`);

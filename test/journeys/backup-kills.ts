@@ -5,14 +5,16 @@ import Database from 'better-sqlite3';
 import { expect } from 'vitest';
 import { startCommand, type Command } from '../support/command.ts';
 import { SQLITE } from '../support/databases.ts';
+import { longOrShort } from '../support/length.ts';
 import { servingStage, type ServingStage } from '../support/serving.ts';
 
-const RECORDS = { content: 1_500, images: 5, analytics: 5 };
+const RECORDS = { content: longOrShort(1_500, 600), images: 5, analytics: 5 };
 /** Each kill comes at another moment between the first write and the end. */
 const MOMENTS = 7;
 
-async function stageWithCopy(): Promise<ServingStage> {
-  const stage = await servingStage({ sandbox: { generate: RECORDS }, database: SQLITE });
+/** A copy, and an inbox beside it. */
+export async function stageWithCopy(): Promise<ServingStage> {
+  const stage = await servingStage({ sandbox: { generate: RECORDS }, database: SQLITE, isInside: true });
   expect(await stage.run('backfill', '--log-level', 'silent')).toMatchObject({ code: 0 });
   // So that there is an inbox as well.
   const serving = await stage.serve();
@@ -35,8 +37,7 @@ async function killed(stage: ServingStage, command: Command, begun: RegExp, ms: 
 }
 
 /** A file that is there under the name of the backup can be restored, whenever its backups were killed. */
-export async function killedBackups(rounds: number): Promise<void> {
-  const stage = await stageWithCopy();
+export async function killedBackups(stage: ServingStage, rounds: number): Promise<void> {
   let kills = 0;
   for (let round = 0; round < rounds; round += 1) {
     const command = start(stage, 'backup', 'blog.backup');
@@ -89,8 +90,7 @@ function marks(stage: ServingStage): unknown[] {
 }
 
 /** After each kill both files are those from before, or both those of the backup, as soon as anything of ours opens them. */
-export async function killedRestores(rounds: number): Promise<void> {
-  const stage = await stageWithCopy();
+export async function killedRestores(stage: ServingStage, rounds: number): Promise<void> {
   mark(stage, 'then');
   expect(await stage.run('backup', 'blog.backup')).toMatchObject({ code: 0 });
   const seen = new Set<unknown>();

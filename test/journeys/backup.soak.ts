@@ -1,7 +1,7 @@
 import { describe, it } from 'vitest';
-import { killedBackups, killedRestores } from './backup-kills.ts';
+import { killedBackups, killedRestores, stageWithCopy } from './backup-kills.ts';
 
 describe('a backup that is killed again and again', () => {
-  it('is there whole or not at all', () => killedBackups(10));
-  it('is restored whole or not at all', () => killedRestores(10));
+  it('is there whole or not at all', async () => killedBackups(await stageWithCopy(), 10));
+  it('is restored whole or not at all', async () => killedRestores(await stageWithCopy(), 10));
 });

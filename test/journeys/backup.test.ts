@@ -14,9 +14,9 @@ import { describe, expect, it } from 'vitest';
 import { POSTGRES, SQLITE } from '../support/databases.ts';
 import { longOrShort } from '../support/length.ts';
 import { eventBody, servingStage, until, type Serving, type ServingStage } from '../support/serving.ts';
-import { killedBackups, killedRestores } from './backup-kills.ts';
+import { killedBackups, killedRestores, stageWithCopy } from './backup-kills.ts';
 
-const RECORDS = { content: 300, images: 5, analytics: 5 };
+const RECORDS = { content: 120, images: 5, analytics: 5 };
 
 /** Everything of ours and of the service in a warehouse or an inbox. */
 const rowsOf = (file: string, table: string): unknown[] => {
@@ -115,7 +115,7 @@ describe('a backup on SQLite', { timeout: 120_000 }, () => {
     expect(after - rowsOf(inbox, '_sync_deliveries').length).toBe(deliveries);
     expect(readdirSync(stage.folder).filter((name) => /restore|replaced|part/.test(name))).toEqual([]);
     // What was acknowledged after the backup is worked on again: no schedule is due.
-    const again = await stage.serve();
+    const again = await stage.serve({ isInside: true });
     await stage.settled();
     expect(await again.stop()).toMatchObject({ code: 0 });
   });
@@ -178,8 +178,9 @@ describe('a backup on SQLite', { timeout: 120_000 }, () => {
   });
 
   it('is there whole or not at all, however often it is killed; so is what is restored', async () => {
-    await killedBackups(longOrShort(2, 1));
-    await killedRestores(longOrShort(2, 1));
+    const stage = await stageWithCopy();
+    await killedBackups(stage, longOrShort(2, 1));
+    await killedRestores(stage, longOrShort(2, 1));
   });
 });
 

@@ -8,9 +8,9 @@ import { resourceIn, servingStage, sourceIn, until } from '../support/serving.ts
 it.skipIf(POSTGRES.missing !== null)(
   'does what commands on other machines ask for, by way of the database',
   async () => {
-    const generate = { content: 2_000, images: 20, analytics: 20 };
+    const generate = { content: 1_200, images: 20, analytics: 20 };
     const stage = await servingStage({ database: POSTGRES, sandbox: { generate, rate: 3, burst: 3 } });
-    const serving = await stage.serve();
+    const serving = await stage.serve({ isInside: true });
     // Settings without a socket: as on a machine on which nothing runs.
     const settings: object = JSON.parse(readFileSync(path.join(stage.folder, 'content-sync.yaml'), 'utf8'));
     const elsewhere = path.join(stage.folder, 'elsewhere.yaml');

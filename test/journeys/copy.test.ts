@@ -4,9 +4,13 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { asOtherClient, POSTGRES, postgresDatabase } from '../support/databases.ts';
 import { differences } from '../support/compare-copy.ts';
 import { journey, type Journey } from '../support/journey.ts';
+import { longOrShort } from '../support/length.ts';
 import { asOther } from '../support/temp-warehouse.ts';
 
-const GENERATED = { content: 300, images: 40, analytics: 60 };
+const GENERATED = { content: 80, images: 10, analytics: 20 };
+
+/** To be copied while it is killed. */
+const RECORDS = longOrShort(3_000, 1_500);
 
 /** A warehouse on SQLite with all that a sync leaves, and where it is to go. */
 async function stage(): Promise<{ story: Journey; to: string; schema: string }> {
@@ -37,7 +41,7 @@ describe.skipIf(POSTGRES.missing !== null)('copy to Postgres', () => {
     const [, changed, gone] = [...store.list('content')].map(({ id }) => id);
     const copied = await copy(story, to);
     expect(copied).toMatchObject({ code: 0, stderr: '' });
-    expect(copied.stdout).toMatch(/content +300 rows {2}equal/);
+    expect(copied.stdout).toMatch(/content +80 rows {2}equal/);
     expect(copied.stdout).toContain("warehouse: '${DATABASE_URL}'");
     expect(await unlike(story, schema)).toEqual([]);
 
@@ -99,16 +103,16 @@ describe.skipIf(POSTGRES.missing !== null)('copy to Postgres', () => {
     const refused = await copy(story, other);
     expect(refused).toMatchObject({ code: 2 });
     expect(refused.stderr).toContain('copy_target_used');
-    expect(asOther(story.file, (db) => db.prepare('SELECT count(*) FROM content').pluck().get())).toBe(300);
+    expect(asOther(story.file, (db) => db.prepare('SELECT count(*) FROM content').pluck().get())).toBe(80);
     expect(schema).toContain('blog');
   });
 
   it('F120 finishes whenever it is killed, and is whole then', async () => {
-    const story = await journey({ sandbox: { generate: { content: 3_000, images: 50, analytics: 50 } } });
+    const story = await journey({ sandbox: { generate: { content: RECORDS, images: 50, analytics: 50 } } });
     const to = await postgresDatabase();
     await story.run('backfill');
     let kills = 0;
-    for (let wait = 800; ; wait *= 2) {
+    for (let wait = longOrShort(800, 350); ; wait *= 2) {
       const command = story.start('copy', '--to', to, '--json');
       const isOver = await Promise.race([command.ended.then(() => true), sleep(wait, false)]);
       if (!isOver) command.kill('SIGKILL');
@@ -118,7 +122,7 @@ describe.skipIf(POSTGRES.missing !== null)('copy to Postgres', () => {
         continue;
       }
       expect([code, stderr]).toEqual([0, '']);
-      expect(stdout).toContain('"table":"content","rows":3000');
+      expect(stdout).toContain(`"table":"content","rows":${RECORDS}`);
       break;
     }
     expect(kills).toBeGreaterThan(0);

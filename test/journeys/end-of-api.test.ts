@@ -111,7 +111,7 @@ describe('the version of every request', () => {
 
 describe('serve', { timeout: 120_000 }, () => {
   it('shows it on the page, in status.json and in the metrics', async () => {
-    const stage = await openServingStage({ database: USUAL, sandbox: { generate: RECORDS } });
+    const stage = await openServingStage({ database: USUAL, sandbox: { generate: RECORDS }, isInside: true });
     try {
       stage.sandbox.faults.add({ fault: 'header', resource: 'content', headers: HEADERS });
       const serving = await stage.serve();

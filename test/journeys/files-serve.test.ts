@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { eitherDatabase } from '../support/databases.ts';
+import { hurriedClock } from '../support/hurried-clock.ts';
 import { servingStage, until, type ServingStage } from '../support/serving.ts';
 
 const FILES = { at: '/images/{id}/file', types: ['image/svg+xml', 'image/*'] };
@@ -22,14 +23,17 @@ describe.each(eitherDatabase(import.meta.filename))('serve with files, on $name'
   it('fetches them behind the first walk, and those that webhooks tell of', async () => {
     const stage = await servingStage({
       database,
-      sandbox: { generate: { images: 80 } },
+      isInside: true,
+      // It looks once a minute for what webhooks tell of.
+      clock: hurriedClock(20),
+      sandbox: { generate: { images: 12 } },
       profile: { resources: { images: { files: FILES } } },
       source: { resources: ['images'], files: { store: 'disk:files' } },
     });
     const serving = await stage.serve();
     await stage.subscribe(serving);
     const stored = async (): Promise<number> => (await shown(stage)).filter(({ status }) => status === 'stored').length;
-    await until('all stored', async () => (await stored()) === 80 || stored(), 90_000);
+    await until('all stored', async () => (await stored()) === 12 || stored(), 90_000);
     const fetched = stage.sandbox.requests.entries().filter(({ path }) => path.endsWith('/file'));
     expect(fetched.map(({ path }) => path).toSorted()).toEqual(
       [...new Set(fetched.map(({ path }) => path))].toSorted(),

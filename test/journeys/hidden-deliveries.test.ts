@@ -11,6 +11,7 @@ describe.for(EITHER)('a delivery about a record with hidden fields on $name', { 
     const fields = { 'author.email': { hash: true }, notes: { exclude: true } };
     const stage = await servingStage({
       database,
+      isInside: true,
       sandbox: { generate: { content: 3, images: 1, analytics: 1 } },
       profile: { resources: { content: { fields } } },
       source: { hash_key: 'a-key-of-the-source' },

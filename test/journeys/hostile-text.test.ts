@@ -41,7 +41,7 @@ describe('a text that nearly is a secret everywhere', { timeout: 120_000 }, () =
       no_token: { base_url: noToken.origin, auth: AUTH },
       is_token: { base_url: isToken.origin, auth: AUTH },
     };
-    const stage = await servingStage({ sandbox: NONE, sources });
+    const stage = await servingStage({ sandbox: NONE, sources, isInside: true });
     const serving = await stage.serve();
     const loud = serving.deliver({ id: 'loud', source: 'loud', body: `{"type":"x","text":"${BACKSLASHES}"}` });
     expect(await serving.deliver({ id: 'quiet', body: '{"type":"x"}' })).toBe(202);

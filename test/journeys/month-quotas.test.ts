@@ -5,11 +5,12 @@ import { DeferredError } from '../../src/model/errors.ts';
 import type { Reply } from '../extract/listing-server.ts';
 import { POSTGRES, SQLITE, type TestDatabase } from '../support/databases.ts';
 import { pushedClock, type PushedClock } from '../support/hurried-clock.ts';
+import { longOrShort } from '../support/length.ts';
 import { ownService, type OwnService } from '../support/own-service.ts';
 
 const HOUR = 3_600_000;
-const LIMIT = 120;
-const PAGES = 270;
+const LIMIT = longOrShort(120, 60);
+const PAGES = longOrShort(270, 135);
 
 /** Requests by month of the service's clock, `YYYY-MM`, refused ones included. */
 type Months = Map<string, number>;

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { StatusSnapshot } from '../../src/serve/status/snapshot.ts';
 import { findChromium, startChromium } from '../support/chromium.ts';
 import { SQLITE } from '../support/databases.ts';
+import { longOrShort } from '../support/length.ts';
 import {
   eventBody,
   openServingStage,
@@ -17,6 +18,9 @@ import {
 const executable = findChromium();
 const AUTH = { user: 'ops', password: 'a long enough password' };
 const AUTHORIZATION = `Basic ${Buffer.from(`${AUTH.user}:${AUTH.password}`).toString('base64')}`;
+
+/** Deliveries that come while a source is paused, more than the page shows. */
+const STORM = longOrShort(300, 60);
 
 interface AuditLine {
   via: string;
@@ -60,9 +64,9 @@ describe.skipIf(executable === null)('the controls of the page of a running serv
     browser = await startChromium(executable ?? '');
     context = await browser.newContext({ httpCredentials: { username: AUTH.user, password: AUTH.password } });
     page = await context.newPage();
-    const generate = { content: 800, images: 40, analytics: 40 };
-    const sandbox = { generate, latency: 120 };
-    stage = await openServingStage({ database: SQLITE, sandbox, settings: { serve: { auth: AUTH } } });
+    const generate = { content: longOrShort(800, 400), images: 40, analytics: 40 };
+    const sandbox = { generate, latency: longOrShort(120, 240) };
+    stage = await openServingStage({ database: SQLITE, sandbox, settings: { serve: { auth: AUTH } }, isInside: true });
     serving = await stage.serve();
   });
   afterAll(async () => {
@@ -104,7 +108,7 @@ describe.skipIf(executable === null)('the controls of the page of a running serv
 
   it('keeps a storm of webhooks waiting for a paused source, and works it off once it is resumed', async () => {
     await press('/', 'Pause');
-    const bodies = Array.from({ length: 300 }, (_, at) =>
+    const bodies = Array.from({ length: STORM }, (_, at) =>
       eventBody({ resource: 'content', id: `told-${(at % 3) + 1}` }),
     );
     for (const at of [1, 2, 3]) stage.write('content', `told-${at}`, { title: `In the storm ${at}` });
@@ -113,7 +117,7 @@ describe.skipIf(executable === null)('the controls of the page of a running serv
     expect(new Set(await storm)).toEqual(new Set([202]));
     // What is paused is not walked: the page says what to do.
     expect(await during).toMatch(/resume/i);
-    expect(sourceIn(await status()).webhooks?.waiting).toBe(300);
+    expect(sourceIn(await status()).webhooks?.waiting).toBe(STORM);
     await page.goto(`${serving.url}/sources/blog`);
     expect(await page.locator('#deliveries tbody tr').count()).toBe(40);
     await press('/', 'Resume');

@@ -26,7 +26,7 @@ async function stageOf({ fields, answer }: Dialect, records: readonly Listed[]) 
   return { ...stage, asked, rows };
 }
 
-describe.each(sampled(Object.entries(DIALECTS), 3))('a listing by %s', (_, dialect) => {
+describe.each(sampled(Object.entries(DIALECTS), 4))('a listing by %s', (_, dialect) => {
   it('is copied, and again after changes', async () => {
     const records = numbered(20);
     const stage = await stageOf(dialect, records);

@@ -157,19 +157,22 @@ describe.for(eitherDatabase(import.meta.filename))('the same listing for several
     expect(await rows(stage, LIVE)).toEqual(truthOf(docs));
   });
 
-  it.each(['cursor', 'numbered'] as const)('goes on in the listing in which it was ended, %s', async (style) => {
-    const { docs, stage, service } = await locales(style);
-    const { pieces, status } = await inPieces(stage, 'backfill');
-    expect(status).toBe('ok');
-    expect(pieces).toBeGreaterThan(5);
-    expect(await rows(stage, LIVE)).toEqual(truthOf(docs));
-    const ofEnglish = service.requests.filter((request) => request.includes('locale=en'));
-    expect(ofEnglish.length).toBeLessThan(8);
-    docs.get('en')?.shift();
-    await stage.write("UPDATE articles SET _synced_at = '2020-01-01 00:00:00.000'");
-    expect(await inPieces(stage, 'backfill')).toMatchObject({ status: 'ok' });
-    expect(await rows(stage, LIVE)).toEqual(truthOf(docs));
-  });
+  it.each(sampled(['cursor', 'numbered'] as const, 2, 1))(
+    'goes on in the listing in which it was ended, %s',
+    async (style) => {
+      const { docs, stage, service } = await locales(style);
+      const { pieces, status } = await inPieces(stage, 'backfill');
+      expect(status).toBe('ok');
+      expect(pieces).toBeGreaterThan(5);
+      expect(await rows(stage, LIVE)).toEqual(truthOf(docs));
+      const ofEnglish = service.requests.filter((request) => request.includes('locale=en'));
+      expect(ofEnglish.length).toBeLessThan(8);
+      docs.get('en')?.shift();
+      await stage.write("UPDATE articles SET _synced_at = '2020-01-01 00:00:00.000'");
+      expect(await inPieces(stage, 'backfill')).toMatchObject({ status: 'ok' });
+      expect(await rows(stage, LIVE)).toEqual(truthOf(docs));
+    },
+  );
 
   it('goes on after kills at any request', async () => {
     const { docs, stage, service } = await locales('cursor');

@@ -11,7 +11,7 @@ import { differences } from '../support/compare-copy.ts';
 import type { Command } from '../support/command.ts';
 import { POSTGRES } from '../support/databases.ts';
 import { MovingListing, type ListingDialect } from '../support/moving-listing.ts';
-import { servingStage, type ServingStage } from '../support/serving.ts';
+import { servingStage, until, type ServingStage } from '../support/serving.ts';
 import { startWorker } from './working.ts';
 
 /** Records on a page. */
@@ -27,6 +27,8 @@ export interface RangeStage {
   workers: Command[];
   /** Has it walked by the workers; resolves with the report. */
   walk(command?: SyncCommand): Promise<ResourceReport>;
+  /** Has the workers keep to so many requests per second, all of them together, from now on. */
+  keepTo(requestsPerSecond: number): Promise<void>;
   /** True where the copy is the service, else what is not. */
   isCopied(): Promise<true | string[]>;
   /** Ranges of the walk that is under way. */
@@ -47,7 +49,7 @@ export interface RangeStageOptions {
 }
 
 export async function rangeStage(options: RangeStageOptions): Promise<RangeStage> {
-  const { records, workers: count, latency = 20, rangePages = 4 } = options;
+  const { records, workers: count, latency = 20 } = options;
   const listing = new MovingListing(records, { style: 'page', order: 'id', total: true, ...options.listing });
   const wrong = { by: 0 };
   const service = await startListing((url, ...rest) => {
@@ -57,17 +59,7 @@ export async function rangeStage(options: RangeStageOptions): Promise<RangeStage
     return isPage ? { ...reply, body: { ...body, total: Number(body.total) + wrong.by } } : reply;
   });
   service.delay = latency;
-  const page = { style: 'page', size: PAGE, size_param: 'limit', total: 'total' };
-  const report = { path: '/report', item: '/report/{id}', incremental: null, page, ...options.profile };
-  const stage = await servingStage({
-    database: POSTGRES,
-    profile: {
-      http: { concurrency: 2 },
-      resources: { content: null, images: null, analytics: null, report },
-    },
-    source: { base_url: service.url.href, rate: { share: 1, requests_per_second: 500, ...options.rate } },
-    settings: { worker: { port: 0, range_pages: rangePages } },
-  });
+  const { stage, keepTo } = await settingsFor(service, options);
   const { warehouse }: { warehouse: string } = JSON.parse(readFileSync(`${stage.folder}/content-sync.yaml`, 'utf8'));
   const address = warehouse.replace('{source}', 'blog');
   const queue = new WorkQueue({ address, clock: systemClock, failed: (error) => console.error(error) });
@@ -90,6 +82,11 @@ export async function rangeStage(options: RangeStageOptions): Promise<RangeStage
       if (report === undefined) throw new Error('nothing was walked');
       return report;
     },
+    keepTo: async (rate) => {
+      keepTo(rate);
+      for (const worker of workers) worker.kill('SIGHUP');
+      await until('told', () => workers.every((worker) => worker.logged().includes('blog has changed (rate)')));
+    },
     isCopied: () =>
       stage.read((db) => {
         const found = differences(db, store);
@@ -97,6 +94,29 @@ export async function rangeStage(options: RangeStageOptions): Promise<RangeStage
       }),
     ...lookInto(stage),
   };
+}
+
+/** The stage for workers on one listing; `keepTo` writes another limit into its settings. */
+async function settingsFor(
+  service: ListingServer,
+  { profile, rate: limits, rangePages = 4 }: RangeStageOptions,
+): Promise<{ stage: ServingStage; keepTo: (requestsPerSecond: number) => void }> {
+  const page = { style: 'page', size: PAGE, size_param: 'limit', total: 'total' };
+  const report = { path: '/report', item: '/report/{id}', incremental: null, page, ...profile };
+  const source = (rate: number) => ({
+    base_url: service.url.href,
+    rate: { share: 1, requests_per_second: rate, ...limits },
+  });
+  const stage = await servingStage({
+    database: POSTGRES,
+    profile: {
+      http: { concurrency: 2 },
+      resources: { content: null, images: null, analytics: null, report },
+    },
+    source: source(500),
+    settings: { worker: { port: 0, range_pages: rangePages } },
+  });
+  return { stage, keepTo: (rate) => stage.configure({ source: source(rate) }) };
 }
 
 function lookInto(stage: ServingStage): Pick<RangeStage, 'ranges' | 'leftovers'> {

@@ -1,4 +1,5 @@
 import type Database from 'better-sqlite3';
+import { longOrShort } from '../support/length.ts';
 import { openReader } from './whole-reader.ts';
 
 /**
@@ -47,7 +48,7 @@ console.log('reading');
 for (; !state.isEnough || figures.reads < Number(times); figures.reads += 1) {
   await reader.read(look);
   // The machine has other things to do too.
-  if (figures.reads % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  if (figures.reads % longOrShort(20, 4) === 0) await new Promise((resolve) => setTimeout(resolve, longOrShort(1, 5)));
 }
 console.log(JSON.stringify({ ...figures, states: states.size, violations: [...violations].slice(0, 20) }));
 await reader.close();

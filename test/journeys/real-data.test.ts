@@ -4,7 +4,7 @@ import { longOrShort, sampled } from '../support/length.ts';
 import { copyBlog, isHere, keepsText, STYLES } from './real-blog.ts';
 
 describe.skipIf(!isHere)('a real blog', () => {
-  it.each(sampled(STYLES, 2))(
+  it.each(sampled(STYLES, 3))(
     'is copied with $pagination pages, sort $sort and $rateHeaders rate headers',
     async (style) => {
       await copyBlog(style, { isWhole: false });

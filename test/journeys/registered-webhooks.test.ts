@@ -32,7 +32,12 @@ describe.for(EITHER)('webhooks that are registered by command, on $name', { time
   let serving: Serving;
 
   beforeAll(async () => {
-    stage = await openServingStage({ database, sandbox: { generate: RECORDS }, profile: { webhooks: WEBHOOKS } });
+    stage = await openServingStage({
+      database,
+      isInside: true,
+      sandbox: { generate: RECORDS },
+      profile: { webhooks: WEBHOOKS },
+    });
     serving = await stage.serve();
     await stage.fresh(serving);
   });

@@ -16,6 +16,7 @@ describe('a backup from before records were erased', { timeout: 60_000 }, () => 
   it('does not bring them back, also if it was taken while they were being erased', async () => {
     const stage = await servingStage({
       database: SQLITE,
+      isInside: true,
       sandbox: { generate: { content: 12, images: 1, analytics: 1 } },
       profile: { resources: { content: { history: 'all' } } },
       source: { deletes: { max_part: 1 } },

@@ -12,7 +12,7 @@ it('every line of a run names it and its resource, those of its requests and ret
     const body = { data: [{ id: `${asked}` }], next_cursor: asked > 2 ? null : 'more' };
     return asked % 2 === down ? { status: 503, headers: { 'x-request-id': 'req-8' } } : { body };
   });
-  const { code, stderr } = await stage.start('backfill', '--log-level', 'debug').ended;
+  const { code, stderr } = await stage.command('backfill', '--log-level', 'debug');
   expect(code).toBe(0);
   const lines = stderr
     .trim()
@@ -39,7 +39,7 @@ it('every line of a run names it and its resource, those of its requests and ret
     http: { attempts: 2 },
     resources: { content: null, images: null, analytics: null, report: { path: '/report', page: { style: 'cursor' } } },
   });
-  const failed = await stage.start('sync', '--json', '--log-level', 'info').ended;
+  const failed = await stage.command('sync', '--json', '--log-level', 'info');
   expect(failed.code).toBe(1);
   const said = failed.stderr
     .trim()
@@ -52,7 +52,7 @@ it('every line of a run names it and its resource, those of its requests and ret
   expect(said.at(-1)).toMatchObject({ msg: 'walk failed', error });
   expect(JSON.parse(failed.stdout).resources[0].error).toEqual(said.at(-1)?.['error']);
 
-  const refused = await stage.start('sync', 'nothing', '--json').ended;
+  const refused = await stage.command('sync', 'nothing', '--json');
   expect(refused).toMatchObject({ code: 2, stdout: '' });
   expect(JSON.parse(refused.stderr)).toMatchObject({ level: 'error', error: { code: 'usage', hint: 'it has report' } });
 });

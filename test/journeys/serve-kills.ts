@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type Database from 'better-sqlite3';
 import { expect } from 'vitest';
+import { longOrShort } from '../support/length.ts';
 import { randomFrom, type Random } from '../support/random.ts';
 import { eventBody, freePort, servingStage, until, type ServingStage } from '../support/serving.ts';
 
@@ -19,8 +20,10 @@ export interface KillTally {
   cutOff: number;
 }
 
-const RECORDS = { content: 240, images: 30, analytics: 120 };
-const LANES = 3;
+const RECORDS = longOrShort({ content: 240, images: 30, analytics: 120 }, { content: 80, images: 10, analytics: 40 });
+const LANES = longOrShort(3, 2);
+/** Between two deliveries of one, at most, and between two tries of the service itself. */
+const [BETWEEN_MS, AGAIN_MS] = [longOrShort(20, 50), longOrShort(50, 200)];
 const SETTLE_MS = 180_000;
 /** What is sent by nobody else has ids of our own. */
 const KINDS = ['content.updated', 'content.deleted', 'content.published', 'content.reindexed'];
@@ -34,7 +37,7 @@ export async function killServe({ kills, seed }: KillPlan): Promise<KillTally> {
   const random = randomFrom(seed);
   // So many deletes as come together here are not to wait for a person.
   const source = { deletes: { max_part: 1, max_rows: 1_000_000 } };
-  const stage = await servingStage({ sandbox: { generate: RECORDS, latency: 5, webhookRetry: 50 }, source });
+  const stage = await servingStage({ sandbox: { generate: RECORDS, latency: 5, webhookRetry: AGAIN_MS }, source });
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   await stage.subscribe({ url });
@@ -48,7 +51,7 @@ export async function killServe({ kills, seed }: KillPlan): Promise<KillTally> {
       expect({ told, lost, damaged }).toEqual({ told, lost: [], damaged: [] });
       tally.cutOff += waiting;
     }
-    const last = await stage.serve({ port });
+    const last = await stage.serve({ port, isInside: true });
     await sender.stop();
     await stage.fresh(last);
     // The service's own repeats are up to a minute apart by now.
@@ -125,7 +128,7 @@ function keepSending(stage: ServingStage, url: string, random: Random) {
       const status = await stage.deliver(url, { id, body });
       if (status === 202) acked.add(id);
       // What is changed while nobody listens is repeated by the service until somebody does: not too much of it.
-      await delay(status === 202 ? random.whole(0, 20) : 150);
+      await delay(status === 202 ? random.whole(0, BETWEEN_MS) : 150);
     }
   };
   const lanes = Promise.all(Array.from({ length: LANES }, (_, number) => lane(number)));

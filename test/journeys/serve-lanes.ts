@@ -31,6 +31,7 @@ export async function lanes(plan: LanesPlan): Promise<LanesTally> {
   const generate = { content: plan.pages * PAGE_SIZE, images: 10, analytics: 10 };
   const page = { size: PAGE_SIZE };
   const stage = await servingStage({
+    isInside: true,
     sandbox: { generate, rate: plan.rate },
     profile: { resources: { content: { page }, images: { page }, analytics: { page } } },
   });

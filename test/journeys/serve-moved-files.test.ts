@@ -18,7 +18,7 @@ describe('serve whose files are moved under its hands', { timeout: 120_000 }, ()
   let sent = 0;
 
   beforeAll(async () => {
-    stage = await openServingStage({ sandbox: FEW, database: SQLITE });
+    stage = await openServingStage({ sandbox: FEW, database: SQLITE, isInside: true });
     serving = await stage.serve();
     await stage.fresh(serving);
   });

@@ -34,7 +34,14 @@ describe('serve with sources whose files cannot be worked on', { timeout: 120_00
       silent: { webhook: undefined },
     };
     const warehouse = '{source}/copy.db';
-    stage = await openServingStage({ sandbox: FEW, profile: IMPATIENT, sources, database: SQLITE, warehouse });
+    stage = await openServingStage({
+      sandbox: FEW,
+      profile: IMPATIENT,
+      sources,
+      database: SQLITE,
+      warehouse,
+      isInside: true,
+    });
     // A file where a folder should be: what a disk that is not mounted looks like, also to root.
     writeFileSync(folderOf('nowhere'), 'not a folder');
     mkdirSync(folderOf('damaged'));

@@ -9,7 +9,7 @@ describe('two serves on one SQLite file', { timeout: 120_000 }, () => {
     const stage = await servingStage({ sandbox: FEW, database: SQLITE });
     const first = await stage.serve();
     await stage.fresh(first);
-    const second = await stage.serve();
+    const second = await stage.serve({ isInside: true });
     // At rest the copy belongs to nobody, and what the first one has done is not done again.
     expect(await second.page('/readyz')).toMatchObject({ status: 200 });
     // Told to the second one, worked on by either.

@@ -31,7 +31,7 @@ describe('serve, told by webhooks', { timeout: 120_000 }, () => {
     stage.readInbox((db) => db.prepare('SELECT state FROM _sync_deliveries WHERE delivery_id = ?').pluck().get(id));
 
   beforeAll(async () => {
-    stage = await openServingStage({ sandbox: { generate: RECORDS, latency: 5 } });
+    stage = await openServingStage({ sandbox: { generate: RECORDS, latency: 5 }, isInside: true });
     serving = await stage.serve();
     await stage.fresh(serving);
     subscription = await stage.subscribe(serving);
@@ -116,7 +116,7 @@ describe('serve, told by webhooks', { timeout: 120_000 }, () => {
     await stage.unsubscribe(subscription);
     const { statuses, readsPerSecond } = await storm(stage, serving, {
       records: 10,
-      perSecond: longOrShort(200, 100),
+      perSecond: longOrShort(200, 60),
       seconds: 3,
     });
     expect(Object.keys(statuses).filter((status) => status !== '202' && status !== '503')).toEqual([]);
@@ -148,6 +148,7 @@ describe.for([USUAL])(
     it.for(['first', 'later'] as const)('F084 in a %s walk: it is not live once that walk is over', async (which) => {
       const stage = await servingStage({
         database,
+        isInside: true,
         sandbox: SMALL,
         source: { schedule: { incremental: null, full: '0 * * * *', jitter: '0s' } },
       });

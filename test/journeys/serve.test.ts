@@ -28,6 +28,7 @@ describe.for([USUAL])(
     beforeAll(async () => {
       stage = await openServingStage({
         database,
+        isInside: true,
         profile: { http: { attempts: 2 } },
         sandbox: { generate: RECORDS, latency: 30 },
         source: { deletes: { max_rows: 2 } },

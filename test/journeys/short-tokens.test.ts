@@ -5,7 +5,7 @@ import { json, serve } from '../http/stage.ts';
 import { journey } from '../support/journey.ts';
 import { longOrShort, sampled } from '../support/length.ts';
 
-const PAGE_MS = 25;
+const PAGE_MS = longOrShort(25, 75);
 
 /** A service whose tokens end, and are gone with the end of a whole second where they are `floored`. */
 async function serveGated(pages: number, lifetime: number, floored: boolean) {

@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { startCommand, type Command } from '../support/command.ts';
+import { runCommand, type Command } from '../support/command.ts';
 import { POSTGRES } from '../support/databases.ts';
 import { eventBody, servingStage, until, type Serving, type ServingStage } from '../support/serving.ts';
+import { longOrShort } from '../support/length.ts';
 import { askedTwice, FIRST_WALKS, isWhole, ownersIn, startWorker, urlOf, walksOf } from './working.ts';
 
 /** How many workers there are beside two processes of `serve`, and how large their pages are. */
@@ -11,22 +12,28 @@ export interface WorkersPlan {
   pageSize: number;
 }
 
+const PAGES = longOrShort(20, 8);
+
 interface Together {
   stage: ServingStage;
   workers: Command[];
   serves: [Serving, Serving];
 }
 
-/** Twenty pages of content, ten of analytics, and a few images. */
+/** Pages of content, half as many of analytics, and a few images. */
 async function together({ workers: count, pageSize }: WorkersPlan, latency: number): Promise<Together> {
   const page = { size: pageSize };
   const stage = await servingStage({
-    sandbox: { generate: { content: 20 * pageSize, images: pageSize + 1, analytics: 10 * pageSize }, latency },
+    sandbox: {
+      generate: { content: PAGES * pageSize, images: pageSize + 1, analytics: (PAGES / 2) * pageSize },
+      latency,
+    },
     profile: { resources: { content: { page }, images: { page }, analytics: { page } } },
     database: POSTGRES,
   });
   const workers = await Promise.all(Array.from({ length: count }, () => startWorker(stage)));
-  return { stage, workers, serves: await Promise.all([stage.serve(), stage.serve()]) };
+  // Of processes there are enough beside it.
+  return { stage, workers, serves: await Promise.all([stage.serve({ isInside: true }), stage.serve()]) };
 }
 
 /** They do what the schedule asks for once, and no page twice; `then` may ask more of them before they are stopped. */
@@ -55,23 +62,20 @@ export async function isSeen({ folder }: ServingStage, worker: Command): Promise
   for (const page of pages) expect([page, await statusOf(page)]).toEqual([page, { ...none(pages), ...expected }[page]]);
   const metrics = await metricsOnceAsked(url, folder);
   expect(metrics).toContain('content_sync_running{source="blog",resource="content"} 0');
-  const second = startCommand(
-    ['worker', '--config', `${folder}/content-sync.yaml`, '--port', new URL(url).port],
-    folder,
-  );
-  const { code, stderr } = await second.ended;
+  const config = ['--config', `${folder}/content-sync.yaml`];
+  const { code, stderr } = await runCommand(['worker', ...config, '--port', new URL(url).port], folder);
   expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('[address_in_use]') });
   expect(stderr).toContain('worker.port');
 }
 
 /** Its metrics once it has done something: of the first walks the other processes may have taken each before it did. */
 async function metricsOnceAsked(url: string, folder: string): Promise<string> {
-  const command = ['backfill', 'content', '--config', `${folder}/content-sync.yaml`];
+  const command = ['backfill', 'images', '--config', `${folder}/content-sync.yaml`];
   for (let tries = 0; ; tries += 1) {
     const metrics = await (await fetch(`${url}/metrics`)).text();
     if (/^content_sync_(requests|pages)_total\{source="blog".*\} [1-9]/m.test(metrics)) return metrics;
     expect(tries).toBeLessThan(20);
-    await startCommand(command, folder).ended;
+    await runCommand(command, folder);
   }
 }
 

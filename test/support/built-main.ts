@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
+  cpSync,
   existsSync,
   globSync,
   mkdirSync,
@@ -17,6 +18,11 @@ const ROOT = path.join(import.meta.dirname, '../..');
 const BUILD = 'test/package/build.ts';
 /** Below `node_modules`, so that native packages are found, and always the same, so that compiled code is kept. */
 const FOLDER = path.join(ROOT, 'node_modules/.cache/content-sync-tests');
+/**
+ * The same once more, for what runs it within a process of the tests: compiled code is kept by the place of a file, and
+ * what a process with other flags of V8 has left there is thrown away and written anew, by each of both in turn.
+ */
+const INSIDE = path.join(FOLDER, 'inside');
 const SOURCES = ['src/**/*.ts', 'migrations/**/*.ts', BUILD, 'package-lock.json'];
 
 /**
@@ -25,7 +31,12 @@ const SOURCES = ['src/**/*.ts', 'migrations/**/*.ts', BUILD, 'package-lock.json'
  */
 export function builtMain(): string {
   const built = path.join(FOLDER, 'dist');
-  buildUnlessKept(built, [], SOURCES);
+  const isNew = buildUnlessKept(built, [], SOURCES);
+  if (isNew || !existsSync(INSIDE)) {
+    rmSync(INSIDE, { recursive: true, force: true });
+    cpSync(built, path.join(INSIDE, 'dist'), { recursive: true });
+    linkSettings(INSIDE);
+  }
   return path.join(built, 'src/main.js');
 }
 
@@ -39,22 +50,34 @@ export function builtScripts(): string {
   return folder;
 }
 
-function buildUnlessKept(built: string, options: readonly string[], sources: readonly string[]): void {
+/** False where it was built before from the same sources. */
+function buildUnlessKept(built: string, options: readonly string[], sources: readonly string[]): boolean {
   const stamp = `${built}.stamp`;
   const state = stateOfSources(sources);
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === state) return;
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === state) return false;
   const [next, old] = [`${built}.${process.pid}`, `${built}.${process.pid}.old`];
   mkdirSync(FOLDER, { recursive: true });
   const command = [path.join(ROOT, BUILD), ...options, next];
   const { status, stdout, stderr } = spawnSync(process.execPath, command, { encoding: 'utf8' });
   if (status !== 0 || stdout + stderr !== '') throw new Error(`the build failed: ${stdout}${stderr}`);
-  for (const name of ['package.json', 'config'])
-    if (!existsSync(path.join(FOLDER, name))) symlinkSync(path.join(ROOT, name), path.join(FOLDER, name));
+  linkSettings(FOLDER);
   // Another run in this clone may just be starting what stands there.
   if (existsSync(built)) renameSync(built, old);
   renameSync(next, built);
   writeFileSync(stamp, state);
   rmSync(old, { recursive: true, force: true });
+  return true;
+}
+
+/** What the program looks for in the folder above its own. */
+function linkSettings(folder: string): void {
+  for (const name of ['package.json', 'config'])
+    if (!existsSync(path.join(folder, name))) symlinkSync(path.join(ROOT, name), path.join(folder, name));
+}
+
+/** The file of the same build that has `runCli`, for use within this process; `main` is what `builtMain` returned. */
+export function builtCommands(main: string): string {
+  return path.join(path.dirname(main), '../../inside/dist/src/parts/commands.js');
 }
 
 /** When each file was changed: what was built from the same files need not be built again. */

@@ -5,7 +5,9 @@ import { Writable } from 'node:stream';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { inject, onTestFinished } from 'vitest';
 import { runCli } from '../../src/cli/commands.ts';
+import type { Clock } from '../../src/model/clock.ts';
 import { SyncError } from '../../src/model/errors.ts';
+import { builtCommands } from './built-main.ts';
 
 /** What starts the command line: as it is built, or from the sources where nothing was built for the run. */
 export const MAIN = inject('main') ?? fileURLToPath(new URL('../../src/main.ts', import.meta.url));
@@ -89,6 +91,44 @@ export function beginCommand(args: readonly string[], { cwd, env }: Omit<Command
     return true;
   };
   return { pid: process.pid, ended, said: () => stdout.text, logged: () => stderr.text, kill };
+}
+
+/**
+ * Starts the command line inside this process and waits for nothing, for what goes on until it is stopped: to start a
+ * process of its own takes longer than most of what is asked of a `serve`. It is told what signals would tell it: SIGHUP
+ * to read its settings again, and every other one to end. It is that of the build, which shares no module with ours, and
+ * owns what it works on as this very process: nothing else here may work on the same warehouse.
+ */
+export async function insideCommand(args: readonly string[], cwd: string, clock?: Clock): Promise<Command> {
+  const [stdout, stderr] = [new TextSink(), new TextSink()];
+  const stopping = new AbortController();
+  const listeners: (() => void)[] = [];
+  const ended = (await builtCli())(args, {
+    version: '0.0.0',
+    env: { ...process.env },
+    cwd,
+    stdout,
+    stderr,
+    signal: stopping.signal,
+    ...(clock === undefined ? {} : { clock }),
+    secrets: [],
+    umask: () => undefined,
+    reloads: (listener) => listeners.push(listener),
+  }).then((code) => ({ code, signal: null, stdout: stdout.text, stderr: stderr.text }));
+  const kill = (signal: NodeJS.Signals): boolean => {
+    if (signal === 'SIGHUP') listeners.forEach((listener) => listener());
+    else stopping.abort(new SyncError('interrupted', `stopped by ${signal}`, { recovery: 'stop' }));
+    return true;
+  };
+  return { pid: process.pid, ended, said: () => stdout.text, logged: () => stderr.text, kill };
+}
+
+/** The command line as it is built, without what a process of its own has besides; ours where nothing was built. */
+async function builtCli(): Promise<typeof runCli> {
+  if (!MAIN.endsWith('.js')) return runCli;
+  const { href } = pathToFileURL(builtCommands(MAIN));
+  const built: { runCli: typeof runCli } = await import(/* @vite-ignore */ href);
+  return built.runCli;
 }
 
 class TextSink extends Writable {

@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3';
-import type { Client, QueryArrayResult } from 'pg';
+import { escapeLiteral, type Client, type QueryArrayResult, type QueryResult } from 'pg';
 
 interface ColumnFact {
   table: string;
@@ -37,7 +37,7 @@ const COLUMNS = `SELECT c.relname AS table, a.attname AS name, format_type(a.att
   EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY (i.indkey)) AS "isKey"
   FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid AND c.relkind = 'r'
   JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-  WHERE n.nspname = $1 ORDER BY c.relname, a.attnum`;
+  WHERE n.nspname = `;
 
 const BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL timezone TO 'UTC'";
 
@@ -49,11 +49,22 @@ type Unfetched = Map<string, ColumnFact[]>;
  * would: so the same checks read both. Nothing of the product is used. The caller closes it.
  */
 export async function snapshotOf(client: Client, schema: string): Promise<Database.Database> {
-  const { db, left } = await emptySnapshot(client, schema);
+  const left = await tablesOf(client, schema);
+  const db = new Database(':memory:');
+  db.exec(declared(left));
   await fetchInto(db, client, schema, left, left.keys());
   await client.query('COMMIT');
   return db;
 }
+
+/** What the looks before it have left for the next one on the same connection: tables without a row. */
+interface Kept {
+  declared: string;
+  db: Database.Database;
+}
+
+/** By connection, because a test looks again and again: to declare forty tables takes longer than to look at one. */
+const kept = new WeakMap<Client, Kept>();
 
 /**
  * Gives such a database to `look`, and resolves with what that returns. Most looks are at one table of forty, and tests
@@ -61,22 +72,34 @@ export async function snapshotOf(client: Client, schema: string): Promise<Databa
  * nothing, begins again; from the third time on all is there.
  */
 export async function lookAt<T>(client: Client, schema: string, look: (db: Database.Database) => T): Promise<T> {
-  const { db, left } = await emptySnapshot(client, schema);
-  try {
-    const named = new Set<string>();
-    const noting = notingNames(db, left, named);
-    for (let round = 1; ; round += 1) {
-      const answer = tried(() => look(noting));
-      if (named.size === 0) {
-        await client.query('COMMIT');
-        return answer();
-      }
-      await fetchInto(db, client, schema, left, round === 1 ? named : left.keys());
-      named.clear();
+  const left = await tablesOf(client, schema);
+  const tables = [...left.keys()];
+  const empty = emptied(client, declared(left));
+  const { db } = empty;
+  const named = new Set<string>();
+  const noting = notingNames(db, left, named);
+  for (let round = 1; ; round += 1) {
+    const answer = tried(() => look(noting));
+    if (named.size === 0) {
+      await client.query('COMMIT');
+      for (const table of tables) if (!left.has(table)) db.exec(`DELETE FROM ${quoted(table)}`);
+      kept.set(client, empty);
+      return answer();
     }
-  } finally {
-    db.close();
+    await fetchInto(db, client, schema, left, round === 1 ? named : left.keys());
+    named.clear();
   }
+}
+
+/** The kept tables, where they are the same; nobody else has them until they are kept again. */
+function emptied(client: Client, text: string): Kept {
+  const before = kept.get(client);
+  kept.delete(client);
+  if (before?.declared === text) return before;
+  before?.db.close();
+  const db = new Database(':memory:');
+  db.exec(text);
+  return { declared: text, db };
 }
 
 /** Its outcome, to be had later: returned or thrown. */
@@ -106,13 +129,17 @@ function notingNames(db: Database.Database, left: Unfetched, named: Set<string>)
   return Object.create(db, { prepare: { value: prepare } });
 }
 
-async function emptySnapshot(client: Client, schema: string): Promise<{ db: Database.Database; left: Unfetched }> {
-  await client.query(BEGIN);
-  const { rows } = await client.query<ColumnFact>(COLUMNS, [schema]);
-  const left = Map.groupBy(rows, (column) => column.table);
-  const db = new Database(':memory:');
-  db.exec([...left].map(([table, columns]) => tableText(table, columns)).join(';\n'));
-  return { db, left };
+/** Begins a transaction, and tells the tables that it sees. */
+async function tablesOf(client: Client, schema: string): Promise<Unfetched> {
+  const order = 'ORDER BY c.relname, a.attnum';
+  const answers: QueryResult<ColumnFact> | QueryResult<ColumnFact>[] = await client.query<ColumnFact>(
+    `${BEGIN}; ${COLUMNS}${escapeLiteral(schema)} ${order}`,
+  );
+  return Map.groupBy([answers].flat().at(-1)?.rows ?? [], (column) => column.table);
+}
+
+function declared(tables: Unfetched): string {
+  return [...tables].map(([table, columns]) => tableText(table, columns)).join(';\n');
 }
 
 async function fetchInto(

@@ -8,12 +8,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type Database from 'better-sqlite3';
 import { Agent, request } from 'undici';
 import { onTestFinished } from 'vitest';
+import type { Clock } from '../../src/model/clock.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import type { Attention } from '../../src/serve/status/attention.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from '../../src/serve/status/snapshot.ts';
-import { beginCommand, runCommand, spawnCommand, type Command, type Ended } from './command.ts';
+import { insideCommand, runCommand, spawnCommand, type Command, type Ended } from './command.ts';
 import { differences } from './compare-copy.ts';
 import { USUAL, type TestDatabase } from './databases.ts';
+import { IS_LONG } from './length.ts';
 
 /** Fields of the settings or of a profile, laid over those of the stage. */
 type Fields = Record<string, unknown>;
@@ -32,6 +34,14 @@ export interface ServingOptions {
   database?: TestDatabase;
   /** On SQLite, below the stage's folder; `{source}.db` where absent. */
   warehouse?: string;
+  /**
+   * True where each `serve` runs inside this process: for stories that are not about the process, its signals, its rights
+   * or its death, and in which no other command and no second `serve` works on what it owns. In the long form each is a
+   * process of its own all the same.
+   */
+  isInside?: boolean;
+  /** Of a `serve` inside this process, where that is not to wait as long as others; the machine's where absent. */
+  clock?: Clock;
 }
 
 export interface Start {
@@ -39,8 +49,8 @@ export interface Start {
   port?: number;
   /** Put before the command, as `ulimit -n 64; exec`. */
   shell?: string;
-  /** True to run it inside this process, where a test is not about the process: half the work. */
-  isHere?: boolean;
+  /** Other than the stage's others. */
+  isInside?: boolean;
 }
 
 /** One event as a service would send it. */
@@ -50,7 +60,7 @@ export interface SentDelivery {
   source?: string;
 }
 
-/** A `serve` that listens, as a process of its own. */
+/** A `serve` that listens. */
 export interface Serving {
   command: Command;
   url: string;
@@ -122,7 +132,7 @@ export async function openServingStage(options: ServingOptions = {}): Promise<Se
   const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-serve-'));
   const config = path.join(folder, 'content-sync.yaml');
   const agent = new Agent({ connections: 64 });
-  const commands: Command[] = [];
+  const { commands, launch, serve } = startsIn(folder, options, agent);
   const database = options.database ?? USUAL;
   const opened = await database.open(folder);
   const warehouse = opened.setting.replace('{source}.db', options.warehouse ?? '{source}.db');
@@ -132,13 +142,6 @@ export async function openServingStage(options: ServingOptions = {}): Promise<Se
   const configure = (changed: ServingOptions): void =>
     writeSettings({ folder, warehouse, sandbox }, { ...options, ...changed });
   configure({});
-  const spawn = (args: readonly string[], { shell, isHere = false }: Start): Command => {
-    const how = { cwd: folder, ...(shell === undefined ? {} : { shell }) };
-    const command = (isHere ? beginCommand : spawnCommand)([...args, '--config', config], how);
-    commands.push(command);
-    return command;
-  };
-  const launch = ({ port = 0, ...how }: Start = {}): Command => spawn(['serve', '--port', String(port)], how);
   const stage: ServingStage = {
     folder,
     sandbox,
@@ -147,7 +150,7 @@ export async function openServingStage(options: ServingOptions = {}): Promise<Se
     address,
     configure,
     launch,
-    serve: async (start) => listening(launch(start), agent),
+    serve,
     run: (...args) => runCommand([...args, '--config', config], folder),
     subscribe: async ({ url }, events = ['*'], source = 'blog') => {
       const made = await api(sandbox, 'POST', '/v1/webhooks', {
@@ -176,6 +179,32 @@ export async function openServingStage(options: ServingOptions = {}): Promise<Se
     },
   };
   return stage;
+}
+
+/** Starts `serve` for a stage, and remembers each. */
+function startsIn(
+  folder: string,
+  options: ServingOptions,
+  agent: Agent,
+): Pick<ServingStage, 'launch' | 'serve'> & { commands: Command[] } {
+  const commands: Command[] = [];
+  const noted = (command: Command): Command => {
+    commands.push(command);
+    return command;
+  };
+  const args = ({ port = 0 }: Start): string[] => {
+    return ['serve', '--port', String(port), '--config', path.join(folder, 'content-sync.yaml')];
+  };
+  const launch = ({ shell, ...start }: Start = {}): Command => {
+    const how = { cwd: folder, ...(shell === undefined ? {} : { shell }) };
+    return noted(spawnCommand(args(start), how));
+  };
+  const serve = async (start: Start = {}): Promise<Serving> => {
+    const isInside = !IS_LONG && (start.isInside ?? options.isInside ?? false);
+    if (!isInside) return listening(launch(start), agent);
+    return listening(noted(await insideCommand(args(start), folder, options.clock)), agent);
+  };
+  return { commands, launch, serve };
 }
 
 /**

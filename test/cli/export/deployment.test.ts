@@ -99,7 +99,7 @@ it.skipIf(!hasSystemd).each([
 
 it('asks the port of the config whether serve lives', async () => {
   const serving = await servingStage({ sandbox: { generate: { content: 5, images: 1, analytics: 1 } } });
-  const served = await serving.serve({ isHere: true });
+  const served = await serving.serve({ isInside: true });
   const { port } = new URL(served.url);
   expect(await serving.run('health', 'serve', '--port', port)).toMatchObject({ code: 0 });
   expect((await served.stop()).code).toBe(0);

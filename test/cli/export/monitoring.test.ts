@@ -41,7 +41,7 @@ beforeAll(async () => {
     sandbox: { generate: { content: 30, images: 3, analytics: 30 } },
   });
   onFileFinished(() => stage.close());
-  const serving = await stage.serve({ isHere: true });
+  const serving = await stage.serve({ isInside: true });
   await stage.fresh(serving);
   await serving.deliver({ id: 'one', body: eventBody({ resource: 'content', id: 'new' }) });
   await until('delivered', async () => (await serving.page('/metrics')).body.includes('webhook_delay_seconds_bucket{'));

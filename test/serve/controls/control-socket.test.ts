@@ -29,7 +29,7 @@ async function stageWith(latency = 0): Promise<ServingStage & { socket: string }
 
 it('has a socket of its own user, which does nothing for what is no request', async () => {
   const stage = await stageWith();
-  const serving = await stage.serve({ isHere: true });
+  const serving = await stage.serve({ isInside: true });
   await stage.fresh(serving);
   await until('there', () => existsSync(stage.socket));
   expect(statSync(stage.socket).mode & 0o777).toBe(0o600);
@@ -79,17 +79,17 @@ it('replaces the socket of a killed process, and leaves that of a living one and
   expect(await stage.run('retry')).toMatchObject({ code: 1, stderr: expect.stringContaining('serve_missing') });
   expect(await stage.run('reload')).toMatchObject({ code: 1, stderr: expect.stringContaining('serve_missing') });
   expect(await stage.run('sync', 'images')).toMatchObject({ code: 1, stderr: expect.stringContaining('"paused"') });
-  const next = await stage.serve({ isHere: true });
+  const next = await stage.serve({ isInside: true });
   await until('told', async () => (await stage.run('retry', 'content')).code === 0);
   expect(resourceIn(await next.status(), 'images').paused).not.toBeNull();
-  const other = await stage.serve({ isHere: true });
+  const other = await stage.serve({ isInside: true });
   expect(other.command.logged()).toContain('another process listens on');
   await other.stop();
   expect(await stage.run('resume')).toMatchObject({ code: 0 });
   expect(next.command.logged()).toContain('"control":{"action":"resume"');
   await next.stop();
   writeFileSync(stage.socket, 'not ours');
-  const third = await stage.serve({ isHere: true });
+  const third = await stage.serve({ isInside: true });
   expect(third.command.logged()).toContain('is no socket');
   await third.stop();
   expect(readdirSync(stage.folder)).toContain('content-sync.sock');
@@ -97,7 +97,7 @@ it('replaces the socket of a killed process, and leaves that of a living one and
 
 it('lets a command that follows a walk go, and goes on with the walk', async () => {
   const stage = await stageWith(150);
-  const serving = await stage.serve({ isHere: true });
+  const serving = await stage.serve({ isInside: true });
   const config = path.join(stage.folder, 'content-sync.yaml');
   await until('there', () => existsSync(stage.socket));
   const command = beginCommand(['backfill', 'content', '--config', config], { cwd: stage.folder });

@@ -48,7 +48,7 @@ describe.each(eitherDatabase(import.meta.filename))('a large file that holds the
     const asked = (): string[] =>
       sandbox.requests.entries().flatMap(({ method, path: at }) => (method === 'GET' ? [at] : []));
     const underWay = async (): Promise<boolean> => (await filesOf(stage)).every(({ status }) => status === 'waiting');
-    const serving = await stage.serve({ isHere: true });
+    const serving = await stage.serve({ isInside: true });
     await stage.subscribe(serving);
     await until('the file is asked for', () => asked().some((at) => at.endsWith('/file')) || asked(), 120_000);
 

@@ -42,7 +42,7 @@ describe.each(eitherDatabase(import.meta.filename))('the runs of a serve with fi
     const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'image/svg+xml' };
     const body = '<svg xmlns="http://www.w3.org/2000/svg" width="3" height="3"/>';
     await fetch(`${url}/v1/images/img_000000002/file`, { method: 'PUT', headers, body });
-    const serving = await stage.serve({ isHere: true });
+    const serving = await stage.serve({ isInside: true });
     const told = async (): Promise<unknown> => {
       const found = await runs(stage);
       return found[0] === 'partial files_failed files_refused' || found;
