@@ -120,6 +120,10 @@ it.each(eitherDatabase(import.meta.filename))(
 
     const { files } = resourceIn(await statusOf(all), 'images');
     expect(files).toMatchObject({ stored: 5, failed: 0, waiting: 0, gone: 1, trouble: null });
+    // With what the records say of them, out of their own table.
+    const page = await (await get('/sources/blog')).text();
+    expect(page).toContain(`${of('img_000000000')}"`);
+    expect(page).toContain('A disc, alone &lt;b&gt;');
     const metrics = await (await get('/metrics')).text();
     expect(metrics).toContain('content_sync_files{source="blog",resource="images",status="stored"} 5');
     expect(metrics).toContain(`content_sync_files_bytes{source="blog",resource="images"} ${files?.bytes}`);

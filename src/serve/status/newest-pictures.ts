@@ -69,7 +69,12 @@ async function describedRows(own: Kysely<OwnTables>, table: TableShape, ids: rea
   const texts = columns.filter(({ type }) => type === 'text').map(({ name }) => sql`NULLIF(${sql.id(name)}, '')`);
   if (key === undefined || texts.length === 0) return [];
   // One alone is no argument list in SQLite.
-  const alt = sql`COALESCE(${sql.join([...texts, sql`NULL`])})`;
-  const rows = sql<Described>`SELECT ${sql.id(key)} AS "id", ${alt} AS "alt" FROM ${sql.id(table.name)} WHERE ${sql.id(key)} IN (${sql.join(ids)})`;
-  return (await rows.execute(own)).rows;
+  const alt = sql<string | null>`COALESCE(${sql.join([...texts, sql`NULL`])})`;
+  // By the query builder, which knows the schema.
+  const copied = own.withTables<Record<string, Record<string, string | null>>>();
+  return copied
+    .selectFrom(copied.dynamic.table(table.name).as('rows'))
+    .select([sql<string>`${sql.id(key)}`.as('id'), alt.as('alt')])
+    .where(sql<string>`${sql.id(key)}`, 'in', ids)
+    .execute();
 }
