@@ -48,7 +48,7 @@ export interface WalkOptions extends AskOptions {
   /** As many are under way in any case, within `runAhead`; 1 if absent. */
   leastAhead?: number;
   /** Called for each listing; what it returns is called with each new page: true if nothing that follows is wanted. */
-  isEnough?: () => (page: Pick<Page, 'records' | 'position' | 'total'>) => boolean;
+  isEnough?: () => (page: Pick<Page, 'records' | 'position' | 'total' | 'next'>) => boolean;
   /** Nothing is fetched ahead that begins behind so many records of the listing; absent: all of it may be. */
   most?: number;
   /** Tried at the end, where nothing else shows it; absent: it is not. */
@@ -96,7 +96,7 @@ async function* walkPages(options: WalkOptions): AsyncGenerator<Page, void, unde
       if (read === undefined) throw new Error('a page that was read is missing');
       const page = isEnough(read) ? pages.cutShort(read) : read;
       guard.admit(page);
-      if (read.end !== null) await proveNumbering(read, numbered);
+      if (page.end !== null) await proveNumbering(page, numbered);
       const { next, total } = page;
       const { release, discard } = memory.handOut();
       await source.foresee({

@@ -127,7 +127,9 @@ describe.for(eitherDatabase(import.meta.filename))('numbers of a listing, on $na
       return { body: { data, total: total(records, data) } };
     });
     const report = await stage.run('backfill');
-    return [endOf(report), await stage.read((db) => (report.status === 'ok' ? rowsOf(db) : null))];
+    const code = report.resources[0]?.error?.code;
+    const isFound = code !== undefined && (await stage.command('check', '--json')).stdout.includes(`"code":"${code}"`);
+    return [endOf(report), isFound, await stage.read((db) => (report.status === 'ok' ? rowsOf(db) : null))];
   }
 
   it.for<[what: string, page: Record<string, unknown>, answering: Answering, end: string]>([
@@ -154,7 +156,9 @@ describe.for(eitherDatabase(import.meta.filename))('numbers of a listing, on $na
     ],
     ['offsets that are numbers of pages', offsets, { place: byIndex, total: () => null }, 'failed pagination_offset'],
   ])('are believed if they are right: %s', async ([, page, answering, end]) => {
-    expect(await numbersOf(page, answering)).toEqual([end, end === 'ok' ? 23 : null]);
+    const isRight = end === 'ok';
+    // Whoever checks first need not find out by a walk.
+    expect(await numbersOf(page, answering)).toEqual([end, !isRight, isRight ? 23 : null]);
   });
 });
 

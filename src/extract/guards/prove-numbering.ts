@@ -14,7 +14,7 @@ export interface Numbering {
   isProved: boolean;
 }
 
-/** A listing that was walked to its end. */
+/** A listing that was walked to its end, or as far as somebody wanted. */
 export interface WalkedListing {
   /** Absent if nobody asks. */
   numbering: Numbering | undefined;
@@ -42,7 +42,7 @@ const OVERLAPPING = 20;
 const LAST = 3;
 
 /**
- * Looks, at the end of a listing in numbered pages, where records would lie that nothing else speaks of if the profile were
+ * Looks, at the end of a walk over numbered pages, where records would lie that nothing else speaks of if the profile were
  * wrong: before the first page if the service counts from 0; behind the last one if what is named as the total counts the
  * records of a page, or the pages; and at the last records if the service takes an offset for the number of a page. One
  * request for each that no other sign excludes. Throws `SyncError` (`pagination_start`, `pagination_total`,

@@ -1,5 +1,5 @@
 import type { Page } from '../../extract/page.ts';
-import { walk } from '../../extract/walk.ts';
+import { walk, type WalkOptions } from '../../extract/walk.ts';
 import type { RequestContext } from '../resource-context.ts';
 import { listingWalk } from '../listing-walk.ts';
 import { samplePartition } from './sample-partition.ts';
@@ -33,10 +33,7 @@ export async function checkResource(
   const walked = await tested('listing', signal, async () => {
     if (profile.partitions !== null) context = { ...asked, partition: await samplePartition(asked, resources) };
     if (profile.partitions !== null && context.partition === null) return NO_PARENT;
-    for await (const page of walk(listingWalk(context, 'incremental', sampleQuery(context)))) {
-      pages.push(page);
-      if (pages.length === 2) break;
-    }
+    for await (const page of twoPages(context)) pages.push(page);
     return listingFinding(pages, profile);
   });
   const [first] = pages;
@@ -67,6 +64,15 @@ export async function checkResource(
     findings.push(await tested('credential', signal, () => credentialFinding(context, first, isIdentified)));
   }
   return findings;
+}
+
+/** The first page and the one after it. Where the walk is cut short, it has no end, but its numbers are tried. */
+async function* twoPages(context: RequestContext): AsyncGenerator<Page> {
+  const asked = { ...listingWalk(context, 'incremental', sampleQuery(context)), numbering: { isProved: false } };
+  let pages = 0;
+  let isCut = false;
+  const isEnough: WalkOptions['isEnough'] = () => (page) => (isCut = (pages += 1) === 2 && page.next !== null);
+  for await (const page of walk({ ...asked, isEnough })) yield isCut ? { ...page, end: null } : page;
 }
 
 const NO_PARENT: CheckFinding = {
