@@ -16,7 +16,7 @@ export interface RunProgress {
   /** Requests of all its walks. */
   meter: RequestMeter;
   notes: RunNotes;
-  /** Records that share a key with another one and differ from it, such a key, and one of those that are older. */
+  /** Records that share a key with another one and differ from it, such a key, and one of those that are older: ranges that an earlier version has begun have none stored. */
   shared: { count: number; example: string | null; older?: string | null };
   warnings: Warning[];
 }

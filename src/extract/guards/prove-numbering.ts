@@ -3,6 +3,7 @@ import type { Page, PagePosition } from '../page.ts';
 import type { Foresight, PageStyle } from '../page-styles/page-style.ts';
 import { positionOf, urlAt } from '../page-styles/position.ts';
 import type { Ask } from '../requests/ask.ts';
+import { LEAST_FOR_OVERLAP } from '../requests/page-reader.ts';
 import type { ReadableResource, ReadPage } from '../requests/read-page.ts';
 import { walkError, type GuardFault } from './guard-fault.ts';
 import { sharedKeys } from './page-keys.ts';
@@ -36,8 +37,6 @@ interface Trial {
 
 /** Many services make an error of their own of a page 0, and some keep it from their callers: neither is a page. */
 const NO_PAGE: AnswerRule = { status: [403, 500], body: null };
-/** Pages of so many records overlap with the one before, and show by that where they begin. */
-const OVERLAPPING = 20;
 /** So many may have been deleted since the listing came to its end. */
 const LAST = 3;
 
@@ -70,7 +69,8 @@ function trials(ahead: Foresight, last: LastPage, listing: WalkedListing): Trial
     return mayGoOn ? [{ at: ahead.after(urlAt(first, last.position), records.length), fault: behind(listing) }] : [];
   }
   const before = end?.proof === 'pages' ? null : ahead.beforeFirst(first);
-  const sooner = kept < OVERLAPPING && ledger.met !== 0 ? ahead.sooner(urlAt(first, last.position), LAST) : null;
+  // Pages that overlap with the one before show by that where they begin.
+  const sooner = kept < LEAST_FOR_OVERLAP && ledger.met !== 0 ? ahead.sooner(urlAt(first, last.position), LAST) : null;
   const isElsewhere = sooner !== null && positionOf(sooner) !== positionOf(first);
   return [
     ...(before === null ? [] : [{ at: before, fault: beforeFirst(listing) }]),

@@ -36,7 +36,7 @@ export interface SteppedPage extends UnsteppedPage, Pick<ProvedEnd, 'proof' | 'f
 /** A page that came shorter than it says it is may have been cut on its way: this often it is asked for. */
 const SHORT_PAGE_ATTEMPTS = 3;
 /** Behind a page of fewer records none overlaps: it would cost more than one request in twenty. */
-const LEAST_FOR_OVERLAP = 20;
+export const LEAST_FOR_OVERLAP = 20;
 
 /** Reads pages by their position, and finds out what follows each. Throws as `walk` does. */
 export class PageReader {
