@@ -179,8 +179,9 @@ describe('a listing by page numbers in which nothing moves', () => {
     ['offsets, no total', { style: 'offset', order: 'id' }, 50, 1.1],
     ['offsets, a total', { style: 'offset', order: 'id', total: true }, 50, 1.1],
     ['links by page number, a total', { style: 'link-pages', order: 'id', total: true }, 50, 1.1],
-    // Each page must be seen after the one behind it: nothing less shows that a record was deleted in between.
-    ['page numbers, no total', { style: 'page', order: 'id' }, 50, 2.2],
+    // Each page must be seen after the one behind it: nothing less shows that a record was deleted in between. Only where
+    // the end is not known yet is anything asked for behind it.
+    ['page numbers, no total', { style: 'page', order: 'id' }, 50, 2.14],
   ];
 
   it.for(sampled(CALM, 3))('costs few requests more than it has pages: %s', async ([, dialect, size, most]) => {

@@ -76,6 +76,7 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
       before,
       // What is missing from every whole walk is asked for by those alone.
       ...(mode === 'full' ? { numbering: one.numbering } : {}),
+      ...knownLength(profile, one),
       overlaps: mayOverlap,
       signal: AbortSignal.any([signal, stop.signal]),
       ...(order === null ? {} : { isEnough: order.begin }),
@@ -104,6 +105,12 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   const { checkpoint, ended } = sender;
   if (ended === null) throw new Error('a walk came to no end');
   return { checkpoint, ...ended };
+}
+
+/** A walk that reads the same again has seen where the listing ends: behind that nothing is asked for ahead. */
+function knownLength(profile: ResourceProfile, { repetition, windows }: OneWalk): Pick<WalkOptions, 'most'> {
+  const records = repetition.former?.records ?? null;
+  return records === null || !isOneListing(profile, windows) ? {} : { most: records };
 }
 
 /** Resolves once all have ended. Throws the error of the first one that has failed: it says why the others have. */
@@ -141,7 +148,7 @@ export async function pagesOf(
   context: RunContext,
   { windows }: Pick<OneWalk, 'windows'>,
   start: CheckpointRow,
-  more: Pick<WalkOptions, 'before' | 'overlaps' | 'isEnough' | 'known' | 'numbering'> &
+  more: Pick<WalkOptions, 'before' | 'overlaps' | 'isEnough' | 'known' | 'numbering' | 'most'> &
     Partial<Pick<WalkOptions, 'signal'>>,
 ): Promise<AsyncIterable<Page>> {
   const options = { ...walkOptions(context, start), ...more };
