@@ -18,6 +18,7 @@ import type { PageStyle } from './page-styles/page-style.ts';
 import { openPageStyle } from './page-styles/page-styles.ts';
 import { positionOf, urlAt } from './page-styles/position.ts';
 import type { WalkBefore } from './guards/met-page.ts';
+import type { Doubt, WalkEnd } from './guards/walk-end.ts';
 import { WalkLedger } from './guards/walk-ledger.ts';
 import { WalkedPages } from './walked-pages.ts';
 
@@ -96,7 +97,7 @@ async function* walkPages(options: WalkOptions): AsyncGenerator<Page, void, unde
       if (read === undefined) throw new Error('a page that was read is missing');
       const page = isEnough(read) ? pages.cutShort(read) : read;
       guard.admit(page);
-      if (page.end !== null) await proveNumbering(page, numbered);
+      const end = page.end && withDoubt(page.end, await proveNumbering(page, numbered));
       const { next, total } = page;
       const { release, discard } = memory.handOut();
       await source.foresee({
@@ -106,7 +107,7 @@ async function* walkPages(options: WalkOptions): AsyncGenerator<Page, void, unde
       });
       const handedOut = options.clock.monotonic();
       // Of the last page the answer itself is read once more.
-      yield { ...page, number: (number += 1), release, discard: page.end === null ? discard : release };
+      yield { ...page, end, number: (number += 1), release, discard: page.end === null ? discard : release };
       if (options.overlaps !== true) release();
       source.consumed(options.clock.monotonic() - handedOut);
       position = next;
@@ -115,6 +116,10 @@ async function* walkPages(options: WalkOptions): AsyncGenerator<Page, void, unde
     await source.close();
     memory.close();
   }
+}
+
+function withDoubt(end: WalkEnd, doubt: Doubt | null): WalkEnd {
+  return doubt === null ? end : { ...end, doubts: [...end.doubts, doubt] };
 }
 
 const never = (): boolean => false;

@@ -8,6 +8,7 @@ import type { ReadableResource, ReadPage } from '../requests/read-page.ts';
 import { walkError, type GuardFault } from './guard-fault.ts';
 import { sharedKeys } from './page-keys.ts';
 import { readQuietly } from './prove-end.ts';
+import type { Doubt } from './walk-end.ts';
 import type { WalkLedger } from './walk-ledger.ts';
 
 /** Whether pages are known to be numbered as the profile says. All listings of a walk share it. */
@@ -33,30 +34,40 @@ type LastPage = Pick<Page, 'position' | 'records' | 'kept' | 'end'>;
 interface Trial {
   at: PagePosition;
   fault: (page: ReadPage, fresh: number) => GuardFault | null | Promise<GuardFault | null>;
+  /** What it speaks for that the service does not answer with a page; absent: nothing. */
+  refused?: Doubt | null;
 }
 
 /** Many services make an error of their own of a page 0, and some keep it from their callers: neither is a page. */
 const NO_PAGE: AnswerRule = { status: [403, 500], body: null };
 /** So many may have been deleted since the listing came to its end. */
 const LAST = 3;
+/** Numbers up to which search engines, and what is built on them, list and count. */
+const USUAL_MOST = /^[125]0{3,}$/;
 
 /**
  * Looks, at the end of a walk over numbered pages, where records would lie that nothing else speaks of if the profile were
  * wrong: before the first page if the service counts from 0; behind the last one if what is named as the total counts the
  * records of a page, or the pages; and at the last records if the service takes an offset for the number of a page. One
- * request for each that no other sign excludes. Throws `SyncError` (`pagination_start`, `pagination_total`,
- * `pagination_offset`).
+ * request for each that no other sign excludes. Returns a doubt if the total may be the most that the service counts.
+ * Throws `SyncError` (`pagination_start`, `pagination_total`, `pagination_offset`).
  */
-export async function proveNumbering(last: LastPage, listing: WalkedListing): Promise<void> {
+export async function proveNumbering(last: LastPage, listing: WalkedListing): Promise<Doubt | null> {
   const { numbering, style, first, resource, ask, ledger } = listing;
-  if (numbering === undefined || numbering.isProved || style.ahead === null || ledger.met === null) return;
-  for (const { at, fault } of trials(style.ahead, last, listing)) {
+  if (numbering === undefined || numbering.isProved || style.ahead === null || ledger.met === null) return null;
+  // The page behind the total was asked for already, and refused.
+  const isRefused = last.records.length === 0 && last.end?.proof === 'total';
+  const most = isRefused ? mayBeMost(ledger.lastTotal) : null;
+  if (most !== null) return most;
+  for (const { at, fault, refused = null } of trials(style.ahead, last, listing)) {
     const page = await readQuietly((position) => ask(position, { skips: NO_PAGE }), urlAt(first, at), resource);
+    if (page === null && refused !== null) return refused;
     const found = page === null ? null : await fault(page, ledger.newAmong(page.keys));
     if (found !== null) throw walkError(found, at);
   }
   // An empty listing shows nothing of its numbers.
   numbering.isProved = ledger.met > 0;
+  return null;
 }
 
 function trials(ahead: Foresight, last: LastPage, listing: WalkedListing): Trial[] {
@@ -66,7 +77,8 @@ function trials(ahead: Foresight, last: LastPage, listing: WalkedListing): Trial
   if (isTotal) {
     // A page shorter than the others is the last one, whatever was counted.
     const mayGoOn = records.length > 0 && records.length >= kept;
-    return mayGoOn ? [{ at: ahead.after(urlAt(first, last.position), records.length), fault: behind(listing) }] : [];
+    const next = ahead.after(urlAt(first, last.position), records.length);
+    return mayGoOn ? [{ at: next, fault: behind(listing), refused: mayBeMost(ledger.lastTotal) }] : [];
   }
   const before = end?.proof === 'pages' ? null : ahead.beforeFirst(first);
   // Pages that overlap with the one before show by that where they begin.
@@ -102,6 +114,15 @@ function behind({ ledger }: WalkedListing): Trial['fault'] {
       message: `${fresh} more records follow after as many as page.total tells (${ledger.lastTotal})`,
       hint: 'What page.total names in the profile counts something else, such as the records of one page: name where the service tells how many there are in all, or set it to null.',
     };
+  };
+}
+
+function mayBeMost(total: number | null): Doubt | null {
+  if (!USUAL_MOST.test(String(total))) return null;
+  return {
+    code: 'unproved',
+    message: `the listing tells a total of exactly ${total} and refuses the page after that, as a service does that lists and counts no more`,
+    hint: 'where it lists no more at once, ask for it in windows of time (incremental.window); where there are just so many, accept: [end] in the profile',
   };
 }
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Numbering } from '../../../src/extract/guards/prove-numbering.ts';
 import { pageSchema } from '../../../src/source/page-style.ts';
-import { startListing } from '../listing-server.ts';
+import { startListing, type Reply } from '../listing-server.ts';
 import { collect, numbered, walkOver } from '../walking.ts';
 
 const SIZE = 5;
@@ -43,4 +43,19 @@ it('ends a walk that began behind the first page, before its last page is handed
   const { error, records } = await walked(12, { isProved: false }, { first: 0 });
   expect(error).toMatchObject({ code: 'pagination_start', recovery: 'stop' });
   expect(records).toBe(7);
+});
+
+it.for<[total: number, doubts: string[], next: Reply]>([
+  [1_000, ['unproved'], { status: 400, body: { error: 'the window is too large' } }],
+  [1_000, [], { body: { data: [], total: 1_000 } }],
+  [1_250, [], { status: 400, body: { error: 'there is no such page' } }],
+])('may be the most that a service counts: a total of %i, with %j behind it', async ([total, doubts, next]) => {
+  const size = 250;
+  const server = await startListing(({ searchParams: asked }) => {
+    const at = (Number(asked.get('page')) - 1) * size;
+    return at >= total ? next : { body: { data: numbered(total).slice(at, at + size), total } };
+  });
+  const totalled = pageSchema.parse({ style: 'page', size, total: 'total' });
+  const { pages, error } = await collect(walkOver(server, totalled, { numbering: { isProved: false } }));
+  expect([error, pages.at(-1)?.end?.doubts.map(({ code }) => code)]).toEqual([null, doubts]);
 });
