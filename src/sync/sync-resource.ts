@@ -11,6 +11,7 @@ import { emptyListing, newCredential, unconfirmedDeletes } from './deletes/warni
 import { feedGaps, readDeleteFeed } from './feed/delete-feed.ts';
 import { followFeed } from './feed/follow-feed.ts';
 import { proveFilter, warnOfUntimed } from './filter/prove-filter.ts';
+import { tryFilter } from './filter/try-filter.ts';
 import { planWalk, type WalkPlan } from './plan.ts';
 import { countRecords, type RunContext } from './run-progress.ts';
 import { walkReports } from './reports/walk-reports.ts';
@@ -57,6 +58,7 @@ async function walkListing(context: RunContext, plan: WalkPlan, isFilterTrusted:
   if (full !== null) {
     progress.mode = 'full';
     if (full.maySweep) await sweepAfter(context, full);
+    if (isFilterTrusted) await tryFilter(context, full, plan.mode === 'incremental');
   }
 
   const missed = walked.isProved && isFilterTrusted ? await planCatchUp(context, plan, walked) : null;

@@ -31,7 +31,7 @@ describe('--json', () => {
     for (const resource of report.resources) expect(Object.keys(resource)).toEqual(RESOURCE_KEYS);
     expect(report.resources).toMatchObject([
       { resource: 'content', mode: 'full', status: 'ok', pages: 2, records: 120, inserted: 120, updated: 0 },
-      { resource: 'images', pages: 1, requests: 1, records: 30, inserted: 30, unchanged: 0, rejected: 0 },
+      { resource: 'images', pages: 1, requests: 2, records: 30, inserted: 30, unchanged: 0, rejected: 0 },
       { resource: 'analytics', pages: 3, records: 210, inserted: 210, retries: 0, limited: 0 },
     ]);
     const lines = ended.stderr

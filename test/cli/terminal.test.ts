@@ -38,7 +38,7 @@ describe.skipIf(!hasTerminal)('on a terminal', () => {
     expect(shown).toMatch(/limit 20\.0\/s/);
     expect(shown).toContain('\x1b[J');
     expect(shown).not.toContain('{"level"');
-    expect(shown).toMatch(/content +ok \(full\): 400 new, 0 changed, 0 unchanged, 4 requests, \d+s\r\n/);
+    expect(shown).toMatch(/content +ok \(full\): 400 new, 0 changed, 0 unchanged, 5 requests, \d+s\r\n/);
   });
 
   it('the log takes the place of the live lines where it is asked for', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { SQLITE } from '../support/databases.ts';
-import { endsOf, expectWholeCopy, onStage, reportOf, requestsFor, rowsIn, useOauth } from './stage.ts';
+import { endsOf, expectWholeCopy, ITS_FILTER, onStage, reportOf, requestsFor, rowsIn, useOauth } from './stage.ts';
 import { longOrShort } from '../support/length.ts';
 
 describe('a full outage', () => {
@@ -93,7 +93,7 @@ describe('the credential', () => {
       stage.sandbox.faults.add({ fault: 'status', status: 401, resource: 'content', page: 3, nth: 1 });
       const ended = await stage.backfill('content');
       expect(endsOf(ended)).toEqual({ content: 'ok' });
-      expect([requestsFor(stage, 'oauth'), requestsFor(stage, 'content')]).toEqual([2, 5]);
+      expect([requestsFor(stage, 'oauth'), requestsFor(stage, 'content')]).toEqual([2, 5 + ITS_FILTER]);
       expect((await stage.sync()).code).toBe(0);
       await expectWholeCopy(stage);
     });

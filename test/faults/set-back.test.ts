@@ -6,7 +6,7 @@ import { PAGES, runSetBack, SIZE, thirteenPages } from './set-back.ts';
 
 function pagesIn(asked: readonly string[]): number[] {
   return asked
-    .filter((path) => path.startsWith('/v1/content?'))
+    .filter((path) => path.startsWith('/v1/content?') && !path.includes('updated_since'))
     .map((path) => Number(new URL(path, 'http://service').searchParams.get('page') ?? 1));
 }
 

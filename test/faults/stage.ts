@@ -20,6 +20,9 @@ import { copyPrepared } from '../support/made-databases.ts';
 const RESOURCES = ['content', 'images', 'analytics'] as const;
 type Resource = (typeof RESOURCES)[number];
 
+/** The request that tries the filter after a full walk. */
+export const ITS_FILTER = 1;
+
 export interface StageOptions {
   /** Of the warehouse; the usual one where absent. */
   database?: TestDatabase;

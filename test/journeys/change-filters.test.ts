@@ -89,7 +89,7 @@ describe.for(EITHER)('changes, on $name', (database) => {
     ),
   )('are found by a full walk where a service $what and the profile does not say so', async (talk) => {
     const stage = await stageOf(database, talk, { incremental: talk.wrong });
-    expect(await run(stage, 'backfill')).toEqual({ status: 'ok', mode: 'full', codes: [] });
+    expect(await run(stage, 'backfill')).toEqual({ status: 'ok', mode: 'full', codes: talk.told });
     churn(stage);
     expect(await run(stage, 'sync')).toMatchObject({ status: 'ok', mode: 'full', codes: talk.told });
     const [here, there] = await stage.both();

@@ -35,7 +35,7 @@ interface Filtered {
 const MOST_EARLIER_MS = 48 * 3_600_000;
 
 /** Records that are read alone before all is walked: those that changed together are often deleted together. */
-const MOST_TRIED = 3;
+export const MOST_TRIED = 3;
 
 /**
  * After an incremental walk: the record that set the cursor changed after the moment that was asked for, so a filter
@@ -195,7 +195,7 @@ async function provedBy(context: RunContext, stored: CheckpointRow, key: string)
 }
 
 /** Null if it cannot be read alone. Throws if the run itself cannot go on. */
-async function readAlone(context: RunContext, key: string): Promise<ItemReading | null> {
+export async function readAlone(context: RunContext, key: string): Promise<ItemReading | null> {
   if (context.profile.item === null) return null;
   try {
     return await readItem(context, key, 'incremental');
@@ -205,7 +205,8 @@ async function readAlone(context: RunContext, key: string): Promise<ItemReading 
   }
 }
 
-function changedAt({ profile }: RunContext, reading: ItemReading): number {
+/** When the record that was read last changed; -Infinity if it does not say so, or is gone. */
+export function changedAt({ profile }: RunContext, reading: ItemReading): number {
   return reading.isThere ? (updatedTime(reading.record.value, profile)?.at ?? -Infinity) : -Infinity;
 }
 

@@ -2,6 +2,7 @@ import type { LoadContext } from '../../load/load-context.ts';
 import { storedZone, updatedColumns, updatedZone } from '../../shape/columns/updated-time.ts';
 import type { IncrementalProfile } from '../../source/incremental.ts';
 import { NO_WALK, saveCheckpoint } from '../../state/checkpoints.ts';
+import type { TableShape } from '../../model/table.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import type { RunContext } from '../run-progress.ts';
 import { planWalk, type PlanInput, type WalkPlan } from '../plan.ts';
@@ -66,12 +67,27 @@ export async function latestWitnesses(
   if (table === undefined) return [];
   const columns = updatedColumns(table.columns, context.profile);
   const keys = await context.warehouse.latestKeys(table, columns, MOST_LOOKED_AT);
-  const stored = await context.warehouse.stored(table, keys, columns);
-  const zone = storedZone(columns, context.profile);
-  const known = [...stored].map(([key, { updated }]) => ({ key, at: momentOf(String(updated), zone) }));
+  const known = await storedWitnesses(context, table, keys);
   const usable = known.filter(({ key, at }) => key !== except && at > -Infinity);
   const [before, after] = [usable.filter(({ at }) => at <= until), usable.filter(({ at }) => at > until)];
   return [...before.toSorted((a, b) => b.at - a.at), ...after.toSorted((a, b) => a.at - b.at)];
+}
+
+/** The live row with this key; null if there is none. */
+export async function storedWitness(context: LoadContext, key: string): Promise<Witness | null> {
+  const table = context.owned.shape?.tables[0];
+  return table === undefined ? null : ((await storedWitnesses(context, table, [key]))[0] ?? null);
+}
+
+async function storedWitnesses(
+  { warehouse, profile }: LoadContext,
+  table: TableShape,
+  keys: readonly string[],
+): Promise<Witness[]> {
+  const columns = updatedColumns(table.columns, profile);
+  const zone = storedZone(columns, profile);
+  const live = [...(await warehouse.stored(table, keys, columns))].filter(([, { deletedAt }]) => deletedAt === null);
+  return live.map(([key, { updated }]) => ({ key, at: momentOf(String(updated), zone) }));
 }
 
 /** How many live rows a filter by time can never list. */

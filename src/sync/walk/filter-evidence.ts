@@ -24,12 +24,18 @@ export interface FilterEvidence {
   disorder: string | null;
   /** The earliest time of change; Infinity if no record has one. */
   oldest: number;
+  /** Those that changed last, the latest first. */
+  latest: readonly Witness[];
 }
+
+/** So many are remembered. */
+const MOST_LATEST = 50;
 
 /** No page of a walk from this checkpoint was seen yet. */
 export function newEvidence({ cursor, cursor_key }: CheckpointRow, profile: ResourceProfile): FilterEvidence {
   const cursorAt = cursor === null ? -Infinity : momentOf(cursor, updatedZone(profile));
-  return { witness: cursor_key, hasWitness: false, pages: 0, other: null, disorder: null, oldest: Infinity, cursorAt };
+  const nothing = { hasWitness: false, pages: 0, other: null, disorder: null, oldest: Infinity, latest: [] };
+  return { ...nothing, witness: cursor_key, cursorAt };
 }
 
 /** Adds pages that are about to be committed together. */
@@ -42,4 +48,18 @@ export function addPage(evidence: FilterEvidence, { keys, leftOut, updated }: Pa
     const isOther = key !== evidence.witness && at <= evidence.cursorAt;
     if (isOther && at > (evidence.other?.at ?? -Infinity)) evidence.other = { key, at };
   }
+  evidence.latest = latestOf(evidence.latest, updated);
+}
+
+function latestOf(known: readonly Witness[], met: readonly Witness[]): readonly Witness[] {
+  const least = known.length < MOST_LATEST ? -Infinity : (known.at(-1)?.at ?? -Infinity);
+  const later = newest(met.filter(({ at }) => at > least));
+  if (later.length === 0) return known;
+  // A record that is met again has the time that it was met with last.
+  const all = new Map([...known, ...later].map(({ key, at }) => [key, { key, at }]));
+  return newest([...all.values()]);
+}
+
+function newest(witnesses: readonly Witness[]): readonly Witness[] {
+  return witnesses.toSorted((a, b) => b.at - a.at).slice(0, MOST_LATEST);
 }

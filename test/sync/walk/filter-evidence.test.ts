@@ -60,4 +60,16 @@ describe('the evidence for a filter', () => {
     expect(seen('w', [['a', 5]], [['b', -7]]).oldest).toBe(AT - 7_000);
     expect(seen('w', []).oldest).toBe(Infinity);
   });
+
+  it('keeps those that changed last, the latest first, each by the time that it was met with last', () => {
+    const page = Array.from({ length: 60 }, (_, second): [string, number] => [`r${second}`, second]);
+    const { latest } = seen('w', page, [
+      ['new', 100],
+      ['r3', 101],
+      ['old', -1],
+    ]);
+    expect(latest.map(({ key }) => key).slice(0, 4)).toEqual(['r3', 'new', 'r59', 'r58']);
+    expect(latest).toHaveLength(50);
+    expect(latest.at(-1)).toEqual({ key: 'r12', at: AT + 12_000 });
+  });
 });
