@@ -160,6 +160,19 @@ describe.for(eitherDatabase(import.meta.filename))('numbers of a listing, on $na
     // Whoever checks first need not find out by a walk.
     expect(await numbersOf(page, answering)).toEqual([end, !isRight, isRight ? 23 : null]);
   });
+
+  it('are not gone on by where they were wrong: what a part of the listing shows is too little to tell so again', async () => {
+    const records = Array.from({ length: 23 }, (_, nth) => ({ id: `r${nth}`, updated_at: '2026-01-01T00:00:00Z' }));
+    const stage = await ownService(database, { page: { size: 10, ...offsets }, incremental: null }, (url) => {
+      const from = byIndex(url.searchParams);
+      return { body: { data: records.slice(from, from + MOST) } };
+    });
+    for (const command of ['backfill', 'sync'] as const) {
+      expect(endOf(await stage.run(command))).toBe('failed pagination_offset');
+      const left = await stage.read((db) => db.prepare('SELECT walk_position, walk_mode FROM _sync_checkpoints').get());
+      expect(left).toEqual({ walk_position: null, walk_mode: null });
+    }
+  });
 });
 
 function rowsOf(db: Database.Database): unknown {

@@ -1,3 +1,4 @@
+import { SyncError } from '../../model/errors.ts';
 import type { AnswerRule } from '../../source/outcome-rule.ts';
 import type { Page, PagePosition } from '../page.ts';
 import type { Foresight, PageStyle } from '../page-styles/page-style.ts';
@@ -68,6 +69,13 @@ export async function proveNumbering(last: LastPage, listing: WalkedListing): Pr
   // An empty listing shows nothing of its numbers.
   numbering.isProved = ledger.met > 0;
   return null;
+}
+
+const FAULTS: ReadonlySet<string> = new Set(['pagination_start', 'pagination_total', 'pagination_offset']);
+
+/** True of an error that says that pages are numbered otherwise than the profile says. */
+export function isNumberingFault(error: unknown): boolean {
+  return error instanceof SyncError && FAULTS.has(error.code);
 }
 
 function trials(ahead: Foresight, last: LastPage, listing: WalkedListing): Trial[] {

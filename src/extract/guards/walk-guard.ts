@@ -82,7 +82,7 @@ export class WalkGuard {
     const fault = {
       code: 'guard_page_repeated',
       message: `The page carries the same ${records.length} records as a page before it`,
-      hint: 'The service may not know the page parameter: compare page in the profile with its documentation.',
+      hint: 'The service may not know the page parameter, or take page 0 for page 1 (page.first): compare page in the profile with its documentation.',
     };
     throw walkError(fault, position);
   }

@@ -1,7 +1,9 @@
 import type { SureRecord } from '../../extract/guards/walk-end.ts';
 import { SyncError } from '../../model/errors.ts';
+import { isNumberingFault } from '../../extract/guards/prove-numbering.ts';
 import { updatedZone } from '../../shape/columns/updated-time.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
+import { NO_WALK, readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { sinceValue } from '../cursor/since.ts';
 import { finishJoined } from '../ranges/join-walk.ts';
@@ -117,11 +119,19 @@ async function oneWalk(context: RunContext, one: OneWalk): Promise<LoadedWalk> {
   try {
     return await loadPages(context, one);
   } catch (error) {
+    // One that went on from here would have met too few records to be told the same.
+    if (isNumberingFault(error)) await forgetWalk(context);
     if (!(error instanceof SyncError) || error.code !== 'cursor_expired') throw error;
     const { plan } = one;
     const checkpoint = startWalk(plan.checkpoint, plan.mode, plan.checkpoint.walk_since, context.clock.now());
     return loadPages(context, { ...one, plan: { ...plan, checkpoint } });
   }
+}
+
+async function forgetWalk({ warehouse, owned }: RunContext): Promise<void> {
+  const stored = await readCheckpoint(warehouse.own, owned.resource);
+  if (stored === null) return;
+  await warehouse.apply([saveCheckpoint(warehouse.own, { ...stored, ...NO_WALK })], owned.lease());
 }
 
 /** The filter's value for what lies behind a record; null if there is no filter. */
