@@ -1,5 +1,6 @@
 import { walk, type WalkOptions } from '../../extract/walk.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
+import { timestampMs } from '../../model/timestamp-text.ts';
 import { updatedZone } from '../../shape/columns/updated-time.ts';
 import type { IncrementalProfile } from '../../source/incremental.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
@@ -29,10 +30,12 @@ const MOST_PAGES = 3;
 export async function tryFilter(context: RunContext, walked: WholeWalk, isReplacement: boolean): Promise<void> {
   const { profile, progress } = context;
   const { incremental } = profile;
-  const { cursor } = walked.checkpoint;
+  const { cursor, checked_at: checkedAt } = walked.checkpoint;
   if (!walked.isProved || cursor === null || incremental === null || !isTried(profile, incremental)) return;
   const { witness, hasWitness, latest } = walked.evidence;
-  const until = momentOf(cursor, updatedZone(profile));
+  // What changed since then may not be shown by the filter yet, and is asked for by the next walk in any case.
+  const settled = checkedAt === null ? Infinity : timestampMs(checkedAt) - incremental.overlap;
+  const until = Math.min(momentOf(cursor, updatedZone(profile)), settled);
   const unlisted = isReplacement && hasWitness && witness !== null ? await storedWitness(context, witness) : null;
   if (unlisted !== null && unlisted.at <= walked.evidence.cursorAt) return goBackTo(context, unlisted);
   const known = latest.filter(({ at }) => at <= until);
