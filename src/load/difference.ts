@@ -1,6 +1,7 @@
 import type { Tombstone } from '../shape/tombstone.ts';
 import type { Cell } from '../model/table.ts';
 import { canonicalHash } from '../shape/records/fingerprint.ts';
+import { timestampMs } from '../model/timestamp-text.ts';
 import { parseInstant } from '../shape/columns/timestamps.ts';
 import type { StoredRow } from '../warehouse/warehouse.ts';
 import { latestOf, readWhole, type KeyedRecord } from './key-records.ts';
@@ -11,6 +12,8 @@ export interface OlderPolicy {
   acceptsOlder: boolean;
   /** Older states that a whole walk has shown before (`canonicalHash` by key): shown once more they are accepted. */
   seenBefore?: ReadonlyMap<string, string>;
+  /** When the walk began that the records are of; absent if they are of none. */
+  walkStartedAt?: string;
 }
 
 export interface Difference {
@@ -29,6 +32,11 @@ export interface Difference {
   stampedAt: string;
   /** Among the updates: those whose own clock went back. */
   wentBack: number;
+  /**
+   * Keys among the updates of rows that the same walk has written with an older state, of records that have not changed
+   * since long before it: the listing shows states of one record, or another record has that key as well.
+   */
+  overwritten: string[];
 }
 
 /**
@@ -44,7 +52,7 @@ export function difference(
   tombstones: ReadonlyMap<string, Tombstone> = new Map(),
 ): Difference {
   const stampedAt = stampFor(stored, requestedAt, now);
-  const lists = { inserts: [], updates: [], older: [], stated: [], restored: [] };
+  const lists = { inserts: [], updates: [], older: [], stated: [], restored: [], overwritten: [] };
   const result: Difference = { ...lists, unchanged: 0, stampedAt, wentBack: 0 };
   for (const record of records) {
     const sort = tombstones.has(record.key) ? sortTombstone : sortIn;
@@ -81,6 +89,17 @@ function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefi
   if (isDeleted) result.restored.push(record.key);
   record.version = row.version + 1;
   result.updates.push(record);
+  if (!isDeleted && isOverwriting(record, row, policy)) result.overwritten.push(record.key);
+}
+
+/** A service that lags, or whose times are read in another zone, tells of a change so much earlier at most. */
+const MARGIN_MS = 86_400_000;
+
+/** What differs without another time of change, such as a counter, says nothing. */
+function isOverwriting({ updated }: KeyedRecord, row: StoredRow, { walkStartedAt }: OlderPolicy): boolean {
+  if (walkStartedAt === undefined || row.syncedAt < walkStartedAt || updated === null) return false;
+  const before = momentIn(row.updated);
+  return before !== null && before < updated.at && latestOf(updated) < timestampMs(walkStartedAt) - MARGIN_MS;
 }
 
 /** Keys of deleted rows that these records bring back. */
@@ -106,7 +125,10 @@ function stampFor(stored: ReadonlyMap<string, StoredRow>, requestedAt: string, n
 
 /** True if the service's own clock says that the record is from before the row with this time of change. */
 export function isOlder(record: Pick<KeyedRecord, 'updated'>, stored: Cell): boolean {
-  if (record.updated === null || (typeof stored !== 'string' && typeof stored !== 'number')) return false;
-  const before = parseInstant(stored);
-  return before !== null && latestOf(record.updated) < before.epochMs;
+  const before = momentIn(stored);
+  return record.updated !== null && before !== null && latestOf(record.updated) < before;
+}
+
+function momentIn(stored: Cell): number | null {
+  return typeof stored === 'string' || typeof stored === 'number' ? (parseInstant(stored)?.epochMs ?? null) : null;
 }

@@ -14,6 +14,8 @@ export interface PageOutcome {
   forgotten?: number;
   /** Records that another one of the page with the same key was taken for. */
   clashes: KeyClashes;
+  /** Keys of rows of which the same walk has shown an older state before; absent for none. */
+  overwritten?: readonly string[];
   /** Rows that an older state of the record replaced. */
   wentBack: number;
   /** Values that went into `_overflow`, were left out by the contract, or were repaired for their column. */
@@ -34,5 +36,7 @@ export function outcomeOf(
   // The rest are records without any change, and second copies on the same page that say the same.
   const unchanged = records - inserted - updated - rejected - clashes.older - clashes.undecided;
   const rows = { records, inserted, updated, unchanged, rejected, wentBack: found.wentBack };
-  return { ...rows, ...(forgotten === 0 ? {} : { forgotten }), clashes, overflowed, discarded, repaired };
+  const { overwritten } = found;
+  const rare = { ...(forgotten === 0 ? {} : { forgotten }), ...(overwritten.length === 0 ? {} : { overwritten }) };
+  return { ...rows, ...rare, clashes, overflowed, discarded, repaired };
 }

@@ -137,7 +137,9 @@ async function findDifference(
     const body = bodies.get(key);
     return body === undefined || stored.get(key)?.deletedAt !== null || !sameJson(storedValue(body, profile), value);
   });
-  return { ...found, updates: changed, unchanged: found.unchanged + found.updates.length - changed.length };
+  const unchanged = found.unchanged + found.updates.length - changed.length;
+  const overwritten = found.overwritten.filter((key) => changed.some((record) => record.key === key));
+  return { ...found, updates: changed, unchanged, overwritten };
 }
 
 /** Those of the records that have a live row which was written before this moment. */

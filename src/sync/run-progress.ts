@@ -76,10 +76,11 @@ function note({ notes, shared }: RunProgress, { clashes, ...outcome }: PageOutco
   notes.overflowed += outcome.overflowed;
   notes.discarded += outcome.discarded;
   notes.repaired += outcome.repaired;
-  notes.older_copies += clashes.older;
+  const { overwritten = [] } = outcome;
+  notes.older_copies += clashes.older + overwritten.length;
   shared.count += clashes.undecided;
   shared.example ??= clashes.example;
-  shared.older ??= clashes.olderExample;
+  shared.older ??= clashes.olderExample ?? overwritten[0] ?? null;
 }
 
 /** Reported if records that differ have one key. */
@@ -106,7 +107,7 @@ function clashWarning(
   { and: [one, several], hint }: { and: readonly [one: string, several: string]; hint: string },
 ): Warning[] {
   if (count === 0) return [];
-  const [have, their, and] = count === 1 ? ['record has', 'its', one] : ['records have', 'their', several];
+  const [have, and] = count === 1 ? ['record has', one] : ['records have', several];
   const such = example === null ? '' : `, such as ${JSON.stringify(example)}`;
-  return [{ code, message: `${count} ${have} the id of another record on ${their} page and ${and}${such}`, hint }];
+  return [{ code, message: `${count} ${have} the id of another listed record and ${and}${such}`, hint }];
 }

@@ -49,7 +49,7 @@ describe.for(eitherDatabase(import.meta.filename))('records of one page that sha
     expect(warnings).toEqual([
       {
         code: 'keys_shared',
-        message: '3 records have the id of another record on their page and differ from it, such as "a"',
+        message: '3 records have the id of another listed record and differ from it, such as "a"',
         hint: expect.stringMatching(/name the fields that tell them apart as `id`/),
       },
     ]);
@@ -80,12 +80,48 @@ describe.for(eitherDatabase(import.meta.filename))('records of one page that sha
     expect(warnings).toEqual([
       {
         code: 'states_listed',
-        message: '3 records have the id of another record on their page and have an older time of change, such as "a"',
+        message: '3 records have the id of another listed record and have an older time of change, such as "a"',
         hint: expect.stringMatching(/name the fields that tell them apart as `id`.* accept: \[states\]/),
       },
     ]);
     const accepting = await runOver(database, states, [], { accept: ['states'] });
     expect([accepting.report.status, accepting.rows]).toEqual(['ok', rows]);
     expect(accepting.warnings).toMatchObject([{ code: 'states_listed', accepted: true }]);
+  });
+});
+
+describe.for(eitherDatabase(import.meta.filename))('records of two pages that share a key on $name', (database) => {
+  const first = [
+    { id: 'a', text: 'english', changed: at(1) },
+    { id: 'b', text: 'english', changed: at(2) },
+    { id: 'c', text: 'english', changed: at(3) },
+  ];
+
+  it('are not taken for changes of one where they changed long before the walk', async () => {
+    const second = first.map(({ id }) => ({ id, text: 'german', changed: at(4) }));
+    const { stage, report, warnings } = await runOver(database, first, second);
+    expect([report.status, warnings]).toEqual([
+      'partial',
+      [
+        {
+          code: 'states_listed',
+          message: '3 records have the id of another listed record and have an older time of change, such as "a"',
+          hint: expect.any(String),
+        },
+      ],
+    ]);
+    // Nor by the next walk, which meets the older ones first.
+    expect((await stage.run('backfill')).status).toBe('partial');
+    const accepting = await runOver(database, first, second, { accept: ['states'] });
+    expect([accepting.report.status, accepting.warnings]).toMatchObject(['ok', [{ code: 'states_listed' }]]);
+  });
+
+  it.for([
+    ['was changed while it was listed', new Date().toISOString()],
+    ['differs in what is no change, such as a counter', at(1)],
+  ] as const)('are one that %s', async ([, changed]) => {
+    const { report, rows, warnings } = await runOver(database, first, [{ id: 'a', text: 'new', changed }]);
+    expect([report.status, warnings]).toEqual(['ok', []]);
+    expect(rows[0]).toEqual({ id: 'a', text: 'new' });
   });
 });

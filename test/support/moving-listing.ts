@@ -16,7 +16,8 @@ export interface ListingDialect {
   refuses?: boolean;
 }
 
-const DAY = Date.parse('2026-01-01T00:00:00Z');
+/** Changes are of now, as those of any service are. */
+const DAY = Date.now() - 86_400_000;
 const ORDERS: Readonly<Record<ListingDialect['order'], (a: Item, b: Item) => number>> = {
   id: (a, b) => a.id - b.id,
   updated: (a, b) => a.updated_at.localeCompare(b.updated_at) || a.id - b.id,

@@ -60,10 +60,10 @@ describe('the progress of a run', () => {
     const [warning, states] = sharedKeyWarnings(progress);
     expect([states?.code, states?.message]).toEqual([
       'states_listed',
-      '1 record has the id of another record on its page and has an older time of change, such as "c"',
+      '1 record has the id of another listed record and has an older time of change, such as "c"',
     ]);
     expect(warning?.code).toBe('keys_shared');
-    expect(warning?.message).toContain('3 records have the id of another record on their page');
+    expect(warning?.message).toContain('3 records have the id of another listed record');
     expect(warning?.message).toContain('such as "a"');
   });
 });

@@ -63,7 +63,9 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   const walkStartedAt = planned.walk_started_at ?? timestampText(clock.now());
   const suspects = await openSuspects(context, { mode, walkStartedAt });
   const isFirstWalk = planned.last_success_at === null && isOneListing(profile, one.windows);
-  const loader = await openPageLoader(context, olderPolicy(suspects), { isFirstWalk });
+  // Where pages are cut by number a record also comes again because others have moved, which is known by then.
+  const known = isNumbered(profile.page) ? {} : { walkStartedAt };
+  const loader = await openPageLoader(context, { ...olderPolicy(suspects), ...known }, { isFirstWalk });
   const { start, before } = await resumeWalk(context, planned, one.windows !== null);
   const order = orderOf(profile, start);
   const sender = pageSender(context, one, { loader, suspects, start });
