@@ -138,7 +138,8 @@ async function findDifference(
     return body === undefined || stored.get(key)?.deletedAt !== null || !sameJson(storedValue(body, profile), value);
   });
   const unchanged = found.unchanged + found.updates.length - changed.length;
-  const overwritten = found.overwritten.filter((key) => changed.some((record) => record.key === key));
+  const keys = new Set(found.overwritten.length === 0 ? [] : changed.map(keyOf));
+  const overwritten = found.overwritten.filter((key) => keys.has(key));
   return { ...found, updates: changed, unchanged, overwritten };
 }
 

@@ -200,9 +200,14 @@ export async function readAlone(context: RunContext, key: string): Promise<ItemR
   try {
     return await readItem(context, key, 'incremental');
   } catch (error) {
-    if (!(error instanceof SyncError) || error instanceof DeferredError || error.code === 'interrupted') throw error;
+    if (!isOfRequest(error)) throw error;
     return null;
   }
+}
+
+/** False of an error by which the run itself cannot go on. */
+export function isOfRequest(error: unknown): boolean {
+  return error instanceof SyncError && !(error instanceof DeferredError) && error.code !== 'interrupted';
 }
 
 /** When the record that was read last changed; -Infinity if it does not say so, or is gone. */
@@ -210,6 +215,7 @@ export function changedAt({ profile }: RunContext, reading: ItemReading): number
   return reading.isThere ? (updatedTime(reading.record.value, profile)?.at ?? -Infinity) : -Infinity;
 }
 
-async function save({ warehouse, owned }: RunContext, checkpoint: CheckpointRow): Promise<void> {
+/** Commits a checkpoint by itself. */
+export async function save({ warehouse, owned }: RunContext, checkpoint: CheckpointRow): Promise<void> {
   await warehouse.apply([saveCheckpoint(warehouse.own, checkpoint)], owned.lease());
 }

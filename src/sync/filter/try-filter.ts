@@ -1,17 +1,16 @@
 import { walk, type WalkOptions } from '../../extract/walk.ts';
-import { DeferredError, SyncError } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import { updatedZone } from '../../shape/columns/updated-time.ts';
 import type { IncrementalProfile } from '../../source/incremental.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
-import { readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
+import { readCheckpoint } from '../../state/checkpoints.ts';
 import { momentOf, sinceValue } from '../cursor/since.ts';
 import { keyIn } from '../item/compare-alone.ts';
 import { filterQuery, filterText, listingWalk, type ExtraQuery } from '../listing-walk.ts';
 import type { RunContext } from '../run-progress.ts';
 import type { Witness } from '../walk/filter-evidence.ts';
 import type { WholeWalk } from '../walk/walk-whole.ts';
-import { changedAt, MOST_TRIED, readAlone } from './prove-filter.ts';
+import { changedAt, isOfRequest, MOST_TRIED, readAlone, save } from './prove-filter.ts';
 import { cursorFor, filterOf, notBelieved, storedWitness } from './trusted-plan.ts';
 
 /** Witnesses that are asked for at once; of smaller pages half as many as one holds, so that mostly one is enough. */
@@ -90,15 +89,11 @@ async function missingFrom(context: RunContext, { query, witnesses }: Question):
     const found = walk({ ...listingWalk(context, 'incremental', query), acceptsEnd: true, isEnough });
     for await (const page of found) if (page.next === null) break;
   } catch (error) {
-    if (!isOfFilter(error)) throw error;
+    // A service that cannot be asked so refuses the next walk as well, which says why.
+    if (!isOfRequest(error)) throw error;
     return [];
   }
   return isCut ? [] : [...missing.values()];
-}
-
-/** A service that cannot be asked so refuses the next walk as well, which says why. */
-function isOfFilter(error: unknown): boolean {
-  return error instanceof SyncError && !(error instanceof DeferredError) && error.code !== 'interrupted';
 }
 
 /** The first of them that speaks against the filter; null if all are gone, or have changed meanwhile. */
@@ -114,10 +109,10 @@ async function doubtedAmong(
   return null;
 }
 
-async function goBackTo({ warehouse, owned, profile }: RunContext, witness: Witness): Promise<void> {
+async function goBackTo(context: RunContext, witness: Witness): Promise<void> {
+  const { warehouse, owned, profile } = context;
   const stored = await readCheckpoint(warehouse.own, owned.resource);
   if (stored?.cursor == null) return;
   const cursor = cursorFor(witness, stored.cursor, profile);
-  const back = { ...stored, cursor, cursor_key: witness.key, cursor_seen_at: null };
-  await warehouse.apply([saveCheckpoint(warehouse.own, back)], owned.lease());
+  await save(context, { ...stored, cursor, cursor_key: witness.key, cursor_seen_at: null });
 }

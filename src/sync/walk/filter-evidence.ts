@@ -48,10 +48,10 @@ export function addPage(evidence: FilterEvidence, { keys, leftOut, updated }: Pa
     const isOther = key !== evidence.witness && at <= evidence.cursorAt;
     if (isOther && at > (evidence.other?.at ?? -Infinity)) evidence.other = { key, at };
   }
-  evidence.latest = latestOf(evidence.latest, updated);
+  evidence.latest = withLater(evidence.latest, updated);
 }
 
-function latestOf(known: readonly Witness[], met: readonly Witness[]): readonly Witness[] {
+function withLater(known: readonly Witness[], met: readonly Witness[]): readonly Witness[] {
   const least = known.length < MOST_LATEST ? -Infinity : (known.at(-1)?.at ?? -Infinity);
   const later = newest(met.filter(({ at }) => at > least));
   if (later.length === 0) return known;
