@@ -5,10 +5,10 @@ import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import { recordKey } from '../shape/records/record-key.ts';
 import { asRecord } from '../shape/records/as-record.ts';
-import { countRecords, selectRecord } from '../shape/records/select-records.ts';
+import { selectRecord } from '../shape/records/select-records.ts';
 import { withField } from '../shape/records/with-field.ts';
 import { tombstoneOf, type Tombstone } from '../shape/tombstone.ts';
-import { fieldAt, isObject } from '../shape/records/field-at.ts';
+import { isObject } from '../shape/records/field-at.ts';
 import type { GoneRule } from '../source/item-fields.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { hasPartition } from '../source/partition-fields.ts';
@@ -42,9 +42,9 @@ export type ItemReading =
 export async function readItem(source: ItemSource, key: string, lane: Lane): Promise<ItemReading> {
   const { client, profile, meter, signal } = source;
   const path = profile.item_record;
-  const isWanted = (body: JsonValue): boolean => countRecords(body, path) === 1 || isObject(fieldAt(body, path));
+  const isRecord = (body: JsonValue): boolean => path === '' && isObject(body);
   const isGone = goneBy(profile.gone);
-  const wanted = { missing: 'skip', isGone, isWanted } as const;
+  const wanted = { missing: 'skip', isGone, isRecord } as const;
   const answer = await client.get({ ...itemRequest(source, key), lane, meter, signal, ...wanted });
   const { requestedAt } = answer;
   if (answer.outcome === 'skip') return { isThere: false, requestedAt };

@@ -32,7 +32,7 @@ export interface AttemptParts {
   credentials: Credentials;
   exchange: Exchange;
   judge: (seen: Seen) => OutcomeVerdict;
-  hasRecords: (body: JsonValue) => boolean;
+  isRecord: (body: JsonValue) => boolean;
   bounds: BodyBounds;
   /** Headers for the home origin (the profile's), and those that go anywhere. */
   homeHeaders: Readonly<Record<string, string>>;
@@ -43,7 +43,7 @@ export interface AttemptParts {
 interface AttemptOf {
   request: Pick<
     ApiRequest,
-    'method' | 'headers' | 'body' | 'meter' | 'signal' | 'isWanted' | 'as' | 'skips' | 'unread' | 'into'
+    'method' | 'headers' | 'body' | 'meter' | 'signal' | 'isRecord' | 'as' | 'skips' | 'unread' | 'into'
   >;
   hop: Hop;
   hold: AnswerHold;
@@ -103,11 +103,11 @@ export async function attempt(
 
 function judged(
   parts: AttemptParts,
-  { isWanted, skips }: AttemptOf['request'],
+  { isRecord, skips }: AttemptOf['request'],
   { answer, hold, dialect }: { answer: WireAnswer; hold: AnswerHold; dialect: RateDialect },
   unread?: string,
 ) {
-  const reading = interpret(answer, isWanted ?? parts.hasRecords, { ...parts.bounds, hold, unread });
+  const reading = interpret(answer, isRecord ?? parts.isRecord, { ...parts.bounds, hold, unread });
   const limits = readAnswerLimits({ ...answer, body: reading.seen.json }, dialect);
   const seen = { ...reading.seen, limits };
   return { reading, limits, verdict: declaredVerdict(skips, seen) ?? parts.judge(seen) };

@@ -56,8 +56,8 @@ export interface ApiRequest {
   isGone?: ((answer: { status: number; json: JsonValue | undefined }) => boolean) | undefined;
   /** Answers that are none of an error (outcome `skip`, code `declared`), whatever the outcome table says of them. */
   skips?: AnswerRule | undefined;
-  /** True for a body that is what was asked for, whatever else it says: a record may have a field named `error`. */
-  isWanted?: ((body: JsonValue) => boolean) | undefined;
+  /** True for a body that is a record itself: a field `error` is one of its own. By the profile's resources if absent. */
+  isRecord?: ((body: JsonValue) => boolean) | undefined;
   /** A path at which the records of the answer may be left unread (`shape/json/parse-body.ts`): the caller reads them. */
   unread?: string | undefined;
   /** The memory that the answer takes, to be released by the caller; if absent it counts until the answer is there. */

@@ -93,7 +93,7 @@ export function createClient(options: ClientOptions): Client {
     memoryWait: profile.http.timeout,
     credentials: createCredentials({ ...options, memory, exchange }, keeperIn(secrets)),
     judge: createJudge(profile.outcomes),
-    hasRecords: recordFinder(profile),
+    isRecord: recordFinder(profile),
     origins: {
       home: options.baseUrl.origin,
       allowed: new Set([

@@ -7,7 +7,7 @@ const DEPTH = 3;
 
 /** Names under which services say that more follows. */
 const CONTINUATION =
-  /^(?:next|next_?(?:page|url|link|href|cursor|token|page_?token|offset)|@odata\.nextlink|continue|continuation(?:_?token)?|has_?(?:more|next|next_?page)|more|(?:page|cursor|scroll|sync|paging)_?token)$/i;
+  /^(?:next|next_?(?:page|url|link|href|cursor|token|page_?token|offset)|@odata\.nextlink|continue|continuation(?:_?token)?|has_?(?:more|next|next_?page)|more|(?:is_?)?truncated|(?:page|cursor|scroll|sync|paging)_?token)$/i;
 
 /** A field of a body that says that more follows, and that the profile does not name. */
 export interface UnnamedSignal {

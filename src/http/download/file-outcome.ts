@@ -38,7 +38,7 @@ export function judgeFile({ received, asked, isOwn, judge }: FileAnswer, seen: S
 /** A service may say with a 200 that it limits, or fails: that says nothing of the file. Null for anything else. */
 function judgeWords(received: Received, seen: Seen, judge: (seen: Seen) => OutcomeVerdict): OutcomeVerdict | null {
   if (received.kind !== 'refused' || received.json === undefined) return null;
-  const verdict = judge({ ...seen, content: null, json: received.json, hasRecords: false });
+  const verdict = judge({ ...seen, content: null, json: received.json, isRecord: false });
   return verdict.outcome === 'limited' || verdict.outcome === 'retry' ? verdict : null;
 }
 

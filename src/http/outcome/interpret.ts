@@ -56,7 +56,7 @@ const NOTHING: Content = { bytes: Buffer.alloc(0), json: undefined, code: null, 
  * Decodes and parses an answer's body, strictly for a success and as far as it goes for an error. A body that would take too
  * much memory is not parsed. Never throws.
  */
-export function interpret(answer: WireAnswer, hasRecords: (body: JsonValue) => boolean, limits: Limits): AnswerReading {
+export function interpret(answer: WireAnswer, isRecord: (body: JsonValue) => boolean, limits: Limits): AnswerReading {
   const success = answer.failure === null && answer.status >= 200 && answer.status < 300;
   const content = success ? readContent(answer, limits) : errorContent(answer.bytes.toString('utf8', 0, EXCERPT));
   const { json } = content;
@@ -68,7 +68,7 @@ export function interpret(answer: WireAnswer, hasRecords: (body: JsonValue) => b
       content: content.code,
       json,
       excerpt: content.excerpt,
-      hasRecords: json !== undefined && hasRecords(json),
+      isRecord: json !== undefined && isRecord(json),
     },
     bytes: content.bytes,
     defect: content.defect,
@@ -161,15 +161,13 @@ function looseJson(text: string): JsonValue | undefined {
   }
 }
 
-/** Says whether a body holds records, or is one, by the places and keys that the profile's resources name. */
+/** Says whether a body is a record itself and no page of them, by the places and keys that the profile's resources name. */
 export function recordFinder(profile: Pick<Profile, 'resources'>): (body: JsonValue) => boolean {
   const resources = Object.values(profile.resources);
   const places = [...new Set(resources.map((resource) => resource.records))].filter((place) => place !== '');
   const keys = [...new Set(resources.flatMap((resource) => [resource.id].flat()))];
-  return (body) => {
-    if (!isObject(body)) return Array.isArray(body);
-    return places.some((place) => isFilled(fieldAt(body, place))) || keys.some((key) => Object.hasOwn(body, key));
-  };
+  return (body) =>
+    keys.some((key) => fieldAt(body, key) !== undefined) && !places.some((place) => isFilled(fieldAt(body, place)));
 }
 
 function isFilled(value: JsonValue | undefined): boolean {

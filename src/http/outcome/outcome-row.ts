@@ -19,8 +19,8 @@ export interface Seen {
   json: JsonValue | undefined;
   /** The beginning of the body of an answer that is not a 2xx, as it came. */
   excerpt: string;
-  /** True if the body holds records, or is one, as the profile describes them. */
-  hasRecords: boolean;
+  /** True if the body is a record itself, as the profile describes them: a field `error` is one of its own. */
+  isRecord: boolean;
 }
 
 /** One row of the table: every condition that is present must hold. */

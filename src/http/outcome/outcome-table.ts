@@ -1,5 +1,4 @@
-import type { JsonValue } from '../../model/json.ts';
-import { isObject } from '../../shape/records/field-at.ts';
+import { errorIn, isSaidPartial } from './body-errors.ts';
 import type { OutcomeRow, Seen, StatusRow } from './outcome-row.ts';
 
 /** A defect in a body is rarely cured by asking again: fewer attempts than for a lost connection. */
@@ -174,13 +173,19 @@ const CONTENT_ROWS: readonly OutcomeRow[] = [
   row('stop', 'bad_content', 'the body cannot be used', { failure: ['*'] }),
   row('limited', 'limited', 'the service limits the rate of requests, by its body', {
     status: ['2xx'],
-    when: (seen) => THROTTLED.test(errorText(seen)),
+    when: (seen) => THROTTLED.test(errorIn(seen)),
   }),
   row('retry', 'error_in_body', 'the answer is a success by status and an error by content', {
     status: ['2xx'],
-    when: (seen) => errorText(seen) !== '',
+    when: (seen) => errorIn(seen) !== '',
     attempts: BODY_ATTEMPTS,
-    hint: 'If this is how the service says something else, say so in outcomes of the profile.',
+    hint: `If the service says so in answers that are good and whole, say that in the profile: ${outcomeRule('errors')}.`,
+  }),
+  row('retry', 'partial_answer', 'the answer says of itself that it leaves something out', {
+    status: ['2xx'],
+    when: isSaidPartial,
+    attempts: BODY_ATTEMPTS,
+    hint: `Ask for smaller pages (page.size in the profile). If it means something else, say so there: ${outcomeRule('timed_out')}.`,
   }),
   row('ok', 'ok', 'a success', { status: ['2xx'] }),
 ];
@@ -205,6 +210,11 @@ export const TOKEN_ROWS: readonly StatusRow[] = [
 /** The built-in part of the table, in the order in which it is asked. */
 export const BUILT_IN_ROWS: readonly OutcomeRow[] = [...TRANSPORT_ROWS, ...STATUS_ROWS, ...CONTENT_ROWS];
 
+/** The row of a profile that takes a success with this field in its body for what its status says. */
+function outcomeRule(field: string): string {
+  return `outcomes: [{ status: '2xx', body: { path: ${field} }, outcome: ok }]`;
+}
+
 function row(outcome: OutcomeRow['outcome'], code: string, reason: string, rest: Partial<OutcomeRow>): OutcomeRow {
   return { ...rest, outcome, code, reason };
 }
@@ -217,25 +227,4 @@ function namesWait({ limits }: Seen): boolean {
 /** A 403 that means "slow down": a named wait, nothing remaining, or words to that effect in the body. */
 function saysThrottled(seen: Seen): boolean {
   return namesWait(seen) || seen.limits.isExhausted || THROTTLED.test(seen.excerpt);
-}
-
-/** The error that a body without records carries at its top, as text; empty if there is none. */
-function errorText({ json, hasRecords }: Seen): string {
-  if (!isObject(json) || hasRecords) return '';
-  const said = [json['error'], json['errors']].filter((value) => value !== undefined && isSaid(value));
-  return said.map((value) => jsonText(value ?? null)).join(' ');
-}
-
-function isSaid(value: JsonValue): boolean {
-  if (Array.isArray(value)) return value.length > 0;
-  return value !== null && value !== false && value !== '' && value !== 0;
-}
-
-/** The text that a rule looks for words in; `…` stands for a value too deep to be written. */
-export function jsonText(value: JsonValue): string {
-  try {
-    return typeof value === 'string' ? value : JSON.stringify(value);
-  } catch {
-    return '…';
-  }
 }

@@ -3,6 +3,7 @@ import { holdsSecret } from '../../observe/scrub/scrub.ts';
 import type { AttemptResult } from '../attempt.ts';
 import type { HttpMethod } from '../client.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
+import { errorIn } from './body-errors.ts';
 
 type Judged = Extract<AttemptResult, { kind: 'judged' }>;
 
@@ -57,7 +58,7 @@ function explanation({ verdict, answer, reading }: Judged, secrets: readonly str
   if (reading.defect !== '') {
     return holdsSecret(reading.bytes.toString(), secrets) ? verdict.reason : snippet(reading.defect);
   }
-  const excerpt = scrubbedSnippet(reading.seen.excerpt.trim(), secrets);
+  const excerpt = scrubbedSnippet(reading.seen.excerpt.trim() || errorIn(reading.seen), secrets);
   return excerpt === '' ? verdict.reason : `${verdict.reason}: ${excerpt}`;
 }
 

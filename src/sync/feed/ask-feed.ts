@@ -2,8 +2,6 @@ import { requestAt, singleRequest, type BuiltRequest } from '../../extract/page-
 import { urlAt } from '../../extract/page-styles/position.ts';
 import { goneBy } from '../../extract/read-item.ts';
 import type { ApiAnswer, ApiRequest } from '../../http/client.ts';
-import type { JsonValue } from '../../model/json.ts';
-import { fieldAt } from '../../shape/records/field-at.ts';
 import type { TemplateValues } from '../../source/template.ts';
 import type { ChangeFeed } from '../../source/change-feed.ts';
 import type { ResourceContext } from '../resource-context.ts';
@@ -21,7 +19,7 @@ export async function askFeed(
   const from = page ?? cursor;
   const request = feed.url && from !== null ? followed(context, feed, from) : built(context, feed, { cursor, page });
   const isGone = from === null ? undefined : goneBy(feed.expired);
-  const answer = await ask(context, request, { isGone, isWanted: holds(feed.records ?? context.profile.records) });
+  const answer = await ask(context, request, { isGone });
   return answer.outcome === 'skip' ? null : answer;
 }
 
@@ -33,14 +31,9 @@ export function askStart(context: ResourceContext, start: FeedRequest): Promise<
 function ask(
   { client, meter, signal }: ResourceContext,
   request: BuiltRequest,
-  known: Pick<ApiRequest, 'isGone' | 'isWanted'>,
+  known: Pick<ApiRequest, 'isGone'>,
 ): Promise<ApiAnswer> {
   return client.get({ ...request, ...known, lane: 'incremental', meter, signal });
-}
-
-/** True for a body with entries, also if it has a field named `error` besides. */
-function holds(path: string): (body: JsonValue) => boolean {
-  return (body) => Array.isArray(fieldAt(body, path));
 }
 
 function built({ listing, profile }: ResourceContext, request: FeedRequest, values: TemplateValues): BuiltRequest {

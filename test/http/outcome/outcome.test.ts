@@ -19,14 +19,14 @@ function seen(over: Partial<Seen>): Seen {
     content: null,
     json: undefined,
     excerpt: '',
-    hasRecords: false,
+    isRecord: false,
     ...over,
   };
 }
 
 describe('the outcome table', () => {
   it.each<[string, Partial<Seen>, string, string]>([
-    ['200 with records', { json: { data: [{ id: '1' }] }, hasRecords: true }, 'ok', 'ok'],
+    ['200 with records', { json: { data: [{ id: '1' }] } }, 'ok', 'ok'],
     ['204 without content', { status: 204, content: 'empty_body' }, 'retry', 'empty_body'],
     ['304 that nobody asked for', { status: 304 }, 'stop', 'unexpected_status'],
     ['400', { status: 400 }, 'stop', 'bad_request'],
@@ -92,8 +92,34 @@ describe('the outcome table', () => {
     ['F034 declared as a web page', { headers: { 'content-type': 'text/html; charset=utf-8' } }, 'stop', 'not_the_api'],
     ['F032 an error in the body', { json: { error: { code: 'boom' } } }, 'retry', 'error_in_body'],
     ['F032 errors in the body', { json: { errors: ['boom'] } }, 'retry', 'error_in_body'],
-    ['an error that is null', { json: { error: null } }, 'ok', 'ok'],
-    ['a record with a field named error', { json: { id: '1', error: 'x' }, hasRecords: true }, 'ok', 'ok'],
+    ['errors beside records', { json: { data: [{ id: '1' }], errors: ['boom'] } }, 'retry', 'error_in_body'],
+    ...[null, false, '', 0, [], {}, [null], { code: 0, message: '' }].map(
+      (error): [string, Partial<Seen>, string, string] => [
+        `an error that says nothing, ${JSON.stringify(error)}`,
+        { json: { data: [{ id: '1' }], error, errors: error } },
+        'ok',
+        'ok',
+      ],
+    ),
+    ['a record with a field named error', { json: { id: '1', error: 'x' }, isRecord: true }, 'ok', 'ok'],
+    ...[
+      { incomplete_results: true },
+      { timed_out: true },
+      { meta: { partial: true } },
+      { _shards: { total: 5, successful: 4, failed: 1 } },
+    ].map((sign): [string, Partial<Seen>, string, string] => [
+      `records of which ${JSON.stringify(sign)} says that they are not all`,
+      { json: { data: [{ id: '1' }], ...sign } },
+      'retry',
+      'partial_answer',
+    ]),
+    [
+      'signs that say that nothing is left out',
+      { json: { incomplete_results: false, timed_out: false, meta: { partial: null }, _shards: { failed: 0 } } },
+      'ok',
+      'ok',
+    ],
+    ['a record with a field named partial', { json: { id: '1', partial: true }, isRecord: true }, 'ok', 'ok'],
     ['a throttled answer by its body', { json: { errors: [{ code: 'THROTTLED' }] } }, 'limited', 'limited'],
   ])('%s', (_name, over, outcome, code) => {
     expect(judge(seen(over))).toMatchObject({ outcome, code });

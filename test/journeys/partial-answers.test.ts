@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest';
+import { USUAL } from '../support/databases.ts';
+import { ownService } from '../support/own-service.ts';
+
+const RECORDS = Array.from({ length: 12 }, (_, at) => ({
+  id: String(at + 1),
+  updated: `2026-01-${10 + at}T00:00:00Z`,
+}));
+
+/** A service of which a part is away: what that has is missing, in a success that says so besides. */
+function halfAway(says: object, profile: Record<string, unknown> = {}) {
+  const state = { isAway: true };
+  const respond = () => ({
+    body: { data: state.isAway ? RECORDS.slice(0, 8) : RECORDS, next_cursor: null, ...(state.isAway ? says : {}) },
+  });
+  const stage = ownService(USUAL, { updated: 'updated', incremental: null, ...profile }, respond);
+  return stage.then((opened) => ({ ...opened, state }));
+}
+
+describe('an answer that is a success with a part of the records', () => {
+  it.each([
+    ['errors', { errors: [{ message: 'shard 2 is away' }] }, 'error_in_body', /shard 2 is away/],
+    ['a flag', { incomplete_results: true }, 'partial_answer', /leaves something out/],
+  ])('is no page of the listing, told by %s', async (_what, says, code, message) => {
+    const stage = await halfAway(says);
+    const report = await stage.run('backfill');
+    expect(report).toMatchObject({ status: 'failed', resources: [{ error: { code } }] });
+    expect(report.resources[0]?.error?.message).toMatch(message);
+    await isCopiedOnce(stage);
+  });
+
+  it('proves no end where it says that it was cut off', async () => {
+    const stage = await halfAway({ truncated: true });
+    const report = await stage.run('backfill');
+    expect(report).toMatchObject({ status: 'partial' });
+    expect(report.resources[0]?.warnings).toContainEqual(expect.objectContaining({ code: 'end_unproved' }));
+    await isCopiedOnce(stage);
+  });
+});
+
+async function isCopiedOnce(stage: Awaited<ReturnType<typeof halfAway>>): Promise<void> {
+  stage.state.isAway = false;
+  expect(await stage.run('backfill')).toMatchObject({ status: 'ok' });
+  expect(await stage.read((db) => db.prepare('SELECT count(*) AS n FROM report_live').get())).toEqual({ n: 12 });
+}
