@@ -22,6 +22,8 @@ interface State {
   forgotten: number;
   /** Called before each answer. */
   before: (url: URL) => void;
+  /** What each answer of the feed says besides; null for nothing. */
+  besides: object | null;
 }
 
 const BY_SEQUENCE = {
@@ -127,12 +129,13 @@ const EVENTS: Dialect = {
 
 async function fed(database: TestDatabase, dialect: Dialect, count = 60) {
   const log = new DocLog(count);
-  const state: State = { forgotten: 0, before: () => undefined };
+  const state: State = { forgotten: 0, before: () => undefined, besides: null };
   const fields = { updated: null, page: PAGES, item: '/report/{id}', ...dialect.fields };
   const stage = await ownService(database, fields, (url) => {
     state.before(url);
     const told = dialect.answer(url, log, state);
-    if (told !== null) return told;
+    if (told !== null)
+      return state.besides === null ? told : { ...told, body: Object.assign({}, told.body, state.besides) };
     const id = url.pathname.split('/').at(3);
     if (id !== undefined) {
       const doc = log.docs.get(id);
@@ -205,6 +208,19 @@ describe.for(
     expect(await run()).toEqual(['full', 'ok', 1, ['feed_refused']]);
     expect(await rows()).toEqual(log.rows());
     log.put('d007', 'found');
+    expect(await run()).toEqual(['incremental', 'ok', 0, []]);
+    expect(await rows()).toEqual(log.rows());
+  });
+
+  it('does not go on behind an answer that carries an error beside its entries', async () => {
+    const { log, state, run, rows } = await fed(database, dialect);
+    await run();
+    const before = await rows();
+    log.put('d005', 'told by an answer that is not whole');
+    state.besides = { errors: [{ message: 'a part of the log is away' }] };
+    expect((await run())[1]).toBe('failed');
+    expect(await rows()).toEqual(before);
+    state.besides = null;
     expect(await run()).toEqual(['incremental', 'ok', 0, []]);
     expect(await rows()).toEqual(log.rows());
   });

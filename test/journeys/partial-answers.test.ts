@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest';
+import { readItem } from '../../src/extract/read-item.ts';
+import { newMeter } from '../../src/http/client.ts';
+import { profileSchema } from '../../src/source/profile.ts';
+import { startListing } from '../extract/listing-server.ts';
+import { realClient } from '../extract/real-client.ts';
 import { USUAL } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
 
+const NEVER = new AbortController().signal;
 const RECORDS = Array.from({ length: 12 }, (_, at) => ({
   id: String(at + 1),
   updated: `2026-01-${10 + at}T00:00:00Z`,
@@ -20,7 +26,7 @@ function halfAway(says: object, profile: Record<string, unknown> = {}) {
 describe('an answer that is a success with a part of the records', () => {
   it.each([
     ['errors', { errors: [{ message: 'shard 2 is away' }] }, 'error_in_body', /shard 2 is away/],
-    ['a flag', { incomplete_results: true }, 'partial_answer', /leaves something out/],
+    ['a flag', { incomplete_results: true }, 'partial_answer', /leaves something out: incomplete_results/],
   ])('is no page of the listing, told by %s', async (_what, says, code, message) => {
     const stage = await halfAway(says);
     const report = await stage.run('backfill');
@@ -42,4 +48,31 @@ async function isCopiedOnce(stage: Awaited<ReturnType<typeof halfAway>>): Promis
   stage.state.isAway = false;
   expect(await stage.run('backfill')).toMatchObject({ status: 'ok' });
   expect(await stage.read((db) => db.prepare('SELECT count(*) AS n FROM report_live').get())).toEqual({ n: 12 });
+}
+
+describe('a record that is read alone', () => {
+  it('is refused with an error beside it', async () => {
+    const errors = [{ message: 'its body is away' }];
+    await expect(read({ data: { id: '1', body: null }, errors }, 'data')).rejects.toMatchObject({
+      code: 'error_in_body',
+    });
+  });
+
+  it('may have a field of that name', async () => {
+    const record = { id: '1', errors: ['of the record'], partial: true };
+    expect(await read(record, '')).toMatchObject({ isThere: true, record: { value: record } });
+    expect(await read({ data: record }, 'data')).toMatchObject({ isThere: true, record: { value: record } });
+  });
+});
+
+/** The record `1` from this body of an answer. */
+async function read(body: object, item_record: string) {
+  const { url } = await startListing(() => ({ body }));
+  const profile = profileSchema.parse({
+    resources: { content: { path: '/content', page: { style: 'cursor' }, item: '/content/{id}', item_record } },
+  }).resources['content'];
+  if (profile === undefined) throw new Error('no such resource');
+  const client = realClient(url, profile.page);
+  const source = { client, listing: { baseUrl: url, prefix: '' }, profile, meter: newMeter(), signal: NEVER };
+  return readItem(source, '1', 'refetch');
 }

@@ -12,19 +12,23 @@ const LEFT_OUT = /^(?:(?:is_?)?(?:partial|incomplete)(?:_?results?)?|timed_?out)
 export function errorIn({ json, isRecord }: Pick<Seen, 'json' | 'isRecord'>): string {
   if (!isObject(json) || isRecord) return '';
   const said = [json['error'], json['errors']].filter((value) => value !== undefined && isSaid(value));
-  return said.map((value) => jsonText(value ?? null)).join(' ');
+  return said.map((value) => searchableText(value ?? null)).join(' ');
 }
 
-/** True if a body says of itself that it is not whole: at its top, in `meta`, or by shards that failed. */
-export function isSaidPartial({ json, isRecord }: Pick<Seen, 'json' | 'isRecord'>): boolean {
-  if (!isObject(json) || isRecord) return false;
+/**
+ * The path of the field by which a body says of itself that it is not whole: at its top, in `meta`, or by shards that
+ * failed; empty if none does.
+ */
+export function partialSignIn({ json, isRecord }: Pick<Seen, 'json' | 'isRecord'>): string {
+  if (!isObject(json) || isRecord) return '';
   const { meta, _shards: shards } = json;
-  const hasFailed = isObject(shards) && typeof shards['failed'] === 'number' && shards['failed'] > 0;
-  return hasFailed || leavesOut(json) || (isObject(meta) && leavesOut(meta));
+  if (isObject(shards) && typeof shards['failed'] === 'number' && shards['failed'] > 0) return '_shards.failed';
+  const inMeta = isObject(meta) ? leftOutKey(meta) : undefined;
+  return leftOutKey(json) ?? (inMeta === undefined ? '' : `meta.${inMeta}`);
 }
 
-function leavesOut(object: JsonObject): boolean {
-  return Object.keys(object).some((key) => object[key] === true && LEFT_OUT.test(key));
+function leftOutKey(object: JsonObject): string | undefined {
+  return Object.keys(object).find((key) => object[key] === true && LEFT_OUT.test(key));
 }
 
 /** `{ code: 0, message: '' }` says as little as null does. */
@@ -40,7 +44,7 @@ function isAnything(value: JsonValue): boolean {
 }
 
 /** The text that a rule looks for words in; `…` stands for a value too deep to be written. */
-export function jsonText(value: JsonValue): string {
+export function searchableText(value: JsonValue): string {
   try {
     return typeof value === 'string' ? value : JSON.stringify(value);
   } catch {

@@ -1,4 +1,4 @@
-import { errorIn, isSaidPartial } from './body-errors.ts';
+import { errorIn, partialSignIn } from './body-errors.ts';
 import type { OutcomeRow, Seen, StatusRow } from './outcome-row.ts';
 
 /** A defect in a body is rarely cured by asking again: fewer attempts than for a lost connection. */
@@ -179,13 +179,13 @@ const CONTENT_ROWS: readonly OutcomeRow[] = [
     status: ['2xx'],
     when: (seen) => errorIn(seen) !== '',
     attempts: BODY_ATTEMPTS,
-    hint: `If the service says so in answers that are good and whole, say that in the profile: ${outcomeRule('errors')}.`,
+    hint: `If such an answer is good and whole, take it for that by its own words, in the profile: ${outcomeRule('errors, contains: its words')}.`,
   }),
   row('retry', 'partial_answer', 'the answer says of itself that it leaves something out', {
     status: ['2xx'],
-    when: isSaidPartial,
+    when: (seen) => partialSignIn(seen) !== '',
     attempts: BODY_ATTEMPTS,
-    hint: `Ask for smaller pages (page.size in the profile). If it means something else, say so there: ${outcomeRule('timed_out')}.`,
+    hint: `Ask for smaller pages (page.size in the profile). If the field means something else, say so there: ${outcomeRule('the field, contains: "true"')}.`,
   }),
   row('ok', 'ok', 'a success', { status: ['2xx'] }),
 ];
@@ -210,9 +210,9 @@ export const TOKEN_ROWS: readonly StatusRow[] = [
 /** The built-in part of the table, in the order in which it is asked. */
 export const BUILT_IN_ROWS: readonly OutcomeRow[] = [...TRANSPORT_ROWS, ...STATUS_ROWS, ...CONTENT_ROWS];
 
-/** The row of a profile that takes a success with this field in its body for what its status says. */
-function outcomeRule(field: string): string {
-  return `outcomes: [{ status: '2xx', body: { path: ${field} }, outcome: ok }]`;
+/** The row of a profile that takes a success of which the body holds something at a path for what its status says. */
+function outcomeRule(path: string): string {
+  return `outcomes: [{ status: '2xx', body: { path: ${path} }, outcome: ok }]`;
 }
 
 function row(outcome: OutcomeRow['outcome'], code: string, reason: string, rest: Partial<OutcomeRow>): OutcomeRow {

@@ -2,7 +2,7 @@ import type { JsonValue } from '../../model/json.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
 import type { AnswerConditions, AnswerRule, OutcomeRule } from '../../source/outcome-rule.ts';
 import type { AnswerHeaders, OutcomeRow, Seen, StatusRow } from './outcome-row.ts';
-import { jsonText } from './body-errors.ts';
+import { searchableText } from './body-errors.ts';
 import { BUILT_IN_ROWS, TOKEN_ROWS } from './outcome-table.ts';
 
 /** The decision about one attempt, and how to say it. */
@@ -106,5 +106,5 @@ function contains(text: string | undefined, part: string | undefined): boolean {
 /** The value at a dotted path as text, JSON unless it is a string; undefined if it is absent or null. */
 function textAt(body: JsonValue | undefined, path: string): string | undefined {
   const value = body === undefined ? undefined : fieldAt(body, path);
-  return value === undefined || value === null ? undefined : jsonText(value);
+  return value === undefined || value === null ? undefined : searchableText(value);
 }

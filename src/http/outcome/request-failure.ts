@@ -3,7 +3,7 @@ import { holdsSecret } from '../../observe/scrub/scrub.ts';
 import type { AttemptResult } from '../attempt.ts';
 import type { HttpMethod } from '../client.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
-import { errorIn } from './body-errors.ts';
+import { errorIn, partialSignIn } from './body-errors.ts';
 
 type Judged = Extract<AttemptResult, { kind: 'judged' }>;
 
@@ -58,7 +58,8 @@ function explanation({ verdict, answer, reading }: Judged, secrets: readonly str
   if (reading.defect !== '') {
     return holdsSecret(reading.bytes.toString(), secrets) ? verdict.reason : snippet(reading.defect);
   }
-  const excerpt = scrubbedSnippet(reading.seen.excerpt.trim() || errorIn(reading.seen), secrets);
+  const { seen } = reading;
+  const excerpt = scrubbedSnippet(seen.excerpt.trim() || errorIn(seen) || partialSignIn(seen), secrets);
   return excerpt === '' ? verdict.reason : `${verdict.reason}: ${excerpt}`;
 }
 

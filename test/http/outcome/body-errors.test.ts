@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { JsonValue } from '../../../src/model/json.ts';
-import { errorIn, isSaidPartial, jsonText } from '../../../src/http/outcome/body-errors.ts';
+import { errorIn, partialSignIn, searchableText } from '../../../src/http/outcome/body-errors.ts';
 
 const DATA = [{ id: '1' }];
 
@@ -21,20 +21,20 @@ describe('an answer that leaves something out', () => {
   it.each(['partial', 'is_partial', 'partialResults', 'incomplete_results', 'timed_out', 'timedOut'])(
     'says so by %s',
     (key) => {
-      expect(isSaidPartial({ json: { data: DATA, [key]: true }, isRecord: false })).toBe(true);
-      expect(isSaidPartial({ json: { data: DATA, meta: { [key]: true } }, isRecord: false })).toBe(true);
-      expect(isSaidPartial({ json: { data: DATA, [key]: false }, isRecord: false })).toBe(false);
-      expect(isSaidPartial({ json: { id: '1', [key]: true }, isRecord: true })).toBe(false);
+      expect(partialSignIn({ json: { data: DATA, [key]: true }, isRecord: false })).toBe(key);
+      expect(partialSignIn({ json: { data: DATA, meta: { [key]: true } }, isRecord: false })).toBe(`meta.${key}`);
+      expect(partialSignIn({ json: { data: DATA, [key]: false }, isRecord: false })).toBe('');
+      expect(partialSignIn({ json: { id: '1', [key]: true }, isRecord: true })).toBe('');
     },
   );
 
   it('says nothing within its records', () => {
-    expect(isSaidPartial({ json: { data: [{ id: '1', partial: true }] }, isRecord: false })).toBe(false);
+    expect(partialSignIn({ json: { data: [{ id: '1', partial: true }] }, isRecord: false })).toBe('');
   });
 });
 
 it('a value too deep to be written is a sign for it', () => {
   let deep: JsonValue = [];
   for (let level = 0; level < 100_000; level += 1) deep = [deep];
-  expect(jsonText(deep)).toBe('…');
+  expect(searchableText(deep)).toBe('…');
 });

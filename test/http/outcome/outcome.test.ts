@@ -147,6 +147,18 @@ describe('the outcome table', () => {
       { json: ['try later'] },
       'retry',
     ],
+    [
+      'the words of an error beside records',
+      { status: '2xx', body: { path: 'errors', contains: 'notResolvable' }, outcome: 'ok' },
+      { json: { data: [{ id: '1' }], errors: [{ sys: { id: 'notResolvable' } }] } },
+      'ok',
+    ],
+    [
+      'a field that seems to say that something is left out',
+      { status: '2xx', body: { path: 'meta.partial', contains: 'true' }, outcome: 'ok' },
+      { json: { data: [{ id: '1' }], meta: { partial: true } } },
+      'ok',
+    ],
     ['a place that is null', { body: { path: 'error' }, outcome: 'stop' }, { json: { error: null } }, 'ok'],
     ['an answer that did not come', { status: '2xx', outcome: 'skip' }, { transport: 'ECONNRESET' }, 'retry'],
     ['a status as ok whose body is unreadable', { status: '200', outcome: 'ok' }, { content: 'bad_json' }, 'retry'],
