@@ -16,7 +16,7 @@ const { file, ...steps }: WriterSetup = workerData;
 // Who waits for a lock is the main thread, which asks again.
 const db = new Database(file, { fileMustExist: true, timeout: 0 });
 configureWarehouse(db);
-const checkpoints = checkpointsBetween(db);
+const checkpoint = checkpointsBetween(db);
 const write = pageTransaction(db, steps);
 const unpack = pageUnpacker();
 /** Pages that are to be written once more, because the file was locked. */
@@ -40,10 +40,7 @@ function writeOnce({ id, page, lease }: WriteRequest): void {
 answerPages<WriteRequest, null>(
   (request) => {
     writeOnce(request);
-    return { answer: null, afterwards: checkpoints.look };
+    return { answer: null, afterwards: checkpoint };
   },
-  () => {
-    checkpoints.end();
-    db.close();
-  },
+  () => db.close(),
 );
