@@ -57,7 +57,7 @@ async function checkpointAside(file: string): Promise<boolean> {
 
 /** Beside this file, and of its kind: TypeScript in the sources, JavaScript in a build. */
 function workerFile(): URL {
-  const source = new URL('./checkpoint-worker.ts', import.meta.url);
+  const source = new URL('./wal-upkeep-thread.ts', import.meta.url);
   return new URL(source.href.replace(/\.ts$/, path.extname(import.meta.url)));
 }
 

@@ -16,7 +16,7 @@ const { file, ...steps }: WriterSetup = workerData;
 // Who waits for a lock is the main thread, which asks again.
 const db = new Database(file, { fileMustExist: true, timeout: 0 });
 configureWarehouse(db);
-const checkpoint = checkpointsBetween(db);
+const checkpoints = checkpointsBetween(db);
 const write = pageTransaction(db, steps);
 const unpack = pageUnpacker();
 /** Pages that are to be written once more, because the file was locked. */
@@ -40,7 +40,10 @@ function writeOnce({ id, page, lease }: WriteRequest): void {
 answerPages<WriteRequest, null>(
   (request) => {
     writeOnce(request);
-    return { answer: null, afterwards: checkpoint };
+    return { answer: null, afterwards: checkpoints.look };
   },
-  () => db.close(),
+  () => {
+    checkpoints.end();
+    db.close();
+  },
 );
