@@ -118,7 +118,7 @@ export class WalkedPages {
 
   /**
    * A page, behind the one before it as that is now, if a total says that records came or went in between: until the
-   * total stands still, or both pages do, whatever the total says. Of two pages that moved the first is always read
+   * total stands still, or both pages do while it does not. Of two pages that moved the first is always read
    * first: in the other order a record that is pushed on between them would be on neither.
    */
   async #readAligned(
@@ -132,6 +132,7 @@ export class WalkedPages {
       const { position: place, keys } = ledger.last ?? { position, keys: new Uint8Array() };
       const again = await reader.again(place);
       const isHeld = lastKnown(again.keys, keys) !== -1;
+      const mayBeOlder = ledger.mayBeOlder(again.total);
       if (!isHeld || before.length === MOST_REREADS) {
         ledger.loseTrack();
         break;
@@ -145,7 +146,7 @@ export class WalkedPages {
       const latest = await reader.readAgain(position);
       if (latest === null) return { read: null, before: [...before, ...(await this.#readPastEnd(position)).before] };
       read = latest;
-      if (isSame && sameKeys(read.keys, former.keys)) break;
+      if (isSame && sameKeys(read.keys, former.keys) && !(mayBeOlder && read.total === former.total)) break;
     }
     return { read, before };
   }

@@ -55,6 +55,18 @@ function grownAgain(asked: Asked): string {
   return times(asked, 2) > 0 ? 'bcdefgh' : 'abcdefgh';
 }
 
+/** A replica that lags answers once, when the first page is read again; its total is one that nobody else told. */
+function laggingOnce(asked: Asked): string {
+  if (asked.length === 1) return 'abcdefghi';
+  return asked.at(-1) === 1 && times(asked, 1) === 2 ? 'abcdefg' : 'bcdefghi';
+}
+
+/** As above, and it tells what the first answers told. */
+function laggingAsBefore(asked: Asked): string {
+  if (times(asked, 3) === 0) return 'abcdefghij';
+  return asked.at(-1) === 2 && times(asked, 2) === 2 ? 'abcdefghij' : 'bcdefghij';
+}
+
 describe('a walk over numbered pages with a total that moves while it is read', () => {
   it.each<[string, Story]>([
     [
@@ -93,6 +105,11 @@ describe('a walk over numbered pages with a total that moves while it is read', 
         stayed: 'bc',
       },
     ],
+    [
+      'a replica that lags answers when the page in front is read again',
+      { list: laggingOnce, runAhead: 0, stayed: 'bcdefghi' },
+    ],
+    ['what a replica that lags answers looks as it did', { list: laggingAsBefore, runAhead: 0, stayed: 'bcdefghij' }],
   ])('misses nothing where %s', async (_, story) => {
     const { met, error, doubts } = await walked(story);
     expect(error).toBeNull();

@@ -20,6 +20,8 @@ export class WalkLedger {
   readonly #hasParts: boolean;
   #leastTotal: number | null;
   #lastTotal: number | null = null;
+  /** True if two pages one behind the other told the same total: it is one of the listing, not of each page. */
+  #hasSteadyTotal = false;
   /** Null if the walk was taken up without what it had met before. */
   #records: number | null;
   #staleRun = 0;
@@ -113,6 +115,14 @@ export class WalkLedger {
     return this.#lastTotal !== null && total !== null && total !== this.#lastTotal;
   }
 
+  /**
+   * True if a page that was read again may have come from a replica that lags, its total being none of the page behind
+   * it: what such a page holds says nothing about what moved since. A total that is another one on each page is no sign.
+   */
+  mayBeOlder(total: number | null): boolean {
+    return this.#hasSteadyTotal || this.hasMoved(total);
+  }
+
   /** The page before, read again: what slipped from it is no longer missing. Returns how many keys on it are new. */
   reread(page: LedgerEntry): number {
     this.#noteTotal(page.total);
@@ -132,6 +142,7 @@ export class WalkLedger {
   admit(entry: LedgerEntry): boolean {
     const totalBefore = this.#lastTotal;
     const isFirst = this.#pages.length === 0;
+    if (totalBefore !== null && entry.total === totalBefore) this.#hasSteadyTotal = true;
     this.#noteTotal(entry.total);
     if (this.#records !== null) this.#records += entry.unkeyed;
     this.#unkeyed += entry.unkeyed;
