@@ -17,6 +17,7 @@ export interface OlderPolicy {
 }
 
 export interface Difference {
+  /** Those among them that are partial are to be read. */
   inserts: KeyedRecord[];
   /** Known, with another source than the stored one; their `version` is set. */
   updates: KeyedRecord[];
@@ -70,11 +71,11 @@ function sortTombstone(result: Difference, record: KeyedRecord, row: StoredRow |
 }
 
 function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefined, policy: OlderPolicy): void {
-  if (row === undefined || row.hash !== record.hash || row.deletedAt !== null) readWhole(record);
   if (row === undefined) {
     result.inserts.push(record);
     return;
   }
+  if (row.hash !== record.hash || row.deletedAt !== null) readWhole(record);
   const isDeleted = row.deletedAt !== null;
   const isSame = row.hash === record.hash;
   const isOld = !isSame && !isDeleted && isOlder(record, row.updated);

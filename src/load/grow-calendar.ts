@@ -1,13 +1,12 @@
-import type { Column, TableRows, TableShape } from '../model/table.ts';
-import { addYears, forgetCovers, saveCover, readCalendar, yearsOfCalendar, type Years } from '../state/calendar.ts';
+import type { Years } from '../model/calendar-day.ts';
+import type { TableRows } from '../model/table.ts';
+import { isTime, timesWithin, yearsOfRows } from '../shape/columns/years-of-rows.ts';
+import { addYears, forgetCovers, saveCover, readCalendar, yearsOfCalendar } from '../state/calendar.ts';
 import { readTables } from '../state/column-catalog.ts';
 import type { LoadContext } from './load-context.ts';
 
 /** So far ahead people plan. */
 const YEARS_AHEAD = 2;
-/** Times outside of these are slips of the pen, or stand for none. */
-const FIRST_YEAR = 1970;
-const MOST_YEARS_AHEAD = 10;
 
 /**
  * Adds the days that the calendar lacks, up to two years ahead, at the begin of a run: one small question where nothing
@@ -30,48 +29,16 @@ export async function growCalendar(context: LoadContext): Promise<void> {
 
 /** Adds the days of rows that are about to be written. They come first, so that no kill leaves a row without its days. */
 export async function coverRows(context: LoadContext, rows: readonly TableRows[]): Promise<void> {
-  const { warehouse, owned, clock } = context;
-  if (rows.length === 0) return;
-  const year = yearOf(clock.now());
+  if (rows.length > 0) await coverYears(context, yearsOfRows(rows, yearOf(context.clock.now())));
+}
+
+/** The same of rows with times in these years; null if they have none. */
+export async function coverYears({ warehouse, owned, clock }: LoadContext, found: Years | null): Promise<void> {
   owned.years ??= await yearsOfCalendar(warehouse.own);
-  const found = yearsBeyond(rows, owned.years, year);
-  if (found === null && owned.years !== null) return;
-  const wanted = withYears(owned.years, found, year);
+  if (owned.years !== null && (found === null || (found[0] >= owned.years[0] && found[1] <= owned.years[1]))) return;
+  const wanted = withYears(owned.years, found, yearOf(clock.now()));
   await warehouse.apply([forgetCovers(warehouse.own), ...addYears(warehouse.own, owned.years, wanted)]);
   owned.years = wanted;
-}
-
-/** The years of the rows' times that are not `known`; null if there are none. Looks at every row of every page. */
-function yearsBeyond(rows: readonly TableRows[], known: Years | null, year: number): Years | null {
-  const [least, most] = datesAround([FIRST_YEAR, year + MOST_YEARS_AHEAD - 1]);
-  let [first, last] = known === null ? [most, least] : datesAround(known);
-  let isBeyond = false;
-  for (const { table, width, cells } of rows) {
-    for (const at of placesOfTimes(table)) {
-      for (let cell = at; cell < cells.length; cell += width) {
-        const time = cells[cell];
-        if (typeof time !== 'string' || (time >= first && time < last) || time < least || time >= most) continue;
-        isBeyond = true;
-        const own = datesAround([Number(time.slice(0, 4)), Number(time.slice(0, 4))]);
-        if (time < first) first = own[0];
-        if (time >= last) last = own[1];
-      }
-    }
-  }
-  return isBeyond ? [Number(first.slice(0, 4)), Number(last.slice(0, 4)) - 1] : null;
-}
-
-/** The first day, and the day after the last one. */
-function datesAround([first, last]: Years): [from: string, before: string] {
-  return [`${first}-01-01`, `${last + 1}-01-01`];
-}
-
-function placesOfTimes({ key, columns }: TableShape): number[] {
-  return columns.flatMap((column, at) => (isTime(column) ? [key.length + at] : []));
-}
-
-function isTime({ type }: Column): boolean {
-  return type === 'date' || type === 'timestamp';
 }
 
 function withYears(stored: Years | null, found: Years | null, year: number): Years {
@@ -80,13 +47,13 @@ function withYears(stored: Years | null, found: Years | null, year: number): Yea
   return [Math.min(first, from, year), Math.max(last, to, year + YEARS_AHEAD)];
 }
 
-function yearOf(ms: number): number {
+export function yearOf(ms: number): number {
   return new Date(ms).getUTCFullYear();
 }
 
 /** The first and the last year of all stored times of a resource. */
 async function yearsOfTables({ warehouse, owned }: LoadContext, year: number): Promise<Years | null> {
-  const within = datesAround([FIRST_YEAR, year + MOST_YEARS_AHEAD - 1]);
+  const within = timesWithin(year);
   const { tables } = owned.shape ?? (await readTables(warehouse, owned.resource)) ?? { tables: [] };
   const spans = [];
   for (const table of tables) spans.push(await warehouse.timeSpan(table, table.columns.filter(isTime), within));

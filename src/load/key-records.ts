@@ -123,7 +123,10 @@ function clashesOf(copies: readonly KeyedRecord[], kept: ReadonlyMap<string, Key
 }
 
 function saysTheSame(a: KeyedRecord, b: KeyedRecord): boolean {
-  return a.hash === b.hash || canonicalHash(a.value) === canonicalHash(b.value);
+  if (a.hash === b.hash) return true;
+  readWhole(a);
+  readWhole(b);
+  return canonicalHash(a.value) === canonicalHash(b.value);
 }
 
 /**

@@ -11,9 +11,10 @@ import { sourceTexts } from './source-texts.ts';
 import { firstRows } from './first-rows.ts';
 import { pagesAhead } from './pages-ahead.ts';
 import { createRecogniser } from './recognise-records.ts';
+import { shapeAhead } from './shape-ahead.ts';
 import type { KnownRecords } from '../extract/requests/known-records.ts';
 import { growAlone, untilCurrent } from './beside-others.ts';
-import { coverRows } from './grow-calendar.ts';
+import { coverRows, coverYears } from './grow-calendar.ts';
 import { growTables, shapeForWarehouse, finishReshape } from './grow-shape.ts';
 import type { LoadContext } from './load-context.ts';
 import {
@@ -67,7 +68,7 @@ export interface PageLoader {
    * if nothing was written meanwhile that it does not know of.
    */
   prepare(page: LoadablePage): void;
-  /** Recognises records that are stored as they come; null if all of them must be read. */
+  /** Knows records that need not be read; null if all of them must be. */
   readonly known: KnownRecords | null;
   /** Loads one page, in a turn of its own. Throws `SyncError`; then nothing of the page was written. */
   load(page: LoadablePage, statements: Statements): Promise<PageOutcome>;
@@ -98,9 +99,10 @@ export async function openPageLoader(
   { isFirstWalk = false }: LoaderUse = {},
 ): Promise<PageLoader> {
   const { owned } = context;
-  const known = createRecogniser(context);
+  const known = isFirstWalk ? null : createRecogniser(context);
+  const shaping = isFirstWalk ? shapeAhead(context) : null;
   const first = firstRows(context);
-  const ahead = pagesAhead(context, policy, { known, first });
+  const ahead = pagesAhead(context, policy, { known, first, shaping });
   await owned.takeTurn(async () => {
     await openTables(context);
     if (isFirstWalk) await first.look();
@@ -117,7 +119,7 @@ export async function openPageLoader(
   /** What was sent last; it fails if anything before it has. */
   let sent: Promise<void> | undefined;
   const loader: PageLoader = {
-    known,
+    known: known ?? shaping,
     prepare: (page) => ahead.begin(page),
     load: (page, statements) =>
       owned.takeTurn(async () => {
@@ -185,7 +187,8 @@ async function writePage(
   const stated = found.stated.map(({ key }) => ({ key, at: tombstones.get(key)?.at ?? null }));
   const facts = { ...listed, updated: updatedTimes(keyed, leftOut), older: found.older, stated, written };
   const together = await statements(facts, outcome);
-  await coverRows(context, shaped.rows);
+  if (prepared.shaped === null) await coverRows(context, shaped.rows);
+  else await coverYears(context, prepared.years);
   const committed = warehouse.commit({
     ...(behind === undefined ? {} : { behind }),
     ...(owned.shared === null ? {} : { growths: owned.shared.growths }),

@@ -4,6 +4,7 @@ import type { FirstRows } from './first-rows.ts';
 import type { LoadContext } from './load-context.ts';
 import { preparePage, type LoadablePage, type PreparedPage } from './prepare-page.ts';
 import type { Recogniser } from './recognise-records.ts';
+import type { ShapeAhead } from './shape-ahead.ts';
 
 /** What was begun for a page before its turn. */
 interface Begun {
@@ -27,13 +28,14 @@ export interface PagesAhead {
 }
 
 /**
- * Reads what the warehouse holds while pages before are being written, or has it from `known` or `first`. That is as good as
- * reading it afterwards if nobody else had a turn meanwhile, those pages wrote other records, and the tables are the same.
+ * Reads what the warehouse holds while pages before are being written, or has it from `known` or `first`, and the rows from
+ * `shaping`. That is as good as reading it afterwards if nobody else had a turn meanwhile, those pages wrote other records,
+ * and the tables are the same.
  */
 export function pagesAhead(
   context: LoadContext,
   policy: OlderPolicy,
-  { known, first }: { known: Recogniser | null; first: FirstRows },
+  { known, first, shaping }: { known: Recogniser | null; first: FirstRows; shaping: ShapeAhead | null },
 ): PagesAhead {
   const { owned } = context;
   const pages = new WeakMap<LoadablePage, Begun>();
@@ -55,7 +57,8 @@ export function pagesAhead(
     const lookup = known?.lookupOf(page.records) ?? (page.isNew === true ? first.lookup(shape) : null);
     const turn = lookup?.shape === shape ? lookup.turn : oldestTurn;
     const rows = lookup?.shape === shape ? lookup : null;
-    const prepared = preparePage(context, policy, shape, page, rows).catch(() => null);
+    const bodies = shaping?.take(page.records, shape) ?? null;
+    const prepared = preparePage(context, policy, shape, page, { lookup: rows, bodies }).catch(() => null);
     const begun = { turn, shape, prepared };
     pages.set(page, begun);
     return begun;

@@ -1,3 +1,4 @@
+import type { Years } from '../model/calendar-day.ts';
 import type { SourceRecord } from '../model/json.ts';
 import type { Column, ResourceShape, TableRows } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
@@ -7,14 +8,25 @@ import { shapeRecords, type ShapedPage } from '../shape/shape-page.ts';
 import { toTimestampText } from '../shape/columns/timestamps.ts';
 import { tombstoneOf, type Tombstone } from '../shape/tombstone.ts';
 import { storedZone, updatedColumns } from '../shape/columns/updated-time.ts';
+import { yearsOfRows } from '../shape/columns/years-of-rows.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { currentBodies } from '../state/versions.ts';
 import { difference, isOlder, type Difference, type OlderPolicy } from './difference.ts';
 import { dropForgotten } from './drop-forgotten.ts';
-import { keyRecords, type KeyClashes, type KeyedRecord, type LeftOut, type SetAside } from './key-records.ts';
+import { yearOf } from './grow-calendar.ts';
+import {
+  keyRecords,
+  readWhole,
+  type KeyClashes,
+  type KeyedRecord,
+  type LeftOut,
+  type SetAside,
+} from './key-records.ts';
+import type { ShapedBody } from '../warehouse/page-shaper.ts';
 import type { PreparedRows, StoredRow } from '../warehouse/warehouse.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';
 import type { LoadContext } from './load-context.ts';
+import { rowsAhead } from './rows-ahead.ts';
 import type { Lookup } from './recognise-records.ts';
 
 export interface LoadablePage {
@@ -46,6 +58,8 @@ export interface PreparedPage {
   fresh: readonly KeyedRecord[];
   /** `fresh` as rows; null if the tables must grow first. */
   shaped: ShapedPage | null;
+  /** Of the times in these rows; null if they have none. */
+  years: Years | null;
   /** `shaped` as the warehouse commits it; null if the tables must grow first, or records of it are to be set aside. */
   rows: PreparedRows | null;
 }
@@ -57,17 +71,25 @@ export interface LostRow {
   isOlder: boolean;
 }
 
-/**
- * Reads and computes, and changes nothing. `lookup`: what was read of the warehouse already. Throws `SyncError`.
- */
+/** What is known of a page before it is prepared. */
+interface Foreknown {
+  /** What was read of the warehouse already; null for nothing. */
+  lookup: Lookup | null;
+  /** What was made of its records, taken to be new, for tables of the shape; null for nothing. */
+  bodies: readonly ShapedBody[] | null;
+}
+
+const NOTHING: Foreknown = { lookup: null, bodies: null };
+
+/** Reads and computes, and changes nothing. Throws `SyncError`. */
 export async function preparePage(
   context: LoadContext,
   policy: OlderPolicy,
   shape: ResourceShape,
   page: LoadablePage,
-  lookup: Lookup | null = null,
+  { lookup, bodies }: Foreknown = NOTHING,
 ): Promise<PreparedPage> {
-  const { profile, owned } = context;
+  const { profile, owned, clock } = context;
   const { records, forgotten } = dropForgotten(page.records, profile, owned.forgotten);
   const { keyed, setAside, leftOut, clashes } = keyRecords(records, profile);
   const tombstones = tombstonesAmong(keyed, profile);
@@ -77,12 +99,17 @@ export async function preparePage(
   const fresh = found.updates.length === 0 ? found.inserts : [...found.inserts, ...found.updates];
   const counted = { forgotten, taken: takenIn(records).length };
   const prepared = { ...counted, keyed, tombstones, setAside, leftOut, lost, clashes, found, fresh };
+  const isNew = bodies !== null && found.inserts.length === page.records.length;
+  if (isNew)
+    return { ...prepared, ...rowsAhead(context, shape, bodies, { records: fresh, requestedAt: found.stampedAt }) };
+  for (const record of found.inserts) readWhole(record);
   const shaped = shapeRecords({ shape, profile, records: fresh });
-  if (shaped.shape !== shape) return { ...prepared, shaped: null, rows: null };
+  if (shaped.shape !== shape) return { ...prepared, shaped: null, years: null, rows: null };
   const isWhole = shaped.rejects.length === 0;
   return {
     ...prepared,
     shaped,
+    years: yearsOfRows(shaped.rows, yearOf(clock.now())),
     rows: isWhole ? prepareRows(context, shape, shaped.rows, fresh, found.stampedAt) : null,
   };
 }

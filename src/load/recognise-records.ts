@@ -1,16 +1,15 @@
 import type { KnownRecords } from '../extract/requests/known-records.ts';
 import type { JsonObject, SourceRecord } from '../model/json.ts';
 import type { Column, ResourceShape } from '../model/table.ts';
-import { zoneNameAt } from '../model/time-zone.ts';
 import { plainTimestamp } from '../shape/columns/plain-times.ts';
 import { updatedColumns } from '../shape/columns/updated-time.ts';
 import type { KnownElement } from '../shape/json/parse-body.ts';
 import { textHash } from '../shape/records/fingerprint.ts';
 import { memberGuess, type GuessMember } from '../shape/records/guess-member.ts';
 import { recordKey } from '../shape/records/record-key.ts';
-import type { ResourceProfile } from '../source/profile.ts';
 import type { StoredRow } from '../warehouse/warehouse.ts';
 import type { LoadContext } from './load-context.ts';
+import { plainFields, type PlainFields } from './plain-fields.ts';
 
 /** What the warehouse held of a page's records when they came. */
 export interface Lookup {
@@ -33,24 +32,16 @@ export interface Recogniser extends KnownRecords {
   lookupOf(records: readonly SourceRecord[]): Lookup | null;
 }
 
-/** The fields that a record is recognised by; a partial record holds nothing else. */
-interface Fields {
-  id: string;
-  updated: string | null;
-}
-
-/**
- * Null if records must be read whatever is stored: to be unwrapped, filtered, masked or put together, because a field of
- * theirs says that they are deleted or which page comes next, or because no hash of their source is stored.
- */
+/** Null if records must be read whatever is stored, or no hash of their source is. */
 export function createRecogniser(context: LoadContext): Recogniser | null {
   const { profile } = context;
-  const fields = fieldsOf(profile);
+  const fields = profile.history === 'none' ? null : plainFields(profile);
   if (fields === null) return null;
   const lookups = new WeakMap<ArrayBufferLike, BodyLookup>();
   return {
     lookupOf: (records) => joinedLookup(records, lookups),
-    recognise: async (sources) => {
+    recognise: async (unread) => {
+      const sources = unread.sources();
       const elements = sources.map((source) => ({ source, hash: textHash(source), partial: null }));
       const [first] = sources;
       if (first === undefined || context.owned.shared !== null) return elements;
@@ -86,25 +77,9 @@ function bothOf(one: BodyLookup, other: BodyLookup): BodyLookup {
   };
 }
 
-/** Fields by a name of their own, and times that are moments whoever reads them. */
-function fieldsOf(profile: ResourceProfile): Fields | null {
-  const { id, updated, page, history } = profile;
-  const isRead =
-    profile.unwrap.length > 0 || profile.filter.length > 0 || profile.key_field !== null || profile.mask !== null;
-  const isJoined = profile.parts !== null || profile.partitions !== null;
-  const isAsked = profile.deleted !== null || page.style === 'keyset' || history === 'none';
-  if (isRead || isJoined || isAsked || typeof id !== 'string' || !NAME.test(id)) return null;
-  if (updated === null) return { id, updated };
-  const isMoment = typeof updated === 'string' && NAME.test(updated) && zoneNameAt(profile.times, updated) === null;
-  return isMoment ? { id, updated } : null;
-}
-
-/** A path of one step. */
-const NAME = /^\w+$/;
-
 async function recognised(
   { warehouse, owned }: LoadContext,
-  fields: Fields,
+  fields: PlainFields,
   elements: readonly KnownElement[],
   keep: (lookup: BodyLookup) => void,
 ): Promise<readonly KnownElement[]> {
@@ -136,7 +111,7 @@ interface Guesses {
   updated: GuessMember | null;
 }
 
-function guessesOf(example: Buffer | undefined, { id, updated }: Fields): Guesses | null {
+function guessesOf(example: Buffer | undefined, { id, updated }: PlainFields): Guesses | null {
   const found = example === undefined ? null : memberGuess(example, id);
   const time = example === undefined || updated === null ? null : memberGuess(example, updated);
   return found === null || (updated !== null && time === null) ? null : { id: found, updated: time };
@@ -150,7 +125,7 @@ interface GuessedRecord {
 }
 
 /** Null if not all fields are found. */
-function guessedRecord(source: Buffer, fields: Fields, guess: Guesses): GuessedRecord | null {
+function guessedRecord(source: Buffer, fields: PlainFields, guess: Guesses): GuessedRecord | null {
   const id = guess.id(source);
   if (id === undefined) return null;
   const value: JsonObject = { [fields.id]: id };

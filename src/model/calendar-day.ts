@@ -1,3 +1,6 @@
+/** The first and the last year, both with it. */
+export type Years = readonly [first: number, last: number];
+
 /** A day, in the words that reports group by. */
 export interface CalendarDay {
   /** `YYYY-MM-DD` */

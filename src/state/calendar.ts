@@ -1,10 +1,7 @@
 import { sql, type CompiledQuery, type Kysely } from 'kysely';
-import { daysOfYears, type CalendarDay } from '../model/calendar-day.ts';
+import { daysOfYears, type CalendarDay, type Years } from '../model/calendar-day.ts';
 import type { OwnTables } from '../warehouse/own-tables.ts';
 import { inParts } from './in-parts.ts';
-
-/** The first and the last year, both with it. */
-export type Years = readonly [first: number, last: number];
 
 /** Some 60 kB of text. */
 const YEARS_PER_STATEMENT = 3;

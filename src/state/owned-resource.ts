@@ -1,8 +1,8 @@
+import type { Years } from '../model/calendar-day.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import { SharedResources, type Acquired } from '../model/shared-resources.ts';
 import type { ResourceShape } from '../model/table.ts';
-import type { Years } from './calendar.ts';
 import { readTables } from './column-catalog.ts';
 import { NO_PRIVACY_KEY, readForgotten, type Forgotten, type PrivacyKey } from './forgotten.ts';
 import { acquireLease, type Lease } from './leases.ts';

@@ -9,6 +9,7 @@ import type { PageCommit, PageRows, PreparedRows } from './page-commit.ts';
 import type { SnapshotReader } from './snapshot-reader.ts';
 import type { TimeSpan } from './time-span.ts';
 import type { NameState } from './name-state.ts';
+import type { PageShaper, ShapedBody } from './page-shaper.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
 import type { RowCounting } from './row-counting.ts';
 import type { TableStaging, TableSwap } from './table-swap.ts';
@@ -170,8 +171,13 @@ export interface Warehouse extends RowCounting {
   swapTables(swap: TableSwap): Promise<void>;
   /** Writes rows anew that are there already; versions and our own columns stay as they are. */
   rewrite(rows: RowRewrite): Promise<void>;
-  /** Encodes a page for `commit`, without asking the database: may be called while another page is being written. */
-  prepare(rows: PageRows): PreparedRows;
+  /** Null where records are shaped by this thread alone. */
+  readonly shaper: PageShaper | null;
+  /**
+   * Encodes a page for `commit`, without asking the database: may be called while another page is being written. `bodies`:
+   * what the `shaper` has made of its records, all of them; then `rows.rows` are asked for only if it could not be written so.
+   */
+  prepare(rows: PageRows, bodies?: readonly ShapedBody[]): PreparedRows;
   /** Writes one page. Throws `lease_lost` when somebody else owns the resource by now, or the database was set back. */
   commit(page: PageCommit): Promise<void>;
   /** Marks rows as deleted, with a version that says so. Returns the keys of those that were live until then. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DATABASES, SQLITE } from '../support/databases.ts';
+import { DATABASES } from '../support/databases.ts';
 import { freshSeed } from '../support/random.ts';
 import { killLoop } from './kill-loop.ts';
 
@@ -23,11 +23,11 @@ describe.for(DATABASES)(`kill -9 at random moments, for long (SEED=${seed}) on $
   });
 });
 
-describe(`kill -9 of a process that writes in a thread (SEED=${seed})`, () => {
+describe.for(DATABASES)(`kill -9 of a process that works on pages in a thread (SEED=${seed}) on $name`, (database) => {
   it.for(['cursor', 'page'] as const)(
     'F060 loses nothing and writes nothing twice in 60 kills by %s',
     async (style) => {
-      const { midWalk } = await killLoop({ database: SQLITE, kills: 60, seed, pagination: style, pageSize: 110 });
+      const { midWalk } = await killLoop({ database, kills: 60, seed, pagination: style, pageSize: 110 });
       expect(midWalk).toBeGreaterThan(12);
     },
   );

@@ -34,7 +34,9 @@ describe.for(DATABASES)('records that are stored as they come, on $name', (datab
       '{"id":"3","by":{"id":"x"},"title":"c","updated_at":"2026-11-20T12:00:00Z"}',
       post('3', 'c'),
     ];
-    const found = await createRecogniser(context)?.recognise(sources.map((source) => Buffer.from(source)));
+    const buffers = sources.map((source) => Buffer.from(source));
+    const unread = { bytes: Buffer.alloc(0), borders: [], isPlain: true, values: [], read: () => undefined };
+    const found = await createRecogniser(context)?.recognise({ ...unread, sources: () => buffers }, 0);
     expect(found?.map(({ partial }) => partial)).toEqual([
       { id: '1', updated_at: '2026-11-20T12:00:00Z' },
       null,

@@ -20,7 +20,8 @@ const folder = path.resolve(positionals[0] ?? path.join(root, 'dist'));
 
 /** They look for files of their own. */
 const APART = ['better-sqlite3', 'pg-native'];
-const STARTED = /import \{[^}]*\b(?:parentPort|workerData)\b[^}]*\} from 'node:worker_threads'/;
+const STARTED =
+  /import \{ answerPages \} from|import \{[^}]*\b(?:parentPort|workerData)\b[^}]*\} from 'node:worker_threads'/;
 const SCRIPT = /\bprocess\.argv\b/;
 const PLACE = /\bimport\.meta\.(url|filename|dirname)\b/g;
 const MARK = /__OWN_PLACE__\("(\w+)", "([^"]+)"\)/g;

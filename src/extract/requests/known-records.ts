@@ -3,10 +3,16 @@ import { readRest, unreadOf, type KnownElement, type UnreadArray } from '../../s
 import { fieldAt } from '../../shape/records/field-at.ts';
 import type { Ask } from './ask.ts';
 
-/** Tells which sources are those of stored rows, letter by letter: such a record need not be read once more. */
+/**
+ * Tells which records need not be read here: their sources are those of stored rows, letter by letter, or somebody else
+ * reads them.
+ */
 export interface KnownRecords {
-  /** In place of the value of such a record stands what the walk needs of it. */
-  recognise(sources: readonly Buffer[]): Promise<readonly KnownElement[]>;
+  /**
+   * In place of the value of such a record stands what the walk needs of it; all are to be read if it returns none.
+   * `requestedAt`: local epoch milliseconds just before the page was asked for.
+   */
+  recognise(unread: UnreadArray, requestedAt: number): Promise<readonly KnownElement[]>;
 }
 
 /** How a walk asks for pages ahead, and reads their records once it is a page's turn. */
@@ -29,7 +35,7 @@ export function lateReading(ask: Ask, path: string, known: KnownRecords): LateRe
       if (!isGuessed) return ask(position, asked);
       const answer = await ask(position, { ...asked, unread: path });
       const unread = unreadOf(fieldAt(answer.json, path));
-      if (unread !== null) recognised.set(unread, await known.recognise(unread.sources()));
+      if (unread !== null) recognised.set(unread, await known.recognise(unread, answer.requestedAt));
       return answer;
     },
     read: async (answer, again) => {

@@ -34,6 +34,10 @@ export interface KnownElement {
 /** An array whose elements are still to be read; until then its values are empty objects. */
 export interface UnreadArray {
   bytes: Buffer;
+  /** Of each element the position where it begins and the one after it. */
+  borders: readonly number[];
+  /** True if elements are read by `elementReader(true)`. */
+  isPlain: boolean;
   values: JsonValue[];
   /** Of each element, a view into the body. */
   sources: () => Buffer[];
@@ -107,7 +111,7 @@ function inParts(
   wanted: (arrays: readonly CutArray[]) => boolean,
 ): JsonValue | null {
   const isPlain = digits === 0 && !bytes.includes(BACKSLASH);
-  const body = { bytes, read: isPlain ? readPlainText : readText, isLazy };
+  const body = { bytes, read: elementReader(isPlain), isPlain, isLazy };
   try {
     const arrays = cutArrays(body);
     return wanted(arrays) ? assembled(body, arrays) : null;
@@ -117,11 +121,21 @@ function inParts(
   }
 }
 
+/** Reads the text of an element, with the parser's own errors; `isPlain`: the body has no backslash and no long number. */
+export function elementReader(isPlain: boolean): (text: string) => JsonValue {
+  return isPlain ? readPlainText : readText;
+}
+
+/** A body whose elements are read by `elementReader(isPlain)`. */
+interface ReadBody extends Body {
+  isPlain: boolean;
+}
+
 /**
  * The whole body. A marker would not be valid within a text, so each stands where an array may stand. No service
  * knows what is written in it. An array may be gone because its key comes once more.
  */
-function assembled(body: Body, arrays: readonly CutArray[]): JsonValue {
+function assembled(body: ReadBody, arrays: readonly CutArray[]): JsonValue {
   const { bytes, read } = body;
   const name = `m${randomUUID()}`;
   const marked = new Map<JsonValue | undefined, CutArray>();
@@ -139,7 +153,7 @@ function assembled(body: Body, arrays: readonly CutArray[]): JsonValue {
 }
 
 /** Puts the elements of each array in place of its marker. Does not recurse: any depth is fine. */
-function fill(body: Body, json: JsonValue, marked: ReadonlyMap<JsonValue | undefined, CutArray>): void {
+function fill(body: ReadBody, json: JsonValue, marked: ReadonlyMap<JsonValue | undefined, CutArray>): void {
   const open: JsonValue[] = [json];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     if (next === null || typeof next !== 'object') continue;
@@ -156,12 +170,12 @@ function fill(body: Body, json: JsonValue, marked: ReadonlyMap<JsonValue | undef
   }
 }
 
-function unreadArray(body: Body, values: JsonValue[], borders: readonly number[]): UnreadArray {
-  const { bytes } = body;
+function unreadArray(body: ReadBody, values: JsonValue[], borders: readonly number[]): UnreadArray {
+  const { bytes, isPlain } = body;
   const sources = (): Buffer[] => values.map((_, index) => bytes.subarray(borders[2 * index], borders[2 * index + 1]));
   // The first and the last one are read already.
   const isRead = (index: number): boolean => index === 0 || index === values.length - 1;
   const read = (index: number): JsonValue | undefined =>
     isRead(index) ? values[index] : parsedIf(body, borders[2 * index] ?? 0, borders[2 * index + 1] ?? 0);
-  return { bytes, values, sources, read };
+  return { bytes, borders, isPlain, values, sources, read };
 }

@@ -82,8 +82,8 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
       overlaps: mayOverlap,
       signal: AbortSignal.any([signal, stop.signal]),
       ...(order === null ? {} : { isEnough: order.begin }),
-      // A first walk meets nothing that is stored.
-      ...(loader.known === null || planned.last_success_at === null ? {} : { known: loader.known }),
+      // What is no first walk of one listing, and meets nothing that is stored, has all records read here.
+      ...(loader.known === null || (planned.last_success_at === null && !isFirstWalk) ? {} : { known: loader.known }),
     };
     const pages = await pagesOf(context, one, start, more);
     const isAhead = mayOverlap && isNumbered(profile.page);

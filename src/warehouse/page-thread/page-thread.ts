@@ -71,6 +71,11 @@ export class PageThread<Request, Answer> {
     return this.#gone !== null;
   }
 
+  /** Requests that it has not answered yet. */
+  get unanswered(): number {
+    return this.#asked.size;
+  }
+
   /**
    * Rejects with what the thread throws, as an `Error` with its `code`; with `ThreadGone` if the thread has died: then
    * nobody knows how far it came, and what was transferred is lost. Throws if the request cannot be cloned.

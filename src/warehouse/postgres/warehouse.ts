@@ -37,6 +37,9 @@ export async function openWarehouse(address: PostgresAddress, clock: Clock): Pro
 /** The warehouse in an open and migrated schema. */
 function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: () => Promise<void>): Warehouse {
   const { schema } = database;
+  const { closeShaper, ...commits } = pageCommits(database, (resource, write) =>
+    orUnindexed(database, resource, write),
+  );
 
   function underLease<T>(lease: LeaseProof, work: (session: Session) => Promise<T>): Promise<T> {
     return transact(database, work, { lease });
@@ -66,7 +69,7 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
         });
       return orUnindexed(database, rewrite.rows[0]?.table.name ?? '', work);
     },
-    ...pageCommits(database, (resource, write) => orUnindexed(database, resource, write)),
+    ...commits,
     softDelete: (deletion) =>
       underLease(deletion.lease, async (session) => {
         const deleted = await softDelete(session, deletion);
@@ -82,7 +85,10 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
     clean: (tables) => cleanTables(database, tables),
     upkeep: () => Promise.resolve({ walBytes: 0 }),
     nameState: () => NAMED,
-    close,
+    close: async () => {
+      await closeShaper();
+      await close();
+    },
   };
 }
 

@@ -51,6 +51,7 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     dialect: VIEW_DIALECT,
     isOnNetwork: false,
     commitsOverlap: false,
+    shaper: null,
     get writesAside() {
       return pages.areAside;
     },

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import type { UnreadArray } from '../../../src/shape/json/parse-body.ts';
 import { textHash } from '../../../src/shape/records/fingerprint.ts';
 import { pageProfile } from '../five-styles.ts';
 import { startListing } from '../listing-server.ts';
@@ -23,7 +24,8 @@ it('takes what is known in place of records, and asks once more for a page that 
   });
   const looked: number[] = [];
   const known = {
-    recognise: async (sources: readonly Buffer[]) => {
+    recognise: async (unread: UnreadArray) => {
+      const sources = unread.sources();
       looked.push(sources.length);
       return sources.map((source) => {
         const partial = source.includes('"id":101,') ? { id: 101 } : null;

@@ -101,6 +101,23 @@ export abstract class CopyWriter {
   }
 }
 
+/** The data of several executions of the same statement, one behind the other; their memory is given back. */
+export function joinedData(memory: CopyMemory, parts: readonly CopyData[]): CopyData {
+  const [first] = parts;
+  if (first !== undefined && parts.length === 1) return first;
+  const length = parts.reduce((sum, { messages }) => sum + messages.length + AGAIN.length, -AGAIN.length);
+  const whole = memory.take(length);
+  let at = 0;
+  let executions = 0;
+  for (const part of parts) {
+    if (at > 0) at += AGAIN.copy(whole, at);
+    at += part.messages.copy(whole, at);
+    executions += part.executions;
+    memory.giveBack(part.memory);
+  }
+  return { messages: whole.subarray(0, length), executions, memory: whole };
+}
+
 const LEAST_BYTES = 4_096;
 /** What is kept for use, at most: that of about three pages. */
 const KEPT_BYTES = 8 * 2 ** 20;
@@ -120,6 +137,14 @@ export class CopyMemory {
     if (kept === undefined) return Buffer.allocUnsafeSlow(size);
     this.#kept -= size;
     return kept;
+  }
+
+  /** All that is kept, to be handed over to another thread. */
+  takeAll(): ArrayBuffer[] {
+    const all = [...this.#bySize.values()].flat().map(({ buffer }) => buffer);
+    this.#bySize.clear();
+    this.#kept = 0;
+    return all.filter((buffer) => buffer instanceof ArrayBuffer);
   }
 
   /** Of what nobody reads any more. */

@@ -1,11 +1,13 @@
 import type { CompiledQuery } from 'kysely';
-import type { PageCommit, PreparedRows, Warehouse } from '../../warehouse.ts';
+import type { PageCommit, PageRows, PreparedRows, Warehouse } from '../../warehouse.ts';
 import type { Step } from '../connection/batch.ts';
+import type { PageShaper, ShapedBody } from '../../page-shaper.ts';
 import { CopyMemory } from '../connection/copy-data.ts';
 import { commitSteps, type CommitUnderWay, type SentCommit } from '../connection/commit-steps.ts';
 import type { Database } from '../connection/transact.ts';
 import { OtherTypes } from './copy-steps.ts';
 import { currentSteps } from './current-steps.ts';
+import { bodyShaper } from './page-shaper.ts';
 import { createPageWriter } from './row-writer.ts';
 
 /** A page with the steps that write it, encoded once. */
@@ -16,10 +18,16 @@ interface PreparedSteps extends PreparedRows {
 /** Runs what writes rows of a resource, once more if something could be done about its error. */
 type Retried = (resource: string, write: () => Promise<void>) => Promise<void>;
 
-/** The part of a warehouse that encodes pages and commits them. */
-export function pageCommits(database: Database, retried: Retried): Pick<Warehouse, 'prepare' | 'commit'> {
+/** The part of a warehouse that encodes pages and commits them; to be closed before the database. */
+export interface PageCommits extends Pick<Warehouse, 'prepare' | 'commit'> {
+  shaper: PageShaper;
+  closeShaper: () => Promise<void>;
+}
+
+export function pageCommits(database: Database, retried: Retried): PageCommits {
   const memory = new CopyMemory();
-  const stepsOf = createPageWriter(memory);
+  const shaper = bodyShaper(memory);
+  const { stepsOf, stepsOfEncoded } = createPageWriter(memory);
   const underWay = new WeakMap<Promise<void>, CommitUnderWay>();
 
   async function write(
@@ -52,7 +60,12 @@ export function pageCommits(database: Database, retried: Retried): Pick<Warehous
     return whole;
   }
 
-  return { prepare: (rows): PreparedSteps => ({ rows, steps: stepsOf(rows, false) }), commit };
+  function prepare(rows: PageRows, bodies: readonly ShapedBody[] = []): PreparedSteps {
+    const steps = bodies.length === 0 ? stepsOf(rows, false) : stepsOfEncoded(shaper.encoded(bodies));
+    return { rows, steps };
+  }
+
+  return { prepare, commit, shaper, closeShaper: () => shaper.close() };
 }
 
 const NOT_SENT = Promise.resolve(null);

@@ -2,7 +2,7 @@ import type { Cell, TableRows } from '../../../model/table.ts';
 import type { RowRewrite } from '../../warehouse.ts';
 import { CopyMemory } from '../connection/copy-data.ts';
 import type { Session } from '../connection/session.ts';
-import { linesOf, listedRows } from './copy-steps.ts';
+import { linesOf, listedRows } from './encode-page.ts';
 import { copyStatement, deleteStatement, jsonCell, rewriteStatement } from './row-statements.ts';
 
 /** Writes records anew that have their rows already; what is gone by now stays gone. Inside the caller's transaction. */

@@ -1,9 +1,8 @@
 import type { Step } from '../connection/batch.ts';
 import { escapeIdentifier } from 'pg';
-import type { Cell, Column, TableShape } from '../../../model/table.ts';
-import type { ColumnType } from '../../../model/vocabulary.ts';
-import { emptiedColumns, stampedColumns } from '../../own-columns.ts';
-import { DECLARED_TYPES } from '../connection/column-types.ts';
+import type { Cell, TableShape } from '../../../model/table.ts';
+import { emptiedColumns } from '../../own-columns.ts';
+import { declaredColumns, insertedColumns, keyColumns, type TypedColumn } from './inserted-columns.ts';
 
 /*
  * A source field may bear any name that a statement uses, a table too, but none that begins with an underscore: so what a
@@ -15,26 +14,6 @@ const ROWS = `jsonb_array_elements($1::jsonb) AS "_row"`;
 const ROW = '"_row"';
 /** The row that stands there already. */
 const THERE = '"_there"';
-
-export interface TypedColumn {
-  name: string;
-  type: string;
-  /** Ours, of the values that the column takes. */
-  kind: ColumnType;
-}
-
-/** The columns of a row as they are inserted. */
-export function insertedColumns(table: TableShape): TypedColumn[] {
-  return [...keyColumns(table), ...declaredColumns(stampedColumns(table)), ...declaredColumns(table.columns)];
-}
-
-function keyColumns({ key }: TableShape): TypedColumn[] {
-  return declaredColumns(key.map((name, index) => ({ name, type: index === 0 ? 'text' : 'integer' })));
-}
-
-function declaredColumns(columns: readonly Pick<Column, 'name' | 'type'>[]): TypedColumn[] {
-  return columns.map(({ name, type }) => ({ name, type: DECLARED_TYPES[type], kind: type }));
-}
 
 /** Rows that are new, in the text format of COPY. */
 export function copyStatement(table: TableShape): string {

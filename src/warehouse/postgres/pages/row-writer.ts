@@ -7,26 +7,32 @@ import type { PageRows, WrittenRecord, SoftDelete, Purge } from '../../warehouse
 import type { Step } from '../connection/batch.ts';
 import type { CopyMemory } from '../connection/copy-data.ts';
 import type { Session } from '../connection/session.ts';
-import { createCopySteps, listedRows, versionsStep, type CopiedRows } from './copy-steps.ts';
-import type { CopyFormat } from './copy-text.ts';
+import { createCopySteps } from './copy-steps.ts';
+import { encodePage, type EncodedPage } from './encode-page.ts';
 import { byIndexes, deleteStatement, jsonCell, upsertStatement } from './row-statements.ts';
 
+/** What makes the steps that write a page. */
+export interface PageWriter {
+  /** `isRepeated` if a transaction with the page has failed before. */
+  stepsOf: (page: PageRows, isRepeated: boolean) => Step[];
+  /** Of a page all of whose records are new. */
+  stepsOfEncoded: (page: EncodedPage) => Step[];
+}
+
 /**
- * Returns the steps that write a page; `isRepeated` if a transaction with it has failed before.
- *
- * They write the rows, children and versions of a page by statements whose number does not depend on the number of rows,
- * and whose text is made once per table shape and kept.
+ * Pages are written, rows, children and versions, by statements whose number does not depend on the number of rows, and
+ * whose text is made once per table shape and kept.
  *
  * What is new goes straight into the tables, what is changed over what is there. A page that has failed before takes no
  * row to be new: somebody may have written one since it was looked up, and it would fail in the same way again.
  */
-export function createPageWriter(memory: CopyMemory) {
-  const copied = createCopySteps(memory);
+export function createPageWriter(memory: CopyMemory): PageWriter {
+  const stepsOfEncoded = createCopySteps();
   const upsertInto = oncePer(upsertStatement);
   const deleteFrom = oncePer(deleteStatement);
 
-  return (page: PageRows, isRepeated: boolean): Step[] => {
-    const [root, ...children] = page.rows;
+  const stepsOf = (page: PageRows, isRepeated: boolean): Step[] => {
+    const [root] = page.rows;
     if (root === undefined || page.records.length === 0) return [];
     const mayBeThere = ({ version }: WrittenRecord): boolean => isRepeated || version > 1;
     const known = page.records.filter(mayBeThere);
@@ -38,34 +44,12 @@ export function createPageWriter(memory: CopyMemory) {
         ...page.children.map((child) => ({ text: deleteFrom(child), values: [keys] })),
       ];
     };
-    const fresh = known.length < page.records.length ? [freshRows(root, page, mayBeThere)] : [];
-    const lists = children.filter(({ cells }) => cells.length > 0).map(listedRows);
     return [
       ...byIndexes([...(known.length > 0 ? changed() : []), ...endVersions(page, isRepeated)]),
-      ...copied([...fresh, ...lists], isRepeated),
-      ...copyOfVersions(memory, page),
+      ...stepsOfEncoded(encodePage(memory, page, { mayBeThere, asText: isRepeated })),
     ];
   };
-}
-
-/** The rows of a resource's own table that are new, stamped. */
-function freshRows(
-  { table, width, cells }: TableRows,
-  page: PageRows,
-  mayBeThere: (record: WrittenRecord) => boolean,
-): CopiedRows {
-  const keys = table.key.length;
-  const stamped = stampedColumns(table);
-  const write = (lines: CopyFormat): void =>
-    page.records.forEach((record, index) => {
-      if (mayBeThere(record)) return;
-      const from = index * width;
-      for (let cell = 0; cell < keys; cell += 1) lines.add(cells[from + cell]);
-      for (const { stamp } of stamped) lines.add(stamp(record, page));
-      for (let cell = keys; cell < width; cell += 1) lines.add(cells[from + cell]);
-      lines.endLine();
-    });
-  return { table, bytes: bytesOf(page.records), write };
+  return { stepsOf, stepsOfEncoded };
 }
 
 /** A row of a resource's own table, stamped. */
@@ -102,27 +86,6 @@ function endVersions(page: PageRows, isRepeated: boolean): Step[] {
     ...(isRepeated ? [{ text: DROP_SAME, values: [resource, keysOf(records), versionsOf(records)] }] : []),
     ...(replaced.length === 0 ? [] : [end]),
   ];
-}
-
-/** Remembers the source of every written record. */
-function copyOfVersions(memory: CopyMemory, { resource, history, requestedAt, records }: PageRows): Step[] {
-  if (history === 'none' || records.length === 0) return [];
-  const write = (lines: CopyFormat): void => {
-    for (const { key, version, hash, bytes } of records) {
-      for (const cell of [resource, key, version, requestedAt, 'upsert', hash]) lines.add(cell);
-      lines.addBytes(bytes);
-      lines.endLine();
-    }
-  };
-  return [versionsStep(memory, { bytes: bytesOf(records), write })];
-}
-
-/** Bytes of a record besides its source, approximately. */
-const BESIDE_BYTES = 128;
-
-/** Approximate bytes of the records in a COPY, whole or as a row. */
-function bytesOf(records: readonly WrittenRecord[]): number {
-  return records.reduce((sum, { bytes }) => sum + bytes.length + BESIDE_BYTES, 0);
 }
 
 function keysOf(records: readonly WrittenRecord[]): string[] {
