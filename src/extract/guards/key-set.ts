@@ -1,71 +1,130 @@
 import { hash } from 'node:crypto';
 
-const FIRST_SLOTS = 1024;
+/** Slots of a set that was told nothing. */
+const FIRST_SLOTS = 1_024;
+/** A set with more slots is kept in parts, which grow one by one: nobody has to hold the old and the new one of all. */
+const MOST_SLOTS = 65_536;
+const PART_BITS = 5;
+/** At most this much of the slots is taken, and so much larger a full part becomes: 11 to 14 bytes for each fingerprint. */
+const MOST_TAKEN = 0.75;
+const GROWTH = 1.25;
+const UNITS = 2 ** 32;
+/** Spreads halves that follow each other, see Knuth's multiplicative hashing. */
+const GOLDEN = 0x9e3779b1;
 
-/**
- * A set of 64-bit fingerprints, each as two 32-bit halves: 11 to 22 bytes each, so that a million stay small (open
- * addressing, at most three quarters full).
- */
+/** A set of 64-bit fingerprints, each as two 32-bit halves, so that a million stay small (open addressing). */
 export class KeySet {
-  // Pairs of halves; a pair of zeros is an empty slot.
-  #slots: Uint32Array;
-  #size = 0;
+  readonly #parts: Part[];
 
   /** So many fingerprints fit before it has to grow. */
   constructor(expected = 0) {
-    let slots = FIRST_SLOTS;
-    while (slots * 3 < expected * 4) slots *= 2;
-    this.#slots = new Uint32Array(2 * slots);
+    this.#parts = [new Part(Math.max(FIRST_SLOTS, Math.ceil(expected / MOST_TAKEN) + 1))];
   }
 
   get size(): number {
-    return this.#size;
+    return this.#parts.reduce((sum, { size }) => sum + size, 0);
   }
 
   /** Adds a fingerprint; false if it was there already. */
   add(high: number, low: number): boolean {
-    const slot = slotOf(this.#slots, high, low);
-    if (this.#slots[slot] !== 0) return false;
-    put(this.#slots, slot, high, low);
-    this.#size += 1;
-    if (this.#size * 8 > this.#slots.length * 3) this.#slots = doubled(this.#slots);
+    const part = this.#partOf(high);
+    if (!part.add(high, low)) return false;
+    if (this.#parts.length === 1 && part.slots > MOST_SLOTS) this.#divide(part);
     return true;
   }
 
   has(high: number, low: number): boolean {
-    return this.#slots[slotOf(this.#slots, high, low)] !== 0;
+    return this.#partOf(high).has(high, low);
   }
 
   /** The memory that it takes. */
   bytes(): number {
-    return this.#slots.byteLength;
+    return this.#parts.reduce((sum, part) => sum + part.bytes, 0);
+  }
+
+  #partOf(high: number): Part {
+    const { length } = this.#parts;
+    const part = this.#parts[length === 1 ? 0 : firstHalf(high) >>> (32 - PART_BITS)];
+    if (part === undefined) throw new Error('a set without a part for this fingerprint');
+    return part;
+  }
+
+  #divide(whole: Part): void {
+    const count = 2 ** PART_BITS;
+    const slots = Math.ceil(whole.slots / count);
+    this.#parts.splice(0, 1, ...Array.from({ length: count }, () => new Part(slots)));
+    whole.drain((high, low) => this.#partOf(high).add(high, low));
   }
 }
 
-/** The slot of the fingerprint, or the empty one in which it would be. */
-function slotOf(slots: Uint32Array, high: number, low: number): number {
-  const first = high >>> 0 || 1;
-  const second = low >>> 0;
-  const mask = slots.length - 1;
-  for (let at = (second << 1) & mask; ; at = (at + 2) & mask) {
-    if (slots[at] === 0 || (slots[at] === first && slots[at + 1] === second)) return at;
+/** One table of slots. */
+class Part {
+  // Pairs of halves; a pair that begins with zero is an empty slot.
+  #halves: Uint32Array<ArrayBuffer>;
+  size = 0;
+
+  constructor(slots: number) {
+    this.#halves = new Uint32Array(2 * slots);
+  }
+
+  get slots(): number {
+    return this.#halves.length / 2;
+  }
+
+  get bytes(): number {
+    return this.#halves.byteLength;
+  }
+
+  add(high: number, low: number): boolean {
+    const at = this.#find(high, low);
+    if (this.#halves[at] !== 0) return false;
+    this.#halves[at] = firstHalf(high);
+    this.#halves[at + 1] = low;
+    this.size += 1;
+    if (this.size > this.slots * MOST_TAKEN) this.#grow();
+    return true;
+  }
+
+  has(high: number, low: number): boolean {
+    return this.#halves[this.#find(high, low)] !== 0;
+  }
+
+  /** Calls `visit` with each fingerprint. The part is empty then, and its memory is given back at once. */
+  drain(visit: (high: number, low: number) => void): void {
+    const halves = this.#halves;
+    this.size = 0;
+    for (let at = 0; at < halves.length; at += 2) {
+      const high = halves[at] ?? 0;
+      if (high !== 0) visit(high, halves[at + 1] ?? 0);
+    }
+    halves.buffer.transfer(0);
+  }
+
+  #grow(): void {
+    const wider = new Part(Math.ceil(this.slots * GROWTH));
+    this.drain((high, low) => wider.add(high, low));
+    this.#halves = wider.#halves;
+    this.size = wider.size;
+  }
+
+  /** Where the fingerprint is, or the empty slot in which it would be. */
+  #find(high: number, low: number): number {
+    const halves = this.#halves;
+    const { length } = halves;
+    const first = firstHalf(high);
+    const second = low >>> 0;
+    let at = 2 * Math.floor(((Math.imul(second, GOLDEN) >>> 0) / UNITS) * (length / 2));
+    while (halves[at] !== 0 && (halves[at] !== first || halves[at + 1] !== second)) {
+      at += 2;
+      if (at === length) at = 0;
+    }
+    return at;
   }
 }
 
 /** Never the zero that marks an empty slot. */
-function put(slots: Uint32Array, slot: number, high: number, low: number): void {
-  slots[slot] = high >>> 0 || 1;
-  slots[slot + 1] = low >>> 0;
-}
-
-function doubled(slots: Uint32Array): Uint32Array<ArrayBuffer> {
-  const wider = new Uint32Array(slots.length * 2);
-  for (let at = 0; at < slots.length; at += 2) {
-    const high = slots[at] ?? 0;
-    const low = slots[at + 1] ?? 0;
-    if (high !== 0) put(wider, slotOf(wider, high, low), high, low);
-  }
-  return wider;
+function firstHalf(high: number): number {
+  return high >>> 0 || 1;
 }
 
 /**

@@ -13,9 +13,14 @@ describe('a set of fingerprints', () => {
     expect([set.size, halves.every(([high, low]) => set.has(high, low)), set.has(5, 5)]).toEqual([12, true, false]);
   });
 
-  it('keeps 100,000 in less than 24 bytes each', () => {
-    const set = new KeySet();
-    for (let at = 0; at < 100_000; at++) set.add(Math.imul(at, 0x9e3779b1), at);
-    expect([set.size, set.bytes() / set.size < 24]).toEqual([100_000, true]);
+  it.each([1_000, 50_000, 100_000, 300_000])('keeps %d, in less than 15 bytes each once they are many', (count) => {
+    const [set, told] = [new KeySet(), new KeySet(count)];
+    for (let at = 0; at < count; at++) {
+      const high = Math.imul(at, 0x9e3779b1);
+      expect(set.add(high, at) && told.add(high, at) && !set.add(high, at)).toBe(true);
+    }
+    expect([set.size, told.size, set.bytes() / set.size < (count > 1_000 ? 15 : 24)]).toEqual([count, count, true]);
+    for (let at = 0; at < count; at += 7) expect(set.has(Math.imul(at, 0x9e3779b1), at)).toBe(true);
+    expect(set.has(5, count + 1)).toBe(false);
   });
 });
