@@ -1,13 +1,15 @@
-import { globSync, readFileSync, rmSync } from 'node:fs';
+import { globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { rolldown, type Plugin } from 'rolldown';
 import { writeLicences } from './bundled-licences.ts';
+import { asPlainLetters } from './plain-letters.ts';
 
 /**
  * `node build.ts [--maps] [--scripts] [FOLDER]`: writes the program into a folder, `dist` if none is given: our own code and its
  * libraries in a few files, by what commands need together, because to load the thousand files of a command takes as long
- * as its work on a small source. What threads start with stays where it is below `src`. `--maps` adds source maps, which
+ * as its work on a small source; without comments and in ASCII, because each process keeps the text of all that it has loaded.
+ * What threads start with stays where it is below `src`. `--maps` adds source maps, which
  * Node does not look for: they are for profiles. `--scripts` writes what tests start
  * as processes of their own in place of the program.
  */
@@ -75,10 +77,16 @@ const { output } = await bundle.write({
   dir: folder,
   format: 'esm',
   chunkFileNames: 'src/parts/[name].js',
+  comments: false,
   sourcemap: values.maps ? 'hidden' : false,
 });
 await bundle.close();
+const chunks = output.filter((part) => part.type === 'chunk');
+for (const { fileName } of chunks) {
+  const file = path.join(folder, fileName);
+  writeFileSync(file, asPlainLetters(readFileSync(file, 'utf8')));
+}
 writeLicences(
   folder,
-  output.flatMap((chunk) => (chunk.type === 'chunk' ? chunk.moduleIds : [])),
+  chunks.flatMap(({ moduleIds }) => moduleIds),
 );

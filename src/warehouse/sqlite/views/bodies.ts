@@ -71,9 +71,9 @@ function literal(text: string): string {
   return `'${text.toWellFormed().replaceAll("'", "''").replaceAll('\0', '')}'`;
 }
 
-/** A NUL as its symbol. A control character stands in no valid JSON. */
+/** A NUL as its symbol. A control character stands in no valid JSON. The build takes raw templates in ASCII alone. */
 function cleanJson(json: string): string {
-  const marked = String.raw`replace(replace(${json}, '\\', char(1)), '\u0000', '␀')`;
+  const marked = String.raw`replace(replace(${json}, '\\', char(1)), '\u0000', ` + `'␀')`;
   return String.raw`CASE WHEN instr(${json}, '\u0000') > 0 THEN replace(${marked}, char(1), '\\') ELSE ${json} END`;
 }
 
