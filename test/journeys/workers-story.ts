@@ -44,6 +44,10 @@ export async function walksOnce(
   const all = await together(plan, 30);
   const { stage, workers, serves } = all;
   await stage.fresh(serves[0]);
+  // Behind its rows a walk tries its filter.
+  await until('at the end of all walks', async () =>
+    (await walksOf(stage)).every(({ status }) => status !== 'running'),
+  );
   expect(await walksOf(stage)).toEqual(FIRST_WALKS);
   expect(askedTwice(stage)).toEqual([]);
   await stage.settled();
