@@ -21,9 +21,10 @@ export function rowsAhead(
   bodies: readonly ShapedBody[],
   { records, requestedAt }: { records: readonly KeyedRecord[]; requestedAt: string },
 ): RowsAhead {
+  let made: TableRows[] | null = null;
   const madeHere = (): TableRows[] => {
-    for (const record of records) readWhole(record);
-    return shapeRecords({ shape, profile, records }).rows;
+    if (made === null) for (const record of records) readWhole(record);
+    return (made ??= shapeRecords({ shape, profile, records }).rows);
   };
   const shaped: ShapedPage = {
     shape,

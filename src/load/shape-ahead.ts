@@ -55,7 +55,7 @@ export function shapeAhead({ warehouse, owned, profile, clock }: LoadContext): S
       if (body === null) return [];
       const sources = unread.sources();
       if (sources[0] !== undefined) made.set(sources[0], { shape, body, sources });
-      return body.records.flatMap((record, index) => knownElement(sources[index], record, fields));
+      return sources.map((source, index) => knownElement(source, body.records[index], fields));
     },
     take: (records, shape) => {
       const bodies: ShapedBody[] = [];
@@ -75,13 +75,9 @@ export function shapeAhead({ warehouse, owned, profile, clock }: LoadContext): S
   };
 }
 
-function knownElement(
-  source: Buffer | undefined,
-  { id, updated, hash }: ShapedRecord,
-  fields: PlainFields,
-): KnownElement[] {
-  if (source === undefined) return [];
-  const partial: JsonObject = { [fields.id]: id };
-  if (fields.updated !== null) partial[fields.updated] = updated;
-  return [{ source, hash, partial }];
+function knownElement(source: Buffer, record: ShapedRecord | undefined, fields: PlainFields): KnownElement {
+  if (record === undefined) throw new Error('a body with more records than were shaped');
+  const partial: JsonObject = { [fields.id]: record.id };
+  if (fields.updated !== null) partial[fields.updated] = record.updated;
+  return { source, hash: record.hash, partial };
 }

@@ -137,8 +137,10 @@ function recordText(id: string, random: Random): string {
 /** Pages of a listing; `rare`: how many of them have something that is. */
 function pagesOf(random: Random, count: number, rare: number): string[][] {
   return Array.from({ length: count }, (_, page) => {
-    const texts = Array.from({ length: LARGE }, (__, at) => recordText(`${page}-${at}`, random));
-    if (random.chance(rare)) texts.splice(random.whole(0, LARGE - 1), 0, random.pick(RARE)(`${page}-x`, random));
+    // Of some a thread makes several parts, which end up in one COPY.
+    const size = random.pick([LARGE, LARGE, 128, 129, 300]);
+    const texts = Array.from({ length: size }, (__, at) => recordText(`${page}-${at}`, random));
+    if (random.chance(rare)) texts.splice(random.whole(0, size - 1), 0, random.pick(RARE)(`${page}-x`, random));
     // A record that has moved on to this page.
     if (page > 0 && random.chance(rare / 2)) texts.push(recordText(`${page - 1}-0`, random));
     return texts;

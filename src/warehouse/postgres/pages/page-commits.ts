@@ -7,7 +7,7 @@ import { commitSteps, type CommitUnderWay, type SentCommit } from '../connection
 import type { Database } from '../connection/transact.ts';
 import { OtherTypes } from './copy-steps.ts';
 import { currentSteps } from './current-steps.ts';
-import { bodyShaper } from './page-shaper.ts';
+import { threadedShaper } from './page-shaper.ts';
 import { createPageWriter } from './row-writer.ts';
 
 /** A page with the steps that write it, encoded once. */
@@ -26,7 +26,7 @@ export interface PageCommits extends Pick<Warehouse, 'prepare' | 'commit'> {
 
 export function pageCommits(database: Database, retried: Retried): PageCommits {
   const memory = new CopyMemory();
-  const shaper = bodyShaper(memory);
+  const shaper = threadedShaper(memory);
   const { stepsOf, stepsOfEncoded } = createPageWriter(memory);
   const underWay = new WeakMap<Promise<void>, CommitUnderWay>();
 

@@ -11,7 +11,7 @@ type Shaper = PageThread<ShapeRequest, ShapeAnswer | null>;
 const MOST_WAITING = 1;
 
 /** Has bodies shaped in a thread of their own, while many large ones come. */
-export interface BodyShaper extends PageShaper {
+export interface ThreadedShaper extends PageShaper {
   /** What was made of these bodies, as one page; to be called once. */
   encoded(bodies: readonly ShapedBody[]): EncodedPage;
   /** Resolves once the thread has ended. */
@@ -19,7 +19,7 @@ export interface BodyShaper extends PageShaper {
 }
 
 /** `memory`: what was sent out of it goes back to the thread. */
-export function bodyShaper(memory: CopyMemory): BodyShaper {
+export function threadedShaper(memory: CopyMemory): ThreadedShaper {
   const script = new URL('./page-shaper-thread.ts', import.meta.url);
   const bulk = new BulkThread<ShapeRequest, ShapeAnswer | null>({ script, data: null, name: 'page-shaper' });
   const plans = new WeakMap<Shaper, ShapingPlan>();
@@ -29,8 +29,10 @@ export function bodyShaper(memory: CopyMemory): BodyShaper {
     const copy = new Uint8Array(bytes);
     const spare = memory.takeAll();
     const known = plans.get(thread) === plan ? null : plan;
+    const answer = thread.ask({ plan: known, body, bytes: copy.buffer, spare }, [copy.buffer, ...spare]);
+    // Only now the thread has it: what cannot be sent is thrown.
     plans.set(thread, plan);
-    return thread.ask({ plan: known, body, bytes: copy.buffer, spare }, [copy.buffer, ...spare]);
+    return answer;
   }
 
   return {
