@@ -54,6 +54,19 @@ describe('keyRecords', () => {
     expect(records.map(({ key }) => key)).toEqual(['12345678901234567890', '12345678901234567891']);
   });
 
+  it('reads copies that somebody else has read, to see whether they say the same', () => {
+    const copies = (second: string) =>
+      recordsOf(['{"id":"1","a":1,"b":2}', second]).map((record, at) => ({
+        ...record,
+        value: { id: '1' },
+        hash: `hash ${at}`,
+        isPartial: true,
+      }));
+    const clashesOf = (second: string) => keyRecords(copies(second), profileWith()).clashes;
+    expect(clashesOf('{"id":"1","b":2,"a":1}')).toMatchObject({ undecided: 0 });
+    expect(clashesOf('{"id":"1","b":2,"a":3}')).toMatchObject({ undecided: 1, example: '1' });
+  });
+
   it('F107 gives one hash to the same members in another order, if no body is there to compare', () => {
     const [first, second] = keyed(['{"id":"1","a":1,"b":[1, 2]}', '{"b":[1,2], "a":1,"id":"2"}'], {
       history: 'none',

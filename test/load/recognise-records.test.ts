@@ -53,13 +53,7 @@ describe.for(DATABASES)('records that are stored as they come, on $name', (datab
 describe('createRecogniser', () => {
   it.each<[string, ProfileChoice]>([
     ['their bodies are not kept', { history: 'none' }],
-    ['they have no time that is a moment', { history: 'all', times: { updated_at: 'Europe/Berlin' } }],
-    ['a field tells that they are deleted', { history: 'all', deleted: { field: 'gone' } }],
-    ['some are left out', { history: 'all', filter: [{ field: 'kind', in: ['post'] }] }],
-    ['their key has several parts', { history: 'all', id: ['a', 'b'] }],
-    ['their key lies deeper', { history: 'all', id: 'sys.id' }],
-    ['fields of theirs are hidden', { history: 'all', fields: { email: { exclude: true } } }],
-    ['they are wrapped', { history: 'all', unwrap: [{ only: '$oid' }] }],
+    ['a walk needs more of them than plain fields', { history: 'all', unwrap: [{ only: '$oid' }] }],
   ])('reads all records if %s', async (_, choice) => {
     const { warehouse } = await warehouseOn(USUAL);
     const { context } = await loading(warehouse, { profile: { history: 'all' } });

@@ -12,6 +12,15 @@ describe('memory of pages', () => {
     expect(memory.take(one.length)).not.toBe(one);
   });
 
+  it('is handed over whole, and kept no longer', () => {
+    const memory = new CopyMemory();
+    const taken = [memory.take(300_000), memory.take(5_000)];
+    for (const bytes of taken) memory.giveBack(bytes);
+    expect(new Set(memory.takeAll())).toEqual(new Set(taken.map(({ buffer }) => buffer)));
+    expect(memory.takeAll()).toEqual([]);
+    expect(taken).not.toContain(memory.take(300_000));
+  });
+
   it('is left to be collected where there is much of it', () => {
     const memory = new CopyMemory();
     const taken = Array.from({ length: 40 }, () => memory.take(2 ** 20));
