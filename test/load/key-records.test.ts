@@ -6,6 +6,14 @@ function keyed(texts: readonly string[], profile: ProfileChoice = {}) {
   return keyRecords(recordsOf(texts), profileWith(profile));
 }
 
+/** Of two records with one key, of which nobody here has read more than that. */
+function clashesOfPartial(second: string) {
+  const records = recordsOf(['{"id":"1","a":1,"b":2}', second]);
+  for (const [at, record] of records.entries())
+    Object.assign(record, { value: { id: '1' }, hash: `hash ${at}`, isPartial: true });
+  return keyRecords(records, profileWith()).clashes;
+}
+
 describe('keyRecords', () => {
   it('F104 sets aside what has no usable key, with its source as it came, and keeps the rest', () => {
     const bad = [
@@ -55,16 +63,8 @@ describe('keyRecords', () => {
   });
 
   it('reads copies that somebody else has read, to see whether they say the same', () => {
-    const copies = (second: string) =>
-      recordsOf(['{"id":"1","a":1,"b":2}', second]).map((record, at) => ({
-        ...record,
-        value: { id: '1' },
-        hash: `hash ${at}`,
-        isPartial: true,
-      }));
-    const clashesOf = (second: string) => keyRecords(copies(second), profileWith()).clashes;
-    expect(clashesOf('{"id":"1","b":2,"a":1}')).toMatchObject({ undecided: 0 });
-    expect(clashesOf('{"id":"1","b":2,"a":3}')).toMatchObject({ undecided: 1, example: '1' });
+    expect(clashesOfPartial('{"id":"1","b":2,"a":1}')).toMatchObject({ undecided: 0 });
+    expect(clashesOfPartial('{"id":"1","b":2,"a":3}')).toMatchObject({ undecided: 1, example: '1' });
   });
 
   it('F107 gives one hash to the same members in another order, if no body is there to compare', () => {

@@ -11,7 +11,9 @@ const memory = new CopyMemory();
 /** A page of so many new records. */
 function pageOf(count: number, history: 'all' | 'none' = 'all') {
   const { shape, profile } = planOf(history);
-  const records = writtenOf(bodyOf(Array.from({ length: count }, (_, at) => recordText(at))), textHash);
+  const records = writtenOf(bodyOf(Array.from({ length: count }, (_, at) => recordText(at))), ({ bytes }) =>
+    textHash(bytes),
+  );
   const { rows } = shapeRecords({ shape, profile, records });
   return { resource: 'content', history, requestedAt: '2026-11-20 10:00:00', rows, children: [], records };
 }

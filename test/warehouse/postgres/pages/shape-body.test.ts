@@ -12,8 +12,8 @@ describe('shapeBody', () => {
   it.each(['all', 'none'] as const)('makes of a body what a page of its records is, with history: %s', (history) => {
     const [plan, body] = [planOf(history), bodyOf(texts)];
     const made = shapeBody(new CopyMemory(), plan, body);
-    const records = writtenOf(body, textHash).map((record) =>
-      history === 'none' ? { ...record, hash: canonicalHash(record.value) } : record,
+    const records = writtenOf(body, ({ value, bytes }) =>
+      history === 'none' ? canonicalHash(value) : textHash(bytes),
     );
     const { rows } = shapeRecords({ shape: plan.shape, profile: plan.profile, records });
     const page = { resource: 'content', history, requestedAt: body.requestedAt, rows, children: [], records };

@@ -1,8 +1,9 @@
+import type { SourceRecord } from '../../../../src/model/json.ts';
 import { initialShape, shapeRecords } from '../../../../src/shape/shape-page.ts';
 import { selectRecords } from '../../../../src/shape/records/select-records.ts';
 import { parseJson } from '../../../../src/shape/json/parse-json.ts';
 import type { BodyToShape, ShapingPlan } from '../../../../src/warehouse/page-shaper.ts';
-import type { EncodedPage } from '../../../../src/warehouse/postgres/pages/encode-page.ts';
+import type { EncodedCopy, EncodedPage } from '../../../../src/warehouse/postgres/pages/encode-page.ts';
 import { profileWith } from '../../../support/page-records.ts';
 
 /** A record with a list. */
@@ -33,23 +34,18 @@ export function bodyOf(texts: readonly string[]): BodyToShape {
 }
 
 /** The records of a body as they are written: all new, with what is needed of each besides. */
-export function writtenOf({ bytes }: BodyToShape, hashOf: (bytes: Buffer) => string) {
+export function writtenOf({ bytes }: BodyToShape, hashOf: (record: SourceRecord) => string) {
   const records = selectRecords(bytes, parseJson(bytes.toString()), '') ?? [];
-  return records.map(({ value, bytes: source }, at) => ({
-    key: `k${at}`,
-    version: 1,
-    hash: hashOf(source),
-    bytes: source,
-    value,
-  }));
+  return records.map((record, at) => {
+    const { value, bytes: source } = record;
+    return { key: `k${at}`, version: 1, hash: hashOf(record), bytes: source, value };
+  });
 }
+
+const sent = ({ isBinary, data }: EncodedCopy): string =>
+  `${isBinary} ${data.executions} ${data.messages.toString('latin1')}`;
 
 /** What goes to the server, by table. */
 export function messagesOf({ rows, versions }: EncodedPage) {
-  const sent = ({ isBinary, data }: EncodedPage['versions'][number]) =>
-    `${isBinary} ${data.executions} ${data.messages.toString('latin1')}`;
-  return {
-    rows: rows.map((copy) => [copy.table.name, sent(copy)]),
-    versions: versions.map(sent),
-  };
+  return { rows: rows.map((copy) => [copy.table.name, sent(copy)]), versions: versions.map(sent) };
 }
