@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { SyncError } from '../model/errors.ts';
 import type { PartitionProfile } from '../source/partition-fields.ts';
 import type { Doubt, WalkEnd } from './guards/walk-end.ts';
+import { longerOf } from './guards/page-ages.ts';
 import type { Page, PagePosition } from './page.ts';
 import { joinPosition, splitPosition, type PartitionPlace, type SplitPosition } from './partition-position.ts';
 import { walk, type WalkOptions } from './walk.ts';
@@ -116,6 +117,7 @@ class WholeEnd {
   readonly #isResumed: boolean;
   #records: number | null;
   #pageSize: WalkEnd['pageSize'] = null;
+  #settleMs: number | null = 0;
   #proof: WalkEnd['proof'] = 'empty';
   #answered = 0;
   #missed = 0;
@@ -139,7 +141,7 @@ class WholeEnd {
     this.#missed += 1;
   }
 
-  add({ doubts, prints, records, pageSize, proof }: WalkEnd, listing: string): void {
+  add({ doubts, prints, records, pageSize, proof, settleMs }: WalkEnd, listing: string): void {
     for (const doubt of doubts) {
       if (!this.#doubts.has(doubt.code))
         this.#doubts.set(doubt.code, { ...doubt, message: `${listing}: ${doubt.message}` });
@@ -147,6 +149,7 @@ class WholeEnd {
     this.#prints.push(prints);
     this.#records = this.#records === null || records === null ? null : this.#records + records;
     this.#pageSize ??= pageSize;
+    this.#settleMs = longerOf(this.#settleMs, settleMs);
     this.#proof = proof;
   }
 
@@ -168,6 +171,7 @@ class WholeEnd {
       sure: null,
       met: () => false,
       pageSize: this.#pageSize,
+      settleMs: this.#settleMs,
     };
   }
 }
@@ -188,6 +192,7 @@ const endOfNothing: WalkEnd = {
   sure: null,
   met: () => false,
   pageSize: null,
+  settleMs: 0,
 };
 
 function emptyPage(number: number, end: WalkEnd, requestedAt: number): Page {

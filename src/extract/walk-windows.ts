@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Doubt, WalkEnd } from './guards/walk-end.ts';
+import { longerOf } from './guards/page-ages.ts';
 import type { Page, PagePosition } from './page.ts';
 import { windowDoubts } from './prove-windows.ts';
 import { cutOf } from './window-cut.ts';
@@ -181,6 +182,7 @@ class JoinedEnds {
       sure: null,
       met: (key) => this.#ends.some(({ met }) => met(key)),
       pageSize: this.#ends.find(({ pageSize }) => pageSize !== null)?.pageSize ?? null,
+      settleMs: this.#ends.map(({ settleMs }) => settleMs).reduce(longerOf, 0),
     };
   }
 }

@@ -4,6 +4,7 @@ import type { ResourceProfile } from '../source/profile.ts';
 import { RunAhead, type AnswerSource, type PageAnswer } from './requests/answer-source.ts';
 import { askFor, type AskOptions } from './requests/ask.ts';
 import { lateReading, type KnownRecords } from './requests/known-records.ts';
+import { PageAges } from './guards/page-ages.ts';
 import { proveNumbering, type Numbering } from './guards/prove-numbering.ts';
 import { WalkGuard } from './guards/walk-guard.ts';
 import type { TemplateValues } from '../source/template.ts';
@@ -58,7 +59,11 @@ export interface WalkOptions extends AskOptions {
   known?: KnownRecords;
   /** True if the next page is asked for while one is still being loaded, and the consumer releases each. */
   overlaps?: boolean;
-  clock: Pick<Clock, 'monotonic' | 'sleep'>;
+  /** Milliseconds that a page out of a cache may be old; absent: any. */
+  oldest?: number;
+  /** When the walk ended that this one is to be compared with, in local epoch milliseconds; absent or null: there is none. */
+  formerEndedAt?: number | null;
+  clock: Pick<Clock, 'now' | 'monotonic' | 'sleep'>;
 }
 
 /**
@@ -163,7 +168,17 @@ function openWalk(options: WalkOptions) {
   const kept = options.kept ?? (isResumed ? resource.page.size : 0);
   const reading = { resource, style, first, source, memory, ask, ledger, acceptsEnd, signal };
   const reader: PageReader = new PageReader({ ...reading, kept });
-  const pages = new WalkedPages({ reader, source, ledger, updated: resource.updated, page: resource.page });
+  const { oldest = Infinity, formerEndedAt = null } = options;
+  const pause = (ms: number): Promise<void> => clock.sleep(ms, signal);
+  const ages = new PageAges({ startedAt: clock.now(), formerEndedAt, oldest, pause });
+  const pages = new WalkedPages({
+    reader,
+    source,
+    ledger,
+    ages,
+    updated: resource.updated,
+    page: resource.page,
+  });
   const guard = new WalkGuard(style.ahead !== null, start, hasParts);
   const numbered = { numbering: options.numbering, resource, style, first, ask, ledger };
   return { start, isResumed, guard, memory, source, pages, ledger, numbered };

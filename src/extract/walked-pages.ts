@@ -9,6 +9,7 @@ import type { Page, PagePosition } from './page.ts';
 import type { AnswerSource } from './requests/answer-source.ts';
 import type { PageReader, SteppedPage, UnsteppedPage } from './requests/page-reader.ts';
 import type { ReadPage } from './requests/read-page.ts';
+import type { PageAges } from './guards/page-ages.ts';
 import type { Doubt, WalkEnd } from './guards/walk-end.ts';
 import type { LedgerEntry } from './guards/met-page.ts';
 import type { WalkLedger } from './guards/walk-ledger.ts';
@@ -19,6 +20,7 @@ interface WalkedPagesOptions {
   /** The source that the reader takes pages from. */
   source: Pick<AnswerSource, 'drop'>;
   ledger: WalkLedger;
+  ages: PageAges;
   /** The field that says when a record last changed. */
   updated: UpdatedBy['updated'];
   page: Pick<PageProfile, 'size' | 'size_param'>;
@@ -59,14 +61,14 @@ export class WalkedPages {
   async provePlace(start: PagePosition): Promise<WalkedPage[]> {
     const { reader, ledger } = this.#options;
     if (!ledger.isWatched || ledger.last === null || reader.overlapsAt(start) !== null) return [];
-    const again = await reader.again(ledger.last.position);
+    const again = await this.#again(ledger.last.position);
     if (lastKnown(again.keys, ledger.last.keys) === -1) throw walkError(placeLost, start);
     return [this.#reread(again, ledger.last.position, start)];
   }
 
   /** The page at a position, behind what has to be read again before it. */
   async at(position: PagePosition): Promise<WalkedPage[]> {
-    const { reader, source, ledger, page } = this.#options;
+    const { reader, source, ledger, ages, page } = this.#options;
     const read = await reader.read(position);
     const aligned = read === null ? await this.#readPastEnd(position) : await this.#readAligned(read, position);
     const { before } = aligned;
@@ -78,6 +80,7 @@ export class WalkedPages {
     this.#received = stepped.records.length;
     this.#isNew = ledger.newAmong(stepped.keys) * KEY_FINGERPRINT_BYTES === stepped.keys.length;
     const isPushedOn = ledger.admit({ ...this.#entryOf(stepped, position), overlap: stepped.overlap, isBoundary });
+    ages.admit(stepped.answer, isBoundary && ledger.isWatched && stepped.overlap === 0);
     if (isPushedOn && stepped.overlap === 0) await source.drop();
     return [...before, ...(again ?? []), this.#handedOut(stepped, position)];
   }
@@ -92,7 +95,7 @@ export class WalkedPages {
     const isShown = stepped.total !== null || stepped.overlap !== 0 || ledger.hasUnwatched;
     if (!ledger.isWatched || last === null || isShown || stepped.records.length > 0) return null;
     if (this.#received === 0 || this.#received < reader.kept) return null;
-    const again = await reader.again(last.position);
+    const again = await this.#again(last.position);
     return sameKeys(again.keys, last.keys) ? [] : [this.#reread(again, last.position, position)];
   }
 
@@ -108,10 +111,10 @@ export class WalkedPages {
    * now.
    */
   async #readPastEnd(position: PagePosition): Promise<{ read: null; before: WalkedPage[] }> {
-    const { reader, ledger } = this.#options;
+    const { ledger } = this.#options;
     const { last } = ledger;
     if (last === null || !ledger.hasMetAll || ledger.isComplete) return { read: null, before: [] };
-    const again = await reader.again(last.position);
+    const again = await this.#again(last.position);
     if (lastKnown(again.keys, last.keys) === -1) ledger.loseTrack();
     return { read: null, before: [this.#reread(again, last.position, position)] };
   }
@@ -130,7 +133,7 @@ export class WalkedPages {
     let read = first;
     while (this.#hasMoved(read)) {
       const { position: place, keys } = ledger.last ?? { position, keys: new Uint8Array() };
-      const again = await reader.again(place);
+      const again = await this.#again(place);
       const isHeld = lastKnown(again.keys, keys) !== -1;
       const mayBeOlder = ledger.mayBeOlder(again.total);
       if (!isHeld || before.length === MOST_REREADS) {
@@ -149,6 +152,12 @@ export class WalkedPages {
       if (isSame && sameKeys(read.keys, former.keys) && !(mayBeOlder && read.total === former.total)) break;
     }
     return { read, before };
+  }
+
+  /** A page that was read before, as it is now. */
+  #again(position: PagePosition): Promise<ReadPage> {
+    const { reader, ages } = this.#options;
+    return ages.again(() => reader.again(position));
   }
 
   /** Pages that overlap show by themselves what moved. */
@@ -188,9 +197,9 @@ export class WalkedPages {
   }
 
   #endOf({ proof, fault }: Pick<SteppedPage, 'proof' | 'fault'>): WalkEnd {
-    const { ledger, reader } = this.#options;
+    const { ledger, ages, reader } = this.#options;
     const unproved: Doubt[] = fault === null ? [] : [{ code: 'unproved', message: fault.message, hint: fault.hint }];
-    const doubts = [...unproved, ...ledger.doubts()];
+    const doubts = [...unproved, ...ledger.doubts(), ...ages.doubts()];
     const met = (key: Uint8Array): boolean => ledger.has(key);
     return {
       proof,
@@ -200,6 +209,7 @@ export class WalkedPages {
       sure: ledger.sure(),
       met,
       pageSize: reader.pageSize,
+      settleMs: ages.settleMs,
     };
   }
 

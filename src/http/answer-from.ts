@@ -1,4 +1,5 @@
 import { clockOf } from '../model/http-date.ts';
+import { ageOf } from './answer-age.ts';
 import type { AttemptResult } from './attempt.ts';
 import type { ApiAnswer } from './client.ts';
 
@@ -8,6 +9,7 @@ export function answerFrom(
   url: URL,
   outcome: ApiAnswer['outcome'],
 ): ApiAnswer {
+  const age = ageOf(answer.headers);
   return {
     outcome,
     code: verdict.code,
@@ -16,7 +18,8 @@ export function answerFrom(
     headers: answer.headers,
     bytes: reading.bytes,
     json: outcome === 'ok' ? (reading.seen.json ?? null) : null,
-    requestedAt: answer.sentAt,
+    requestedAt: answer.sentAt - age.ageMs,
+    age,
     latencyMs: answer.elapsedMs,
     serverDate: clockOf(answer.headers['date'], answer.receivedAt),
   };

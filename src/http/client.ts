@@ -1,4 +1,5 @@
 import type { JsonValue } from '../model/json.ts';
+import type { AnswerAge } from './answer-age.ts';
 import type { Lane, Outcome } from '../model/vocabulary.ts';
 import type { AnswerRule } from '../source/outcome-rule.ts';
 import type { AnswerHold } from './body/answer-memory.ts';
@@ -79,8 +80,12 @@ export interface ApiAnswer {
   /** The decoded body as UTF-8; `json` is parsed from exactly these bytes. */
   bytes: Buffer;
   json: JsonValue;
-  /** Local epoch milliseconds just before the successful attempt was sent. */
+  /**
+   * Local epoch milliseconds from which on the answer was made: just before the successful attempt was sent, or, out of
+   * a cache, so much sooner as that says.
+   */
   requestedAt: number;
+  age: AnswerAge;
   /** Milliseconds from sending to the last byte of the successful attempt; waiting for a slot does not count. */
   latencyMs: number;
   /** The answer's own `Date` as epoch milliseconds; null if there is none that can be believed. */

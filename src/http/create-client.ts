@@ -149,7 +149,12 @@ function refuseUncheckedTls(insecure: boolean): void {
 function requestHeaders(profile: Readonly<Record<string, string>>) {
   const plainHeaders = { accept: 'application/json', 'user-agent': 'content-sync' };
   // The service's document shows Content-Type on a request without a body.
-  const homeHeaders: Record<string, string> = { ...plainHeaders, 'content-type': 'application/json' };
+  const homeHeaders: Record<string, string> = {
+    ...plainHeaders,
+    'content-type': 'application/json',
+    // What a cache has kept may be from before the change that is asked for.
+    'cache-control': 'no-cache',
+  };
   for (const [name, value] of Object.entries(profile)) homeHeaders[headerName(name, value)] = value;
   return { plainHeaders, homeHeaders };
 }

@@ -66,7 +66,8 @@ export function listingWalk(
   const acceptsEnd = profile.accept.includes('end');
   const asked = { client, resource: profile, listing, meter, signal, clock, lane, ...extraQuery };
   const value = extraQuery.values?.['partition'] ?? partition ?? null;
-  const options = { ...asked, runAhead: 0, acceptsEnd };
+  const oldest = profile.incremental?.overlap;
+  const options = { ...asked, runAhead: 0, acceptsEnd, ...(oldest === undefined ? {} : { oldest }) };
   return profile.partitions === null || value === null ? options : inPartition(options, profile.partitions, value);
 }
 

@@ -16,8 +16,8 @@ export interface WalkProof {
   mayRepeat: boolean;
 }
 
-/** Doubts that come from movement, which may be over when the listing is walked again. */
-const BY_MOVEMENT: ReadonlySet<Doubt['code']> = new Set(['slipped', 'entered', 'unwatched']);
+/** Doubts that come from movement, or from a cache that may hide it: both may be over when the listing is walked again. */
+const BY_MOVEMENT: ReadonlySet<Doubt['code']> = new Set(['slipped', 'entered', 'unwatched', 'cached']);
 
 const filterFailed: Doubt = {
   code: 'slipped',
@@ -31,6 +31,7 @@ const WARNING_CODES: Readonly<Record<Doubt['code'], Warning['code']>> = {
   slipped: 'listing_moved',
   entered: 'listing_moved',
   unwatched: 'listing_moved',
+  cached: 'pages_cached',
 };
 
 /** A walk's relation to the one before it, which it repeats because that one proved nothing. */

@@ -10,6 +10,8 @@ export interface Behaviour {
   listed: (record: OwnRecord, query: URLSearchParams) => OwnRecord | null;
   /** What a record is when it is read alone (`undefined` where there is none of that id); null for a 404. */
   alone: (record: OwnRecord | undefined, query: URLSearchParams, id: string) => unknown;
+  /** Seconds for which a cache in front has kept the answer that comes next; null where there is none. */
+  age: () => number | null;
   /** True where it understands `updated_since`. */
   isFiltered: boolean;
 }
@@ -43,7 +45,13 @@ export async function recordService(
     put: (...changed) => {
       for (const record of changed) service.records.set(String(record.id), record);
     },
-    behaviour: { listed: (record) => record, alone: (record) => record ?? null, isFiltered: true, ...behaviour },
+    behaviour: {
+      listed: (record) => record,
+      alone: (record) => record ?? null,
+      age: () => null,
+      isFiltered: true,
+      ...behaviour,
+    },
     asked: [],
   };
   return service;
@@ -54,7 +62,9 @@ function answer(service: RecordService, request: IncomingMessage, response: Serv
   service.asked.push(`${url.pathname}${url.search}`);
   const id = /^\/v1\/content\/([^/]+)$/.exec(url.pathname)?.[1];
   const body = id === undefined ? listing(service, url) : aloneIn(service, decodeURIComponent(id), url);
-  response.writeHead(body === null ? 404 : 200, { 'content-type': 'application/json' });
+  const age = service.behaviour.age();
+  const headers = { 'content-type': 'application/json', ...(age === null ? {} : { age: String(age) }) };
+  response.writeHead(body === null ? 404 : 200, headers);
   response.end(JSON.stringify(body ?? { error: 'not found' }));
 }
 

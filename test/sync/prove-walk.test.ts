@@ -8,7 +8,17 @@ const KEY = Buffer.from('12345678');
 
 function endWith(codes: readonly Doubt['code'][], fields: Partial<WalkEnd> = {}): WalkEnd {
   const doubts = codes.map((code): Doubt => ({ code, message: `${code} seen`, hint: 'do' }));
-  return { proof: 'signal', records: 1, doubts, prints: 'a', sure: null, met: () => true, pageSize: null, ...fields };
+  return {
+    proof: 'signal',
+    records: 1,
+    doubts,
+    prints: 'a',
+    sure: null,
+    met: () => true,
+    pageSize: null,
+    settleMs: 0,
+    ...fields,
+  };
 }
 
 function judged(codes: readonly Doubt['code'][], profile: object = {}, repetition = FIRST) {

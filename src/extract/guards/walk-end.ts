@@ -11,9 +11,10 @@ export interface Doubt {
    * `unproved`: nothing shows that the listing ended. `fewer`: it told a total that was not reached. `slipped`: a record
    * moved over a boundary of pages, and another one may have moved the other way unseen. `entered`: records moved from
    * pages still to come to pages that were read, which a filter by time lists. `unwatched`: pages by number that tell
-   * no total show no movement; a second walk that meets the same shows that there was none.
+   * no total show no movement; a second walk that meets the same shows that there was none. `cached`: pages are from
+   * other moments than the walk.
    */
-  code: 'unproved' | 'fewer' | 'slipped' | 'entered' | 'unwatched';
+  code: 'unproved' | 'fewer' | 'slipped' | 'entered' | 'unwatched' | 'cached';
   /** The observation, as a sentence without its final period. */
   message: string;
   /** The setting to change, or the thing to do. */
@@ -42,6 +43,11 @@ export interface WalkEnd {
   met: (key: Uint8Array) => boolean;
   /** If no page but the last held as many records as were asked for: how many were, and what came nearest; else null. */
   pageSize: { asked: number; came: number } | null;
+  /**
+   * Milliseconds after which a cache in front gives none of these pages again, or tells which; 0 if no cache shows, null
+   * if it keeps them for nobody knows how long.
+   */
+  settleMs: number | null;
 }
 
 /** A walk's ledger at its end. */

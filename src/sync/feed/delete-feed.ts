@@ -100,7 +100,7 @@ class Unread extends Error {
 }
 
 /** A log only grows: what came meanwhile lies behind the newest entry that was read, and is read the next time. */
-const HARMLESS: ReadonlySet<Doubt['code']> = new Set(['entered', 'unwatched']);
+const HARMLESS: ReadonlySet<Doubt['code']> = new Set(['entered', 'unwatched', 'cached']);
 
 /** Throws `Unread` for what only concerns the feed. */
 async function* deletePages(context: RunContext, feed: DeleteFeed, since: string | null): AsyncGenerator<Page> {

@@ -81,6 +81,7 @@ function endOf(
       return found;
     },
     pageSize: null,
+    settleMs: doubts.some(({ code }) => code === 'cached') ? null : 0,
   };
 }
 

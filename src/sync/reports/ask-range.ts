@@ -27,10 +27,10 @@ export async function askRange(
   range: ReportRange,
   begun: BegunRange['answer'] | null = null,
 ): Promise<ReportRange[]> {
-  const doubted: Doubted = { former: null, passes: 0, totals: false, held: null };
+  const doubted: Doubted = { former: null, formerEndedAt: null, passes: 0, totals: false, held: null };
   const { reports, hasEnd, lane, kept } = walk;
   const asked = (): Promise<RangeAnswer | TooMuch> =>
-    readRange(context, { range, windows: reports.windows, hasEnd, lane, kept });
+    readRange(context, { range, windows: reports.windows, hasEnd, lane, kept, formerEndedAt: doubted.formerEndedAt });
   for (let ask = begun ?? asked; ; ask = asked) {
     const answer = await answerFor(walk, range, ask);
     if (Array.isArray(answer)) return answer;
@@ -47,6 +47,8 @@ export async function askRange(
 /** What made a range be asked for again. */
 interface Doubted {
   former: WalkEnd | null;
+  /** When that had ended, in local epoch milliseconds. */
+  formerEndedAt: number | null;
   passes: number;
   totals: boolean;
   held: ReadonlyMap<string, string> | null;
@@ -109,6 +111,8 @@ async function takeOver(
   doubted.passes += 1;
   if (!proof.isProved && proof.mayRepeat && doubted.passes < MOST_PASSES) {
     doubted.former = end;
+    doubted.formerEndedAt = context.clock.now();
+    await context.clock.sleep(end.settleMs ?? 0, context.signal);
     return null;
   }
   const differs = compareTotals(reports.windows.totals, body, records);

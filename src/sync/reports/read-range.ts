@@ -20,6 +20,8 @@ export interface RangeRequest {
   lane: Lane;
   /** Records on the largest page that named a next one, of the ranges before; null if it is not known. */
   kept: number | null;
+  /** When the range had been read before, with which this reading is compared, in local epoch milliseconds; null for the first one. */
+  formerEndedAt?: number | null;
   /** Called with the source bytes of each page; the next one is asked for when that is over. */
   between?: (bytes: number) => Promise<void>;
 }
@@ -95,11 +97,15 @@ function answered(pages: readonly Page[], { most }: ReportWindows): RangeAnswer 
   return { page, end: last.end, body: last.answer?.json ?? null, isFull: most !== null && told >= most };
 }
 
-function walkOptions(context: ResourceContext, { range, windows, hasEnd, lane, kept }: RangeRequest): WalkOptions {
+function walkOptions(
+  context: ResourceContext,
+  { range, windows, hasEnd, lane, kept, formerEndedAt = null }: RangeRequest,
+): WalkOptions {
   const { runAhead, inLine, warehouse, profile } = context;
   return {
     ...listingWalk(context, lane, rangeQuery(windows, range, hasEnd)),
     tooLarge: windows.too_large,
+    formerEndedAt,
     runAhead,
     inLine,
     leastAhead: warehouse.isOnNetwork ? 2 : 1,

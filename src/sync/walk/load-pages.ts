@@ -38,6 +38,8 @@ export interface OneWalk {
   plan: WalkPlan;
   /** Its relation to the walk before it. */
   repetition: Repetition;
+  /** When that walk had ended, in local epoch milliseconds; null if there was none. */
+  formerEndedAt: number | null;
   /** Collects what its pages show about the filter. */
   evidence: FilterEvidence;
   /** Whether its pages are known to be numbered as the profile says. */
@@ -79,6 +81,7 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
       // What is missing from every whole walk is asked for by those alone.
       ...(mode === 'full' ? { numbering: one.numbering } : {}),
       ...knownLength(profile, one),
+      formerEndedAt: one.formerEndedAt,
       overlaps: mayOverlap,
       signal: AbortSignal.any([signal, stop.signal]),
       ...(order === null ? {} : { isEnough: order.begin }),
@@ -150,7 +153,7 @@ export async function pagesOf(
   context: RunContext,
   { windows }: Pick<OneWalk, 'windows'>,
   start: CheckpointRow,
-  more: Pick<WalkOptions, 'before' | 'overlaps' | 'isEnough' | 'known' | 'numbering' | 'most'> &
+  more: Pick<WalkOptions, 'before' | 'overlaps' | 'isEnough' | 'known' | 'numbering' | 'most' | 'formerEndedAt'> &
     Partial<Pick<WalkOptions, 'signal'>>,
 ): Promise<AsyncIterable<Page>> {
   const options = { ...walkOptions(context, start), ...more };

@@ -1,4 +1,6 @@
-import type { SureRecord } from '../../extract/guards/walk-end.ts';
+import { longerOf } from '../../extract/guards/page-ages.ts';
+import type { Doubt, SureRecord } from '../../extract/guards/walk-end.ts';
+import { AGE_STEP_MS } from '../../http/answer-age.ts';
 import { SyncError } from '../../model/errors.ts';
 import { isNumberingFault } from '../../extract/guards/prove-numbering.ts';
 import { updatedZone } from '../../shape/columns/updated-time.ts';
@@ -27,6 +29,8 @@ export interface WholeWalk extends Pick<WalkProof, 'isProved' | 'maySweep' | 'ne
 
 /** So often a walk that proved nothing is made again from the beginning, and in all. */
 const REPETITIONS = { whole: 2, all: 4 };
+/** So long a walk waits for a cache before it is made again. */
+const MOST_CACHED_MS = 600_000;
 /** Records that share a moment with the last one that is sure are read again. */
 const TIES_MS = 1_000;
 
@@ -44,6 +48,8 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
   const planned = await withRows(context, asked);
   let plan = planned;
   let repetition: Repetition = { former: null, behind: null };
+  let formerEndedAt: number | null = null;
+  let settleMs: number | null = 0;
   const repeated = { whole: 0, all: 0 };
   for (;;) {
     // Also a filter that is not trusted is all that such a service can be asked by: the windows try it themselves.
@@ -51,25 +57,41 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
     const isFirst = repeated.all === 0;
     const { checkpoint, end, proof } =
       (isFirst ? await inRanges(context, plan) : null) ??
-      (await oneWalk(context, { plan, repetition, windows, ...collected }));
+      (await oneWalk(context, { plan, repetition, formerEndedAt, windows, ...collected }));
     const { isProved, maySweep, needsCatchUp, mayRepeat } = proof;
     const next = nextPass(profile, planned, { end, proof, repetition });
     repeated.all += 1;
-    repeated.whole += next.since === planned.checkpoint.walk_since ? 1 : 0;
+    // A walk that was given kept pages has only shown that there is a cache.
+    const isKept = isCached(proof.doubts);
+    repeated.whole += next.since === planned.checkpoint.walk_since && !isKept ? 1 : 0;
     const isEnough = repeated.all > REPETITIONS.all || repeated.whole > REPETITIONS.whole;
-    if (isProved || !mayRepeat || isEnough) {
+    settleMs = longerOf(settleMs, end.settleMs);
+    const waitMs = waitFor(settleMs, proof.doubts);
+    if (isProved || !mayRepeat || isEnough || waitMs === null) {
       progress.warnings.push(...endWarnings(proof, end));
       const { disorder } = evidence;
       const isUnsorted = isProved && plan.mode === 'full' && disorder !== null;
       const kept = isUnsorted ? await forgetCursor(context, { checkpoint, disorder, needsCatchUp }) : checkpoint;
       return { checkpoint: kept, isProved, maySweep, isEmpty: end.records === 0, needsCatchUp, evidence };
     }
+    formerEndedAt = clock.now();
+    await clock.sleep(waitMs, context.signal);
     const { walk_credential } = planned.checkpoint;
     const again = sweepable({ ...checkpoint, walk_credential });
     const begun = { ...startWalk(again, next.mode, next.since, clock.now()), walk_credential };
     plan = { ...planned, mode: next.mode, checkpoint: begun, resumed: false };
     repetition = next.repetition;
   }
+}
+
+/** How long to wait before a walk is made again; null if a cache in front would give it the same pages. */
+function waitFor(settleMs: number | null, doubts: readonly Doubt[]): number | null {
+  if (settleMs !== null && settleMs <= MOST_CACHED_MS) return settleMs;
+  return isCached(doubts) ? null : AGE_STEP_MS;
+}
+
+function isCached(doubts: readonly Doubt[]): boolean {
+  return doubts.some(({ code }) => code === 'cached');
 }
 
 /** An earlier walk without a proved end may have left rows, of which some may be gone by now. */

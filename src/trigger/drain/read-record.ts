@@ -12,7 +12,10 @@ const MOST_READINGS = 6;
 const AHEAD =
   'the event tells a later time than the record had whenever it was read: what the service has was taken [ahead]';
 
-/** The outcome of a reading, and the requests whose event tells a later time than was read: they wait for another one. */
+const KEPT =
+  'whenever the record was read, a cache in front of the service gave what it had kept from before the event: that was taken [cached]';
+
+/** The outcome of a reading, and the requests whose event is later than what was read: they wait for another one. */
 export interface RecordReading {
   outcome: RefetchOutcome;
   behind: readonly Request[];
@@ -28,7 +31,7 @@ export async function readRecord(
   const outcome = await refetch(work.resource, work.key, (requestedAt, updated) => {
     const later = work.waiting.splice(0);
     for (const request of later) (request.askedAt < requestedAt ? served : work.waiting).push(request);
-    const judged = judgeReading(served, updated, attempts);
+    const judged = judgeReading(served, { requestedAt, updated }, attempts);
     behind = judged.behind;
     return judged.event;
   });
@@ -38,13 +41,16 @@ export async function readRecord(
 /** Judges what was read by the time that each event tells, so that none keeps another one waiting. */
 function judgeReading(
   served: readonly Request[],
-  updated: number | null,
+  { requestedAt, updated }: { requestedAt: number; updated: number | null },
   attempts: number,
 ): { event: ExpectedRecord; behind: readonly Request[] } {
   const isLast = ({ ticket }: Request): boolean => isLastReading(ticket, attempts);
-  const ahead = served.filter(({ target }) => isAhead(target.updated, updated));
-  const behind = ahead.filter((request) => !isLast(request));
-  for (const request of ahead) if (isLast(request)) request.ticket.remark = AHEAD;
+  const isKept = (request: Request): boolean => isKeptFromBefore(request, requestedAt);
+  const isOver = (request: Request): boolean =>
+    isKept(request) ? request.ticket.attempts >= attempts - 1 : isLast(request);
+  const ahead = served.filter((request) => isKept(request) || isAhead(request.target.updated, updated));
+  const behind = ahead.filter((request) => !isOver(request));
+  for (const request of ahead) if (isOver(request)) request.ticket.remark = isKept(request) ? KEPT : AHEAD;
   // While any event is ahead of it, what was read may be from a replica that lags, and makes no row older.
   const isDoubted = ahead.length > 0 && behind.length < served.length;
   const told = isDoubted ? [] : served.filter((request) => !isLast(request)).map(({ target }) => target.updated);
@@ -55,6 +61,12 @@ function judgeReading(
 
 function isAhead(told: number | null, updated: number | null): boolean {
   return told !== null && updated !== null && isBefore(updated, told);
+}
+
+/** True of an answer that a cache had kept from before the delivery arrived. */
+function isKeptFromBefore({ askedAt, ticket }: Request, requestedAt: number): boolean {
+  // Another machine, whose clock may be ahead, may have received it.
+  return requestedAt < Math.min(askedAt, ticket.receivedAt);
 }
 
 /** True for the reading that is believed, however old it looks. */

@@ -38,7 +38,7 @@ function counted(ms: number) {
 /** A clock that is `step` further on every time someone looks: the consumer seems to keep a page for that long. */
 function steppingClock(step: number) {
   let now = 0;
-  return { monotonic: () => (now += step), sleep: (ms: number) => sleep(ms) };
+  return { now: () => now, monotonic: () => (now += step), sleep: (ms: number) => sleep(ms) };
 }
 
 async function slowListing(respond: Responder, delay = 15): Promise<ListingServer> {

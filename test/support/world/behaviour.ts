@@ -1,3 +1,4 @@
+import type { CacheHabits } from '../address-cache.ts';
 import type { Random } from '../random.ts';
 
 /** How a listing is cut, and by what a page names the next one. */
@@ -39,6 +40,8 @@ export interface Behaviour {
   isStrict: boolean;
   item: Item;
   lag: { ms: number; chance: number };
+  /** In front of it. */
+  cache: CacheHabits;
   drift: { chance: number; most: number };
   /** A wrong key is answered as anybody would be. */
   key: 'right' | 'wrong';
@@ -91,6 +94,17 @@ export interface Item {
 
 /** Draws a service. Everything that it does is in what is returned. */
 export function drawBehaviour(random: Random): Behaviour {
+  return { ...drawService(random), cache: drawCache(random) };
+}
+
+/** None that hides what it does: nothing shows what such a one has kept. */
+function drawCache(random: Random): CacheHabits {
+  const tells = random.pick(['nothing', 'age', 'age and lifetime'] as const);
+  const ms = random.chance(0.25) ? random.whole(2, 300) * 1_000 : 0;
+  return { ms, tells, isHeeding: tells === 'nothing' || random.chance(0.3) };
+}
+
+function drawService(random: Random): Omit<Behaviour, 'cache'> {
   const style = random.pick(STYLES);
   const recordsAt = random.pick(isBare(style) ? ['', '', 'data'] : ['data', 'data', 'items', 'response.results']);
   const isLagging = random.chance(0.25);

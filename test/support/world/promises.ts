@@ -42,7 +42,7 @@ export function brokenPromises(
 
 function brokenOk(db: Database.Database, run: EndedRun, { behaviour, written, records }: Promised): Broken[] {
   // What moved shortly before may not have come to the replica that answered.
-  const sureBefore = run.walkedSince - behaviour.lag.ms;
+  const sureBefore = run.walkedSince - behaviour.lag.ms - behaviour.cache.ms;
   const isQuiet = run.isLast || records.movedAt < sureBefore;
   const isSure = ({ changedAt }: Entry): boolean => isQuiet || changedAt < sureBefore;
   if (run.mode === 'full') {
@@ -65,9 +65,9 @@ function canTellOrder({ item, ids }: Behaviour): boolean {
 }
 
 /** Lag, lateness and cut times that the overlap covers; else a sync may miss what it was told not to look for. */
-function isOverlapEnough({ lag, times, clock }: Behaviour, { overlapMs }: Written): boolean {
+function isOverlapEnough({ lag, cache, times, clock }: Behaviour, { overlapMs }: Written): boolean {
   const second = 1_000;
-  return lag.ms + times.lateMs + times.resolution + 2 * second + clock.answerMs < overlapMs;
+  return lag.ms + cache.ms + times.lateMs + times.resolution + 2 * second + clock.answerMs < overlapMs;
 }
 
 /** By key: what must be there, and, where it went before `goneBefore`, what must not. */

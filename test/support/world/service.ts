@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { AddressCache } from '../address-cache.ts';
 import type { Random } from '../random.ts';
 import type { Behaviour } from './behaviour.ts';
 import type { Editor } from './editor.ts';
@@ -34,11 +35,13 @@ export class Service {
   onRequest: () => void = () => undefined;
   readonly world: World;
   readonly log: string[];
+  readonly #cache: AddressCache<Answer>;
   #server: Server | null = null;
 
   constructor(world: World) {
     this.world = world;
     this.log = world.log;
+    this.#cache = new AddressCache(world.behaviour.cache, () => this.now());
   }
 
   /** The service's own time. */
@@ -71,13 +74,15 @@ export class Service {
     this.onRequest();
     this.world.clock.push(Math.ceil(this.world.behaviour.clock.answerMs / 2));
     this.#edit();
-    const { status, body, headers = {} } = this.#answer(url, request.headers.authorization ?? '');
+    const { authorization = '', 'cache-control': cacheControl } = request.headers;
+    const asked = { key: `${url.href} ${authorization}`, cacheControl };
+    const { status, body, headers = {}, madeAt } = this.#cache.answer(asked, () => this.#answer(url, authorization));
     this.world.clock.push(Math.floor(this.world.behaviour.clock.answerMs / 2));
     this.world.log.push(
       `${new Date(this.now()).toISOString()} ${url.pathname}${decodeURIComponent(url.search)} ${status}`,
     );
     response.sendDate = false;
-    const date = this.world.behaviour.clock.isTold ? { Date: new Date(this.now()).toUTCString() } : {};
+    const date = this.world.behaviour.clock.isTold ? { Date: new Date(madeAt).toUTCString() } : {};
     response.writeHead(status, { 'Content-Type': 'application/json', ...date, ...headers });
     response.end(written(body, this.world.behaviour.isEscaped ? { text: escaped } : {}));
   }

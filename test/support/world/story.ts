@@ -134,7 +134,13 @@ async function playQuietly(story: Story): Promise<void> {
   const { random, clock, service, editor, written, behaviour } = story;
   service.isBusy = false;
   for (let edits = random.whole(0, 3); edits > 0; edits -= 1) editor.edit(service.now());
-  clock.push(behaviour.lag.ms + behaviour.times.lateMs + written.overlapMs + random.pick([MINUTE, HOUR, 30 * HOUR]));
+  clock.push(
+    behaviour.lag.ms +
+      behaviour.cache.ms +
+      behaviour.times.lateMs +
+      written.overlapMs +
+      random.pick([MINUTE, HOUR, 30 * HOUR]),
+  );
   await play(story, 'sync', false);
   await play(story, 'backfill', true);
 }

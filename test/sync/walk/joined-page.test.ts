@@ -30,7 +30,16 @@ function pageOf(number: number, ids: readonly string[], changed: Partial<Page> =
 }
 
 const ids = (from: number, count: number): string[] => Array.from({ length: count }, (_, at) => `r${from + at}`);
-const END: WalkEnd = { proof: null, records: 0, doubts: [], prints: '', sure: null, met: () => false, pageSize: null };
+const END: WalkEnd = {
+  proof: null,
+  records: 0,
+  doubts: [],
+  prints: '',
+  sure: null,
+  met: () => false,
+  pageSize: null,
+  settleMs: 0,
+};
 
 describe('pages that are committed together', () => {
   it('are small, neither the first nor the last, and share no record', () => {

@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest';
+import { ageOf } from '../../src/http/answer-age.ts';
+
+const NOTHING = { ageMs: 0, lifetimeMs: null, isTold: false };
+
+describe('the age of an answer', () => {
+  it.each<[string, Record<string, string | string[]>, ReturnType<typeof ageOf>]>([
+    ['no header', {}, NOTHING],
+    ['a lifetime alone', { 'cache-control': 'max-age=60' }, NOTHING],
+    ['an age of nothing', { age: '0' }, { ageMs: 0, lifetimeMs: null, isTold: true }],
+    ['an age', { age: '7' }, { ageMs: 8_000, lifetimeMs: null, isTold: true }],
+    [
+      'an age and a lifetime',
+      { age: '7', 'cache-control': 'public, max-age=60' },
+      { ageMs: 8_000, lifetimeMs: 60_000, isTold: true },
+    ],
+    [
+      'a lifetime for shared caches',
+      { age: '7', 'cache-control': 'max-age=5, S-MaxAge="300"' },
+      { ageMs: 8_000, lifetimeMs: 300_000, isTold: true },
+    ],
+    [
+      'a lifetime that is over',
+      { age: '90', 'cache-control': 'max-age=60' },
+      { ageMs: 91_000, lifetimeMs: 60_000, isTold: true },
+    ],
+    ['several ages', { age: ['3', '9'] }, { ageMs: 4_000, lifetimeMs: null, isTold: true }],
+    ['an age that is none', { age: '-4' }, NOTHING],
+    ['an age in words', { age: 'old' }, NOTHING],
+  ])('is read from %s', (_, headers, expected) => {
+    expect(ageOf(headers)).toEqual(expected);
+  });
+});
