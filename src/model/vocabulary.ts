@@ -19,7 +19,7 @@ export type Outcome = (typeof OUTCOMES)[number];
  * changed, that a record read alone is the listed one, that the rows of a report are all that it counts, that those with
  * one id on a page are states of one record. A profile may accept to go without it, by this name.
  */
-export const PROOFS = ['end', 'filter', 'item', 'totals', 'states'] as const;
+export const PROOFS = ['end', 'filter', 'item', 'totals', 'states', 'cache'] as const;
 export type Proof = (typeof PROOFS)[number];
 
 /** Which bodies `_sync_versions` keeps: every distinct one, the latest only, or none. */

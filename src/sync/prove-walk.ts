@@ -12,12 +12,14 @@ export interface WalkProof {
   doubts: readonly Doubt[];
   /** True if records that changed meanwhile may be missing, which the filter lists. */
   needsCatchUp: boolean;
+  /** True if it proves nothing because pages came out of a cache. */
+  isKept: boolean;
   /** True if another walk may prove what this one did not. */
   mayRepeat: boolean;
 }
 
-/** Doubts that come from movement, or from a cache that may hide it: both may be over when the listing is walked again. */
-const BY_MOVEMENT: ReadonlySet<Doubt['code']> = new Set(['slipped', 'entered', 'unwatched', 'cached']);
+/** Doubts that come from movement, which may be over when the listing is walked again. */
+const BY_MOVEMENT: ReadonlySet<Doubt['code']> = new Set(['slipped', 'entered', 'unwatched']);
 
 const filterFailed: Doubt = {
   code: 'slipped',
@@ -60,15 +62,18 @@ export function proveWalk(
     return !needsCatchUp || hasSlipped || (code !== 'entered' && code !== 'fewer');
   });
   const isAccepted = accept.includes('end');
+  const isKept = open.some(({ code }) => code === 'cached') && !accept.includes('cache');
+  const shown = open.filter(({ code }) => code !== 'cached');
   const isShort = open.some(({ code }) => code === 'fewer');
-  const hasMoved = open.some(({ code }) => BY_MOVEMENT.has(code));
+  const hasMoved = shown.some(({ code }) => BY_MOVEMENT.has(code));
   return {
-    isProved: open.length === 0 || (isAccepted && !isShort),
+    isProved: !isKept && (shown.length === 0 || (isAccepted && !isShort)),
     // A listing that leaves records out shows it by its total; each is read alone before it is deleted.
-    maySweep: open.every(({ code }) => isAccepted || code === 'fewer') && (item !== null || !isShort),
+    maySweep: !isKept && shown.every(({ code }) => isAccepted || code === 'fewer') && (item !== null || !isShort),
     doubts: isAccepted ? open : open.filter(({ code }) => code !== 'fewer' || !hasMoved),
     needsCatchUp,
-    mayRepeat: hasMoved && !isAccepted,
+    isKept,
+    mayRepeat: isKept || (hasMoved && !isAccepted),
   };
 }
 

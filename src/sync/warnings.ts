@@ -61,7 +61,7 @@ const WARNING_KINDS = {
   /** Records moved between pages while they were read, and one may have slipped past. */
   listing_moved: { isPartial: true, proof: 'end' },
   /** Pages came out of a cache, from other moments than the walk. */
-  pages_cached: { isPartial: true, proof: 'end' },
+  pages_cached: { isPartial: true, proof: 'cache' },
   /** A listing that was walked in ranges was walked again in one. */
   ranges_given_up: { isPartial: false, proof: null },
   /** Rows that no filter by time can ever list; the run has walked fully instead, unless that is accepted. */

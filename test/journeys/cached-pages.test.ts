@@ -11,7 +11,12 @@ const COUNT = 30;
 const KEPT = 60_000;
 
 /** A listing behind a cache that somebody else has filled in part: from before a record was deleted and one created. */
-async function staged(database: TestDatabase, dialect: ListingDialect, habits: CacheHabits) {
+async function staged(
+  database: TestDatabase,
+  dialect: ListingDialect,
+  habits: CacheHabits,
+  fields: Record<string, unknown> = {},
+) {
   const clock = new WorldClock(new Date().toISOString(), database.name === 'postgres' ? 50 : 0);
   const listing = new MovingListing(COUNT, dialect);
   const cache = new AddressCache<Reply>(habits, () => clock.now());
@@ -19,7 +24,7 @@ async function staged(database: TestDatabase, dialect: ListingDialect, habits: C
     const cacheControl = asked?.headers['cache-control'];
     return cache.answer({ key: url.href, cacheControl }, () => listing.respond(url, count));
   };
-  const stage = await ownService(database, movingProfile(dialect, SIZE), respond);
+  const stage = await ownService(database, { ...movingProfile(dialect, SIZE), ...fields }, respond);
   const missing = async (): Promise<number[]> => {
     const rows = await stage.read((db) =>
       db.prepare<[], { id: string }>('SELECT id FROM report WHERE _deleted_at IS NULL').all(),
@@ -99,13 +104,27 @@ describe.for([USUAL])('a listing behind a cache by address, on $name', (database
     const report = await run('backfill');
     expect(report.status).toBe('partial');
     expect(report.resources[0]?.warnings).toContainEqual(
-      expect.objectContaining({ code: 'pages_cached', hint: expect.stringContaining('accept: [end]') }),
+      expect.objectContaining({ code: 'pages_cached', hint: expect.stringContaining('accept: [cache]') }),
     );
     clock.push(10 * KEPT);
     await run('backfill');
     clock.push(10 * KEPT);
     expect(await missing()).toEqual([]);
   });
+
+  it.for(DIALECTS)(
+    'is whole where the cache is emptied whenever something changes, as the profile says: %s',
+    async ([, dialect]) => {
+      const kept = { ms: 100 * KEPT, tells: 'age', isHeeding: false } as const;
+      const { missing, run, visit, clock } = await staged(database, dialect, kept, { accept: ['cache'] });
+      await visit(FIRST_PAGE);
+      clock.push(KEPT);
+      const report = await run('backfill');
+      expect(report.status).toBe('ok');
+      expect(report.resources[0]?.warnings).toContainEqual(expect.objectContaining({ code: 'pages_cached' }));
+      expect(await missing()).toEqual([]);
+    },
+  );
 
   it('does not move its cursor by a page that is older than the filter asks for again', async () => {
     const dialect = { style: 'page', order: 'updated', filter: true, total: true } as const;

@@ -39,6 +39,25 @@ describe('the end of a walk', () => {
     ['no proof, accepted', ['unproved'], { accept: ['end'] }, { isProved: true, mayRepeat: false }],
     ['movement: walked again', ['slipped', 'fewer'], {}, { isProved: false, mayRepeat: true, maySweep: false }],
     ['movement, accepted', ['slipped'], { accept: ['end'] }, { isProved: true, mayRepeat: false }],
+    ['pages out of a cache: walked again', ['cached'], {}, { isProved: false, mayRepeat: true, maySweep: false }],
+    [
+      'pages out of a cache, another proof accepted',
+      ['cached'],
+      { accept: ['end'] },
+      { isProved: false, mayRepeat: true },
+    ],
+    [
+      'pages out of a cache, accepted',
+      ['cached'],
+      { accept: ['cache'] },
+      { isProved: true, mayRepeat: false, maySweep: true },
+    ],
+    [
+      'movement beside an accepted cache',
+      ['cached', 'slipped'],
+      { accept: ['cache'] },
+      { isProved: false, mayRepeat: true },
+    ],
     ['fewer than the total, accepted: never', ['fewer'], { accept: ['end'] }, { isProved: false, mayRepeat: false }],
     [
       'fewer than the total: what is missing is read alone',

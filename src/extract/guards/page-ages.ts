@@ -96,4 +96,4 @@ export function longerOf(a: number | null, b: number | null): number | null {
 }
 
 const hint =
-  'have the cache let the requests of content-sync through; if it is emptied whenever something changes, accept: [end] in the profile';
+  'have the cache let the requests of content-sync through; if it is emptied whenever something changes, accept: [cache] in the profile';

@@ -124,6 +124,7 @@ export const NOTHING_LISTED: WalkProof = {
   maySweep: true,
   doubts: [],
   needsCatchUp: false,
+  isKept: false,
   mayRepeat: false,
 };
 
@@ -135,6 +136,7 @@ export function bothProved(one: WalkProof | null, other: WalkProof): WalkProof {
     maySweep: one.maySweep && other.maySweep,
     doubts: [...one.doubts, ...other.doubts],
     needsCatchUp: one.needsCatchUp || other.needsCatchUp,
+    isKept: one.isKept || other.isKept,
     mayRepeat: one.mayRepeat || other.mayRepeat,
   };
 }

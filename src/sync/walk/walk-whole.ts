@@ -1,5 +1,5 @@
 import { longerOf } from '../../extract/guards/page-ages.ts';
-import type { Doubt, SureRecord } from '../../extract/guards/walk-end.ts';
+import type { SureRecord } from '../../extract/guards/walk-end.ts';
 import { AGE_STEP_MS } from '../../http/answer-age.ts';
 import { SyncError } from '../../model/errors.ts';
 import { isNumberingFault } from '../../extract/guards/prove-numbering.ts';
@@ -62,11 +62,10 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
     const next = nextPass(profile, planned, { end, proof, repetition });
     repeated.all += 1;
     // A walk that was given kept pages has only shown that there is a cache.
-    const isKept = isCached(proof.doubts);
-    repeated.whole += next.since === planned.checkpoint.walk_since && !isKept ? 1 : 0;
+    repeated.whole += next.since === planned.checkpoint.walk_since && !proof.isKept ? 1 : 0;
     const isEnough = repeated.all > REPETITIONS.all || repeated.whole > REPETITIONS.whole;
     settleMs = longerOf(settleMs, end.settleMs);
-    const waitMs = waitFor(settleMs, proof.doubts);
+    const waitMs = profile.accept.includes('cache') ? 0 : waitFor(settleMs, proof.isKept);
     if (isProved || !mayRepeat || isEnough || waitMs === null) {
       progress.warnings.push(...endWarnings(proof, end));
       const { disorder } = evidence;
@@ -85,13 +84,9 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
 }
 
 /** How long to wait before a walk is made again; null if a cache in front would give it the same pages. */
-function waitFor(settleMs: number | null, doubts: readonly Doubt[]): number | null {
+function waitFor(settleMs: number | null, isKept: boolean): number | null {
   if (settleMs !== null && settleMs <= MOST_CACHED_MS) return settleMs;
-  return isCached(doubts) ? null : AGE_STEP_MS;
-}
-
-function isCached(doubts: readonly Doubt[]): boolean {
-  return doubts.some(({ code }) => code === 'cached');
+  return isKept ? null : AGE_STEP_MS;
 }
 
 /** An earlier walk without a proved end may have left rows, of which some may be gone by now. */

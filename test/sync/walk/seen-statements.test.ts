@@ -25,7 +25,14 @@ const COUNTED: PageOutcome = {
   discarded: 0,
   repaired: 0,
 };
-const PROVED: WalkProof = { isProved: true, maySweep: true, doubts: [], needsCatchUp: false, mayRepeat: false };
+const PROVED: WalkProof = {
+  isProved: true,
+  maySweep: true,
+  doubts: [],
+  needsCatchUp: false,
+  isKept: false,
+  mayRepeat: false,
+};
 
 /** A page of the service; `null` for a record without an id. */
 function pageOf(number: number, ids: readonly (string | null)[], isNumbered = true): Page {
