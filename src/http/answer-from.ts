@@ -1,5 +1,5 @@
+import { ageOf } from '../model/answer-age.ts';
 import { clockOf } from '../model/http-date.ts';
-import { ageOf } from './answer-age.ts';
 import type { AttemptResult } from './attempt.ts';
 import type { ApiAnswer } from './client.ts';
 

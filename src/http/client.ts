@@ -1,5 +1,5 @@
+import type { AnswerAge } from '../model/answer-age.ts';
 import type { JsonValue } from '../model/json.ts';
-import type { AnswerAge } from './answer-age.ts';
 import type { Lane, Outcome } from '../model/vocabulary.ts';
 import type { AnswerRule } from '../source/outcome-rule.ts';
 import type { AnswerHold } from './body/answer-memory.ts';

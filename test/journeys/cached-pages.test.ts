@@ -40,7 +40,13 @@ async function staged(
   const visit = async (path: string): Promise<void> => {
     await (await fetch(new URL(path, stage.service.url))).text();
   };
-  return { listing, stage, clock, missing, run, move, visit };
+  /** The first page is kept from before one record was deleted and another one created. */
+  const fill = async (): Promise<void> => {
+    await visit(FIRST_PAGE);
+    move();
+    clock.push(KEPT / 2);
+  };
+  return { listing, stage, clock, missing, run, move, visit, fill };
 }
 
 const BY_PAGE = { style: 'page', order: 'id' } as const;
@@ -48,31 +54,22 @@ const DIALECTS: [string, ListingDialect][] = [
   ['no total', BY_PAGE],
   ['a total', { ...BY_PAGE, total: true }],
 ];
+const HEEDS = { ms: KEPT, tells: 'nothing', isHeeding: true } as const;
+const TELLS_AGE = { ms: KEPT, tells: 'age', isHeeding: false } as const;
+const TELLS_ALL = { ms: KEPT, tells: 'age and lifetime', isHeeding: false } as const;
 const FIRST_PAGE = `/v1/report?page=1&limit=${SIZE}`;
 
 describe.for([USUAL])('a listing behind a cache by address, on $name', (database) => {
   it.for(DIALECTS)('is asked for past one that heeds that: %s', async ([, dialect]) => {
-    const { missing, run, move, visit, clock } = await staged(database, dialect, {
-      ms: KEPT,
-      tells: 'nothing',
-      isHeeding: true,
-    });
-    await visit(FIRST_PAGE);
-    move();
-    clock.push(KEPT / 2);
+    const { missing, run, fill } = await staged(database, dialect, HEEDS);
+    await fill();
     expect((await run('backfill')).status).toBe('ok');
     expect(await missing()).toEqual([]);
   });
 
   it.for(DIALECTS)('is read again once the cache asks anew, where it says when: %s', async ([, dialect]) => {
-    const { missing, run, move, visit, clock } = await staged(database, dialect, {
-      ms: KEPT,
-      tells: 'age and lifetime',
-      isHeeding: false,
-    });
-    await visit(FIRST_PAGE);
-    move();
-    clock.push(KEPT / 2);
+    const { missing, run, fill, clock } = await staged(database, dialect, TELLS_ALL);
+    await fill();
     const before = clock.now();
     expect((await run('backfill')).status).toBe('ok');
     expect(await missing()).toEqual([]);
@@ -80,11 +77,7 @@ describe.for([USUAL])('a listing behind a cache by address, on $name', (database
   });
 
   it('is compared with pages of another moment, where pages tell no total', async () => {
-    const { listing, missing, run, move } = await staged(database, BY_PAGE, {
-      ms: KEPT,
-      tells: 'age and lifetime',
-      isHeeding: false,
-    });
+    const { listing, missing, run, move } = await staged(database, BY_PAGE, TELLS_ALL);
     listing.before = (request) => {
       if (request === 4) move();
     };
@@ -93,14 +86,8 @@ describe.for([USUAL])('a listing behind a cache by address, on $name', (database
   });
 
   it.for(DIALECTS)('is not called whole where it only says how old its pages are: %s', async ([, dialect]) => {
-    const { missing, run, move, visit, clock } = await staged(database, dialect, {
-      ms: KEPT,
-      tells: 'age',
-      isHeeding: false,
-    });
-    await visit(FIRST_PAGE);
-    move();
-    clock.push(KEPT / 2);
+    const { missing, run, fill, clock } = await staged(database, dialect, TELLS_AGE);
+    await fill();
     const report = await run('backfill');
     expect(report.status).toBe('partial');
     expect(report.resources[0]?.warnings).toContainEqual(
@@ -128,11 +115,7 @@ describe.for([USUAL])('a listing behind a cache by address, on $name', (database
 
   it('does not move its cursor by a page that is older than the filter asks for again', async () => {
     const dialect = { style: 'page', order: 'updated', filter: true, total: true } as const;
-    const { listing, missing, run, visit, clock, stage } = await staged(database, dialect, {
-      ms: KEPT,
-      tells: 'age',
-      isHeeding: false,
-    });
+    const { listing, missing, run, visit, clock, stage } = await staged(database, dialect, TELLS_AGE);
     expect((await run('backfill')).status).toBe('ok');
     clock.push(10 * KEPT);
     const asked = stage.service.requests.length;

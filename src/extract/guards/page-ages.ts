@@ -1,4 +1,4 @@
-import { AGE_STEP_MS } from '../../http/answer-age.ts';
+import { AGE_STEP_MS } from '../../model/answer-age.ts';
 import type { ApiAnswer } from '../../http/client.ts';
 import type { Doubt } from './walk-end.ts';
 

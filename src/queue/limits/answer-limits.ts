@@ -1,3 +1,4 @@
+import { ageOf } from '../../model/answer-age.ts';
 import { clockOf } from '../../model/http-date.ts';
 import type { JsonValue } from '../../model/json.ts';
 import type { RateDialect, RateEntry } from '../../source/rate-dialect.ts';
@@ -75,7 +76,7 @@ export function readAnswerLimits(answer: RateAnswer, dialect: RateDialect): Answ
     used: new Map(),
     drafts: new Map(),
   };
-  const cached = Number(textOf(headers['age']) ?? 0) > 0;
+  const cached = ageOf(headers).ageMs > 0;
   for (const found of [...headersFound(headers, dialect), ...bodyFound(body, dialect)]) {
     if (cached && found.entry.means !== 'retry_after') continue;
     if (!READERS[found.entry.means](reading, found)) reading.malformed += 1;

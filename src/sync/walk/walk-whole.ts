@@ -1,6 +1,6 @@
 import { longerOf } from '../../extract/guards/page-ages.ts';
 import type { SureRecord } from '../../extract/guards/walk-end.ts';
-import { AGE_STEP_MS } from '../../http/answer-age.ts';
+import { AGE_STEP_MS } from '../../model/answer-age.ts';
 import { SyncError } from '../../model/errors.ts';
 import { isNumberingFault } from '../../extract/guards/prove-numbering.ts';
 import { updatedZone } from '../../shape/columns/updated-time.ts';

@@ -1,5 +1,3 @@
-import type { AnswerHeaders } from './outcome/outcome-row.ts';
-
 /** How old an answer was when it came, and for how long whoever gave it keeps what it gives. */
 export interface AnswerAge {
   /** Milliseconds; 0 for an answer that nobody had kept, as far as it says. */
@@ -16,7 +14,7 @@ export const AGE_STEP_MS = 1_000;
 const UNKNOWN: AnswerAge = { ageMs: 0, lifetimeMs: null, isTold: false };
 
 /** The age of an answer, by its `Age`, and for how long a cache keeps it, by its `Cache-Control`. Source: RFC 9111. */
-export function ageOf(headers: AnswerHeaders): AnswerAge {
+export function ageOf(headers: Readonly<Record<string, string | string[] | undefined>>): AnswerAge {
   const age = secondsIn(first(headers['age']) ?? '');
   if (age === null) return UNKNOWN;
   const kept = first(headers['cache-control']) ?? '';

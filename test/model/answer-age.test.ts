@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ageOf } from '../../src/http/answer-age.ts';
+import { ageOf } from '../../src/model/answer-age.ts';
 
 const NOTHING = { ageMs: 0, lifetimeMs: null, isTold: false };
 
