@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { SyncError } from '../../src/model/errors.ts';
 import { pageProfile, serve, STYLES } from './five-styles.ts';
 import type { Style } from './five-styles.ts';
@@ -94,6 +94,8 @@ describe.each(SERIAL)('%s', (style) => {
     const pages = walkOver(server, pageProfile(style, 10), extras);
     for (let page = 1; page <= 3; page++) {
       await pages.next();
+      await vi.waitUntil(() => server.requests.length >= page + further);
+      // Long enough for one too many to come.
       await sleep(20);
       expect(server.requests).toHaveLength(page + further);
     }

@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'vitest';
 import type { Clock } from '../../src/model/clock.ts';
 import { SyncError } from '../../src/model/errors.ts';
 import type { Pagination } from '../../src/sandbox/pages/listing-page.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
+import type { RunReport } from '../../src/sync/report.ts';
 import { differences } from '../support/compare-copy.ts';
 import type { TestDatabase } from '../support/databases.ts';
 import { pushedClock } from '../support/hurried-clock.ts';
@@ -58,7 +60,15 @@ export async function randomStory(database: TestDatabase, seed: number): Promise
   editor.pass(random.whole(0, 5 * HOUR));
   const report = await stage.run(quiet, { clock });
   const found = await stage.read((db) => differences(db, stage.sandbox.store, { resources: ['content'] }));
-  expect({ told, status: report.status, differences: found }).toEqual({ told, status: 'ok', differences: [] });
+  const status = isLone(style, report) ? 'partial' : 'ok';
+  expect({ told, status: report.status, differences: found }).toEqual({ told, status, differences: [] });
+}
+
+/** Of one record alone there is no shorter page to ask for, and so no proof that a header left out marks the end. */
+function isLone(style: Pagination, { resources }: RunReport): boolean {
+  const [content] = resources;
+  const codes = content?.warnings?.map(({ code }) => code);
+  return style === 'link' && content?.records === 1 && isDeepStrictEqual(codes, ['end_unproved']);
 }
 
 function profileWith(size: number): Record<string, unknown> {

@@ -152,6 +152,20 @@ describe('a listing whose end nothing shows', () => {
     expect(String(fresh)).toContain('"accepted":true');
   });
 
+  it('is shown by a single record too, once the service has named the page behind the first of two', async () => {
+    let all: readonly object[] = RECORDS.slice(0, 2);
+    const linked: Responder = (url) => {
+      const { data, next } = part(url, 50, Number(url.searchParams.get('cursor') ?? 0), all);
+      const link = `<${url.pathname}?limit=50&cursor=${next}>; rel="next"`;
+      return { body: { data }, headers: next === null ? {} : { link } };
+    };
+    const stage = await service({ page: { style: 'link', size: 50 } }, linked);
+    expect(await ended(stage)).toMatchObject({ status: 'ok', rows: 2 });
+    all = RECORDS.slice(0, 1);
+    const { warnings } = await ended(stage);
+    expect(warnings.map(({ code }) => code)).toEqual(['deletes_unconfirmed']);
+  });
+
   it('is never ok below a told total, whatever the profile accepts', async () => {
     const stage = await service(
       { page: { style: 'cursor', total: 'total' }, accept: ['end', 'filter', 'item'] },
