@@ -1,5 +1,6 @@
-import { hash } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
+import { KeptKeys } from './kept-keys.ts';
 import { KeySet } from './key-set.ts';
 import { eachKey, lastKnown, pushedOn } from './page-keys.ts';
 import { holds, sizeOf, type LedgerEntry, type MetPage, type WalkBefore, type WatchedPage } from './met-page.ts';
@@ -15,6 +16,7 @@ const MOST_STALE_PAGES = 20;
 export class WalkLedger {
   readonly #keys = new KeySet();
   readonly #pages: WatchedPage[] = [];
+  readonly #kept = new KeptKeys();
   /** True if pages are cut by number, so that what moves shifts them. */
   #isCutByNumber: boolean;
   readonly #hasParts: boolean;
@@ -129,7 +131,7 @@ export class WalkLedger {
     const known = this.#keys.size;
     eachKey(page.keys, (high, low) => this.#keys.add(high, low));
     const last = this.#pages.at(-1);
-    if (last !== undefined) last.keys = page.keys;
+    if (last !== undefined) last.keys = this.#kept.keep(page.keys);
     return this.#keys.size - known;
   }
 
@@ -177,7 +179,9 @@ export class WalkLedger {
 
   /** One text for all pages, which another walk that meets the same has too. */
   prints(): string {
-    return hash('sha1', Buffer.concat(this.#pages.map(({ keys }) => keys)), 'hex');
+    const digest = createHash('sha1');
+    for (const { keys } of this.#pages) digest.update(keys);
+    return digest.digest('hex');
   }
 
   /** The last record that was read before anything moved; null if the listing does not ascend by time. */
@@ -221,7 +225,7 @@ export class WalkLedger {
     if (this.#records !== null) this.#records += counted;
     if (isNew) this.#productive += 1;
     if (keys.length > 0) this.#staleRun = isNew ? 0 : this.#staleRun + 1;
-    if (this.#isCutByNumber) this.#pages.push({ position, keys, unkeyed, lastUpdated: null });
+    if (this.#isCutByNumber) this.#pages.push({ position, keys: this.#kept.keep(keys), unkeyed, lastUpdated: null });
     return again;
   }
 
