@@ -29,6 +29,8 @@ export interface RangeStage {
   walk(command?: SyncCommand): Promise<ResourceReport>;
   /** Has the workers keep to so many requests per second, all of them together, from now on. */
   keepTo(requestsPerSecond: number): Promise<void>;
+  /** Has the next walk be cut, although one in ranges has come to no verdict. */
+  forgive(): Promise<unknown>;
   /** True where the copy is the service, else what is not. */
   isCopied(): Promise<true | string[]>;
   /** Ranges of the walk that is under way. */
@@ -45,6 +47,7 @@ export interface RangeStageOptions {
   listing?: Partial<ListingDialect>;
   profile?: Record<string, unknown>;
   rate?: Record<string, unknown>;
+  deletes?: Record<string, unknown>;
   rangePages?: number | null;
 }
 
@@ -87,6 +90,7 @@ export async function rangeStage(options: RangeStageOptions): Promise<RangeStage
       for (const worker of workers) worker.kill('SIGHUP');
       await until('told', () => workers.every((worker) => worker.logged().includes('blog has changed (rate)')));
     },
+    forgive: () => POSTGRES.write(address, 'UPDATE _sync_checkpoints SET ranges_given_up_at = NULL'),
     isCopied: () =>
       stage.read((db) => {
         const found = differences(db, store);
@@ -99,13 +103,14 @@ export async function rangeStage(options: RangeStageOptions): Promise<RangeStage
 /** The stage for workers on one listing; `keepTo` writes another limit into its settings. */
 async function settingsFor(
   service: ListingServer,
-  { profile, rate: limits, rangePages = 4 }: RangeStageOptions,
+  { profile, rate: limits, deletes, rangePages = 4 }: RangeStageOptions,
 ): Promise<{ stage: ServingStage; keepTo: (requestsPerSecond: number) => void }> {
   const page = { style: 'page', size: PAGE, size_param: 'limit', total: 'total' };
   const report = { path: '/report', item: '/report/{id}', incremental: null, page, ...profile };
   const source = (rate: number) => ({
     base_url: service.url.href,
     rate: { share: 1, requests_per_second: rate, ...limits },
+    ...(deletes === undefined ? {} : { deletes }),
   });
   const stage = await servingStage({
     database: POSTGRES,
