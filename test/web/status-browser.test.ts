@@ -15,6 +15,8 @@ import { NOW, emptySnapshot, resourceWith, richSnapshot, snapshotWith, sourceWit
 const executable = findChromium();
 /** After so long the page has looked again. */
 const REFRESH_MS = 5_100;
+/** Of a browser that shares its core with other tests. */
+const PATIENCE = { timeout: 10_000 };
 
 const details = ({ resource, bodies }: DetailsAsked) =>
   Promise.resolve(detailsOf(resource === null ? ['content', 'images', 'analytics'] : [resource], bodies));
@@ -95,6 +97,28 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
     expect(complaints).toStrictEqual([]);
   });
 
+  it('finds what is typed, although the page comes anew between the last letter and the question', async () => {
+    const { page, complaints } = await visit(browser, manySources(100), { viewport: { width: 1280, height: 900 } });
+    const answer = Promise.withResolvers<void>();
+    await page.route(/find=pre$/, async (route) => {
+      await answer.promise;
+      await route.continue();
+    });
+    await page.clock.pauseAt(Date.now() + 2_000);
+    const asked = page.waitForRequest(/find=pre$/);
+    await page.locator('#find').pressSequentially('pre');
+    await page.clock.runFor(300);
+    await asked;
+    await page.locator('#find').pressSequentially('ss');
+    answer.resolve();
+    const search = (): Promise<unknown> => page.evaluate('location.search');
+    await expect.poll(search, PATIENCE).toBe('?sort=state&find=pre');
+    await page.clock.runFor(300);
+    await expect.poll(search, PATIENCE).toBe('?sort=state&find=press');
+    expect(await page.locator('#find').inputValue()).toBe('press');
+    expect(complaints).toStrictEqual([]);
+  });
+
   it('is sent what has changed only, and finds, sorts and keeps what is typed', async () => {
     const { page, server, show, complaints } = await visit(browser, manySources(100), {
       viewport: { width: 1280, height: 900 },
@@ -116,7 +140,7 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
     await expect.poll(() => page.locator('.sources tbody tr').count()).toBe(10);
     // What is typed slowly is asked for more than once.
     await expect
-      .poll(() => page.evaluate('[document.activeElement.id, document.activeElement.value, location.search]'))
+      .poll(() => page.evaluate('[document.activeElement.id, document.activeElement.value, location.search]'), PATIENCE)
       .toEqual(['find', 'press', '?sort=state&find=press']);
     await page.locator('#sort-rows').click();
     await expect.poll(() => page.locator('[aria-sort] a').getAttribute('id')).toBe('sort-rows');

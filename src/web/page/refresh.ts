@@ -12,7 +12,7 @@ export const KNOWN_PARTS = 'content-sync-parts';
  * Runs in the browser. Asks for what has changed and exchanges it in place, so that the scroll position, what is folded
  * out and the focus stay; forms and links that only change this page are followed in place as well. Only the main part
  * of a page is parsed: the rest would meet this page's own policy. It waits while the tab is hidden or text is selected,
- * and says when it is cut off.
+ * and says when it is cut off. What is typed is read from its form at once: the form may be exchanged before it is sent.
  */
 export const REFRESH_SCRIPT = `(() => {
   'use strict';
@@ -115,11 +115,13 @@ export const REFRESH_SCRIPT = `(() => {
       lost('No answer: it is not known whether that was done.');
     }
   };
+  const fieldsOf = (form, submitter) => new URLSearchParams(new FormData(form, submitter));
+  const filled = (form, submitter) => form.action.split('?')[0] + '?' + fieldsOf(form, submitter);
   document.addEventListener('submit', (event) => {
-    const form = event.target, fields = new URLSearchParams(new FormData(form, event.submitter));
+    const { target: form, submitter } = event;
     event.preventDefault();
-    if (form.method === 'post') return void go(form.action, { method: 'POST', body: fields }, true);
-    go(form.action.split('?')[0] + '?' + fields, {}, false);
+    if (form.method === 'post') return void go(form.action, { method: 'POST', body: fieldsOf(form, submitter) }, true);
+    go(filled(form, submitter), {}, false);
   });
   document.addEventListener('click', (event) => {
     const link = event.target.closest('a[data-here]');
@@ -131,7 +133,8 @@ export const REFRESH_SCRIPT = `(() => {
     const { form } = event.target;
     if (!form || form.method !== 'get') return;
     clearTimeout(typed);
-    typed = setTimeout(() => form.requestSubmit(), 200);
+    const target = filled(form, null);
+    typed = setTimeout(() => go(target, {}, false), 200);
   });
   document.addEventListener('visibilitychange', () => { if (document.hidden) clearTimeout(timer); else look(); });
   began(byId('as-of').dateTime);

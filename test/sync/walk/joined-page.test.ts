@@ -86,7 +86,8 @@ describe('pages that are committed together', () => {
 });
 
 const PROFILE = { resources: { content: { page: { size: 10 } }, images: null, analytics: null } };
-const SANDBOX = { generate: { content: 600 }, pagination: 'page' } as const;
+/** Answers that take a while come several at once, whichever core writes what. */
+const SANDBOX = { generate: { content: 600 }, pagination: 'page', latency: 20 } as const;
 
 /** One row for each page that is remembered, and what the checkpoint says. */
 function place(stage: Journey): Promise<Record<string, number>> {
