@@ -1,10 +1,11 @@
+import { availableParallelism } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import type { WalkEnd } from '../../../src/extract/guards/walk-end.ts';
 import type { Page } from '../../../src/extract/page.ts';
 import { keyFingerprints } from '../../../src/shape/records/key-fingerprint.ts';
 import { joinedPage, smallPages } from '../../../src/sync/walk/joined-page.ts';
 import { differences } from '../../support/compare-copy.ts';
-import { DATABASES } from '../../support/databases.ts';
+import { DATABASES, SQLITE, type TestDatabase } from '../../support/databases.ts';
 import { journey, type Journey } from '../../support/journey.ts';
 
 /** A page in the middle of a listing with these ids. */
@@ -86,8 +87,7 @@ describe('pages that are committed together', () => {
 });
 
 const PROFILE = { resources: { content: { page: { size: 10 } }, images: null, analytics: null } };
-/** Answers that take a while come several at once, whichever core writes what. */
-const SANDBOX = { generate: { content: 600 }, pagination: 'page', latency: 20 } as const;
+const SANDBOX = { generate: { content: 600 }, pagination: 'page' } as const;
 
 /** One row for each page that is remembered, and what the checkpoint says. */
 function place(stage: Journey): Promise<Record<string, number>> {
@@ -96,6 +96,9 @@ function place(stage: Journey): Promise<Record<string, number>> {
     (SELECT max(length(ids)) FROM _sync_seen) AS bytes FROM _sync_checkpoints`;
   return stage.read((db) => db.prepare<[], Record<string, number>>(query).get() ?? {});
 }
+
+/** On one core SQLite writes in the thread that reads: no page waits for it. */
+const mayJoin = (database: TestDatabase): boolean => database !== SQLITE || availableParallelism() > 1;
 
 describe.for(DATABASES)('small pages on $name', (database) => {
   it('that wait for the warehouse are committed together, and a walk goes on behind the last of them', async () => {
@@ -109,7 +112,7 @@ describe.for(DATABASES)('small pages on $name', (database) => {
       },
     };
     await stage.run('backfill', { signal: stop.signal, watcher }).catch(() => undefined);
-    expect(Math.max(...sizes)).toBeGreaterThan(10);
+    expect(Math.max(...sizes) > 10).toBe(mayJoin(database));
     const { walk_pages = 0, ...stored } = await place(stage);
     const records = walk_pages * 10;
     expect(stored).toEqual({ walk_records: records, rows: records, seen: walk_pages, last: walk_pages - 1, bytes: 80 });
