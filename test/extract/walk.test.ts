@@ -94,7 +94,7 @@ describe.each(SERIAL)('%s', (style) => {
     const pages = walkOver(server, pageProfile(style, 10), extras);
     for (let page = 1; page <= 3; page++) {
       await pages.next();
-      await vi.waitUntil(() => server.requests.length >= page + further);
+      await vi.waitUntil(() => server.requests.length >= page + further, { timeout: 10_000 });
       // Long enough for one too many to come.
       await sleep(20);
       expect(server.requests).toHaveLength(page + further);

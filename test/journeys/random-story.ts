@@ -60,15 +60,15 @@ export async function randomStory(database: TestDatabase, seed: number): Promise
   editor.pass(random.whole(0, 5 * HOUR));
   const report = await stage.run(quiet, { clock });
   const found = await stage.read((db) => differences(db, stage.sandbox.store, { resources: ['content'] }));
-  const status = isLone(style, report) ? 'partial' : 'ok';
+  const isLone = style === 'link' && [...stage.sandbox.store.list('content')].length === 1;
+  const status = isLone && isUnproved(report) ? 'partial' : 'ok';
   expect({ told, status: report.status, differences: found }).toEqual({ told, status, differences: [] });
 }
 
 /** Of one record alone there is no shorter page to ask for, and so no proof that a header left out marks the end. */
-function isLone(style: Pagination, { resources }: RunReport): boolean {
-  const [content] = resources;
-  const codes = content?.warnings?.map(({ code }) => code);
-  return style === 'link' && content?.records === 1 && isDeepStrictEqual(codes, ['end_unproved']);
+function isUnproved({ resources }: RunReport): boolean {
+  const codes = resources[0]?.warnings?.map(({ code }) => code);
+  return isDeepStrictEqual(codes, ['end_unproved']);
 }
 
 function profileWith(size: number): Record<string, unknown> {

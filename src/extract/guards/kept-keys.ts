@@ -4,7 +4,7 @@ const LARGEST_PIECE = 1_048_576;
 
 /**
  * The keys of all pages of a walk, laid one behind the other into few pieces of memory. In a piece for each page they
- * would stand between the bodies that come and go, and what those have left could not be given back: 25 MB per million records.
+ * would stand between the bodies that come and go, and what those have left could not be given back: 18 MB per million records.
  */
 export class KeptKeys {
   #piece: Buffer = Buffer.alloc(0);
