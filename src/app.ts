@@ -6,7 +6,7 @@ import { createClient, type Client } from './http/create-client.ts';
 import { keepsRefreshToken, otherTokenOrigin } from './http/auth/create-credentials.ts';
 import type { TokenStore } from './http/auth/shared-token.ts';
 import type { Clock } from './model/clock.ts';
-import { runScope, withinRun } from './observe/run-scope.ts';
+import { runScope } from './observe/run-scope.ts';
 import { scrubOwn } from './observe/scrub/scrub.ts';
 import type { Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';
@@ -16,8 +16,6 @@ import { limitsOf, openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/
 import { storedTokens } from './state/stored-tokens.ts';
 import { deleteReleased, type ConfirmedDeletes } from './sync/deletes/confirm-deletes.ts';
 import { eraseForgotten } from './sync/forget/erase-records.ts';
-import type { RangeCrew } from './sync/ranges/crew.ts';
-import { walkOneRange, type RangeOfWalk } from './sync/ranges/walk-one-range.ts';
 import { rebuildResource, type ResourceRebuilt } from './sync/rebuild-resource.ts';
 import { keepNotices } from './state/notices.ts';
 import { checkPrivacyKey } from './state/forgotten.ts';
@@ -57,8 +55,6 @@ export interface SyncRequest {
   restart: boolean;
   signal: AbortSignal;
   watcher: RunWatcher;
-  /** Who walks ranges of large listings beside this process; absent: nobody. */
-  crew?: RangeCrew;
   /** True to fetch the files of the resources behind their walks. */
   files?: boolean;
 }
@@ -73,8 +69,6 @@ export interface App {
   readonly listing: { baseUrl: URL; prefix: string };
   readonly ownedResources: OwnedResources;
   sync(request: SyncRequest): Promise<RunReport>;
-  /** Walks one range of a walk that a process leads. Throws `lease_held` and `lease_lost` if it is another one's. */
-  walkRange(range: RangeOfWalk, signal: AbortSignal): Promise<void>;
   /** Reads one record again. Throws what that throws, and `lease_held` if another process owns the resource. */
   refetch(request: RefetchRequest): Promise<RefetchOutcome>;
   /** Carries out the deletes that a person has released. Throws `lease_held` if another process owns the resource. */
@@ -135,12 +129,6 @@ export async function openApp(options: AppOptions): Promise<App> {
       const kept = keepNotices(warehouse.own, versionText(profile), notices.since(begun));
       if (kept.length > 0) await warehouse.apply(kept);
       return report;
-    },
-    walkRange: (range, signal) => {
-      const runId = newRunId(clock);
-      return withinRun({ run_id: runId, resource: range.resource }, () =>
-        walkOneRange({ ...parts, runId }, range, signal),
-      );
     },
     refetch: (request) => refetchOwned({ ...parts, runId: newRunId(clock) }, request),
     confirmReleased: (resource, signal) => deleteReleased({ ...parts, runId: newRunId(clock) }, resource, signal),

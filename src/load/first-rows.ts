@@ -22,17 +22,17 @@ export function firstRows({ warehouse, owned }: LoadContext): FirstRows {
   return {
     look: async () => {
       const [table] = owned.shape?.tables ?? [];
-      if (table === undefined || owned.shared !== null) return;
+      if (table === undefined) return;
       const [first] = await warehouse.keysAfter(table, '', 1);
       if (first === undefined) latest = owned.turns;
     },
     goOn: () => {
-      const goesOn = latest === owned.turns - 1 && owned.shared === null;
+      const goesOn = latest === owned.turns - 1;
       latest = goesOn ? owned.turns : null;
     },
     lookup: (shape) => {
-      const { turns, oldestTurn: turn, shared } = owned;
-      return latest === turns && shared === null ? { turn, shape, keys: EVERY_KEY, rows: new Map() } : null;
+      const { turns, oldestTurn: turn } = owned;
+      return latest === turns ? { turn, shape, keys: EVERY_KEY, rows: new Map() } : null;
     },
   };
 }

@@ -10,7 +10,7 @@ export function mayOverlap(
   { warehouse, owned }: LoadContext,
   { rows, setAside, leftOut, tombstones, found }: PreparedPage,
 ): boolean {
-  if (!warehouse.commitsOverlap || owned.shared !== null || owned.openRejects > 0) return false;
+  if (!warehouse.commitsOverlap || owned.openRejects > 0) return false;
   const isPlain = rows !== null && setAside.length === 0 && leftOut.length === 0;
   return isPlain && tombstones.size === 0 && found.stated.length === 0 && found.older.length === 0;
 }

@@ -13,7 +13,6 @@ import { pagesAhead } from './pages-ahead.ts';
 import { createRecogniser } from './recognise-records.ts';
 import { shapeAhead } from './shape-ahead.ts';
 import type { KnownRecords } from '../extract/requests/known-records.ts';
-import { growAlone, untilCurrent } from './beside-others.ts';
 import { coverRows, coverYears } from './grow-calendar.ts';
 import { growTables, shapeForWarehouse, finishReshape } from './grow-shape.ts';
 import type { LoadContext } from './load-context.ts';
@@ -108,14 +107,13 @@ export async function openPageLoader(
     if (isFirstWalk) await first.look();
     ahead.wrote(new Set());
   });
-  const loadHere = async (page: LoadablePage, statements: Statements, begun: PreparedPage | null) =>
-    untilCurrent(context, async (isFirst) => {
-      const prepared = (isFirst ? begun : null) ?? (await preparePage(context, policy, shapeOf(owned), page));
-      const written = await writePage(context, page, prepared, statements);
-      const outcome = await written.answer;
-      ahead.wrote(written.keys);
-      return outcome;
-    });
+  const loadHere = async (page: LoadablePage, statements: Statements, begun: PreparedPage | null) => {
+    const prepared = begun ?? (await preparePage(context, policy, shapeOf(owned), page));
+    const written = await writePage(context, page, prepared, statements);
+    const outcome = await written.answer;
+    ahead.wrote(written.keys);
+    return outcome;
+  };
   /** What was sent last; it fails if anything before it has. */
   let sent: Promise<void> | undefined;
   const loader: PageLoader = {
@@ -147,7 +145,6 @@ export async function openPageLoader(
 async function openTables(context: LoadContext): Promise<void> {
   const { warehouse, owned, profile } = context;
   const { resource } = owned;
-  if (owned.shared !== null) return growAlone(context, openTables);
   const known = owned.shape ?? (await readTables(warehouse, resource));
   const initial = initialShape(resource, profile);
   const shape = known ?? (await growTables(context, null, initial, []));
@@ -191,7 +188,6 @@ async function writePage(
   else await coverYears(context, prepared.years);
   const committed = warehouse.commit({
     ...(behind === undefined ? {} : { behind }),
-    ...(owned.shared === null ? {} : { growths: owned.shared.growths }),
     page: prepared.rows ?? prepareRows(context, shapeOf(owned), shaped.rows, written, requestedAt),
     lease: owned.lease(),
     statements: [
@@ -219,7 +215,6 @@ export async function shapedFor(context: LoadContext, records: readonly KeyedRec
   const before = shapeOf(owned);
   const shaped = await shapeForWarehouse(context, { shape: before, profile, records });
   if (shaped.shape === before) return shaped;
-  if (owned.shared !== null) return growAlone(context, (alone) => shapedFor(alone, records));
   owned.shape = await growTables(context, before, shaped.shape, shaped.changes);
   owned.shape = await finishReshape(context, owned.shape);
   // Columns may have come under other names, and stored bodies may have made more of them.

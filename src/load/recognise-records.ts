@@ -44,7 +44,7 @@ export function createRecogniser(context: LoadContext): Recogniser | null {
       const sources = unread.sources();
       const elements = sources.map((source) => ({ source, hash: textHash(source), partial: null }));
       const [first] = sources;
-      if (first === undefined || context.owned.shared !== null) return elements;
+      if (first === undefined) return elements;
       try {
         return await recognised(context, fields, elements, (lookup) => lookups.set(first.buffer, lookup));
       } catch {

@@ -48,7 +48,7 @@ export function shapeAhead({ warehouse, owned, profile, clock }: LoadContext): S
       const { shape } = owned;
       const isMade = shape?.tables.some(({ columns }) => columns.length > 0) === true;
       // In a range, rows of other processes may be there.
-      if (shape === null || !isMade || owned.shared !== null) return [];
+      if (shape === null || !isMade) return [];
       const { bytes, borders, isPlain } = unread;
       const asked = { bytes, borders, isPlain, requestedAt: timestampText(requestedAt) };
       const body = await shaper.shape(planFor(shape), asked);

@@ -15,7 +15,8 @@ const timestamp = z
   .refine((text) => !Number.isNaN(timestampMs(text)), 'expected a date and a time that there are');
 const count = z.int().min(0);
 
-const checkpointSchema: z.ZodType<CheckpointRow> = z.strictObject({
+/** Columns that only earlier versions used are ignored. */
+const checkpointSchema: z.ZodType<CheckpointRow> = z.object({
   resource: z.string().min(1),
   format: z.int(),
   fingerprint: z.string().min(1),
@@ -29,7 +30,6 @@ const checkpointSchema: z.ZodType<CheckpointRow> = z.strictObject({
   unproved_full_at: timestamp.nullable(),
   kept_size: count.nullable(),
   due_at: timestamp.nullable(),
-  ranges_given_up_at: timestamp.nullable(),
   walk_mode: z.enum(WALK_MODES).nullable(),
   walk_position: z.string().regex(/^\//, 'expected a path').nullable(),
   walk_since: z.string().nullable(),
@@ -60,7 +60,6 @@ export function freshCheckpoint(resource: string, fingerprint: string): Checkpoi
     unproved_full_at: null,
     kept_size: null,
     due_at: null,
-    ranges_given_up_at: null,
     full_credential: null,
     ...NO_WALK,
   };

@@ -39,8 +39,6 @@ export interface OwnedResource {
   readonly watches: Set<Map<string, number>>;
   /** Columns that others' things kept from widening, since somebody last told of them. */
   readonly besides: UsedColumn[];
-  /** While other processes write rows of the resource too: what that takes; null while nobody does. */
-  shared: SharedTables | null;
   /** Turns begun so far: what was read since the latest began still holds, except for what that turn writes. */
   readonly turns: number;
   /** Runs `work` when no other turn is under way: a walk and a re-fetch must not write between each other's steps. */
@@ -52,26 +50,6 @@ export interface OwnedResource {
   sendInTurn<T>(sender: object, work: () => Promise<Unanswered<T>>): SentTurn<T>;
   /** The oldest turn that is not answered; the latest if all are. What is read now may miss what this and later ones write. */
   readonly oldestTurn: number;
-}
-
-/** The tables of a resource that several processes write. */
-export interface SharedTables {
-  /** How often tables had changed when the shape was read. */
-  growths: number;
-  /** Runs `work`, which changes the tables under this lease, while no other process does. */
-  grow<T>(work: (lease: () => LeaseProof) => Promise<T>): Promise<T>;
-}
-
-/**
- * Throws `lease_held` while other processes write the resource: rows may not go meanwhile, because what those processes
- * have listed a moment ago is not known here.
- */
-export function refuseBesideOthers({ shared, resource }: Pick<OwnedResource, 'shared' | 'resource'>): void {
-  if (shared === null) return;
-  throw new SyncError('lease_held', `${resource} is being walked by several processes`, {
-    recovery: 'stop',
-    hint: 'wait until it is done; it is tried again then',
-  });
 }
 
 /** The resources of one source that this process owns, shared by all who acquire them. */
@@ -118,7 +96,6 @@ class SharedOwnership {
   shape: ResourceShape | null = null;
   years: Years | null = null;
   openRejects = 0;
-  shared: SharedTables | null = null;
   readonly watches = new Set<Map<string, number>>();
   readonly besides: UsedColumn[] = [];
   readonly turns = new Turns();
@@ -211,12 +188,6 @@ function viewOf(acquired: Acquired<SharedOwnership>): OwnedResource {
     },
     get oldestTurn() {
       return own.turns.oldest;
-    },
-    get shared() {
-      return own.shared;
-    },
-    set shared(shared) {
-      own.shared = shared;
     },
     get shape() {
       return own.shape;

@@ -83,11 +83,6 @@ export class Turns {
   }
 }
 
-/** A turn where nobody else takes any. */
-export function alone<T>(work: () => Promise<Unanswered<T>>): SentTurn<T> {
-  return sentTurn(work());
-}
-
 /** What nobody waits for is no error that nobody has handled. */
 function sentTurn<T>(turn: Promise<Unanswered<T>>): SentTurn<T> {
   const sent = turn.then(ignore);

@@ -51,7 +51,7 @@ export function planWalk(input: PlanInput): WalkPlan {
   const fingerprint = fingerprintOf(profile);
   const stored = restart ? null : input.stored;
   if (stored !== null) refuseOtherData(stored, fingerprint, resource);
-  const base = baseOf(stored ?? freshCheckpoint(resource, fingerprint), fingerprint);
+  const base = stored ?? freshCheckpoint(resource, fingerprint);
   if (base.due_at !== null && timestampMs(base.due_at) > now) throw stillParked(resource, base.due_at);
 
   const mayGoOn = command === 'sync' || base.walk_mode === 'full' || interrupted?.mode === 'incremental';
@@ -65,11 +65,6 @@ export function planWalk(input: PlanInput): WalkPlan {
   const mode: WalkMode = goesOn ? 'incremental' : 'full';
   const checkpoint = { ...startWalk({ ...base, fingerprint }, mode, since, now), walk_credential: credential };
   return { mode, checkpoint, resumed: false };
-}
-
-/** What was learned of the listing as it was asked for before is forgotten. */
-function baseOf(stored: CheckpointRow, fingerprint: string): CheckpointRow {
-  return stored.fingerprint === fingerprint ? stored : { ...stored, ranges_given_up_at: null };
 }
 
 /** The checkpoint at the first page of a walk. */

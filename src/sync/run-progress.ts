@@ -3,7 +3,6 @@ import type { WalkMode } from '../model/vocabulary.ts';
 import { NO_FIGURES, type RunFigures, type RunStart } from '../state/runs.ts';
 import type { PageOutcome } from '../load/page-loader.ts';
 import { NO_NOTES, type RunNotes } from './report.ts';
-import type { RangeCrew } from './ranges/crew.ts';
 import type { ResourceContext } from './resource-context.ts';
 import type { RunWatcher } from './run-options.ts';
 import type { Warning } from './warnings.ts';
@@ -16,7 +15,7 @@ export interface RunProgress {
   /** Requests of all its walks. */
   meter: RequestMeter;
   notes: RunNotes;
-  /** Records that share a key with another one and differ from it, such a key, and one of those that are older: ranges that an earlier version has begun have none stored. */
+  /** Records that share a key with another one and differ from it, such a key, and one of those that are older. */
   shared: { count: number; example: string | null; older?: string | null };
   warnings: Warning[];
 }
@@ -26,7 +25,6 @@ export interface RunContext extends ResourceContext {
   run: RunStart;
   progress: RunProgress;
   watcher: RunWatcher;
-  crew?: RangeCrew | undefined;
 }
 
 /** Nothing is counted yet; `warnings` are reported before the first page. */

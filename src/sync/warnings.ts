@@ -62,8 +62,6 @@ const WARNING_KINDS = {
   listing_moved: { isPartial: true, proof: 'end' },
   /** Pages came out of a cache, from other moments than the walk. */
   pages_cached: { isPartial: true, proof: 'cache' },
-  /** A listing that was walked in ranges was walked again in one. */
-  ranges_given_up: { isPartial: false, proof: null },
   /** Rows that no filter by time can ever list; the run has walked fully instead, unless that is accepted. */
   records_without_updated: { isPartial: false, proof: 'filter' },
   /** A window of reports is as large as the service lists at most. */

@@ -41,11 +41,6 @@ export interface PageCommit<Prepared extends PreparedRows = PreparedRows> {
   /** Statements on own tables (checkpoint, rejects, ...) that belong to the same moment. */
   statements: readonly CompiledQuery[];
   /**
-   * Where other processes write rows of the resource too: how often tables had changed when the page was compared with
-   * what is there. If they have changed since, or one of its rows has, it throws `page_outdated` and writes nothing.
-   */
-  growths?: number;
-  /**
    * What `commit` has returned for the page before, which may still be under way: this page is written behind it, or not
    * at all; it fails with what that one fails with. The rows of neither may depend on the other.
    */

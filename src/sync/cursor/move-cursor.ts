@@ -67,7 +67,7 @@ const FURTHEST_AHEAD_MS = 86_400_000;
  * The service's clock when the walk began. If no answer has a `Date`, the newest record of the first
  * page is a lower bound of it, unless it is dated in the future. Never the local clock: it may be wrong by hours.
  */
-export function clockAtStart(page: Pick<PassedPage, 'serverDate' | 'updated'>, now: number): string | null {
+function clockAtStart(page: Pick<PassedPage, 'serverDate' | 'updated'>, now: number): string | null {
   if (page.serverDate !== null) return timestampText(page.serverDate);
   const plausible = page.updated.filter(({ at }) => at <= now + FURTHEST_AHEAD_MS);
   const newest = plausible.reduce((most, { at }) => Math.max(most, at), -Infinity);

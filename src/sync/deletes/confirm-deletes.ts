@@ -1,4 +1,3 @@
-import { refuseBesideOthers } from '../../state/owned-resource.ts';
 import PQueue from 'p-queue';
 import { readItem, type ItemReading } from '../../extract/read-item.ts';
 import type { PageOutcome } from '../../load/page-loader.ts';
@@ -59,10 +58,7 @@ export function deleteReleased(
   resource: string,
   signal: AbortSignal,
 ): Promise<ConfirmedDeletes> {
-  return withResource(source, resource, signal, (context) => {
-    refuseBesideOthers(context.owned);
-    return confirmDeletes(context, ['released'], () => undefined);
-  });
+  return withResource(source, resource, signal, (context) => confirmDeletes(context, ['released'], () => undefined));
 }
 
 /**

@@ -1,4 +1,3 @@
-import { refuseBesideOthers } from '../../state/owned-resource.ts';
 import type { CompiledQuery } from 'kysely';
 import { keyOf } from '../../load/prepare-page.ts';
 import type { TableShape } from '../../model/table.ts';
@@ -59,7 +58,6 @@ export function softDeleteGone(
   gone: readonly Gone[],
   witness: Witness,
 ): Promise<SoftDeleteOutcome> {
-  refuseBesideOthers(context.owned);
   const keys = gone.map(keyOf);
   const reason = REASONS[witness];
   return watching(context.owned, keys, (watch) =>

@@ -48,7 +48,6 @@ function notOwned({ shape, forgotten }: Reading): OwnedResource {
     forgotten,
     rereadForgotten: () => Promise.resolve(),
     years: null,
-    shared: null,
     openRejects: 0,
     watches: new Set(),
     besides: [],

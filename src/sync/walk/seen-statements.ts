@@ -71,6 +71,6 @@ function rowsOf(
  * True for a walk after which what it has not met may be looked for: not the first one, which finds nothing to miss,
  * and none that was made under several credentials, of which each may be allowed to see something else.
  */
-export function isSweepable({ full_credential, walk_credential }: CheckpointRow): boolean {
+function isSweepable({ full_credential, walk_credential }: CheckpointRow): boolean {
   return full_credential !== null && walk_credential !== null && walk_credential !== SEVERAL;
 }

@@ -8,8 +8,6 @@ import type { ResourceProfile } from '../../source/profile.ts';
 import { NO_WALK, readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { sinceValue } from '../cursor/since.ts';
-import { finishJoined } from '../ranges/join-walk.ts';
-import { walkInRanges } from '../ranges/walk-in-ranges.ts';
 import { newEvidence, type FilterEvidence } from './filter-evidence.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
@@ -54,10 +52,8 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
   for (;;) {
     // Also a filter that is not trusted is all that such a service can be asked by: the windows try it themselves.
     const windows = await windowsOf(run, plan.checkpoint);
-    const isFirst = repeated.all === 0;
-    const { checkpoint, end, proof } =
-      (isFirst ? await inRanges(context, plan) : null) ??
-      (await oneWalk(context, { plan, repetition, formerEndedAt, windows, ...collected }));
+    const one = { plan, repetition, formerEndedAt, windows, ...collected };
+    const { checkpoint, end, proof } = await oneWalk(context, one);
     const { isProved, maySweep, needsCatchUp, mayRepeat } = proof;
     const next = nextPass(profile, planned, { end, proof, repetition });
     repeated.all += 1;
@@ -122,14 +118,6 @@ function nextPass(
   if (sure === null || since === null)
     return { mode, since: checkpoint.walk_since, repetition: { former: end, behind: null } };
   return { mode: 'incremental', since, repetition: { former: behind === null ? null : end, behind: sure } };
-}
-
-/** Null if it is to be walked in one. */
-async function inRanges(context: RunContext, { checkpoint: planned }: WalkPlan): Promise<LoadedWalk | null> {
-  const joined = await walkInRanges(context, planned);
-  if (joined === null) return null;
-  const { end, proof } = joined;
-  return { checkpoint: await finishJoined(context, planned, joined), end, proof };
 }
 
 async function oneWalk(context: RunContext, one: OneWalk): Promise<LoadedWalk> {

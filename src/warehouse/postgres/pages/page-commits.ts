@@ -6,7 +6,6 @@ import { CopyMemory } from '../connection/copy-data.ts';
 import { commitSteps, type CommitUnderWay, type SentCommit } from '../connection/commit-steps.ts';
 import type { Database } from '../connection/transact.ts';
 import { OtherTypes } from './copy-steps.ts';
-import { currentSteps } from './current-steps.ts';
 import { threadedShaper } from './page-shaper.ts';
 import { createPageWriter } from './row-writer.ts';
 
@@ -31,7 +30,7 @@ export function pageCommits(database: Database, retried: Retried): PageCommits {
   const underWay = new WeakMap<Promise<void>, CommitUnderWay>();
 
   async function write(
-    { page: { rows, steps }, lease, statements, growths, behind }: PageCommit<PreparedSteps>,
+    { page: { rows, steps }, lease, statements, behind }: PageCommit<PreparedSteps>,
     told: (attempt: SentCommit) => void,
   ): Promise<void> {
     const before = behind === undefined ? undefined : (underWay.get(behind) ?? { sent: NOT_SENT, whole: behind });
@@ -42,7 +41,7 @@ export function pageCommits(database: Database, retried: Retried): PageCommits {
         database,
         () => {
           sent = (attempts += 1) === 1 ? steps : stepsOf(rows, true);
-          return [currentSteps(rows, growths), sent, statements.map(asStep)].flat();
+          return [...sent, ...statements.map(asStep)];
         },
         { lease, sent: told, ...(before === undefined ? {} : { behind: before }) },
       );
