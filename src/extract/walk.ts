@@ -43,6 +43,10 @@ export interface WalkOptions extends AskOptions {
   kept?: number;
   /** True if an end that nothing proves is accepted. */
   acceptsEnd?: boolean;
+  /** True if several states of one record may be listed, each of which counts. */
+  acceptsStates?: boolean;
+  /** True if only changes are listed, whose number a total at an undeclared place need not be. */
+  isFiltered?: boolean;
   /** Most requests under way at once, one where each page names the next one; 0: nothing is fetched ahead. */
   runAhead: number;
   /** So many more are asked for, which wait until one of those has ended; 0 if absent. */
@@ -134,7 +138,18 @@ const ignore = (): void => undefined;
 
 /** Nothing is asked for yet. */
 function openWalk(options: WalkOptions) {
-  const { resource, listing, values = {}, extraQuery = {}, from, signal, clock, acceptsEnd = false } = options;
+  const {
+    resource,
+    listing,
+    values = {},
+    extraQuery = {},
+    from,
+    signal,
+    clock,
+    acceptsEnd = false,
+    acceptsStates = false,
+    isFiltered = false,
+  } = options;
   const style = openPageStyle(resource.page);
   const parts = { target: listing, templates: resource, values };
   const first = listingStart(parts, { ...extraQuery, ...style.first });
@@ -144,10 +159,14 @@ function openWalk(options: WalkOptions) {
   const ask = askFor(options, parts, first);
   // A walk that knows nothing would only hold more bytes for longer.
   const late = options.known === undefined ? null : lateReading(ask, resource.records, options.known);
-  const unknown: WalkBefore = { pages: [], records: isResumed ? null : 0, leastTotal: null };
+  const unknown: WalkBefore = { pages: [], isWhole: !isResumed, leastTotal: null };
   const hasParts = Boolean(resource.parts);
   const isCutByNumber = !hasParts && (style.ahead !== null || style.mayHideNumbers);
-  const ledger = new WalkLedger(isCutByNumber, options.before ?? unknown, hasParts);
+  const ledger = new WalkLedger(isCutByNumber, options.before ?? unknown, {
+    hasParts,
+    hasStates: acceptsStates,
+    isFiltered,
+  });
   const asked: GetPage = async (position, { stop, isAhead }) => {
     const request = reader.requestOf(position);
     const hold = memory.open();
@@ -176,7 +195,6 @@ function openWalk(options: WalkOptions) {
     source,
     ledger,
     ages,
-    updated: resource.updated,
     page: resource.page,
   });
   const guard = new WalkGuard(style.ahead !== null, start, hasParts);
@@ -213,7 +231,7 @@ function openSource(
 
 /** Where each page names the next one and no total is told, any page ahead may lie behind the end. */
 function knowsHowMany(page: ResourceProfile['page']): boolean {
-  return page.style !== 'page' || page.next_page === null || page.total !== null;
+  return page.style !== 'page' || page.next_page === null || typeof page.total === 'string';
 }
 
 function leastOf(total: number | null, most: number | undefined): number | null {

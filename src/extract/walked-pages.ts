@@ -1,6 +1,5 @@
 import type { SourceRecord } from '../model/json.ts';
 import { KEY_FINGERPRINT_BYTES } from '../shape/records/key-fingerprint.ts';
-import { updatedOf, type UpdatedBy } from '../shape/columns/updated-time.ts';
 import type { PageProfile } from '../source/page-style.ts';
 import { walkError, type GuardFault } from './guards/guard-fault.ts';
 import { isNumericStep } from './page-styles/numeric-step.ts';
@@ -21,8 +20,6 @@ interface WalkedPagesOptions {
   source: Pick<AnswerSource, 'drop'>;
   ledger: WalkLedger;
   ages: PageAges;
-  /** The field that says when a record last changed. */
-  updated: UpdatedBy['updated'];
   page: Pick<PageProfile, 'size' | 'size_param'>;
 }
 
@@ -206,19 +203,19 @@ export class WalkedPages {
       records: ledger.met,
       doubts,
       prints: ledger.prints(),
-      sure: ledger.sure(),
       met,
+      shortfall: ledger.missing(),
       pageSize: reader.pageSize,
       settleMs: ages.settleMs,
     };
   }
 
-  #entryOf({ keys, total, records }: ReadPage, position: PagePosition): Omit<LedgerEntry, 'overlap' | 'isBoundary'> {
+  #entryOf(
+    { keys, total, records, signals }: ReadPage,
+    position: PagePosition,
+  ): Omit<LedgerEntry, 'overlap' | 'isBoundary'> {
     const unkeyed = records.length - keys.length / KEY_FINGERPRINT_BYTES;
-    const { updated, ledger } = this.#options;
-    // Only of pages by number is it ever asked when their records changed.
-    const times = ledger.isWatched ? records.map((record) => updatedOf(record, { updated })) : [];
-    return { position, keys, total, unkeyed, updated: times };
+    return { position, keys, total, unkeyed, signals };
   }
 }
 

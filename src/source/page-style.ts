@@ -31,16 +31,26 @@ const sized = {
     .meta({ description: 'Records asked for per page.', examples: [50] }),
   total: answerPlace
     .nullable()
-    .default(null)
+    .optional()
     .meta({
-      description: 'Location of the number of all records; a walk that finds fewer is incomplete.',
-      examples: ['meta.pagination.total', 'header:X-WP-Total'],
+      description:
+        'Location of the number of all records: a scan that finds fewer is incomplete. Without it, totals at their usual places count too, but end no scan; null if those count something else than the listing.',
+      examples: ['meta.pagination.total', 'header:X-WP-Total', null],
+    }),
+  ignored_totals: z
+    .array(answerPlace)
+    .default([])
+    .meta({
+      description:
+        'Locations of totals that count something else than this listing, such as drafts or all collections.',
+      examples: [['meta.total_count']],
     }),
   pages: answerPlace
     .nullable()
-    .default(null)
+    .optional()
     .meta({
-      description: 'Location of the number of all pages, by which the last one is known to be the last.',
+      description:
+        'Location of the number of all pages, by which the last one is known to be the last; null if the usual places for it count something else.',
       examples: ['meta.pagination.pageCount', 'header:X-WP-TotalPages'],
     }),
   count: bodyPath
@@ -195,7 +205,7 @@ export const pageSchema = z.discriminatedUnion('style', [
       .meta({ description: 'There is none: one answer is the whole list.', examples: [null] }),
     pages: z
       .null()
-      .default(null)
+      .optional()
       .meta({ description: 'There is none: one answer is the whole list.', examples: [null] }),
   }),
 ]);

@@ -54,7 +54,9 @@ export function planWalk(input: PlanInput): WalkPlan {
   const base = stored ?? freshCheckpoint(resource, fingerprint);
   if (base.due_at !== null && timestampMs(base.due_at) > now) throw stillParked(resource, base.due_at);
 
-  const mayGoOn = command === 'sync' || base.walk_mode === 'full' || interrupted?.mode === 'incremental';
+  // After a full scan that missed records, an interrupted incremental one may have been to supply them: both are lost.
+  const isWhole = base.walk_mode === 'full' || base.unproved_full_at === null;
+  const mayGoOn = isWhole && (command === 'sync' || base.walk_mode === 'full' || interrupted?.mode === 'incremental');
   if (base.walk_mode !== null && isSameWalk(base.fingerprint, fingerprint) && mayGoOn) {
     const walk_credential = base.walk_credential === credential ? credential : SEVERAL;
     return { mode: base.walk_mode, checkpoint: { ...base, walk_credential }, resumed: true };
@@ -142,8 +144,12 @@ function fieldsOf({ fields, mask }: ResourceProfile): JsonObject {
 /** Fields of a page that came later are left out without a value. */
 const LATER_PAGE_FIELDS: ReadonlySet<string> = new Set(['end', 'first_cursor', 'next_page']);
 
-function cutOf(page: ResourceProfile['page']): JsonObject {
-  const fields = Object.entries(page).filter(([name, value]) => value !== null || !LATER_PAGE_FIELDS.has(name));
+/** What of a page's profile says how the listing is cut. */
+export function cutOf(page: ResourceProfile['page']): JsonObject {
+  const { total = null, pages = null, ignored_totals: _, ...rest } = page;
+  const fields = Object.entries({ ...rest, total, pages }).filter(
+    ([name, value]) => value !== null || !LATER_PAGE_FIELDS.has(name),
+  );
   return Object.fromEntries(fields);
 }
 

@@ -112,7 +112,7 @@ const EXPIRED_HINT =
   'too, ask for larger pages (page.size in the profile), or compare page there with an answer of the service.';
 
 /** Without anything that tells of an end, the page after the last one is asked for. */
-function pastEndHint({ total, pages }: PageProfile): string {
+function pastEndHint({ total = null, pages = null }: PageProfile): string {
   if (total === null && pages === null) {
     return (
       'Where a service refuses pages past the end, something must tell where that is: set page.total (records) or ' +

@@ -135,12 +135,14 @@ export class PageReader {
     const known = read.overlap === 0 ? -1 : lastKnown(read.keys, ledger.last?.keys ?? new Uint8Array());
     const fresh = resource.parts ? ledger.newAmong(read.keys) : received - known - 1;
     const seen = ledger.received === null ? null : ledger.received + fresh;
-    const met = ledger.met === null ? null : ledger.met + fresh;
+    const met = ledger.metWith(read.keys, received);
     const before = this.#last;
     if (before !== null && fresh > 0) this.#addSize(before.records.length);
     this.#last = read;
     const { url, total, pages, answer } = read;
-    const counts = { received, fresh, total, pages, seen, kept: this.#kept };
+    // A page that begins a record early is empty if it holds nothing else.
+    const isEmpty = received === 0 || (read.overlap === 1 && received === 1 && known === 0);
+    const counts = { received, isEmpty, total, pages, seen, kept: this.#kept };
     const place = {
       url,
       answeredUrl: answer.url,

@@ -7,6 +7,8 @@ import type { ResourceProfile } from '../../source/profile.ts';
 import { accountOf, bodyAccount, countAt, countIn } from './body-account.ts';
 import type { GuardFault } from '../guards/guard-fault.ts';
 import { pageKeys } from '../guards/page-keys.ts';
+import { sentTexts } from '../page-styles/page-variables.ts';
+import { undeclaredSignals, type UndeclaredSignals } from './undeclared-signals.ts';
 
 /** The part of a resource's profile by which an answer is read. */
 export type ReadableResource = Pick<ResourceProfile, 'records' | 'page' | 'id'> & Partial<RecordFields> & RecordSight;
@@ -33,6 +35,8 @@ export interface ReadPage {
   keys: Buffer;
   total: number | null;
   pages: number | null;
+  /** What it says of the whole listing at places that the profile does not name. */
+  signals: UndeclaredSignals;
   /** False if records of it may have further parts on the next page. */
   completesParts: boolean;
 }
@@ -44,9 +48,10 @@ export function readPage(answer: ApiAnswer, url: URL, resource: ReadableResource
   if (records === null) return noRecords(answer, path);
   const shortfall = shortfallOf(answer, page.count, records.length);
   if (shortfall !== null) return shortfall;
-  const counts = { total: countIn(answer, page.total), pages: countIn(answer, page.pages) };
+  const counts = { total: countIn(answer, page.total ?? null), pages: countIn(answer, page.pages ?? null) };
   const completesParts = isComplete(answer.json, resource.parts?.complete ?? null);
-  return { url, answer, records, keys: pageKeys(records, id), completesParts, ...counts };
+  const signals = undeclaredSignals(answer, path, page, new Set(sentTexts(url).values()));
+  return { url, answer, records, keys: pageKeys(records, id), completesParts, signals, ...counts };
 }
 
 /** The sign is there and does not say the opposite; it may be the empty text. */

@@ -107,7 +107,7 @@ async function takeOver(
   const { page, end, body, isFull } = answer;
   const records = distinctRecords(page.records, context.profile);
   refuseOutside(records, range, reports);
-  const proof = proveWalk(end, context.profile, { former: doubted.former, behind: null });
+  const proof = proveWalk(end, context.profile, doubted.former);
   doubted.passes += 1;
   if (!proof.isProved && proof.mayRepeat && doubted.passes < MOST_PASSES) {
     doubted.former = end;

@@ -80,7 +80,7 @@ async function oneWalk(context: VerifyContext, met: MetRecords, missing: Set<str
   for await (const page of listed) {
     await meet(context, page, met, missing, counts);
     if (page.end !== null) {
-      proof = bothProved(proof, endedBy(context, page, page.end, { former: null, behind: null }).proof);
+      proof = bothProved(proof, endedBy(context, page, page.end, { former: null }).proof);
       end = page.end.proof;
     }
     page.release();

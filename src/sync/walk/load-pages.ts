@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { WalkEnd } from '../../extract/guards/walk-end.ts';
 import type { Page } from '../../extract/page.ts';
 import { isNumbered } from '../../extract/page-styles/page-styles.ts';
 import { partitionedWalk } from '../../extract/partitioned-walk.ts';
@@ -21,7 +22,6 @@ import type { WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
 import { filterQuery, listingWalk } from '../listing-walk.ts';
 import { isNewestFirst, orderOf } from './newest-first.ts';
-import type { Repetition } from '../prove-walk.ts';
 import { partitionsOf } from './partitions-of.ts';
 import { resumeWalk } from './resume-walk.ts';
 import { pageSender, type EndedWalk } from './send-pages.ts';
@@ -36,8 +36,8 @@ const LEAST_AHEAD_ON_NETWORK = 2;
 /** One of the walks that `walkWhole` makes. */
 export interface OneWalk {
   plan: WalkPlan;
-  /** Its relation to the walk before it. */
-  repetition: Repetition;
+  /** The scan that this one repeats; null if there is none. */
+  former: WalkEnd | null;
   /** When that walk had ended, in local epoch milliseconds; null if there was none. */
   formerEndedAt: number | null;
   /** Collects what its pages show about the filter. */
@@ -46,6 +46,10 @@ export interface OneWalk {
   numbering: Numbering;
   /** Null if the listing is asked for at once. */
   windows: Windows | null;
+  /** Called with the fingerprints of each page's keys. */
+  onKeys?: (keys: Uint8Array) => void;
+  /** True if it supplies what a full scan has missed, which alone may move the cursor. */
+  isCatchUp?: boolean;
 }
 
 /** A walk that came to its end. */
@@ -113,8 +117,8 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
 }
 
 /** A walk that reads the same again has seen where the listing ends: behind that nothing is asked for ahead. */
-function knownLength(profile: ResourceProfile, { repetition, windows }: OneWalk): Pick<WalkOptions, 'most'> {
-  const records = repetition.former?.records ?? null;
+function knownLength(profile: ResourceProfile, { former, windows }: OneWalk): Pick<WalkOptions, 'most'> {
+  const records = former?.records ?? null;
   return records === null || !isOneListing(profile, windows) ? {} : { most: records };
 }
 

@@ -28,18 +28,17 @@ type SeenContext = Pick<ResourceContext, 'profile' | 'scrub'> & {
 /** Remembers a page of the walk, and forgets other walks and those that are done; belongs to its transaction. */
 export function seenStatements(context: SeenContext, committed: CommittedPage, after: CheckpointRow): CompiledQuery[] {
   const { own } = context.warehouse;
-  const { page, facts, before, proof } = committed;
+  const { facts, before, proof } = committed;
   const { resource, walk_started_at: walkStartedAt } = before;
   // What another walk has met proves nothing about this one.
   const begun = before.walk_pages === 0 ? [forgetSeen(own, resource)] : [];
   if (walkStartedAt === null) return begun;
   const isDone = after.walk_mode === null;
   const isFull = before.walk_mode === 'full';
-  const { isNumbered: isPlaceKept } = page;
   // A listing without any record proves nothing; nor does a walk that may not be swept after.
   const isEmpty = isDone && before.walk_records + facts.records === 0;
   const isSwept = isFull && proof?.maySweep !== false && isSweepable(before) && !isEmpty;
-  const isKept = isSwept || (isPlaceKept && !isDone);
+  const isKept = isSwept || !isDone;
   const statements = isKept ? [...begun, ...rowsOf(context, committed, walkStartedAt)] : [forgetSeen(own, resource)];
   if (!isFull || !isDone || proof?.isProved !== true || after.last_success_at === null) return statements;
   // A whole full walk has met every record: rejects that it did not meet no longer exist.
@@ -49,7 +48,7 @@ export function seenStatements(context: SeenContext, committed: CommittedPage, a
 /** A row for each page of the service, by which a walk that goes on proves its place. */
 function rowsOf(
   { warehouse: { own }, profile, scrub }: SeenContext,
-  { page: { parts, isNumbered }, facts, before }: CommittedPage,
+  { page: { parts }, facts, before }: CommittedPage,
   walkStartedAt: string,
 ): CompiledQuery[] {
   const { resource, walk_pages: first } = before;
@@ -62,7 +61,7 @@ function rowsOf(
       page: first + index,
       unkeyed: isShared ? keyRecords(records, profile).setAside.length : facts.unkeyed,
       ids: keys,
-      position: isNumbered ? storedPosition(position, profile.query, scrub) : null,
+      position: storedPosition(position, profile.query, scrub),
     }),
   );
 }

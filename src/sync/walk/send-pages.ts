@@ -10,10 +10,11 @@ import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { checkpointAfter } from '../cursor/move-cursor.ts';
 import { suspectStatements, type WalkSuspects } from '../deletes/page-suspects.ts';
 import { goOnAfterWalk, walkedCursor } from '../feed/feed-place.ts';
-import { proveWalk, type Repetition, type WalkProof } from '../prove-walk.ts';
+import { proveWalk, type WalkProof } from '../prove-walk.ts';
 import { countPage, withPage, type RunContext } from '../run-progress.ts';
-import { addPage, type FilterEvidence } from './filter-evidence.ts';
+import { addPage } from './filter-evidence.ts';
 import type { JoinedPage } from './joined-page.ts';
+import type { OneWalk } from './load-pages.ts';
 import { seenStatements, type CommittedPage } from './seen-statements.ts';
 import { storedPosition } from './stored-position.ts';
 
@@ -21,13 +22,12 @@ import { storedPosition } from './stored-position.ts';
 export interface EndedWalk {
   end: WalkEnd;
   proof: WalkProof;
+  /** The checkpoint that it would have if it had seen every record. */
+  ifProved: CheckpointRow;
 }
 
 /** The walk whose pages are sent. */
-interface SentWalk {
-  repetition: Repetition;
-  evidence: FilterEvidence;
-}
+type SentWalk = Pick<OneWalk, 'former' | 'evidence' | 'onKeys' | 'isCatchUp'>;
 
 /** Sends the pages of one walk to the warehouse, each with the checkpoint that says so. */
 interface PageSender {
@@ -55,13 +55,14 @@ export function pageSender(
 
   function statementsOf(page: JoinedPage) {
     const before = checkpoint;
-    const endedHere = page.end === null ? null : endedBy(context, page, page.end, walk.repetition);
+    const endedHere = page.end === null ? null : endedBy(context, page, page.end, walk);
     return (facts: PageFacts, counted: PageOutcome): CompiledQuery[] => {
       addPage(walk.evidence, facts, page.parts.length);
+      walk.onKeys?.(page.keys);
       const committed = { page, facts, counted, before, proof: endedHere?.proof ?? null };
-      const commit = commitOf(context, walk, suspects, committed, unanswered);
+      const commit = commitOf(context, suspects, committed, unanswered);
       checkpoint = commit.next;
-      ended = endedHere;
+      ended = endedHere && { ...endedHere, ifProved: commit.ifProved };
       unanswered.set(page, counted);
       return commit.statements;
     };
@@ -103,26 +104,30 @@ export function pageSender(
 }
 
 /** A page that names where the changes go on is the last one by that. */
-export function endedBy(context: RunContext, page: Page, end: WalkEnd, repetition: Repetition): EndedWalk {
+export function endedBy(
+  context: RunContext,
+  page: Page,
+  end: WalkEnd,
+  { former, isCatchUp = false }: Pick<SentWalk, 'former' | 'isCatchUp'>,
+): Pick<EndedWalk, 'end' | 'proof'> {
   const isNamed = walkedCursor(context, page) !== null;
   const shown = isNamed ? { ...end, doubts: end.doubts.filter(({ code }) => code !== 'unproved') } : end;
-  return { end: shown, proof: proveWalk(shown, context.profile, repetition) };
+  const proof = proveWalk(shown, context.profile, former);
+  return { end: shown, proof: isCatchUp ? { ...proof, isProved: false } : proof };
 }
 
 /** The checkpoint after a page, and the statements that belong to the page's transaction. */
 function commitOf(
   context: RunContext,
-  { repetition }: SentWalk,
   suspects: WalkSuspects,
   committed: CommittedPage,
   unanswered: ReadonlyMap<JoinedPage, PageOutcome>,
-): { next: CheckpointRow; statements: CompiledQuery[] } {
+): Pick<EndedWalk, 'ifProved'> & { next: CheckpointRow; statements: CompiledQuery[] } {
   const { warehouse, profile, scrub, clock, run, progress } = context;
   const { page, facts, counted, before, proof } = committed;
   const isProved = proof?.isProved ?? false;
   const { total, kept, again, serverDate, parts } = page;
   const zone = updatedZone(profile);
-  const completesFull = repetition.behind !== null;
   const passed = {
     ...facts,
     next: page.next,
@@ -131,7 +136,6 @@ function commitOf(
     kept,
     again,
     isProved,
-    completesFull,
     zone,
     pages: parts.length,
   };
@@ -149,5 +153,5 @@ function commitOf(
     ...seenStatements(context, committed, next),
     ...(isProved && before.walk_mode === 'full' ? goOnAfterWalk(context, walkedCursor(context, page)) : []),
   ];
-  return { next, statements };
+  return { next, statements, ifProved: checkpointAfter(before, { ...passed, isProved: true }, clock.now()) };
 }

@@ -36,7 +36,7 @@ const END: WalkEnd = {
   records: 0,
   doubts: [],
   prints: '',
-  sure: null,
+  shortfall: null,
   met: () => false,
   pageSize: null,
   settleMs: 0,
