@@ -114,7 +114,7 @@ function gapFault(seen: number, total: number | null): GuardFault {
   return {
     code: 'guard_empty_pages',
     message: `The page at offset ${seen} is empty, but the service reports a total of ${total}`,
-    hint: 'Run again. If it stays, compare page.offset_param and page.total in the profile with an answer of the service.',
+    hint: 'Run again. If it stays and the total counts more than is listed, set page.total: null in the profile.',
   };
 }
 

@@ -203,13 +203,13 @@ describe('a list in one answer', () => {
       'of which a header tells more',
       page,
       { body: { data: numbered(7) }, headers: { 'x-total-count': '9' } },
-      [7, 'unproved'],
+      [7, 'fewer'],
     ],
     [
       'that says that it is a range',
       page,
       { body: { data: numbered(7) }, headers: { 'content-range': 'items 0-6/9' } },
-      [7, 'unproved'],
+      [7, 'fewer'],
     ],
     ['with fewer than its total', { ...page, total: 'n' }, { body: { data: numbered(7), n: 9 } }, [7, 'fewer']],
   ])('%s', async (_, profile, reply, expected) => {
