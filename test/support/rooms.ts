@@ -28,9 +28,8 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
   trigger: { '.': [], drain: ['.'], schedule: ['.'], signature: ['.'] },
   warehouse: {
     '.': ['sqlite', 'postgres'],
-    sqlite: ['.', 'page-thread'],
-    postgres: ['.', 'page-thread'],
-    'page-thread': [],
+    sqlite: ['.'],
+    postgres: ['.'],
     copy: ['.', 'sqlite', 'postgres'],
   },
   'warehouse/postgres': {
