@@ -8,7 +8,7 @@ import { cleanFile } from './connection/clean-file.ts';
 import { openFile, type OpenFile } from './connection/open-file.ts';
 import { readBeside } from './connection/read-beside.ts';
 import { configureWarehouse } from './connection/configure.ts';
-import { syncLog, walUpkeep } from './connection/wal-upkeep.ts';
+import { syncLog, truncateLargeWal } from './connection/wal-upkeep.ts';
 import { purge, rewriteRows, softDelete } from './pages/row-writer.ts';
 import { statementRunner } from './pages/run-statements.ts';
 import { transactions, type Transact } from './pages/transactions.ts';
@@ -41,9 +41,8 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
   const runAll = statementRunner(db);
   const transact = transactions(db, retryWhileLocked);
   const writePage = createPageWriter(db);
-  const foldWal = walUpkeep(db);
-  // By its path: that of another file is none of ours to fold back.
-  const upkeep = (): Promise<Upkeep> => (name.state().is === 'named' ? foldWal() : Promise.resolve({ walBytes: 0 }));
+  // Skip if the file at this path was replaced.
+  const upkeep = (): Upkeep => (name.state().is === 'named' ? truncateLargeWal(db) : { walBytes: 0 });
 
   return {
     ...rowsIn(own),
@@ -80,11 +79,11 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     apply: (queries, lease) => transact(lease, () => runAll(queries)),
     clean: () => cleanFile(db, retryWhileLocked),
     persist: () => syncLog(db.name),
-    upkeep,
+    upkeep: () => Promise.resolve(upkeep()),
     nameState: () => name.state(),
     close: async () => {
       // If another program has the file open too, closing does not copy what was written.
-      await upkeep();
+      upkeep();
       await open.close();
     },
   };
