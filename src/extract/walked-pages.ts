@@ -39,7 +39,6 @@ export class WalkedPages {
   /** The index of the last record of the page in hand that the page before had too; -1 for none. */
   #shared = -1;
   /** True if no record of the page in hand was met before. */
-  #isNew = false;
 
   constructor(options: WalkedPagesOptions) {
     this.#options = options;
@@ -75,7 +74,6 @@ export class WalkedPages {
     const isWhole = again !== null && again.length === 0;
     const isBoundary = !isWhole && (stepped.records.length > 0 || this.#received >= page.size || again !== null);
     this.#received = stepped.records.length;
-    this.#isNew = ledger.newAmong(stepped.keys) * KEY_FINGERPRINT_BYTES === stepped.keys.length;
     const isPushedOn = ledger.admit({ ...this.#entryOf(stepped, position), overlap: stepped.overlap, isBoundary });
     ages.admit(stepped.answer, isBoundary && ledger.isWatched && stepped.overlap === 0);
     if (isPushedOn && stepped.overlap === 0) await source.drop();
@@ -175,7 +173,7 @@ export class WalkedPages {
     const { next } = stepped;
     this.#step = stepped.records.length - (next !== null && reader.overlapsAt(next) !== null ? 1 : 0);
     if (next !== null && ledger.isWatched && !this.#isNumbered(position, next, stepped)) ledger.unwatch();
-    const known = { again: 0, isNew: this.#isNew, kept: reader.kept, isNumbered: ledger.isWatched };
+    const known = { again: 0, kept: reader.kept, isNumbered: ledger.isWatched };
     const page = { ...pageOf(stepped, position), records: this.#unshared(stepped), ...known };
     if (next === null) return { ...page, next, end: this.#endOf(stepped), answer: stepped.answer };
     if (!ledger.isLoop) return { ...page, next, end: null };

@@ -1,7 +1,6 @@
 import type { SourceRecord, Updated } from '../model/json.ts';
 import { canonicalHash, textHash } from '../shape/records/fingerprint.ts';
 import { takenIn } from '../shape/records/as-record.ts';
-import { parseJson } from '../shape/json/parse-json.ts';
 import { keyOfRecord } from '../shape/records/record-key.ts';
 import { updatedOf } from '../shape/columns/updated-time.ts';
 import type { HistoryPolicy } from '../model/vocabulary.ts';
@@ -33,13 +32,6 @@ const NO_CLASHES: KeyClashes = { older: 0, undecided: 0, example: null, olderExa
 /** A time is older than another only if it is so whichever moment it means. */
 export function latestOf({ at, latest }: Updated): number {
   return latest ?? at;
-}
-
-/** Reads a record that has been recognised, in place: the row that it was recognised by may be another one by now. */
-export function readWhole(record: KeyedRecord): void {
-  if (record.isPartial !== true) return;
-  record.value = parseJson(record.bytes.toString());
-  record.isPartial = false;
 }
 
 /** A record that cannot become a row. */
@@ -82,7 +74,6 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
       value: record.value,
       bytes: record.bytes,
       hash: record.hash ?? hashOf(record, profile.history),
-      isPartial: record.isPartial === true,
       updated: updatedOf(record, profile),
       version: 1,
     };
@@ -124,8 +115,6 @@ function clashesOf(copies: readonly KeyedRecord[], kept: ReadonlyMap<string, Key
 
 function saysTheSame(a: KeyedRecord, b: KeyedRecord): boolean {
   if (a.hash === b.hash) return true;
-  readWhole(a);
-  readWhole(b);
   return canonicalHash(a.value) === canonicalHash(b.value);
 }
 

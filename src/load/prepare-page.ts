@@ -1,40 +1,24 @@
-import type { Years } from '../model/calendar-day.ts';
 import type { SourceRecord } from '../model/json.ts';
 import type { Column, ResourceShape, TableRows } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { sameJson } from '../shape/records/fingerprint.ts';
 import { storedValue, takenIn } from '../shape/records/as-record.ts';
-import { shapeRecords, type ShapedPage } from '../shape/shape-page.ts';
 import { toTimestampText } from '../shape/columns/timestamps.ts';
 import { tombstoneOf, type Tombstone } from '../shape/tombstone.ts';
 import { storedZone, updatedColumns } from '../shape/columns/updated-time.ts';
-import { yearsOfRows } from '../shape/columns/years-of-rows.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { currentBodies } from '../state/versions.ts';
 import { difference, isOlder, type Difference, type OlderPolicy } from './difference.ts';
 import { dropForgotten } from './drop-forgotten.ts';
-import { yearOf } from './grow-calendar.ts';
-import {
-  keyRecords,
-  readWhole,
-  type KeyClashes,
-  type KeyedRecord,
-  type LeftOut,
-  type SetAside,
-} from './key-records.ts';
-import type { ShapedBody } from '../warehouse/page-shaper.ts';
-import type { PreparedRows, StoredRow } from '../warehouse/warehouse.ts';
+import { keyRecords, type KeyClashes, type KeyedRecord, type LeftOut, type SetAside } from './key-records.ts';
+import type { PageRows, StoredRow } from '../warehouse/warehouse.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';
 import type { LoadContext } from './load-context.ts';
-import { rowsAhead } from './rows-ahead.ts';
-import type { Lookup } from './recognise-records.ts';
 
 export interface LoadablePage {
   records: readonly SourceRecord[];
   /** Local epoch milliseconds just before the page was asked for. */
   requestedAt: number;
-  /** True if none of its records was on a page of the same walk before. */
-  isNew?: boolean;
 }
 
 /** A page compared with what the warehouse holds. */
@@ -56,12 +40,6 @@ export interface PreparedPage {
   found: Difference;
   /** The records that must be written: the new ones, then the changed ones. */
   fresh: readonly KeyedRecord[];
-  /** `fresh` as rows; null if the tables must grow first. */
-  shaped: ShapedPage | null;
-  /** Of the times in these rows; null if they have none. */
-  years: Years | null;
-  /** `shaped` as the warehouse commits it; null if the tables must grow first, or records of it are to be set aside. */
-  rows: PreparedRows | null;
 }
 
 /** A live row whose record the profile's filter leaves out. */
@@ -71,47 +49,23 @@ export interface LostRow {
   isOlder: boolean;
 }
 
-/** What is known of a page before it is prepared. */
-interface Foreknown {
-  /** What was read of the warehouse already; null for nothing. */
-  lookup: Lookup | null;
-  /** What was made of its records, taken to be new, for tables of the shape; null for nothing. */
-  bodies: readonly ShapedBody[] | null;
-}
-
-const NOTHING: Foreknown = { lookup: null, bodies: null };
-
 /** Reads and computes, and changes nothing. Throws `SyncError`. */
 export async function preparePage(
   context: LoadContext,
   policy: OlderPolicy,
   shape: ResourceShape,
   page: LoadablePage,
-  { lookup, bodies }: Foreknown = NOTHING,
 ): Promise<PreparedPage> {
-  const { profile, owned, clock } = context;
+  const { profile, owned } = context;
   const { records, forgotten } = dropForgotten(page.records, profile, owned.forgotten);
   const { keyed, setAside, leftOut, clashes } = keyRecords(records, profile);
   const tombstones = tombstonesAmong(keyed, profile);
   const requestedAt = timestampText(page.requestedAt);
-  const found = await findDifference(context, policy, shape, { keyed, tombstones, requestedAt, lookup });
+  const found = await findDifference(context, policy, shape, { keyed, tombstones, requestedAt });
   const lost = await lostAmong(context, shape, leftOut, requestedAt);
   const fresh = found.updates.length === 0 ? found.inserts : [...found.inserts, ...found.updates];
   const counted = { forgotten, taken: takenIn(records).length };
-  const prepared = { ...counted, keyed, tombstones, setAside, leftOut, lost, clashes, found, fresh };
-  const isNew = bodies !== null && found.inserts.length === page.records.length;
-  if (isNew)
-    return { ...prepared, ...rowsAhead(context, shape, bodies, { records: fresh, requestedAt: found.stampedAt }) };
-  for (const record of found.inserts) readWhole(record);
-  const shaped = shapeRecords({ shape, profile, records: fresh });
-  if (shaped.shape !== shape) return { ...prepared, shaped: null, years: null, rows: null };
-  const isWhole = shaped.rejects.length === 0;
-  return {
-    ...prepared,
-    shaped,
-    years: yearsOfRows(shaped.rows, yearOf(clock.now())),
-    rows: isWhole ? prepareRows(context, shape, shaped.rows, fresh, found.stampedAt) : null,
-  };
+  return { ...counted, keyed, tombstones, setAside, leftOut, lost, clashes, found, fresh };
 }
 
 function tombstonesAmong(keyed: readonly KeyedRecord[], profile: ResourceProfile): ReadonlyMap<string, Tombstone> {
@@ -124,36 +78,29 @@ function tombstonesAmong(keyed: readonly KeyedRecord[], profile: ResourceProfile
   return found;
 }
 
-/** Prepares a page's commit: `written` are the records of the rows of the resource's own table. */
-export function prepareRows(
-  { warehouse, owned, profile }: LoadContext,
-  shape: ResourceShape,
+/** What a commit writes; `written` are the records of the rows of the resource's own table. */
+export function pageRows(
+  { owned, profile }: LoadContext,
   rows: readonly TableRows[],
   written: readonly KeyedRecord[],
   requestedAt: string,
-): PreparedRows {
+): PageRows {
   const { resource } = owned;
-  const children = shape.tables.slice(1);
-  return warehouse.prepare({ resource, history: profile.history, requestedAt, rows, children, records: written });
+  const children = shapeOf(owned).tables.slice(1);
+  return { resource, history: profile.history, requestedAt, rows, children, records: written };
 }
 
 async function findDifference(
   { warehouse, owned, profile, clock }: LoadContext,
   policy: OlderPolicy,
   shape: ResourceShape,
-  {
-    keyed,
-    tombstones,
-    requestedAt,
-    lookup,
-  }: Pick<PreparedPage, 'keyed' | 'tombstones'> & { requestedAt: string; lookup: Lookup | null },
+  { keyed, tombstones, requestedAt }: Pick<PreparedPage, 'keyed' | 'tombstones'> & { requestedAt: string },
 ): Promise<Difference> {
   const { resource } = owned;
   const [table] = shape.tables;
   if (table === undefined) throw new Error(`the shape of ${resource} has no table`);
   const updated = updatedColumns(table.columns, profile);
-  const isLookedUp = lookup !== null && keyed.every(({ key }) => lookup.keys.has(key));
-  const rows = isLookedUp ? lookup.rows : await warehouse.stored(table, keyed.map(keyOf), updated);
+  const rows = await warehouse.stored(table, keyed.map(keyOf), updated);
   const stored = asMoments(rows, updated, profile);
   const found = difference(keyed, stored, requestedAt, policy, timestampText(clock.now()), tombstones);
   if (profile.history === 'none' || found.updates.length === 0) return found;

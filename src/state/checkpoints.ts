@@ -3,7 +3,6 @@ import { z } from 'zod';
 import { ConfigError } from '../model/errors.ts';
 import { timestampMs } from '../model/timestamp-text.ts';
 import { WALK_MODES } from '../model/vocabulary.ts';
-import { boundStatement } from './bound-statement.ts';
 import type { CheckpointRow, OwnTables } from '../warehouse/own-tables.ts';
 
 /** Meaning of a checkpoint row as this version writes it. */
@@ -118,14 +117,14 @@ function resetDamaged({ issues }: z.ZodError): Partial<CheckpointRow> {
 }
 
 /** The statement that stores a checkpoint; belongs into the transaction of the rows that it speaks of. */
-export const saveCheckpoint = boundStatement((own, row: CheckpointRow) => {
+export function saveCheckpoint(own: Kysely<OwnTables>, row: CheckpointRow): CompiledQuery {
   const { resource: _, ...values } = row;
   return own
     .insertInto('_sync_checkpoints')
     .values(row)
     .onConflict((conflict) => conflict.column('resource').doUpdateSet(values))
     .compile();
-});
+}
 
 export function deleteCheckpoint(own: Kysely<OwnTables>, resource: string): CompiledQuery {
   return own.deleteFrom('_sync_checkpoints').where('resource', '=', resource).compile();

@@ -1,3 +1,4 @@
+import PQueue from 'p-queue';
 import type { Years } from '../model/calendar-day.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
@@ -7,7 +8,6 @@ import { readTables } from './column-catalog.ts';
 import { NO_PRIVACY_KEY, readForgotten, type Forgotten, type PrivacyKey } from './forgotten.ts';
 import { acquireLease, type Lease } from './leases.ts';
 import { countOpenRejects } from './rejects.ts';
-import { Turns, type SentTurn, type Unanswered } from './turns.ts';
 import type { UsedColumn } from '../warehouse/in-use.ts';
 import type { LeaseProof, Warehouse } from '../warehouse/warehouse.ts';
 
@@ -39,17 +39,8 @@ export interface OwnedResource {
   readonly watches: Set<Map<string, number>>;
   /** Columns that others' things kept from widening, since somebody last told of them. */
   readonly besides: UsedColumn[];
-  /** Turns begun so far: what was read since the latest began still holds, except for what that turn writes. */
-  readonly turns: number;
   /** Runs `work` when no other turn is under way: a walk and a re-fetch must not write between each other's steps. */
   takeTurn<T>(work: () => Promise<T>): Promise<T>;
-  /**
-   * A turn that is over once what it writes is sent, before that is answered. It may begin while what the same `sender`
-   * has sent in the turn before is unanswered; other turns wait until all is.
-   */
-  sendInTurn<T>(sender: object, work: () => Promise<Unanswered<T>>): SentTurn<T>;
-  /** The oldest turn that is not answered; the latest if all are. What is read now may miss what this and later ones write. */
-  readonly oldestTurn: number;
 }
 
 /** The resources of one source that this process owns, shared by all who acquire them. */
@@ -98,7 +89,7 @@ class SharedOwnership {
   openRejects = 0;
   readonly watches = new Set<Map<string, number>>();
   readonly besides: UsedColumn[] = [];
-  readonly turns = new Turns();
+  readonly turns = new PQueue({ concurrency: 1 });
   forgotten: Forgotten;
   lease: Lease;
   readonly #warehouse: Warehouse;
@@ -147,7 +138,7 @@ class SharedOwnership {
   }
 
   async release(): Promise<void> {
-    await this.turns.allAnswered();
+    await this.turns.onIdle();
     await this.lease.release();
   }
 }
@@ -169,25 +160,18 @@ function viewOf(acquired: Acquired<SharedOwnership>): OwnedResource {
     watches: own.watches,
     besides: own.besides,
     lease: () => lease.proof(),
-    takeTurn: (work) => own.turns.take(work),
-    sendInTurn: (sender, work) => own.turns.send(sender, work),
+    takeTurn: (work) => own.turns.add(work),
     rereadForgotten: () => own.rereadForgotten(),
     get forgotten() {
       return own.forgotten;
     },
-    reacquire: () => own.turns.take(() => own.renew()),
+    reacquire: () => own.turns.add(() => own.renew()),
     release: (now) => acquired.release(now),
     recover: async (error) => {
       // A statement may notice before the lease does: a table that no longer exists, for example, is no `SyncError`.
       if (error instanceof SyncError && error.code !== 'lease_lost') return false;
       // If the database cannot be reached, or another process owns the resource by now, the error at hand says more.
-      return own.turns.take(catchUp).catch(() => false);
-    },
-    get turns() {
-      return own.turns.begun;
-    },
-    get oldestTurn() {
-      return own.turns.oldest;
+      return own.turns.add(catchUp).catch(() => false);
     },
     get shape() {
       return own.shape;

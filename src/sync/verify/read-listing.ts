@@ -12,7 +12,7 @@ import type { StoredRow } from '../../warehouse/warehouse.ts';
 import { fingerprintOf, startWalk } from '../plan.ts';
 import type { WalkProof } from '../prove-walk.ts';
 import type { RunContext } from '../run-progress.ts';
-import { endedBy } from '../walk/send-pages.ts';
+import { endedBy } from '../walk/load-pages.ts';
 import type { ListingAccount } from './certificate.ts';
 import { contentOf, expectedRecords } from './expected-rows.ts';
 import { bothProved, listedPages, NOTHING_LISTED } from './listed-pages.ts';

@@ -51,13 +51,10 @@ function notOwned({ shape, forgotten }: Reading): OwnedResource {
     openRejects: 0,
     watches: new Set(),
     besides: [],
-    turns: 0,
     lease: refuse,
     recover: () => Promise.resolve(false),
     reacquire: () => Promise.resolve(),
     release: () => Promise.resolve(),
     takeTurn: (work) => work(),
-    sendInTurn: refuse,
-    oldestTurn: 0,
   };
 }

@@ -1,5 +1,4 @@
 import type { CompiledQuery } from 'kysely';
-import { keyRecords } from '../../load/key-records.ts';
 import type { PageFacts, PageOutcome } from '../../load/page-loader.ts';
 import { resolveUnseenRejects } from '../../state/rejects.ts';
 import { forgetSeen, rememberSeen } from '../../state/seen.ts';
@@ -7,12 +6,12 @@ import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { SEVERAL } from '../cursor/move-cursor.ts';
 import type { WalkProof } from '../prove-walk.ts';
 import type { ResourceContext } from '../resource-context.ts';
-import type { JoinedPage } from './joined-page.ts';
+import type { Page } from '../../extract/page.ts';
 import { storedPosition } from './stored-position.ts';
 
-/** A page of a walk, or several as one, as it is committed. */
+/** A page of a walk as it is committed. */
 export interface CommittedPage {
-  page: JoinedPage;
+  page: Page;
   facts: PageFacts;
   counted: PageOutcome;
   /** The checkpoint before it. */
@@ -39,31 +38,26 @@ export function seenStatements(context: SeenContext, committed: CommittedPage, a
   const isEmpty = isDone && before.walk_records + facts.records === 0;
   const isSwept = isFull && proof?.maySweep !== false && isSweepable(before) && !isEmpty;
   const isKept = isSwept || !isDone;
-  const statements = isKept ? [...begun, ...rowsOf(context, committed, walkStartedAt)] : [forgetSeen(own, resource)];
+  const statements = isKept ? [...begun, seenRow(context, committed, walkStartedAt)] : [forgetSeen(own, resource)];
   if (!isFull || !isDone || proof?.isProved !== true || after.last_success_at === null) return statements;
   // A whole full walk has met every record: rejects that it did not meet no longer exist.
   return [...statements, resolveUnseenRejects(own, resource, walkStartedAt, after.last_success_at)];
 }
 
-/** A row for each page of the service, by which a walk that goes on proves its place. */
-function rowsOf(
+/** A walk that resumes proves by this row that the listing has not moved. */
+function seenRow(
   { warehouse: { own }, profile, scrub }: SeenContext,
-  { page: { parts }, facts, before }: CommittedPage,
+  { page: { position, keys }, facts, before }: CommittedPage,
   walkStartedAt: string,
-): CompiledQuery[] {
-  const { resource, walk_pages: first } = before;
-  // Mostly there is none.
-  const isShared = parts.length > 1 && facts.unkeyed > 0;
-  return parts.map(({ position, keys, records }, index) =>
-    rememberSeen(own, {
-      resource,
-      walk_started_at: walkStartedAt,
-      page: first + index,
-      unkeyed: isShared ? keyRecords(records, profile).setAside.length : facts.unkeyed,
-      ids: keys,
-      position: storedPosition(position, profile.query, scrub),
-    }),
-  );
+): CompiledQuery {
+  return rememberSeen(own, {
+    resource: before.resource,
+    walk_started_at: walkStartedAt,
+    page: before.walk_pages,
+    unkeyed: facts.unkeyed,
+    ids: keys,
+    position: storedPosition(position, profile.query, scrub),
+  });
 }
 
 /**

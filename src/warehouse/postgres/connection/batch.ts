@@ -1,5 +1,4 @@
 import { Query, type Connection, type QueryResult, type QueryResultRow, type Submittable } from 'pg';
-import type { CopyData } from './copy-data.ts';
 import { VALUE_PARSERS } from './value-parsers.ts';
 
 /** One statement of a batch. */
@@ -7,7 +6,7 @@ export interface Step {
   text: string;
   values?: readonly unknown[];
   /** The data of a `COPY ... FROM STDIN`. */
-  data?: CopyData;
+  data?: Buffer;
   /**
    * Thrown if there was no row for it. It explains more than any error that follows from it. As with `refuse`, what
    * follows has been done by then: a COMMIT must be a question of its own.
@@ -51,14 +50,7 @@ export class Batch implements Submittable {
   readonly #settle: PromiseWithResolvers<Answer[]>;
   /** Steps that are through. */
   #through = 0;
-  /** How often the data of the next one was taken. */
-  #executed = 0;
   #refusal: Error | null = null;
-  /** Where it was sent; null before. */
-  #connection: Connection | null = null;
-  #isWhole = true;
-  #isInTurn = false;
-  #isOver = false;
 
   /** With `isSilent` no step is asked what it returns: `done` says only that they are done. */
   constructor(steps: readonly Step[], answerMs: number, { isSilent = false }: { isSilent?: boolean } = {}) {
@@ -69,35 +61,6 @@ export class Batch implements Submittable {
   }
 
   submit(connection: Connection): void {
-    // Sent behind another one already, whose answer has come by now.
-    this.#isInTurn = true;
-    if (this.#connection === null) this.#send(connection);
-  }
-
-  /**
-   * True while another one may be sent behind it: the next answer is its own, and `pg` holds nothing back. Not behind one
-   * that was not sent whole: what it has begun is still open, and would be committed with the other one.
-   */
-  get mayBeFollowed(): boolean {
-    return this.#isInTurn && this.#isWhole && !this.#isOver;
-  }
-
-  /**
-   * Sends it behind one that `mayBeFollowed`, before that one is answered. To be handed to `pg` at once: that hands on the
-   * answers in the order in which it was given the questions.
-   */
-  sendBehind({ mayBeFollowed, connection }: Pick<Batch, 'mayBeFollowed' | 'connection'>): void {
-    if (!mayBeFollowed || connection === null) throw new Error('nothing may be sent behind this');
-    this.#send(connection);
-  }
-
-  /** Null until it is sent. */
-  get connection(): Connection | null {
-    return this.#connection;
-  }
-
-  #send(connection: Connection): void {
-    this.#connection = connection;
     // A query ends with a sync, after which the server would go on behind one that failed.
     const unsynced: Connection = Object.create(connection, { sync: { value: () => undefined } });
     connection.stream.cork();
@@ -106,11 +69,8 @@ export class Batch implements Submittable {
       if (query === null) execute(connection, step);
       else query.submit(unsynced);
       // Its values cannot be sent: nothing behind it may be done, a COMMIT least of all.
-      if (asked.isRefused) {
-        this.#isWhole = false;
-        break;
-      }
-      if (step.data !== undefined) connection.stream.write(step.data.messages);
+      if (asked.isRefused) break;
+      if (step.data !== undefined) sendCopyData(connection, step.data);
     }
     connection.sync();
     connection.stream.uncork();
@@ -140,9 +100,7 @@ export class Batch implements Submittable {
 
   handleCommandComplete(message: unknown, connection: Connection): void {
     const current = this.#current();
-    this.#executed += 1;
-    if (current === undefined || this.#executed < (current.step.data?.executions ?? 1)) return;
-    this.#executed = 0;
+    if (current === undefined) return;
     this.#through += 1;
     const { query, step } = current;
     query?.handleCommandComplete(message, connection);
@@ -153,7 +111,6 @@ export class Batch implements Submittable {
   }
 
   handleReadyForQuery(): void {
-    this.#isOver = true;
     this.callback();
     const answers = this.#asked.flatMap(({ answer }) => answer ?? []);
     if (answers.length < this.#asked.length) this.#refusal ??= new Error('a statement of a batch was not sent');
@@ -162,7 +119,6 @@ export class Batch implements Submittable {
   }
 
   handleError(error: unknown): void {
-    this.#isOver = true;
     this.callback();
     const explain = this.#current()?.step.explain;
     this.#settle.reject(this.#refusal ?? (explain !== undefined && error instanceof Error ? explain(error) : error));
@@ -187,6 +143,16 @@ function unanswered(step: Step): Asked {
 function isPlain({ values = [], ifNone, refuse }: Step): boolean {
   const isAnswered = ifNone !== undefined || refuse !== undefined;
   return !isAnswered && values.every((value) => value === null || value === undefined || sendable(value) !== null);
+}
+
+/** A message is a letter, and a length that includes itself. */
+const COPY_DATA_HEADER = Buffer.from('d\0\0\0\0', 'latin1');
+const COPY_DONE = Buffer.from('c\0\0\0\u0004', 'latin1');
+
+function sendCopyData(connection: Connection, data: Buffer): void {
+  const header = Buffer.from(COPY_DATA_HEADER);
+  header.writeInt32BE(data.length + 4, 1);
+  for (const bytes of [header, data, COPY_DONE]) connection.stream.write(bytes);
 }
 
 function execute(connection: Connection, { text, values = [] }: Step): void {
