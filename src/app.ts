@@ -136,7 +136,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     listing,
     ownedResources,
     retry: async (now) => {
-      await client.retry();
+      client.retry();
       if (now) await liftWaits();
     },
     sync: async (request) => {
