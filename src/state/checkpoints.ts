@@ -126,6 +126,11 @@ export function saveCheckpoint(own: Kysely<OwnTables>, row: CheckpointRow): Comp
     .compile();
 }
 
+/** The statement that forgets until when the service asked not to be requested. */
+export function forgetDueTimes(own: Kysely<OwnTables>): CompiledQuery {
+  return own.updateTable('_sync_checkpoints').set({ due_at: null }).where('due_at', 'is not', null).compile();
+}
+
 export function deleteCheckpoint(own: Kysely<OwnTables>, resource: string): CompiledQuery {
   return own.deleteFrom('_sync_checkpoints').where('resource', '=', resource).compile();
 }

@@ -88,9 +88,9 @@ export class ClusterWork {
     return [...this.#joined.keys()];
   }
 
-  /** Forgets what was refused of a source, in this process. */
-  retry(source: string): void {
-    this.apps.use(source, async ({ app }) => app.client.retry()).catch(() => undefined);
+  /** Forgets what was refused of a source, in this process; `now` forgets stated waits, which all processes share. */
+  async retry(source: string, now: boolean): Promise<void> {
+    await this.apps.use(source, ({ app }) => app.retry(now)).catch(() => undefined);
     this.lookAgain(source);
   }
 

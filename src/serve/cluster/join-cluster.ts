@@ -150,7 +150,7 @@ function openDatabase(
     clock,
     failed,
     heard: (source, { action }) => {
-      if (action === 'retry') work.retry(source);
+      if (action === 'retry') void work.retry(source, false);
     },
     leaderOf: (source) => {
       const keeper = keepers.get(source);

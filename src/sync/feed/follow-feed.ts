@@ -71,7 +71,7 @@ async function takeFresh(context: RunContext, feed: ChangeFeed): Promise<void> {
   const { start } = feed;
   const place = await feedPlace(context, feed);
   if (start === null || 'walk' in start) return save(context, { ...place, fresh: null });
-  const answer = await askStart(context, start);
+  const answer = await askStart(context, { ...start, path: start.path ?? feed.path });
   const fresh = cursorAt(context, feed, answer, start.cursor);
   if (fresh !== null) return save(context, { ...place, fresh });
   throw new SyncError('feed_cursor_missing', `The answer names no cursor of the feed at ${start.cursor}`, {

@@ -18,10 +18,12 @@ export const FORGET_OLD_MARKS = `DELETE FROM ${COMMON_SCHEMA}.commits WHERE chan
 /**
  * Settings of the session go with the transaction, so that a pooler may lend its connections one transaction at a time.
  * What this process takes for committed must outlive the server, because the process does: `synchronous_commit` is
- * raised if it is less; more than that, as set to wait for replicas, stays. Five values from the first parameter on.
+ * raised if it is less; more than that, as set to wait for replicas, stays. Names of types are compared as Postgres
+ * prints them, so it must not quote them all. Five values from the first parameter on.
  */
 export function settingsFrom(first: number): string {
   return `set_config('search_path', $${first}, true), set_config('timezone', 'UTC', true),
+  set_config('quote_all_identifiers', 'off', true),
   set_config('synchronous_commit', CASE current_setting('synchronous_commit')
     WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), set_config('statement_timeout', $${first + 1}, true),
   set_config('lock_timeout', $${first + 2}, true), set_config('idle_in_transaction_session_timeout', $${first + 3}, true)`;
