@@ -21,6 +21,9 @@ export interface WalkProof {
 /** Doubts that come from movement, which may be over when the listing is walked again. */
 const BY_MOVEMENT: ReadonlySet<Doubt['code']> = new Set(['slipped', 'entered', 'unwatched']);
 
+/** Observed evidence that the scan did not see every record: no `accept` makes up for it. */
+const HIDES_RECORDS: ReadonlySet<Doubt['code']> = new Set(['slipped', 'entered', 'fewer']);
+
 const filterFailed: Doubt = {
   code: 'slipped',
   message: 'records moved between the pages, and the filter does not list those that may have slipped past',
@@ -47,7 +50,7 @@ export interface Repetition {
 /** Concludes from the end of a walk what is proved about its records. Pure. */
 export function proveWalk(
   end: WalkEnd,
-  { accept, incremental, feed, item }: Pick<ResourceProfile, 'accept' | 'incremental' | 'feed' | 'item'>,
+  { accept, incremental, feed }: Pick<ResourceProfile, 'accept' | 'incremental' | 'feed'>,
   { former, behind }: Repetition,
 ): WalkProof {
   const { prints } = end;
@@ -68,8 +71,8 @@ export function proveWalk(
   const hasMoved = shown.some(({ code }) => BY_MOVEMENT.has(code));
   return {
     isProved: !isKept && (shown.length === 0 || (isAccepted && !isShort)),
-    // A listing that leaves records out shows it by its total; each is read alone before it is deleted.
-    maySweep: !isKept && shown.every(({ code }) => isAccepted || code === 'fewer') && (item !== null || !isShort),
+    // A listing whose pages moved, or that lists fewer records than its total, may have hidden live records.
+    maySweep: !isKept && !doubts.some(({ code }) => HIDES_RECORDS.has(code)) && (shown.length === 0 || isAccepted),
     doubts: isAccepted ? open : open.filter(({ code }) => code !== 'fewer' || !hasMoved),
     needsCatchUp,
     isKept,

@@ -36,9 +36,10 @@ describe('the end of a walk', () => {
   it.each<[string, readonly Doubt['code'][], object, object]>([
     ['no doubt: proved', [], {}, { isProved: true, mayRepeat: false, maySweep: true }],
     ['no proof of the end: not', ['unproved'], {}, { isProved: false, mayRepeat: false, maySweep: false }],
-    ['no proof, accepted', ['unproved'], { accept: ['end'] }, { isProved: true, mayRepeat: false }],
+    ['no proof, accepted', ['unproved'], { accept: ['end'] }, { isProved: true, mayRepeat: false, maySweep: true }],
     ['movement: walked again', ['slipped', 'fewer'], {}, { isProved: false, mayRepeat: true, maySweep: false }],
-    ['movement, accepted', ['slipped'], { accept: ['end'] }, { isProved: true, mayRepeat: false }],
+    ['movement, accepted', ['slipped'], { accept: ['end'] }, { isProved: true, mayRepeat: false, maySweep: false }],
+    ['insertions, accepted', ['entered'], { accept: ['end'] }, { isProved: true, mayRepeat: false, maySweep: false }],
     ['pages out of a cache: walked again', ['cached'], {}, { isProved: false, mayRepeat: true, maySweep: false }],
     [
       'pages out of a cache, another proof accepted',
@@ -59,20 +60,14 @@ describe('the end of a walk', () => {
       { isProved: false, mayRepeat: true },
     ],
     ['fewer than the total, accepted: never', ['fewer'], { accept: ['end'] }, { isProved: false, mayRepeat: false }],
-    [
-      'fewer than the total: what is missing is read alone',
-      ['fewer'],
-      { item: '/a/{id}' },
-      { isProved: false, maySweep: true },
-    ],
-    ['fewer, and nothing can be read alone', ['fewer'], { item: null }, { isProved: false, maySweep: false }],
+    ['fewer than the total', ['fewer'], { item: '/a/{id}' }, { isProved: false, maySweep: false }],
     [
       'records came onto pages that were read',
       ['entered', 'fewer'],
       {},
       { isProved: false, mayRepeat: true, needsCatchUp: false },
     ],
-    ['records came, and a filter lists them', ['entered', 'fewer'], FILTER, { isProved: true, needsCatchUp: true }],
+    ['records came, and a filter lists them', ['entered', 'fewer'], FILTER, { isProved: true, maySweep: false }],
     ['records came and slipped', ['entered', 'slipped'], FILTER, { isProved: false, mayRepeat: true }],
     ['page numbers and no total', ['unwatched'], {}, { isProved: false, mayRepeat: true }],
   ])('with %s', (_, codes, profile, expected) => {

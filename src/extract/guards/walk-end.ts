@@ -64,7 +64,8 @@ interface LedgerFacts {
   leastTotal: number | null;
 }
 
-const AGAIN = 'run it again when less is changed; if this service can never prove it, accept: [end] in the profile';
+const AGAIN =
+  'usually the sort of the listing is not unique: add the id to it in query, such as sort=updated_at,id; else run it again when less is changed; accept: [end] accepts it, but no row is marked deleted after such a scan';
 
 /** The doubts against a walk, the gravest first. Pure. */
 export function doubtsOf({ hasSlipped, hasEntered, isUnwatched, met, leastTotal }: LedgerFacts): Doubt[] {
