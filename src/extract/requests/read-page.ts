@@ -112,7 +112,7 @@ function noRecords(answer: ApiAnswer, path: string): GuardFault {
   return {
     code: 'bad_page',
     message: `Expected an array of records ${where}, found ${accountOf(fieldAt(answer.json, path))}`,
-    hint: `${emptyHint(answer, path)}${placeHint(answer.json)}`,
+    hint: `${placeHint(answer.json)}${emptyHint(answer, path)}`,
   };
 }
 
@@ -121,7 +121,7 @@ export function emptyHint(answer: ListingAnswer, path: string): string {
   const spelling = spellingIn(answer, path);
   return spelling === undefined
     ? ''
-    : `If this means that nothing is listed, set empty: [${spelling}] in the profile. `;
+    : ` If this means that nothing is listed, set empty: [${spelling}].`;
 }
 
 function placeHint(json: JsonValue): string {

@@ -138,7 +138,7 @@ function noEntries(path: string, hint: string): SyncError {
     `The feed's answer has no array of entries ${path === '' ? 'as its body' : `at ${path}`}`,
     {
       recovery: 'stop',
-      hint: `${hint}Set incremental.records in the profile to where the entries of the feed are.`,
+      hint: `Set incremental.records in the profile to where the entries of the feed are.${hint}`,
     },
   );
 }
