@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { bodyPath } from './body-path.ts';
-import { followedEnd, keysetEnd, numberedEnd } from './page-end.ts';
+import { cursorEnd, followedEnd, keysetEnd, numberedEnd } from './page-end.ts';
 import { requestPlace } from './request-place.ts';
 
 /** Location of a value in an answer: a path in its body, or `header:<name>`. */
@@ -101,12 +101,13 @@ export const pageSchema = z.discriminatedUnion('style', [
     cursor_param: cursorParam.default('cursor'),
     first_cursor: firstCursor,
     next_cursor: answerPlace.default('next_cursor').meta({
-      description: 'Location of the cursor of the next page: null or empty on the last one.',
+      description:
+        'Location of the cursor of the next page: null, false or empty on the last one (other values: `end.cursor`).',
       examples: ['meta.next_cursor', 'header:X-Next-Cursor'],
     }),
     has_more: hasMore,
     absent_is_end: absentIsEnd,
-    end: followedEnd,
+    end: cursorEnd,
     ...sized,
   }),
   z.strictObject({

@@ -33,9 +33,10 @@ describe('the end of a walk', () => {
   it.each<[string, readonly Doubt['code'][], object, object]>([
     ['no doubt: proved', [], {}, { isProved: true, mayRepeat: false, maySweep: true }],
     ['no proof of the end: not', ['unproved'], {}, { isProved: false, mayRepeat: false, maySweep: false }],
-    ['no proof, accepted', ['unproved'], { accept: ['end'] }, { isProved: true, mayRepeat: false }],
+    ['no proof, accepted', ['unproved'], { accept: ['end'] }, { isProved: true, mayRepeat: false, maySweep: true }],
     ['movement: walked again', ['slipped', 'fewer'], {}, { isProved: false, mayRepeat: true, maySweep: false }],
-    ['movement, accepted', ['slipped'], { accept: ['end'] }, { isProved: true, mayRepeat: false }],
+    ['movement, accepted', ['slipped'], { accept: ['end'] }, { isProved: true, mayRepeat: false, maySweep: false }],
+    ['insertions, accepted', ['entered'], { accept: ['end'] }, { isProved: true, mayRepeat: false, maySweep: false }],
     ['pages out of a cache: walked again', ['cached'], {}, { isProved: false, mayRepeat: true, maySweep: false }],
     [
       'pages out of a cache, another proof accepted',

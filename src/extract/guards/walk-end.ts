@@ -72,7 +72,7 @@ interface LedgerFacts {
 }
 
 const UNSTABLE_SORT =
-  'the sort of the listing is probably not unique: add the id to it (query in the profile). Else run again when less is changed';
+  'usually the sort of the listing is not unique: add the id to it in query, such as sort=updated_at,id; else run it again when less is changed; accept: [end] accepts it, but no row is marked deleted after such a scan';
 
 /** The doubts against a walk, the gravest first. Pure. */
 export function doubtsOf({ hasSlipped, hasEntered, isUnwatched, hasRepeats, shortfall }: LedgerFacts): Doubt[] {

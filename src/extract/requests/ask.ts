@@ -1,10 +1,12 @@
 import type { ApiAnswer, ApiClient, ApiRequest, RequestMeter } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
+import type { JsonValue } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import type { AnswerRule } from '../../source/outcome-rule.ts';
 import { declaredEnd } from '../../source/page-end.ts';
 import type { PageProfile } from '../../source/page-style.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
+import type { EmptySpelling } from '../../source/record-fields.ts';
 import { walkError } from '../guards/guard-fault.ts';
 import type { PagePosition } from '../page.ts';
 import { requestAt, type RequestParts } from '../page-styles/listing-request.ts';
@@ -17,7 +19,7 @@ export interface AskOptions {
   meter: RequestMeter;
   signal?: AbortSignal | undefined;
   /** Whose pages they are: what a refusal means depends on how they are cut. */
-  resource: Pick<ResourceProfile, 'page'>;
+  resource: Pick<ResourceProfile, 'page'> & Partial<Pick<ResourceProfile, 'empty'>>;
   /** How the service says that what was asked for is too much at once; absent or null if it does not. */
   tooLarge?: AnswerRule | null | undefined;
 }
@@ -55,6 +57,11 @@ export function askFor(options: AskOptions, parts: RequestParts, first: URL): As
   const pastLast = status.length === 0 ? tooLarge : { status, body };
   return async (position, { stop, skips: refusal, ...asked } = {}) => {
     const signal = eitherOf(options.signal, stop);
+    let isNothing = false;
+    const isGone: ApiRequest['isGone'] = (found) => {
+      isNothing = saysNothing(found, resource.empty, position === firstPosition);
+      return isNothing;
+    };
     const skips = refusal ?? (position === firstPosition ? tooLarge : pastLast);
     try {
       const request = requestAt(parts, urlAt(first, position));
@@ -64,17 +71,45 @@ export function askFor(options: AskOptions, parts: RequestParts, first: URL): As
         meter,
         signal,
         skips,
+        isGone,
         ...asked,
       });
       if (answer.outcome === 'ok') return answer;
+      if (isNothing) return { ...answer, outcome: 'ok' };
       if (answer.code === 'declared' && skips === tooLarge) throw tooLargeError(position);
       if (answer.code === 'declared') throw pastEnd(expiredError(position, resource.page));
     } catch (error) {
       const expired = error instanceof SyncError && EXPIRED_CODES.has(error.code) && position !== firstPosition;
-      throw expired ? expiredError(position, resource.page, error) : error;
+      throw expired ? expiredError(position, resource.page, error) : withEmptyHint(error);
     }
     throw position === firstPosition ? skippedError(position) : expiredError(position, resource.page);
   };
+}
+
+/** True for a response without a JSON list that says, by the profile, that nothing is listed. */
+export function saysNothing(
+  { status, json }: { status: number; json: JsonValue | undefined },
+  empty: readonly EmptySpelling[] = [],
+  isFirst = false,
+): boolean {
+  if (status === 204) return empty.includes(204);
+  return status === 404 ? isFirst && empty.includes(404) : status < 300 && json === null && empty.includes(null);
+}
+
+/** Statuses in place of an empty list, by the code of their error. */
+const NOTHING_BY_CODE: ReadonlyMap<string, number> = new Map([
+  ['empty_body', 204],
+  ['not_found', 404],
+]);
+
+/** The error, with the name of the setting by which the same response lists nothing. */
+export function withEmptyHint(error: unknown): unknown {
+  const status = error instanceof SyncError ? NOTHING_BY_CODE.get(error.code) : undefined;
+  if (!(error instanceof SyncError) || status === undefined) return error;
+  const { code, message, recovery, requestId, cause } = error;
+  const advice = `If status ${status} means that nothing is listed, set empty: [${status}] in the profile.`;
+  const hint = error.hint === undefined ? advice : `${error.hint} ${advice}`;
+  return new SyncError(code, message, { recovery, hint, requestId, cause });
 }
 
 function eitherOf(...signals: (AbortSignal | undefined)[]): AbortSignal | undefined {

@@ -82,7 +82,7 @@ function readContent({ bytes, headers }: WireAnswer, limits: Limits): Content {
     if (other !== null) return other;
     const { digits } = admit(decoded.bytes, limits);
     const json = parseBody(decoded.bytes, digits);
-    return json === null ? { ...NOTHING, code: 'empty_body' } : { ...NOTHING, bytes: decoded.bytes, json };
+    return json === null ? { ...NOTHING, json, code: 'empty_body' } : { ...NOTHING, bytes: decoded.bytes, json };
   } catch (error) {
     if (!(error instanceof SyncError)) throw error;
     return {

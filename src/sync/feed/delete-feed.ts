@@ -111,7 +111,7 @@ const HARMLESS: ReadonlySet<Doubt['code']> = new Set(['entered', 'unwatched', 'c
 async function* deletePages(context: RunContext, feed: DeleteFeed, since: string | null): AsyncGenerator<Page> {
   const { client, listing, meter, signal, clock, profile } = context;
   const id = feed.at === null ? feed.id : [feed.id, feed.at].flat();
-  const resource = { ...feed, page: feed.page ?? profile.page, id, updated: null };
+  const resource = { ...feed, page: feed.page ?? profile.page, id, updated: null, empty: profile.empty };
   const asked = { client, listing, meter, signal, clock, lane: 'incremental', runAhead: 0 } as const;
   const acceptsEnd = profile.accept.includes('end');
   const pages = walk({ ...asked, resource, values: { since }, acceptsEnd });

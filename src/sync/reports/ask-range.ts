@@ -125,7 +125,7 @@ async function takeOver(
     }
   }
   const totals = differs.length === 0 ? null : { from: range.from, to: range.to, differs };
-  const isWhole = proof.isProved && !isFull;
+  const isWhole = proof.isProved && proof.maySweep && !isFull;
   const known = { range, page, isWhole, isCapped: isFull, totals };
   const isTaken = await replaceUnlessHeld(context, walk, known, doubted);
   if (isTaken) noteEnd(walk, proof, end);

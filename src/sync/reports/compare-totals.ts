@@ -32,7 +32,8 @@ export function compareTotals(
   return Object.entries(totals).flatMap(([field, path]) => {
     const told = numberOf(fieldAt(body, path));
     const counted = records.reduce((sum, { value }) => sum + (numberOf(fieldAt(value, field)) ?? 0), 0);
-    const isSame = told !== null && Math.abs(told - counted) <= TOLERANCE * Math.max(1, Math.abs(told));
+    const isNothing = told === null && records.length === 0;
+    const isSame = isNothing || (told !== null && Math.abs(told - counted) <= TOLERANCE * Math.max(1, Math.abs(told)));
     return isSame ? [] : [{ field, told, counted }];
   });
 }
