@@ -13,7 +13,7 @@ import { ownColumns } from '../../warehouse/own-columns.ts';
 import type { SnapshotReader } from '../../warehouse/snapshot-reader.ts';
 import { compareStore } from '../files/compare-store.ts';
 import type { FilesReport } from './report.ts';
-import type { VerifyContext } from './verify-resource.ts';
+import type { VerifyContext } from './verify-context.ts';
 
 /** SQLite declares these types as text. */
 const DECLARED_AS_TEXT: ReadonlySet<ColumnType> = new Set(['numeric', 'json']);

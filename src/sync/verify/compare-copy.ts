@@ -160,7 +160,7 @@ async function findVersionsWithoutRow({ snapshot, shape, findings }: CopySnapsho
  * Compares the versions of a record, in their order: with `all` they go from 1 to that of the row and each ends when the
  * next begins; with `latest` one of them has no end; the last one is that of the row.
  */
-export function compareVersions(
+function compareVersions(
   policy: HistoryPolicy,
   row: Pick<CopiedRecord, 'key' | 'hash' | 'version' | 'isDeleted'>,
   versions: readonly Version[],

@@ -19,7 +19,7 @@ import { compareCopy, hashContent } from './compare-copy.ts';
 import { checkStructure } from './check-structure.ts';
 import type { Difference, ListingReport } from './report.ts';
 import { readFromListing, readListing, readOpenWindows } from './service-listing.ts';
-import type { VerifyContext } from './verify-resource.ts';
+import type { VerifyContext } from './verify-context.ts';
 
 /** Records that seem to differ are fetched again, this many at most. */
 const MAX_FETCHED_AGAIN = 500;

@@ -15,7 +15,8 @@ import { checkItemReading } from '../item/check-reading.ts';
 import { withResource, type ResourceContext, type SourceContext } from '../resource-context.ts';
 import type { DifferenceKind } from './report.ts';
 import { readFromListing } from './service-listing.ts';
-import { toRunContext, type Verification } from './verify-resource.ts';
+import { toRunContext } from './verify-context.ts';
+import type { Verification } from './verify-resource.ts';
 
 /** What a repair has done, as counts. */
 export interface Repaired {
@@ -35,7 +36,8 @@ export interface Repaired {
 
 const MAX_NAMED = 20;
 const RECORDS_PER_STEP = 200;
-const VERSION_CHAIN: ReadonlySet<DifferenceKind> = new Set(['version_times', 'version_gap']);
+/** Every other kind is repaired by reading the record from the service again. */
+const REPAIRED_WITHOUT_REQUEST: ReadonlySet<DifferenceKind> = new Set(['cells', 'version_times', 'version_gap']);
 
 /**
  * Repairs what a verification has found, under the lease of the resource: rows from stored bodies, other records by
@@ -47,19 +49,25 @@ export function repairResource(
   signal: AbortSignal,
 ): Promise<Repaired> {
   return withResource(source, report.resource, signal, async (context) => {
-    const keys = Map.groupBy(findings.byRecord.keys(), (key) => repairOf(findings.byRecord.get(key)));
-    const broken = (repair: Repair): string[] => keys.get(repair) ?? [];
+    const keysOf = (select: (kind: DifferenceKind) => boolean): string[] =>
+      [...findings.byRecord].flatMap(([key, kind]) => (select(kind) ? [key] : []));
     await context.owned.takeTurn(async () => {
       await refreshViews(context);
       await tendKeys(context);
     });
-    const orphans = await deleteOrphans(context, broken('orphans'));
-    await chainVersions(context, broken('chain'));
-    const reload = await reloadRows(context, broken('reload'));
-    const refetch = [...broken('orphans'), ...broken('hash'), ...broken('extra'), ...broken('refetch'), ...reload.left];
-    const fetched = await fetchAgain(context, refetch, new Set(broken('extra')));
-    const hashed = await repairHashes(context, broken('hash'), fetched.records);
-    const records = [...fetched.records].flatMap(([key, record]) => (hashed.has(key) ? [] : [record]));
+    const orphans = await deleteOrphans(
+      context,
+      keysOf((kind) => kind === 'orphans'),
+    );
+    const reloaded = await reloadRows(
+      context,
+      keysOf((kind) => kind === 'cells'),
+    );
+    const refetch = [...keysOf((kind) => !REPAIRED_WITHOUT_REQUEST.has(kind)), ...reloaded.left];
+    const fetched = await fetchAgain(context, refetch, findings.byRecord);
+    const versions = keysOf((kind) => kind === 'hash' || kind === 'version_times' || kind === 'version_gap');
+    const rehashed = await repairVersions(context, versions, fetched.records);
+    const records = [...fetched.records].flatMap(([key, record]) => (rehashed.has(key) ? [] : [record]));
     const restored = await restoreRecords(context, records, fetched.readAt);
     const evidence = { reason: 'missing', witness: 'walked', isReleased: false } as const;
     const gone = fetched.gone.map((key) => ({ key, confirmedAt: fetched.readAt }));
@@ -67,7 +75,7 @@ export function repairResource(
       softDeleteWatched(context, gone, { ...evidence, watch }),
     );
     return {
-      rewritten: reload.count + hashed.size,
+      rewritten: reloaded.count + rehashed.size,
       restored: restored.length,
       deleted: deleted.length,
       held: held.length + waiting.length + listed.length,
@@ -75,14 +83,6 @@ export function repairResource(
       left: fetched.left.slice(0, MAX_NAMED),
     };
   });
-}
-
-type Repair = 'orphans' | 'chain' | 'reload' | 'hash' | 'extra' | 'refetch';
-
-function repairOf(kind: DifferenceKind | undefined): Repair {
-  if (kind === undefined || VERSION_CHAIN.has(kind)) return 'chain';
-  if (kind === 'cells') return 'reload';
-  return kind === 'orphans' || kind === 'hash' || kind === 'extra' ? kind : 'refetch';
 }
 
 /** Deletes child rows without a live row; a record that the service has is written again afterwards. */
@@ -100,26 +100,6 @@ async function deleteOrphans({ warehouse, owned }: ResourceContext, keys: readon
   );
   await owned.takeTurn(() => warehouse.apply(statements, owned.lease()));
   return keys.filter((key) => !existing.has(key)).length;
-}
-
-/** Makes each version end when the next one begins, and the last one open. */
-async function chainVersions({ warehouse, owned }: ResourceContext, keys: readonly string[]): Promise<void> {
-  const { own } = warehouse;
-  for (const part of inParts(keys, RECORDS_PER_STEP)) {
-    const versions = own.selectFrom('_sync_versions').select(['id', 'version', 'valid_from', 'valid_to']);
-    const rows = await versions.where('resource', '=', owned.resource).where('id', 'in', part).execute();
-    const statements: CompiledQuery[] = [];
-    for (const chain of Map.groupBy(rows, ({ id }) => id).values()) {
-      const sorted = chain.toSorted((a, b) => a.version - b.version);
-      for (const [at, { id, version, valid_to }] of sorted.entries()) {
-        const end = sorted[at + 1]?.valid_from ?? null;
-        if (end === valid_to) continue;
-        const update = own.updateTable('_sync_versions').set({ valid_to: end }).where('resource', '=', owned.resource);
-        statements.push(update.where('id', '=', id).where('version', '=', version).compile());
-      }
-    }
-    if (statements.length > 0) await owned.takeTurn(() => warehouse.apply(statements, owned.lease()));
-  }
 }
 
 /** Writes rows again from their stored bodies, without a request. `left`: records for which this is not enough. */
@@ -157,11 +137,11 @@ interface FetchedAgain {
   readAt: number;
 }
 
-/** Reads records from the service again. `extra`: the verification has shown that they are not listed. */
+/** Reads records from the service again. */
 async function fetchAgain(
   context: ResourceContext,
   keys: readonly string[],
-  extra: ReadonlySet<string>,
+  kinds: ReadonlyMap<string, DifferenceKind>,
 ): Promise<FetchedAgain> {
   const { profile, clock, signal } = context;
   const fetched: FetchedAgain = { records: new Map(), gone: [], left: [], readAt: clock.now() };
@@ -173,43 +153,58 @@ async function fetchAgain(
   }
   for (const key of keys) {
     signal.throwIfAborted();
+    const isExtra = kinds.get(key) === 'extra';
     try {
       const reading = await readItem(context, key, 'bulk');
       if (!reading.isThere) fetched.gone.push(key);
       // An unlisted record that is still returned individually may be hidden: only an operator can tell.
-      else if (extra.has(key) || (await checkItemReading(context, key, reading.record, 'bulk')) !== null)
+      else if (isExtra || (await checkItemReading(context, key, reading.record, 'bulk')) !== null)
         fetched.left.push(key);
       else fetched.records.set(key, reading.record);
     } catch (error) {
       if (!(error instanceof SyncError) || error.recovery === 'retry' || error.code === 'interrupted') throw error;
       // A response that is plainly another record, or none, confirms that an unlisted record is gone.
       const isOther = error.code === 'item_other' || error.code === 'item_missing';
-      fetched[isOther && extra.has(key) ? 'gone' : 'left'].push(key);
+      fetched[isOther && isExtra ? 'gone' : 'left'].push(key);
     }
   }
   return fetched;
 }
 
-/** Repairs the hashes of records whose stored body is that of the service. Returns their keys. */
-async function repairHashes(
+/**
+ * Makes each version end when the next one begins, and the last one open. Corrects the hash of a record whose stored body
+ * is that of the service. Returns the keys of those.
+ */
+async function repairVersions(
   { warehouse, owned, profile }: ResourceContext,
   keys: readonly string[],
   records: ReadonlyMap<string, SourceRecord>,
 ): Promise<Set<string>> {
-  const repaired = new Set<string>();
+  const { own } = warehouse;
   const table = owned.shape?.tables[0];
-  if (profile.history === 'none' || table === undefined || keys.length === 0) return repaired;
-  const statements: CompiledQuery[] = [];
-  for (const { id, version, body } of await currentVersionsOf(warehouse.own, owned.resource, keys)) {
-    const record = records.get(id);
-    if (record === undefined || !sameJson(storedValue(body, profile), record.value)) continue;
-    const hash = textHash(body);
-    const update = warehouse.own.updateTable('_sync_versions').set({ hash }).where('resource', '=', owned.resource);
-    statements.push(update.where('id', '=', id).where('version', '=', version).compile());
-    const row = sql`UPDATE ${sql.id(table.name)} SET "_hash" = ${hash} WHERE ${sql.id(table.key[0] ?? '')} = ${id}`;
-    statements.push(row.compile(warehouse.own));
-    repaired.add(id);
+  const rehashed = new Set<string>();
+  for (const part of table === undefined ? [] : inParts(keys, RECORDS_PER_STEP)) {
+    const versions = own.selectFrom('_sync_versions').select(['id', 'version', 'valid_from', 'op', 'hash', 'body']);
+    const rows = await versions.where('resource', '=', owned.resource).where('id', 'in', part).execute();
+    const statements = [...Map.groupBy(rows, ({ id }) => id).values()].flatMap((chain) => {
+      const sorted = chain.toSorted((a, b) => a.version - b.version);
+      return sorted.flatMap(({ id, version, op, hash, body }, at): CompiledQuery[] => {
+        const end = sorted[at + 1]?.valid_from ?? null;
+        const record = end === null && op === 'upsert' ? records.get(id) : undefined;
+        const isSame = record !== undefined && body !== null && sameJson(storedValue(body, profile), record.value);
+        const set = { valid_to: end, hash: isSame ? textHash(body) : hash };
+        const update = own.updateTable('_sync_versions').set(set).where('resource', '=', owned.resource);
+        const statement = update.where('id', '=', id).where('version', '=', version).compile();
+        if (!isSame || table === undefined) return [statement];
+        rehashed.add(id);
+        const key = sql.id(table.key[0] ?? '');
+        return [
+          statement,
+          sql`UPDATE ${sql.id(table.name)} SET "_hash" = ${set.hash} WHERE ${key} = ${id}`.compile(own),
+        ];
+      });
+    });
+    if (statements.length > 0) await owned.takeTurn(() => warehouse.apply(statements, owned.lease()));
   }
-  if (statements.length > 0) await owned.takeTurn(() => warehouse.apply(statements, owned.lease()));
-  return repaired;
+  return rehashed;
 }

@@ -125,14 +125,20 @@ async function scanOnce(
   const { profile, clock, owned, signal, warehouse } = context;
   // Nothing is listed if no window of a report is final: then nothing is missing either.
   const scan: Scan = {
-    ...{ end: null, doubts: [], settleMs: 0 },
-    ...{ isComplete: true, showsExtraRows: true, mayRepeat: false, isCached: false },
+    end: null,
+    doubts: [],
+    settleMs: 0,
+    isComplete: true,
+    showsExtraRows: true,
+    mayRepeat: false,
+    isCached: false,
   };
   const start = startWalk(freshCheckpoint(owned.resource, fingerprintOf(profile)), 'full', null, clock.now());
   const pages =
     profile.windows === null
       ? await pagesOf(context, { windows: await windowsOf(context, start) }, start, {
-          ...{ numbering: { isProved: former !== null }, formerEndedAt },
+          numbering: { isProved: former !== null },
+          formerEndedAt,
         })
       : readReportPages(context, profile.windows, (await readWindows(warehouse.own, owned.resource)).filter(isFinal));
   for await (const page of pages) {

@@ -1,20 +1,17 @@
-import { newMeter } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
-import type { ResourceShape } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { FilesSettings } from '../../settings/file-stores.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { readShapes } from '../../state/column-catalog.ts';
-import { readForgotten, type Forgotten, type PrivacyKey } from '../../state/forgotten.ts';
-import type { OwnedResource } from '../../state/owned-resource.ts';
+import { readForgotten, type PrivacyKey } from '../../state/forgotten.ts';
 import { lastWalkBegan } from '../../state/runs.ts';
 import { saveVerification } from '../../state/verifications.ts';
 import type { Verdict, VerifyMode } from '../../warehouse/verification-row.ts';
-import { resourceContext, type ResourceContext, type SourceContext } from '../resource-context.ts';
-import { newProgress, type RunContext } from '../run-progress.ts';
+import type { SourceContext } from '../resource-context.ts';
 import { checkFiles } from './check-structure.ts';
 import { compareInternally, compareWithListing } from './compare-listing.ts';
 import { Findings, type VerifyReport } from './report.ts';
+import { readingContext } from './verify-context.ts';
 
 export interface VerifyRequest {
   resource: string;
@@ -37,13 +34,6 @@ export interface Verification {
   findings: Findings;
 }
 
-export interface VerifyContext extends RunContext {
-  shape: ResourceShape;
-  findings: Findings;
-  /** Epoch milliseconds of the service's clock: changes before must be in the copy. */
-  copiedUntil: number;
-}
-
 /**
  * Compares a resource of the copy with the service, or only with itself, and writes nothing but the report. Needs no
  * lease: other processes may write meanwhile. Throws `not_copied` if there is no copy, and what reading throws.
@@ -59,8 +49,7 @@ export async function verifyResource(
   const copiedUntil = await readCopiedUntil(source, resource, mode);
   const forgotten = await readForgotten(warehouse.own, resource, source.privacy);
   const findings = new Findings();
-  const reading = resourceContext(source, unownedResource(shape, forgotten), { meter: newMeter(), signal });
-  const context = { ...toRunContext(reading), shape, findings, copiedUntil };
+  const context = { ...readingContext(source, { shape, forgotten }, signal), shape, findings, copiedUntil };
   const internal =
     mode === 'internal' ? await compareInternally(context).then(() => ({ listing: null, isComplete: true })) : null;
   const { listing, isComplete } = internal ?? (await compareWithListing(context));
@@ -72,16 +61,23 @@ export async function verifyResource(
   const report: VerifyReport = {
     id: source.runId,
     source: source.source,
-    ...{ resource, mode, verdict },
+    resource,
+    mode,
+    verdict,
     began_at: new Date(began).toISOString(),
     ended_at: new Date(ended).toISOString(),
     copied_until: Number.isFinite(copiedUntil) ? new Date(copiedUntil).toISOString() : null,
-    ...{ requests, listing, files },
+    requests,
+    listing,
+    files,
     ...findings.toReport(),
   };
   const row = {
     verification_id: report.id,
-    ...{ resource, mode, verdict, requests },
+    resource,
+    mode,
+    verdict,
+    requests,
     began_at: timestampText(began),
     ended_at: timestampText(ended),
     differences: findings.count,
@@ -114,35 +110,4 @@ function notCopied(resource: string): SyncError {
     recovery: 'stop',
     hint: `copy it first: content-sync backfill ${resource}`,
   });
-}
-
-const doNothing = (): void => undefined;
-
-/** The context of a scan whose pages are not written. */
-export function toRunContext(context: ResourceContext): RunContext {
-  const { resource } = context.owned;
-  return {
-    ...context,
-    run: { run_id: context.runId, resource, command: 'verify', mode: 'full' },
-    progress: newProgress('full', [], context.meter),
-    watcher: { started: doNothing, page: doNothing, ended: doNothing },
-  };
-}
-
-/** A resource that is read without a lease, so that it disturbs no process that writes. */
-function unownedResource(shape: ResourceShape, forgotten: Forgotten): OwnedResource {
-  const refuse = (): never => {
-    throw new Error(`${shape.resource} is read-only here`);
-  };
-  return {
-    ...{ resource: shape.resource, shape, forgotten, years: null, shared: null },
-    ...{ openRejects: 0, watches: new Set(), besides: [], turns: 0, oldestTurn: 0 },
-    rereadForgotten: () => Promise.resolve(),
-    lease: refuse,
-    recover: () => Promise.resolve(false),
-    reacquire: () => Promise.resolve(),
-    release: () => Promise.resolve(),
-    takeTurn: (work) => work(),
-    sendInTurn: refuse,
-  };
 }
