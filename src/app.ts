@@ -80,8 +80,8 @@ export interface App {
   eraseForgotten(resource: string, signal: AbortSignal): Promise<number>;
   /** Makes the tables of a resource anew from the stored bodies. Throws `ConfigError` if it cannot, and as `confirmReleased` does. */
   rebuild(resource: string, signal: AbortSignal): Promise<ResourceRebuilt>;
-  /** Compares a resource of the copy and keeps the certificate. Needs no lease. */
-  verify(request: VerifyRequest & { version: string }): Promise<Verification>;
+  /** Compares a resource of the copy with the service and stores the report. Needs no lease. */
+  verify(request: VerifyRequest): Promise<Verification>;
   /** Puts right what that has found. Throws `lease_held` if another process owns the resource. */
   repair(found: Verification, signal: AbortSignal): Promise<Repaired>;
   /** Closes what was opened, in reverse order. */
@@ -147,8 +147,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     confirmReleased: (resource, signal) => deleteReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
     rebuild: (resource, signal) => rebuildResource({ ...parts, runId: newRunId(clock) }, resource, signal),
     eraseForgotten: (resource, signal) => eraseForgotten({ ...parts, runId: newRunId(clock) }, resource, signal),
-    verify: ({ version, ...request }) =>
-      verifyResource({ ...parts, runId: newRunId(clock), version, privacy, files: source.files }, request),
+    verify: (request) => verifyResource({ ...parts, runId: newRunId(clock), privacy, files: source.files }, request),
     repair: (found, signal) => repairResource({ ...parts, runId: newRunId(clock) }, found, signal),
     close: () => open.disposeAsync(),
   };

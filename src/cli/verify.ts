@@ -1,12 +1,12 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import type { App } from '../app.ts';
 import { ConfigError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
-import { DIFFERENCES, type Certificate, type Difference, type FilesAccount } from '../sync/verify/certificate.ts';
+import { DIFFERENCES, type Difference, type FilesReport, type VerifyReport } from '../sync/verify/report.ts';
 import type { Repaired } from '../sync/verify/repair-resource.ts';
 import { openWarehouseToRead } from '../warehouse/databases.ts';
-import type { VerifyMode, Verdict } from '../warehouse/verification-row.ts';
+import type { Verdict } from '../warehouse/verification-row.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, exitCodeOfError, worstExitCode, type ExitCode } from './command/exit-code.ts';
 import { besideOthers } from './command/beside-others.ts';
@@ -28,64 +28,37 @@ const EXIT_OF: Readonly<Record<Verdict, ExitCode>> = {
   unproved: EXIT_CODES.failed,
 };
 
-/** `content-sync verify`: is the copy what the service has? Exit code 3 if it is not. */
+/** `content-sync verify`: does the copy equal the service? Exit code 3 if it does not. */
 export function verifyCommand(context: CliContext): Command {
   return withSourceOptions(new Command('verify'))
     .argument('[resource...]', 'only these resources of the profile')
-    .option('--sample <number>', 'only as many rows, drawn at random, each read alone; says how much may still differ')
-    .option('--seed <number>', 'draw the same rows as the sample that printed this number')
-    .option('--internal', 'ask the service nothing: compare the copy with its own stored bodies and versions')
-    .option('--repair', 'put right what differs, and verify again')
-    .option('--json', 'print one JSON object per resource on stdout: its certificate')
+    .option('--internal', 'send no request: compare the copy with its own stored bodies and versions')
+    .option('--repair', 'repair what differs, and verify again')
+    .option('--json', 'print one JSON object per resource on stdout')
+    .addOption(new Option('--sample <number>').hideHelp())
+    .addOption(new Option('--seed <number>').hideHelp())
     .action(async (names: string[], options: VerifyOptions) => {
-      const asked = askedFor(options);
-      await forEachSource(context, options, names, async (chosen) => verifySource(context, chosen, options, asked));
+      refuseSample(options);
+      await forEachSource(context, options, names, async (chosen) => verifySource(context, chosen, options));
     });
 }
 
-interface Asked {
-  mode: VerifyMode;
-  count: number;
-  seed: number;
+function refuseSample({ sample, seed }: VerifyOptions): void {
+  if (sample === undefined && seed === undefined) return;
+  throw new ConfigError('usage', '--sample and --seed were removed: verify always compares the whole listing', {
+    hint: 'leave them out; --internal compares without sending requests',
+  });
 }
 
-const MOST_DRAWN = 1_000_000;
-const SEEDS = 2 ** 32;
-
-function askedFor({ sample, seed, internal }: VerifyOptions): Asked {
-  if (internal === true && sample !== undefined)
-    throw new ConfigError('usage', '--internal and --sample cannot be given together', {
-      hint: 'a sample is read at the service, --internal asks it nothing',
-    });
-  const mode = internal === true ? 'internal' : sample === undefined ? 'whole' : 'sample';
-  const drawn = Math.floor(Math.random() * SEEDS);
-  return {
-    mode,
-    count: numberIn('--sample', sample ?? '1', 1, MOST_DRAWN),
-    seed: numberIn('--seed', seed ?? String(drawn), 0, SEEDS - 1),
-  };
-}
-
-function numberIn(option: string, text: string, least: number, most: number): number {
-  const number = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
-  if (number >= least && number <= most) return number;
-  throw new ConfigError('usage', `${option} is ${JSON.stringify(text)}, no number from ${least} to ${most}`);
-}
-
-async function verifySource(
-  context: CliContext,
-  chosen: ChosenSource,
-  options: VerifyOptions,
-  asked: Asked,
-): Promise<ExitCode> {
-  // Nothing is made where no copy is.
+async function verifySource(context: CliContext, chosen: ChosenSource, options: VerifyOptions): Promise<ExitCode> {
+  // Creates nothing if there is no copy.
   await (await openWarehouseToRead(chosen.source.warehouse, context.clock)).close();
   const source = await besideOthers(chosen.source, context.clock);
   return withApp(context, { ...chosen, source }, async (app) => {
     const codes: ExitCode[] = [];
     for (const resource of chosen.resources) {
       try {
-        codes.push(await verifyOne(context, app, { ...asked, resource }, options));
+        codes.push(await verifyOne(context, app, resource, options));
       } catch (error) {
         if (context.signal.aborted) throw error;
         await tellError(context, error, chosen.source.name);
@@ -99,35 +72,36 @@ async function verifySource(
 async function verifyOne(
   context: CliContext,
   app: App,
-  asked: Asked & { resource: string },
-  { repair, json }: VerifyOptions,
+  resource: string,
+  { internal, repair, json }: VerifyOptions,
 ): Promise<ExitCode> {
-  const { signal, version } = context;
-  const request = { ...asked, signal, version };
+  const { signal } = context;
+  const request = { resource, mode: internal === true ? 'internal' : 'whole', signal } as const;
+  const printReport = (report: VerifyReport, repaired?: Repaired): void => {
+    const whole = { ...report, ...(repaired === undefined ? {} : { repaired }) };
+    print(context, json === true ? whole : formatReport(report, repaired).trimEnd());
+  };
   const found = await app.verify(request);
-  const tell = (certificate: Certificate, repaired?: Repaired): void =>
-    print(
-      context,
-      json === true
-        ? { ...certificate, ...(repaired === undefined ? {} : { repaired }) }
-        : certificateText(certificate, repaired).trimEnd(),
-    );
-  if (repair !== true || found.certificate.verdict !== 'differs') {
-    tell(found.certificate);
-    return EXIT_OF[found.certificate.verdict];
+  if (repair !== true || found.report.verdict !== 'differs') {
+    printReport(found.report);
+    return EXIT_OF[found.report.verdict];
   }
-  if (json !== true) tell(found.certificate);
+  if (json !== true) printReport(found.report);
   const repaired = await app.repair(found, signal);
-  const { certificate } = await app.verify(request);
-  tell(certificate, repaired);
-  return EXIT_OF[certificate.verdict];
+  const { report } = await app.verify(request);
+  printReport(report, repaired);
+  return EXIT_OF[report.verdict];
 }
 
-const SAID: Readonly<Record<Verdict, string>> = { equal: 'equal', differs: 'DIFFERS', unproved: 'not proved' };
+const VERDICT_TEXTS: Readonly<Record<Verdict, string>> = {
+  equal: 'equal',
+  differs: 'DIFFERS',
+  unproved: 'undecided, because the listing may be incomplete',
+};
 
-/** A certificate for a person: the verdict, what was compared, and what differs. */
-export function certificateText(certificate: Certificate, repaired?: Repaired): string {
-  const { resource, verdict, mode, requests, compared, differences, sample, listing } = certificate;
+/** The verdict, the counts, and what differs. */
+function formatReport(report: VerifyReport, repaired?: Repaired): string {
+  const { resource, verdict, mode, requests, compared, differences, listing, files } = report;
   const counts = [
     `${countText(compared.rows + compared.deleted_rows)} rows`,
     `${countText(compared.child_rows)} child rows`,
@@ -135,72 +109,55 @@ export function certificateText(certificate: Certificate, repaired?: Repaired): 
     `${countText(compared.records)} records of the service`,
   ];
   const lines = [
-    ...(repaired === undefined ? [] : [repairText(repaired)]),
-    `${resource}: ${SAID[verdict]} (${mode}): ${counts.join(', ')}; ${countText(requests)} requests`,
-    ...(sample === null ? [] : [sampleText(sample)]),
-    ...(certificate.files === null ? [] : [filesText(certificate.files)]),
-    ...(listing?.doubts ?? []).map((doubt) => `  the listing is not proved to be whole: ${doubt}`),
-    ...Object.entries(differences.by_kind).map(([kind, count]) => `  ${countText(count)} × ${kind}: ${meaning(kind)}`),
-    ...differences.first.map((difference) => `    ${differenceText(difference)}`),
-    ...notes(certificate),
-    ...certificate.not_compared.map((what) => `  not compared: ${what}`),
+    ...(repaired === undefined ? [] : [formatRepair(repaired)]),
+    `${resource}: ${VERDICT_TEXTS[verdict]} (${mode}): ${counts.join(', ')}; ${countText(requests)} requests`,
+    ...(files === null ? [] : [formatFiles(files)]),
+    ...(listing?.doubts ?? []).map((doubt) => `  the listing may be incomplete: ${doubt}`),
+    ...Object.entries(differences.by_kind).map(([kind, count]) => `  ${countText(count)} × ${kind}: ${describe(kind)}`),
+    ...differences.first.map((difference) => `    ${formatDifference(difference)}`),
+    ...formatNotes(report),
+    ...report.not_compared.map((part) => `  not compared: ${part}`),
   ];
   return lines.map((line) => `${visibleText(line)}\n`).join('');
 }
 
-function meaning(kind: string): string {
+function describe(kind: string): string {
   return Object.entries(DIFFERENCES).find(([name]) => name === kind)?.[1] ?? kind;
 }
 
-function differenceText({ kind, id, fields = [], detail }: Difference): string {
-  const parts = [
-    kind,
-    ...(id === null ? [] : [JSON.stringify(id)]),
-    ...(fields.length === 0 ? [] : [fields.join(', ')]),
-  ];
-  return `${parts.join(' ')}${detail === undefined ? '' : `: ${detail}`}`;
+function formatDifference({ kind, id, fields = [], detail }: Difference): string {
+  const location = [...(id === null ? [] : [JSON.stringify(id)]), ...(fields.length === 0 ? [] : [fields.join(', ')])];
+  return `${[kind, ...location].join(' ')}${detail === undefined ? '' : `: ${detail}`}`;
 }
 
-function sampleText({
-  drawn,
-  unit,
-  seed,
-  at_most_percent,
-  confidence_percent,
-}: NonNullable<Certificate['sample']>): string {
-  const bound =
-    at_most_percent === null
-      ? 'nothing follows from it'
-      : `at most ${at_most_percent} % of all ${unit}s differ, with ${confidence_percent} % confidence`;
-  return `  ${countText(drawn)} ${unit}s drawn with --seed ${seed}: ${bound}`;
-}
-
-function filesText({ shown, read, differ }: FilesAccount): string {
+function formatFiles({ shown, read, differ }: FilesReport): string {
   const { stored, ...others } = shown;
   const rest = Object.entries(others).filter(([, count]) => count > 0);
-  const parts = [`${countText(stored)} here`, ...rest.map(([status, count]) => `${countText(count)} ${status}`)];
-  const whole = differ === 0 ? 'all whole' : `${countText(differ)} not whole`;
-  return `  files: ${parts.join(', ')}; ${countText(read)} contents read, ${whole}`;
+  const parts = [`${countText(stored)} stored`, ...rest.map(([status, count]) => `${countText(count)} ${status}`)];
+  const found = differ === 0 ? 'all in their store' : `${countText(differ)} missing or of another size`;
+  return `  files: ${parts.join(', ')}; ${countText(read)} contents checked, ${found}`;
 }
 
-function notes({ changed_since, set_aside, not_judged }: Certificate): string[] {
+function formatNotes({ changed_since, set_aside, not_judged }: VerifyReport): string[] {
   return [
     ...(changed_since.count > 0
-      ? [`  ${countText(changed_since.count)} changed since the copy was brought up to date: the next sync brings them`]
+      ? [`  ${countText(changed_since.count)} changed since the copy was brought up to date: the next sync copies them`]
       : []),
-    ...(set_aside > 0 ? [`  ${countText(set_aside)} set aside, each with its reason in _sync_rejects`] : []),
-    ...(not_judged > 0 ? [`  ${countText(not_judged)} could not be judged: they cannot be read alone`] : []),
+    ...(set_aside > 0 ? [`  ${countText(set_aside)} rejected, each with its reason in _sync_rejects`] : []),
+    ...(not_judged > 0
+      ? [`  ${countText(not_judged)} rows not judged: the listing that was read does not hold them`]
+      : []),
   ];
 }
 
-function repairText({ rewritten, restored, deleted, held, orphans, left }: Repaired): string {
+function formatRepair({ rewritten, restored, deleted, held, orphans, left }: Repaired): string {
   const parts = [
-    `${countText(rewritten)} made anew from stored bodies`,
+    `${countText(rewritten)} from stored bodies`,
     `${countText(restored)} from the service`,
     `${countText(deleted)} deleted`,
     ...(held > 0 ? [`${countText(held)} deletes held: content-sync deletes`] : []),
     ...(orphans > 0 ? [`${countText(orphans)} with child rows of no row`] : []),
-    ...(left.length > 0 ? [`${countText(left.length)} left: ${left.join(', ')}`] : []),
+    ...(left.length > 0 ? [`${countText(left.length)} not repaired: ${left.join(', ')}`] : []),
   ];
   return `repaired: ${parts.join(', ')}`;
 }

@@ -1,9 +1,7 @@
-/** The ways in which a copy is compared. */
-export const VERIFY_MODES = ['whole', 'sample', 'internal'] as const;
+/** `whole` compares the copy with the service, `internal` with itself. */
+export type VerifyMode = 'whole' | 'internal';
 
-export type VerifyMode = (typeof VERIFY_MODES)[number];
-
-/** `unproved`: nothing differs in what was compared, but it is not known to be all that there is. */
+/** `unproved`: nothing differs in what was compared, but the listing may be incomplete. */
 export type Verdict = 'equal' | 'differs' | 'unproved';
 
 /** What one verification of a resource has found. */
@@ -19,6 +17,6 @@ export interface VerificationRow {
   differences: number;
   /** Requests that it took. */
   requests: number;
-  /** JSON: `Certificate` of `sync/verify/certificate.ts`. */
+  /** JSON: `VerifyReport` of `sync/verify/report.ts`. */
   certificate: string;
 }

@@ -14,6 +14,8 @@ export interface Behaviour {
   age: () => number | null;
   /** True where it understands `updated_since`. */
   isFiltered: boolean;
+  /** The total that a listing of this many records states. */
+  total: (listed: number) => number;
 }
 
 /** A content service of the test's own: one listing by cursor in the order of its map, and a path for each record. */
@@ -50,6 +52,7 @@ export async function recordService(
       alone: (record) => record ?? null,
       age: () => null,
       isFiltered: true,
+      total: (listed) => listed,
       ...behaviour,
     },
     asked: [],
@@ -83,5 +86,5 @@ function listing({ records, behaviour }: RecordService, { pathname, searchParams
   const from = Number(searchParams.get('cursor') ?? 0);
   const size = Number(searchParams.get('limit') ?? 100);
   const next = from + size < shown.length ? String(from + size) : null;
-  return { data: shown.slice(from, from + size), next_cursor: next, total: shown.length };
+  return { data: shown.slice(from, from + size), next_cursor: next, total: behaviour.total(shown.length) };
 }

@@ -211,7 +211,7 @@ async function faultOf(
 }
 
 /** Reads an object to its end. */
-export async function contentFault(store: ObjectStore, sha256: string): Promise<FileFault | null> {
+async function contentFault(store: ObjectStore, sha256: string): Promise<FileFault | null> {
   const hash = createHash('sha256');
   try {
     for await (const chunk of await store.read(sha256)) hash.update(chunk);

@@ -7,182 +7,204 @@ import { SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import { storedValue } from '../../shape/records/as-record.ts';
 import { sameJson, textHash } from '../../shape/records/fingerprint.ts';
-import { currentBodies } from '../../state/versions.ts';
+import { shapeRecords } from '../../shape/shape-page.ts';
+import { inParts } from '../../state/in-parts.ts';
+import { currentVersionsOf } from '../../state/versions.ts';
 import { softDeleteWatched, watching } from '../deletes/soft-delete-gone.ts';
 import { checkItemReading } from '../item/check-reading.ts';
 import { withResource, type ResourceContext, type SourceContext } from '../resource-context.ts';
-import type { DifferenceKind } from './certificate.ts';
-import { listedAgain } from './read-listing.ts';
-import { mendRows, mendVersions } from './mend-stored.ts';
-import { keysThere } from './stored-records.ts';
-import { runContextOf } from './verify-context.ts';
+import type { DifferenceKind } from './report.ts';
+import { readFromListing } from './service-listing.ts';
+import { toRunContext } from './verify-context.ts';
 import type { Verification } from './verify-resource.ts';
 
 /** What a repair has done, as counts. */
 export interface Repaired {
-  /** Rows and child rows made anew from their stored bodies. */
+  /** Records whose row, child rows or hashes were written again from their stored bodies. */
   rewritten: number;
-  /** Records read at the service and written as further versions. */
+  /** Records fetched from the service and written as further versions. */
   restored: number;
   /** Rows marked as deleted. */
   deleted: number;
-  /** Deletes that are held for a person, or wait for a whole walk. */
+  /** Deletes that wait for an operator or for a complete scan. */
   held: number;
-  /** Child rows without a row that were taken away. */
+  /** Records without a row whose child rows were removed. */
   orphans: number;
-  /** Keys of records of which nothing could be repaired; the first ones. */
+  /** Keys of records that could not be repaired; the first ones. */
   left: string[];
 }
 
-/** Differences that the stored body of the record is enough for. */
-const BY_BODY: ReadonlySet<DifferenceKind> = new Set(['cells']);
-const BY_VERSIONS: ReadonlySet<DifferenceKind> = new Set(['version_times', 'version_gap']);
-const MOST_NAMED = 20;
+const MAX_NAMED = 20;
+const RECORDS_PER_STEP = 200;
+/** Every other kind is repaired by reading the record from the service again. */
+const REPAIRED_WITHOUT_REQUEST: ReadonlySet<DifferenceKind> = new Set(['cells', 'version_times', 'version_gap']);
 
 /**
- * Puts right what a verification has found, under the lease and on the ways of a sync: rows from stored bodies, records
- * from the service, deletes through the guard. History that is lost stays lost.
+ * Repairs what a verification has found, under the lease of the resource: rows from stored bodies, other records by
+ * reading them again from the service, deletes within the limits for deletes. Lost history stays lost.
  */
 export function repairResource(
   source: SourceContext,
-  { certificate, findings }: Verification,
+  { report, findings }: Verification,
   signal: AbortSignal,
 ): Promise<Repaired> {
-  return withResource(source, certificate.resource, signal, async (context) => {
-    const broken = [...findings.broken];
-    const keysOf = (chosen: (kind: DifferenceKind) => boolean): string[] =>
-      broken.flatMap(([key, kind]) => (chosen(kind) ? [key] : []));
+  return withResource(source, report.resource, signal, async (context) => {
+    const keysOf = (select: (kind: DifferenceKind) => boolean): string[] =>
+      [...findings.byRecord].flatMap(([key, kind]) => (select(kind) ? [key] : []));
     await context.owned.takeTurn(async () => {
       await refreshViews(context);
       await tendKeys(context);
     });
-    const orphans = await dropOrphans(
+    const orphans = await deleteOrphans(
       context,
       keysOf((kind) => kind === 'orphans'),
     );
-    await mendVersions(
+    const reloaded = await reloadRows(
       context,
-      keysOf((kind) => BY_VERSIONS.has(kind)),
+      keysOf((kind) => kind === 'cells'),
     );
-    const mended = await mendRows(
-      context,
-      keysOf((kind) => BY_BODY.has(kind)),
+    const refetch = [...keysOf((kind) => !REPAIRED_WITHOUT_REQUEST.has(kind)), ...reloaded.left];
+    const fetched = await fetchAgain(context, refetch, findings.byRecord);
+    const versions = keysOf((kind) => kind === 'hash' || kind === 'version_times' || kind === 'version_gap');
+    const rehashed = await repairVersions(context, versions, fetched.records);
+    const records = [...fetched.records].flatMap(([key, record]) => (rehashed.has(key) ? [] : [record]));
+    const restored = await restoreRecords(context, records, fetched.readAt);
+    const evidence = { reason: 'missing', witness: 'walked', isReleased: false } as const;
+    const gone = fetched.gone.map((key) => ({ key, confirmedAt: fetched.readAt }));
+    const { deleted, held, waiting, listed } = await watching(context.owned, fetched.gone, (watch) =>
+      softDeleteWatched(context, gone, { ...evidence, watch }),
     );
-    const rest = keysOf((kind) => !BY_BODY.has(kind) && !BY_VERSIONS.has(kind));
-    const again = await readAgain(context, [...rest, ...mended.left]);
-    const hashed = await mendHashes(
-      context,
-      keysOf((kind) => kind === 'hash'),
-      again.records,
-    );
-    const damaged = [...again.records].flatMap(([key, record]) => (hashed.has(key) ? [] : [record]));
-    const restored = await restoreRecords(context, damaged, again.readAt);
-    const gone = await deleteGone(context, again.gone);
     return {
-      rewritten: mended.count + hashed.size,
+      rewritten: reloaded.count + rehashed.size,
       restored: restored.length,
-      ...gone,
+      deleted: deleted.length,
+      held: held.length + waiting.length + listed.length,
       orphans,
-      left: again.left.slice(0, MOST_NAMED),
+      left: fetched.left.slice(0, MAX_NAMED),
     };
   });
 }
 
-/** Child rows of no row belong to nothing: what the service has is written anew behind this. */
-async function dropOrphans({ warehouse, owned }: ResourceContext, keys: readonly string[]): Promise<number> {
-  const { shape } = owned;
-  if (shape === null || keys.length === 0) return 0;
-  const snapshot = await warehouse.snapshot();
-  const there = await keysThere(snapshot, shape, keys).finally(() => snapshot.close());
-  const alone = keys.filter((key) => !there.has(key));
-  const [root, ...children] = shape.tables;
-  const live = sql`SELECT ${sql.id(root?.key[0] ?? '')} FROM ${sql.id(root?.name ?? '')} WHERE "_deleted_at" IS NULL`;
-  const statements = children.flatMap(({ name, key: [first = ''] }): CompiledQuery[] =>
+/** Deletes child rows without a live row; a record that the service has is written again afterwards. */
+async function deleteOrphans({ warehouse, owned }: ResourceContext, keys: readonly string[]): Promise<number> {
+  const [root, ...children] = owned.shape?.tables ?? [];
+  if (root === undefined || keys.length === 0) return 0;
+  const existing = await warehouse.stored(root, [...keys], []);
+  const live = sql`SELECT ${sql.id(root.key[0] ?? '')} FROM ${sql.id(root.name)} WHERE "_deleted_at" IS NULL`;
+  const statements = children.flatMap(({ name, key: [first = ''] }) =>
     keys.map((key) =>
       sql`DELETE FROM ${sql.id(name)} WHERE ${sql.id(first)} = ${key} AND ${sql.id(first)} NOT IN (${live})`.compile(
         warehouse.own,
       ),
     ),
   );
-  if (statements.length > 0) await owned.takeTurn(() => warehouse.apply(statements, owned.lease()));
-  return alone.length;
+  await owned.takeTurn(() => warehouse.apply(statements, owned.lease()));
+  return keys.filter((key) => !existing.has(key)).length;
 }
 
-interface ReadAgain {
+/** Writes rows again from their stored bodies, without a request. `left`: records for which this is not enough. */
+async function reloadRows(
+  { warehouse, owned, profile, signal }: ResourceContext,
+  keys: readonly string[],
+): Promise<{ count: number; left: string[] }> {
+  const reloaded = { count: 0, left: [] as string[] };
+  const { shape } = owned;
+  if (shape === null) return reloaded;
+  const contract = profile.contract === 'evolve' ? 'evolve' : 'discard_value';
+  for (const part of inParts(keys, RECORDS_PER_STEP)) {
+    signal.throwIfAborted();
+    const bodies = await currentVersionsOf(warehouse.own, owned.resource, part);
+    const records = bodies.map(({ id, body }) => {
+      return { key: id, value: storedValue(body, profile), bytes: Buffer.from(body) };
+    });
+    const shaped = shapeRecords({ shape, profile: { ...profile, contract }, records });
+    if (shaped.shape !== shape || bodies.length !== part.length) {
+      reloaded.left.push(...part);
+      continue;
+    }
+    const versions = new Map(bodies.map(({ id, version }) => [id, version]));
+    const change = { rows: shaped.rows, versions, children: shape.tables.slice(1), statements: [] };
+    await owned.takeTurn(() => warehouse.rewrite({ lease: owned.lease(), ...change }));
+    reloaded.count += bodies.length;
+  }
+  return reloaded;
+}
+
+interface FetchedAgain {
   records: Map<string, SourceRecord>;
-  gone: { key: string; confirmedAt: number }[];
+  gone: string[];
   left: string[];
   readAt: number;
 }
 
-/** What the service has of these records now. */
-async function readAgain(context: ResourceContext, keys: readonly string[]): Promise<ReadAgain> {
-  const { profile, clock, owned } = context;
-  const readAt = clock.now();
-  const found: ReadAgain = { records: new Map(), gone: [], left: [], readAt };
-  const { shape } = owned;
-  if (keys.length === 0 || shape === null) return found;
+/** Reads records from the service again. */
+async function fetchAgain(
+  context: ResourceContext,
+  keys: readonly string[],
+  kinds: ReadonlyMap<string, DifferenceKind>,
+): Promise<FetchedAgain> {
+  const { profile, clock, signal } = context;
+  const fetched: FetchedAgain = { records: new Map(), gone: [], left: [], readAt: clock.now() };
+  if (keys.length === 0) return fetched;
   if (profile.item === null) {
-    found.records = await listedAgain(runContextOf(context), new Set(keys));
-    found.gone = keys.filter((key) => !found.records.has(key)).map((key) => ({ key, confirmedAt: readAt }));
-    return found;
+    const { records, isComplete } = await readFromListing(toRunContext(context), new Set(keys));
+    const unlisted = keys.filter((key) => !records.has(key));
+    return { ...fetched, records, ...(isComplete ? { gone: unlisted } : { left: unlisted }) };
   }
   for (const key of keys) {
-    context.signal.throwIfAborted();
-    await readOne(context, key, found);
-  }
-  return found;
-}
-
-async function readOne(context: ResourceContext, key: string, found: ReadAgain): Promise<void> {
-  try {
-    const reading = await readItem(context, key, 'bulk');
-    if (!reading.isThere) {
-      found.gone.push({ key, confirmedAt: reading.requestedAt });
-      return;
+    signal.throwIfAborted();
+    const isExtra = kinds.get(key) === 'extra';
+    try {
+      const reading = await readItem(context, key, 'bulk');
+      if (!reading.isThere) fetched.gone.push(key);
+      // An unlisted record that is still returned individually may be hidden: only an operator can tell.
+      else if (isExtra || (await checkItemReading(context, key, reading.record, 'bulk')) !== null)
+        fetched.left.push(key);
+      else fetched.records.set(key, reading.record);
+    } catch (error) {
+      if (!(error instanceof SyncError) || error.recovery === 'retry' || error.code === 'interrupted') throw error;
+      // A response that is plainly another record, or none, confirms that an unlisted record is gone.
+      const isOther = error.code === 'item_other' || error.code === 'item_missing';
+      fetched[isOther && isExtra ? 'gone' : 'left'].push(key);
     }
-    const doubt = await checkItemReading(context, key, reading.record, 'bulk');
-    if (doubt === null) found.records.set(key, reading.record);
-    else found.left.push(key);
-  } catch (error) {
-    if (!(error instanceof SyncError) || error.recovery === 'retry' || error.code === 'interrupted') throw error;
-    found.left.push(key);
   }
+  return fetched;
 }
 
-/** Where the stored body is that of the service, only the fingerprints are wrong. */
-async function mendHashes(
+/**
+ * Makes each version end when the next one begins, and the last one open. Corrects the hash of a record whose stored body
+ * is that of the service. Returns the keys of those.
+ */
+async function repairVersions(
   { warehouse, owned, profile }: ResourceContext,
   keys: readonly string[],
   records: ReadonlyMap<string, SourceRecord>,
 ): Promise<Set<string>> {
-  const mended = new Set<string>();
+  const { own } = warehouse;
   const table = owned.shape?.tables[0];
-  if (profile.history === 'none' || table === undefined || keys.length === 0) return mended;
-  const bodies = await currentBodies(warehouse.own, owned.resource, keys);
-  const statements: CompiledQuery[] = [];
-  for (const [key, body] of bodies) {
-    const record = records.get(key);
-    if (record === undefined || !sameJson(storedValue(body, profile), record.value)) continue;
-    const hash = textHash(body);
-    const versions = warehouse.own.updateTable('_sync_versions').set({ hash }).where('resource', '=', owned.resource);
-    statements.push(versions.where('id', '=', key).where('valid_to', 'is', null).compile());
-    const row = sql`UPDATE ${sql.id(table.name)} SET "_hash" = ${hash} WHERE ${sql.id(table.key[0] ?? '')} = ${key}`;
-    statements.push(row.compile(warehouse.own));
-    mended.add(key);
+  const rehashed = new Set<string>();
+  for (const part of table === undefined ? [] : inParts(keys, RECORDS_PER_STEP)) {
+    const versions = own.selectFrom('_sync_versions').select(['id', 'version', 'valid_from', 'op', 'hash', 'body']);
+    const rows = await versions.where('resource', '=', owned.resource).where('id', 'in', part).execute();
+    const statements = [...Map.groupBy(rows, ({ id }) => id).values()].flatMap((chain) => {
+      const sorted = chain.toSorted((a, b) => a.version - b.version);
+      return sorted.flatMap(({ id, version, op, hash, body }, at): CompiledQuery[] => {
+        const end = sorted[at + 1]?.valid_from ?? null;
+        const record = end === null && op === 'upsert' ? records.get(id) : undefined;
+        const isSame = record !== undefined && body !== null && sameJson(storedValue(body, profile), record.value);
+        const set = { valid_to: end, hash: isSame ? textHash(body) : hash };
+        const update = own.updateTable('_sync_versions').set(set).where('resource', '=', owned.resource);
+        const statement = update.where('id', '=', id).where('version', '=', version).compile();
+        if (!isSame || table === undefined) return [statement];
+        rehashed.add(id);
+        const key = sql.id(table.key[0] ?? '');
+        return [
+          statement,
+          sql`UPDATE ${sql.id(table.name)} SET "_hash" = ${set.hash} WHERE ${key} = ${id}`.compile(own),
+        ];
+      });
+    });
+    if (statements.length > 0) await owned.takeTurn(() => warehouse.apply(statements, owned.lease()));
   }
-  if (statements.length > 0) await owned.takeTurn(() => warehouse.apply(statements, owned.lease()));
-  return mended;
-}
-
-async function deleteGone(
-  context: ResourceContext,
-  gone: ReadAgain['gone'],
-): Promise<Pick<Repaired, 'deleted' | 'held'>> {
-  const keys = gone.map(({ key }) => key);
-  const evidence = { reason: 'missing', witness: 'walked', isReleased: false } as const;
-  const { deleted, held, waiting, listed } = await watching(context.owned, keys, (watch) =>
-    softDeleteWatched(context, gone, { ...evidence, watch }),
-  );
-  return { deleted: deleted.length, held: held.length + waiting.length + listed.length };
+  return rehashed;
 }

@@ -4,7 +4,6 @@ import type { PageOutcome } from '../../../src/load/page-loader.ts';
 import { keyFingerprints } from '../../../src/shape/records/key-fingerprint.ts';
 import { freshCheckpoint, NO_WALK } from '../../../src/state/checkpoints.ts';
 import { startWalk } from '../../../src/sync/plan.ts';
-import { NOTHING_LISTED } from '../../../src/sync/verify/listed-pages.ts';
 import type { WalkProof } from '../../../src/sync/prove-walk.ts';
 import { seenStatements } from '../../../src/sync/walk/seen-statements.ts';
 import type { CheckpointRow } from '../../../src/warehouse/own-tables.ts';
@@ -12,6 +11,14 @@ import { DATABASES, warehouseOn, type TestDatabase } from '../../support/databas
 import { profileWith, recordsOf } from '../../support/page-records.ts';
 
 const BEGUN = Date.UTC(2026, 10, 20, 8);
+const PROVED: WalkProof = {
+  isProved: true,
+  maySweep: true,
+  doubts: [],
+  needsCatchUp: false,
+  isKept: false,
+  mayRepeat: false,
+};
 /** None of it matters here. */
 const COUNTED: PageOutcome = {
   records: 0,
@@ -107,14 +114,14 @@ describe.for(DATABASES)('what a walk has met on $name', (database) => {
     const { commit, seen } = await staged(database);
     const done = { ...walkAt(1), ...NO_WALK };
     await commit(pageOf(1, ['a']));
-    await commit(pageOf(2, ['b']), { before: walkAt(1), after: done, proof: NOTHING_LISTED });
+    await commit(pageOf(2, ['b']), { before: walkAt(1), after: done, proof: PROVED });
     expect(await seen()).toHaveLength(2);
     for (const [before, proof] of [
-      [walkAt(1), { ...NOTHING_LISTED, maySweep: false }],
-      [walkAt(1, { walk_mode: 'incremental' }), NOTHING_LISTED],
+      [walkAt(1), { ...PROVED, maySweep: false }],
+      [walkAt(1, { walk_mode: 'incremental' }), PROVED],
       // A first walk has nothing to miss.
-      [walkAt(1, { full_credential: null }), NOTHING_LISTED],
-      [walkAt(0, { walk_mode: 'incremental' }), NOTHING_LISTED],
+      [walkAt(1, { full_credential: null }), PROVED],
+      [walkAt(0, { walk_mode: 'incremental' }), PROVED],
     ] as const) {
       await commit(pageOf(1, ['a']));
       expect(await commit(pageOf(2, ['b']), { before, after: done, proof })).toBe(1);
@@ -130,7 +137,7 @@ describe.for(DATABASES)('what a walk has met on $name', (database) => {
 
   it('is nothing where an empty listing has come to its end', async () => {
     const { commit, seen } = await staged(database);
-    await commit(pageOf(1, []), { after: { ...walkAt(0), ...NO_WALK }, proof: NOTHING_LISTED });
+    await commit(pageOf(1, []), { after: { ...walkAt(0), ...NO_WALK }, proof: PROVED });
     expect(await seen()).toEqual([]);
   });
 
@@ -138,7 +145,7 @@ describe.for(DATABASES)('what a walk has met on $name', (database) => {
     const { commit } = await staged(database);
     const done = { ...walkAt(0), ...NO_WALK, last_success_at: '2026-11-20 08:01:00.000' };
     const last = pageOf(1, ['a']);
-    expect(await commit(last, { after: done, proof: NOTHING_LISTED })).toBe(3);
-    expect(await commit(last, { after: done, proof: { ...NOTHING_LISTED, isProved: false } })).toBe(2);
+    expect(await commit(last, { after: done, proof: PROVED })).toBe(3);
+    expect(await commit(last, { after: done, proof: { ...PROVED, isProved: false } })).toBe(2);
   });
 });

@@ -1,0 +1,193 @@
+import type { Cell, ResourceShape, SourcePath, TableRows, TableShape } from '../../model/table.ts';
+import type { ColumnType } from '../../model/vocabulary.ts';
+import { EACH, pathText } from '../../shape/columns/source-path.ts';
+import { textHash } from '../../shape/records/fingerprint.ts';
+import { shapeRecords } from '../../shape/shape-page.ts';
+import type { ShapeRecord } from '../../shape/write-rows.ts';
+import type { ResourceProfile } from '../../source/profile.ts';
+import { canonicalDecimal, canonicalJson } from '../../warehouse/copy/value-kinds.ts';
+import type { ReadColumn, SnapshotReader, ViewQuery } from '../../warehouse/snapshot-reader.ts';
+
+/** A row of a table of a resource, each cell as canonical text: equal for a row just shaped and one from either database. */
+export interface ComparableRow {
+  table: TableShape;
+  key: string;
+  /** Positions in the lists that the row is an element of, outermost first. */
+  positions: readonly string[];
+  cells: readonly (string | null)[];
+}
+
+/** A record in the copy: its row and child rows. */
+export interface CopiedRecord {
+  key: string;
+  hash: string;
+  version: number;
+  isDeleted: boolean;
+  rows: ComparableRow[];
+}
+
+const BOOLEANS: Readonly<Record<string, string>> = { 0: 'false', f: 'false', 1: 'true', t: 'true' };
+
+const CANONICAL: Partial<Record<ColumnType, (text: string) => string>> = {
+  boolean: (text) => BOOLEANS[text] ?? text,
+  double: (text) => (Number.isNaN(Number(text)) ? text : String(Number(text))),
+  numeric: canonicalDecimal,
+  timestamp: (text) =>
+    text.replace(/\+00$/, '').replace(/(\.\d*?)0+$/, (_, fraction: string) => fraction.replace(/\.$/, '')),
+  json: canonicalJson,
+};
+
+/** A value of another type than its column stays as it is, and so differs. */
+function canonicalCell(type: ColumnType, cell: Cell): string | null {
+  return cell === null ? null : (CANONICAL[type]?.(String(cell)) ?? String(cell));
+}
+
+/**
+ * The rows that loading these records would write, by key; null for a record that the copy would reject. A record that
+ * needs further tables or columns gets rows that no table of `shape` can hold.
+ */
+export function rowsOfRecords(
+  shape: ResourceShape,
+  profile: ResourceProfile,
+  records: readonly ShapeRecord[],
+): Map<string, ComparableRow[] | null> {
+  // `freeze` would fail here; a record that does not fit is only one that the tables do not hold.
+  const contract = profile.contract === 'freeze' ? 'evolve' : profile.contract;
+  const shaped = shapeRecords({ shape, profile: { ...profile, contract }, records });
+  // One record that needs further tables must not change the rows of the others.
+  if (shaped.shape !== shape && records.length > 1)
+    return new Map(records.flatMap((record) => [...rowsOfRecords(shape, profile, [record])]));
+  const rows = Map.groupBy(toComparableRows(shaped.shape, shaped.rows), ({ key }) => key);
+  const rejected = new Set(shaped.rejects.map(({ index }) => records[index]?.key));
+  return new Map(records.map(({ key }) => [key, rejected.has(key) ? null : (rows.get(key) ?? [])]));
+}
+
+function* toComparableRows({ tables }: ResourceShape, rows: readonly TableRows[]): Generator<ComparableRow> {
+  const byName = new Map(rows.map((each) => [each.table.name, each]));
+  for (const table of tables) {
+    const { cells = [], width = 1 } = byName.get(table.name) ?? {};
+    const keys = table.key.length;
+    for (let at = 0; at < cells.length; at += width) {
+      const row = cells.slice(at, at + width);
+      const canonical = table.columns.map(({ type }, column) => canonicalCell(type, row[keys + column] ?? null));
+      yield { table, key: String(row[0]), positions: row.slice(1, keys).map(String), cells: canonical };
+    }
+  }
+}
+
+const META_COLUMNS = ['_hash', '_version', '_deleted_at'];
+const RECORDS_PER_PAGE = 500;
+
+/** Records with neighbouring keys. */
+export interface CopiedPage {
+  records: Map<string, CopiedRecord>;
+  /** Child rows whose record has no row. */
+  orphans: { table: string; key: string }[];
+}
+
+/** Reads all records of a resource in the order of their keys, page by page. */
+export async function* readCopiedPages(snapshot: SnapshotReader, shape: ResourceShape): AsyncGenerator<CopiedPage> {
+  const [root, ...children] = shape.tables;
+  if (root === undefined) return;
+  for (let from: string | null = null; ;) {
+    const records = new Map<string, CopiedRecord>();
+    let below: string | null = null;
+    const within: NonNullable<ViewQuery['within']> = { column: keyColumn(root), from, below: null };
+    const start = { within, limit: RECORDS_PER_PAGE + 1 };
+    for await (const { row, meta } of readRows(snapshot, root, start, META_COLUMNS)) {
+      if (records.size === RECORDS_PER_PAGE) below = row.key;
+      else records.set(row.key, toCopiedRecord(row, meta));
+    }
+    const orphans = new Map<string, { table: string; key: string }>();
+    for (const table of children) {
+      const within = { column: keyColumn(table), from, below };
+      for await (const { row } of readRows(snapshot, table, { within })) {
+        const record = records.get(row.key);
+        if (record === undefined) orphans.set(`${table.name} ${row.key}`, { table: table.name, key: row.key });
+        else record.rows.push(row);
+      }
+    }
+    yield { records, orphans: [...orphans.values()] };
+    if (below === null) return;
+    from = below;
+  }
+}
+
+/** Reads one record of the copy; null if it has no row. */
+export async function readCopiedRecord(
+  snapshot: SnapshotReader,
+  { tables }: ResourceShape,
+  key: string,
+): Promise<CopiedRecord | null> {
+  let record: CopiedRecord | null = null;
+  for (const table of tables) {
+    const where = { column: table.key[0] ?? '', is: key };
+    for await (const { row, meta } of readRows(snapshot, table, { where }, table === tables[0] ? META_COLUMNS : [])) {
+      if (table === tables[0]) record = toCopiedRecord(row, meta);
+      else record?.rows.push(row);
+    }
+  }
+  return record;
+}
+
+function toCopiedRecord(row: ComparableRow, [hash, version, deletedAt]: readonly (string | null)[]): CopiedRecord {
+  return { key: row.key, hash: hash ?? '', version: Number(version), isDeleted: deletedAt !== null, rows: [row] };
+}
+
+function keyColumn({ key }: TableShape): ReadColumn {
+  return { name: key[0] ?? '', type: 'text' };
+}
+
+/** Columns are read as text, so that a damaged cell is no error. */
+async function* readRows(
+  snapshot: SnapshotReader,
+  table: TableShape,
+  chosen: Pick<ViewQuery, 'within' | 'where' | 'limit'>,
+  metaColumns: readonly string[] = [],
+): AsyncGenerator<{ row: ComparableRow; meta: readonly (string | null)[] }> {
+  const keys = table.key.length;
+  const first = keys + metaColumns.length;
+  const names = [...table.key, ...metaColumns, ...table.columns.map(({ name }) => name)];
+  const columns = names.map((name): ReadColumn => ({ name, type: 'text' }));
+  const orderBy = table.key.map((name, at): ReadColumn => ({ name, type: at === 0 ? 'text' : 'integer' }));
+  for await (const batch of snapshot.rows({ view: table.name, columns, orderBy, ...chosen })) {
+    for (const row of batch) {
+      const texts = row.map((cell) => (cell === null ? null : String(cell)));
+      const cells = table.columns.map(({ type }, at) => canonicalCell(type, texts[first + at] ?? null));
+      const positions = texts.slice(1, keys).map(String);
+      yield { row: { table, key: texts[0] ?? '', positions, cells }, meta: texts.slice(keys, first) };
+    }
+  }
+}
+
+/** Equal for records whose rows are equal. */
+export function hashRows(rows: readonly ComparableRow[]): string {
+  return textHash(JSON.stringify(rows.map(({ table, positions, cells }) => [table.name, positions, cells])));
+}
+
+/** Paths of the fields in which two records differ, such as `authors[1].name`; a list element differs as a whole too. */
+export function differingFields(a: readonly ComparableRow[], b: readonly ComparableRow[]): string[] {
+  const [first, second] = [cellsByField(a), cellsByField(b)];
+  const names = new Set([...first.keys(), ...second.keys()]);
+  const differing = [...names].filter((name) => first.get(name) !== second.get(name));
+  return [...new Set(differing.map((name) => name.replace(/\.$/, '')))];
+}
+
+function cellsByField(rows: readonly ComparableRow[]): Map<string, string | null> {
+  const cells = new Map<string, string | null>();
+  for (const { table, positions, cells: values } of rows) {
+    cells.set(formatField(table.path, positions), 'row');
+    for (const [at, { path }] of table.columns.entries()) {
+      const value = values[at] ?? null;
+      // The value of a list element has the path of the element itself.
+      const suffix = path.length === table.path.length ? '.' : '';
+      if (value !== null) cells.set(`${formatField(path, positions)}${suffix}`, value);
+    }
+  }
+  return cells;
+}
+
+function formatField(path: SourcePath, positions: readonly string[]): string {
+  let at = 0;
+  return pathText(path.map((part) => (part === EACH ? `[${positions[at++] ?? ''}]` : part))).replaceAll('.[', '[');
+}

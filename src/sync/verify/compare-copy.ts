@@ -1,0 +1,202 @@
+import { sql } from 'kysely';
+import type { ResourceShape } from '../../model/table.ts';
+import type { HistoryPolicy } from '../../model/vocabulary.ts';
+import { storedValue } from '../../shape/records/as-record.ts';
+import { canonicalHash, textHash } from '../../shape/records/fingerprint.ts';
+import type { ResourceProfile } from '../../source/profile.ts';
+import { inParts } from '../../state/in-parts.ts';
+import type { VersionRow } from '../../warehouse/own-tables.ts';
+import type { SnapshotReader } from '../../warehouse/snapshot-reader.ts';
+import {
+  differingFields,
+  hashRows,
+  readCopiedPages,
+  rowsOfRecords,
+  type CopiedPage,
+  type CopiedRecord,
+} from './comparable-rows.ts';
+import type { Difference, Findings } from './report.ts';
+
+/** A resource of the copy at one moment. */
+export interface CopySnapshot {
+  snapshot: SnapshotReader;
+  shape: ResourceShape;
+  profile: ResourceProfile;
+  findings: Findings;
+  signal: AbortSignal;
+  /** Called with each live row and a hash of its content; null if its body is missing. */
+  onLiveRow?: (key: string, content: string | null) => void;
+}
+
+/** The bodies of this many records are in memory together. */
+const RECORDS_PER_STEP = 50;
+const IDS_PER_QUERY = 1_000;
+
+type Version = Omit<VersionRow, 'resource' | 'source_text'>;
+
+/** A hash of a record and of its rows: equal if service and copy have the same. */
+export function hashContent(valueHash: string, rowsHash: string): string {
+  return textHash(`${valueHash} ${rowsHash}`);
+}
+
+/**
+ * Compares the copy with itself: rows and child rows with what the stored bodies give, and versions with each other and
+ * with the rows.
+ */
+export async function compareCopy(copy: CopySnapshot): Promise<void> {
+  const { snapshot, shape, profile, findings, signal, onLiveRow } = copy;
+  const hasBodies = profile.history !== 'none' && (await hasVersions(copy));
+  findings.notCompared.add(
+    hasBodies
+      ? 'cells of deleted rows, and of columns that a wider one has replaced'
+      : `rows with stored bodies: ${profile.history === 'none' ? 'history: none keeps none' : 'there are none yet'}`,
+  );
+  for await (const page of readCopiedPages(snapshot, shape)) {
+    signal.throwIfAborted();
+    compareChildRows(copy, page, hasBodies);
+    const records = [...page.records.values()];
+    if (hasBodies) for (const part of inParts(records, RECORDS_PER_STEP)) await compareBodies(copy, part);
+    else {
+      for (const { key, hash, rows, isDeleted } of records)
+        if (!isDeleted) onLiveRow?.(key, hashContent(hash, hashRows(rows)));
+    }
+  }
+  if (hasBodies) await findVersionsWithoutRow(copy);
+}
+
+async function hasVersions({ snapshot, shape }: CopySnapshot): Promise<boolean> {
+  const one = snapshot.own.selectFrom('_sync_versions').select('id').where('resource', '=', shape.resource).limit(1);
+  return (await one.execute()).length > 0;
+}
+
+function compareChildRows({ findings }: CopySnapshot, { records, orphans }: CopiedPage, hasBodies: boolean): void {
+  for (const record of records.values()) {
+    const { key, isDeleted, rows } = record;
+    findings.compared[isDeleted ? 'deleted_rows' : 'rows'] += 1;
+    findings.compared.child_rows += rows.length - 1;
+    if (isDeleted && rows.length > 1) findings.add({ kind: 'orphans', id: key, detail: 'its row is deleted' });
+    else if (!hasBodies && hasGap(record)) findings.add({ kind: 'positions', id: key });
+  }
+  for (const { table, key } of orphans) findings.add({ kind: 'orphans', id: key, fields: [table] });
+}
+
+/** True if the positions of a list are not 0, 1, 2 and so on. */
+function hasGap({ rows }: CopiedRecord): boolean {
+  return rows.some(({ table, positions }, at) => {
+    if (positions.length === 0) return false;
+    const before = rows[at - 1];
+    const isSameList =
+      before?.table === table && positions.slice(0, -1).every((each, level) => each === before.positions[level]);
+    return Number(positions.at(-1)) !== (isSameList ? Number(before.positions.at(-1)) + 1 : 0);
+  });
+}
+
+async function compareBodies(copy: CopySnapshot, records: readonly CopiedRecord[]): Promise<void> {
+  const { snapshot, shape, profile, findings, onLiveRow } = copy;
+  const found = await snapshot.own
+    .selectFrom('_sync_versions')
+    .select(['id', 'version', 'valid_from', 'valid_to', 'op', 'hash', 'body'])
+    .where('resource', '=', shape.resource)
+    .where(
+      'id',
+      'in',
+      records.map(({ key }) => key),
+    )
+    .execute();
+  const versions = Map.groupBy(
+    found.toSorted((a, b) => a.version - b.version),
+    ({ id }) => id,
+  );
+  findings.compared.versions += found.length;
+  const live = records.flatMap((record) => {
+    const own = versions.get(record.key) ?? [];
+    for (const difference of compareVersions(profile.history, record, own)) findings.add(difference);
+    if (record.isDeleted) return [];
+    const current = own.at(-1);
+    const body = current?.op === 'upsert' ? current.body : null;
+    const value = body === null ? undefined : parseBody(body, profile);
+    if (body !== null && value !== undefined) return [{ record, value, bytes: Buffer.from(body), key: record.key }];
+    if (body === null) onLiveRow?.(record.key, null);
+    else findings.add({ kind: 'body', id: record.key, detail: 'it is not JSON' });
+    return [];
+  });
+  // Values that a contract left out stay left out, and a stored body is never rejected.
+  const contract = profile.contract === 'evolve' ? 'evolve' : 'discard_value';
+  const expected = rowsOfRecords(shape, { ...profile, contract }, live);
+  findings.compared.bodies += live.length;
+  for (const { key, value, record } of live) {
+    const rowsHash = hashRows(record.rows);
+    const rows = expected.get(key) ?? [];
+    onLiveRow?.(key, hashContent(canonicalHash(value), rowsHash));
+    if (hashRows(rows) !== rowsHash)
+      findings.add({ kind: 'cells', id: key, fields: differingFields(rows, record.rows) });
+  }
+}
+
+function parseBody(body: string, profile: ResourceProfile) {
+  try {
+    return storedValue(body, profile);
+  } catch {
+    return undefined;
+  }
+}
+
+async function findVersionsWithoutRow({ snapshot, shape, findings }: CopySnapshot): Promise<void> {
+  const [table] = shape.tables;
+  if (table === undefined) return;
+  const rows = sql`SELECT 1 FROM ${sql.id(table.name)} AS t WHERE t.${sql.id(table.key[0] ?? '')} = v."id"`;
+  for (let after = '', hasMore = true; hasMore;) {
+    const query = sql<{ id: string }>`SELECT DISTINCT v."id" AS "id" FROM "_sync_versions" AS v
+      WHERE v."resource" = ${shape.resource} AND v."id" > ${after} AND NOT EXISTS (${rows})
+      ORDER BY 1 LIMIT ${IDS_PER_QUERY}`;
+    const ids = (await query.execute(snapshot.own)).rows.map(({ id }) => id);
+    for (const id of ids) findings.add({ kind: 'version_lost', id, detail: 'it has versions and no row' });
+    hasMore = ids.length === IDS_PER_QUERY;
+    after = ids.at(-1) ?? '';
+  }
+}
+
+/**
+ * Compares the versions of a record, in their order: with `all` they go from 1 to that of the row and each ends when the
+ * next begins; with `latest` one of them has no end; the last one is that of the row.
+ */
+function compareVersions(
+  policy: HistoryPolicy,
+  row: Pick<CopiedRecord, 'key' | 'hash' | 'version' | 'isDeleted'>,
+  versions: readonly Version[],
+): Difference[] {
+  const found: Difference[] = [];
+  const add = (kind: Difference['kind'], detail: string): void => void found.push({ kind, id: row.key, detail });
+  const last = versions.at(-1);
+  if (policy === 'none') return [];
+  if (last === undefined) {
+    // A deleted row that the service never listed has no version.
+    if (!row.isDeleted) add('version_lost', 'the row has no version');
+    return found;
+  }
+  if (policy === 'all' && !(versions.length === 1 && last.op === 'delete')) {
+    for (const [at, { version, valid_from }] of versions.entries()) {
+      const before = versions[at - 1];
+      const expected = (before?.version ?? 0) + 1;
+      if (version !== expected) add('version_gap', `version ${version} comes where ${expected} should`);
+      // The end of a version before a gap is that of a missing one.
+      const isChained = before === undefined || before.valid_to === valid_from;
+      if (!isChained && (version === expected || before.valid_to === null))
+        add('version_times', `version ${before.version} does not end when the next begins`);
+    }
+  }
+  const open = versions.filter(({ valid_to }) => valid_to === null).length;
+  if (policy === 'latest' && open !== 1) add('version_times', `${open} versions have no end`);
+  if (last.valid_to !== null) add('version_times', `version ${last.version} is the last one and has an end`);
+  if (last.version !== row.version)
+    add('version_state', `the row is version ${row.version}, and the last one stored is ${last.version}`);
+  if ((last.op === 'delete') !== row.isDeleted)
+    add('version_state', `the row is ${row.isDeleted ? 'deleted' : 'live'}, and its last version says otherwise`);
+  else if (last.hash !== row.hash) add('hash', 'the hash of the row is not that of its version');
+  if (last.op === 'upsert' && last.body === null) add('body', `version ${last.version} has no body`);
+  for (const { version, body, hash, op } of versions) {
+    if (op !== 'delete' && body !== null && textHash(body) !== hash)
+      add('hash', `the hash of version ${version} is not that of its body`);
+  }
+  return found;
+}

@@ -1,0 +1,140 @@
+import type { FileStatus } from '../../warehouse/file-rows.ts';
+import type { Verdict, VerifyMode } from '../../warehouse/verification-row.ts';
+
+/** What may be wrong with a copy. The names are stable: scripts may match them. */
+export const DIFFERENCES = {
+  missing: 'the service lists the record, and it has no live row',
+  extra: 'a live row whose record the service does not list',
+  other: 'the row is not what the record of the service gives',
+  body: 'the stored body is not the record of the service',
+  cells: 'the row or its child rows are not what the stored body gives',
+  orphans: 'child rows without a live parent row',
+  positions: 'child rows whose positions have a gap',
+  hash: 'a hash is not that of its body',
+  version_gap: 'versions are missing',
+  version_times: 'a version does not end when the next one begins',
+  version_state: 'the row is not its latest version',
+  version_lost: 'the row has no version, or the version no row',
+  table: 'a table or column is missing, or has another type',
+  view: 'a view or a column of it is missing',
+  index: 'an index is missing',
+  checkpoint: 'the checkpoint is missing or cannot be read',
+  file: 'the content of a file is not in its store, or has another size',
+  database: 'the database itself reports damage',
+} as const;
+
+export type DifferenceKind = keyof typeof DIFFERENCES;
+
+/** One thing that differs. It never holds a value of a record, only its location. */
+export interface Difference {
+  kind: DifferenceKind;
+  /** The key of the record; null if the difference is not about a record. */
+  id: string | null;
+  /** Paths of the fields that differ, or names of tables and columns; the first ones. */
+  fields?: readonly string[];
+  /** A sentence without its final period. */
+  detail?: string;
+}
+
+/** The service's listing as it was read. */
+export interface ListingReport {
+  path: string;
+  /** The page style. */
+  style: string;
+  /** Pages of all scans: a listing that moves is scanned again. */
+  pages: number;
+  /** Distinct records that have a key. */
+  records: number;
+  /** The last total that the service stated; null if it stated none. */
+  total: number | null;
+  /** What showed the end of the listing; null if nothing did. */
+  end: string | null;
+  /** Why the listing may be incomplete. */
+  doubts: readonly string[];
+}
+
+/** The files of a resource. */
+export interface FilesReport {
+  /** Files of current records, by status. */
+  shown: Record<FileStatus, number>;
+  /** Contents that were looked up in their store. */
+  read: number;
+  /** Of those, the missing ones and those of another size. */
+  differ: number;
+}
+
+/** The result of one verification, as it is printed and stored. */
+export interface VerifyReport {
+  id: string;
+  source: string;
+  resource: string;
+  mode: VerifyMode;
+  verdict: Verdict;
+  began_at: string;
+  ended_at: string;
+  /** Changes before this time of the service's clock must be in the copy; null if it was never complete. */
+  copied_until: string | null;
+  requests: number;
+  /** Null with `--internal`. */
+  listing: ListingReport | null;
+  /** Null if the resource keeps no files. */
+  files: FilesReport | null;
+  compared: Findings['compared'];
+  /** What was not compared, and why. */
+  not_compared: readonly string[];
+  differences: { count: number; by_kind: Partial<Record<DifferenceKind, number>>; first: readonly Difference[] };
+  /** Records that changed at the service after the copy was last brought up to date: no differences. */
+  changed_since: { count: number; first: readonly string[] };
+  /** Records that the copy rejects, with a reason: no differences. */
+  set_aside: number;
+  /** Live rows that the part of the listing that was read does not hold. */
+  not_judged: number;
+}
+
+/** Differences and changed records that a report names; all of them are counted. */
+const MAX_NAMED = 50;
+const MAX_FIELDS = 12;
+/** Records that one repair handles; the verification after it finds the others. */
+const MAX_REPAIRED = 10_000;
+
+/** Collects differences: counts all of them and keeps the first ones. */
+export class Findings {
+  readonly #counts = new Map<DifferenceKind, number>();
+  readonly #first: Difference[] = [];
+  readonly #changed = { count: 0, first: new Set<string>() };
+  readonly notCompared = new Set<string>();
+  readonly compared = { rows: 0, deleted_rows: 0, child_rows: 0, versions: 0, bodies: 0, records: 0 };
+  /** The first difference of each record, for a repair. */
+  readonly byRecord = new Map<string, DifferenceKind>();
+  setAside = 0;
+  notJudged = 0;
+
+  add(difference: Difference): void {
+    const { kind, id, fields } = difference;
+    this.#counts.set(kind, (this.#counts.get(kind) ?? 0) + 1);
+    if (id !== null && this.byRecord.size < MAX_REPAIRED && !this.byRecord.has(id)) this.byRecord.set(id, kind);
+    if (this.#first.length >= MAX_NAMED) return;
+    this.#first.push({ ...difference, ...(fields === undefined ? {} : { fields: fields.slice(0, MAX_FIELDS) }) });
+  }
+
+  /** Counts a record that changed at the service after the copy was last brought up to date. */
+  addChanged(id: string): void {
+    this.#changed.count += 1;
+    if (this.#changed.first.size < MAX_NAMED) this.#changed.first.add(id);
+  }
+
+  get count(): number {
+    return [...this.#counts.values()].reduce((sum, count) => sum + count, 0);
+  }
+
+  toReport() {
+    return {
+      compared: this.compared,
+      not_compared: [...this.notCompared],
+      differences: { count: this.count, by_kind: Object.fromEntries(this.#counts), first: this.#first },
+      changed_since: { count: this.#changed.count, first: [...this.#changed.first] },
+      set_aside: this.setAside,
+      not_judged: this.notJudged,
+    };
+  }
+}
