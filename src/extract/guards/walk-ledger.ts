@@ -52,7 +52,8 @@ export class WalkLedger {
     { pages, isWhole, leastTotal }: WalkBefore,
     { hasParts = false, hasStates = false, isFiltered = false } = {},
   ) {
-    this.#isCutByNumber = isCutByNumber;
+    // Pages before an interruption that turned out to have no numbers have no position either.
+    this.#isCutByNumber = isCutByNumber && pages.every(({ position }) => position !== '');
     this.#hasParts = hasParts;
     this.#hasStates = hasStates;
     this.#isFiltered = isFiltered;
@@ -190,12 +191,14 @@ export class WalkLedger {
 
   /** The doubts against the walk, now that it has ended. */
   doubts(): Doubt[] {
+    const shortfall = this.#shortfall();
     return doubtsOf({
-      hasSlipped: this.#slippedFrom !== null,
+      // As many distinct records as the total, but on fewer places: some were deleted since, and others are unread.
+      hasSlipped: this.#slippedFrom !== null || (shortfall === null && this.hasMetAll && this.#endsBeforeTotal),
       hasEntered: this.#entered > 0,
       isUnwatched: this.#unwatched,
       hasRepeats: !this.#hasParts && !this.#hasStates && this.#received > this.#keys.size + this.#unkeyed,
-      shortfall: this.#shortfall(),
+      shortfall,
     });
   }
 

@@ -61,7 +61,7 @@ async function rememberedPages(
   const pages: MetPage[] = [];
   for await (const { ids, unkeyed, position } of readSeenPages(warehouse.own, resource, { walk_started_at })) {
     const whole = positionFrom(position, profile.query, filterQuery(profile, walk_since).values ?? {});
-    // A position with a secret in it is not stored; its keys count all the same.
+    // Only the position of a page by number is stored whole; the keys of others count all the same.
     const at = whole === null ? { place: null, inner: '' } : splitPosition(whole);
     if ((at.place?.partition ?? null) === partition) pages.push({ position: at.inner, keys: ids, unkeyed });
   }

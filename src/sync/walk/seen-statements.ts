@@ -7,6 +7,7 @@ import { SEVERAL } from '../cursor/move-cursor.ts';
 import type { WalkProof } from '../prove-walk.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { Page } from '../../extract/page.ts';
+import { joinPosition, splitPosition } from '../../extract/partition-position.ts';
 import { storedPosition } from './stored-position.ts';
 
 /** A page of a walk as it is committed. */
@@ -44,19 +45,24 @@ export function seenStatements(context: SeenContext, committed: CommittedPage, a
   return [...statements, resolveUnseenRejects(own, resource, walkStartedAt, after.last_success_at)];
 }
 
-/** A walk that resumes proves by this row that the listing has not moved. */
+/**
+ * By this row a resumed scan counts what it has seen before. Only where pages are cut by number does it read that page
+ * again, to see whether the listing has moved.
+ */
 function seenRow(
   { warehouse: { own }, profile, scrub }: SeenContext,
-  { page: { position, keys }, facts, before }: CommittedPage,
+  { page: { position, keys, isNumbered }, facts, before }: CommittedPage,
   walkStartedAt: string,
 ): CompiledQuery {
+  const { place } = splitPosition(position);
+  const kept = isNumbered ? position : place === null ? null : joinPosition(place, '');
   return rememberSeen(own, {
     resource: before.resource,
     walk_started_at: walkStartedAt,
     page: before.walk_pages,
     unkeyed: facts.unkeyed,
     ids: keys,
-    position: storedPosition(position, profile.query, scrub),
+    position: storedPosition(kept, profile.query, scrub),
   });
 }
 

@@ -1,7 +1,8 @@
 import { longerOf } from '../../extract/guards/page-ages.ts';
 import { KeySet } from '../../extract/guards/key-set.ts';
 import { eachKey } from '../../extract/guards/page-keys.ts';
-import { readItem } from '../../extract/read-item.ts';
+import { readItem, type ItemReading } from '../../extract/read-item.ts';
+import { openPageLoader } from '../../load/page-loader.ts';
 import type { WalkEnd } from '../../extract/guards/walk-end.ts';
 import { AGE_STEP_MS } from '../../model/answer-age.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
@@ -107,7 +108,7 @@ async function supplyMissing(
     });
   }
   const left = missing - added.size;
-  if (left > 0 && !(await existsOnlyBefore(context, end, former, left))) return null;
+  if (left > 0 && !(await supplyFromBefore(context, end, former, left))) return null;
   const checkpoint = { ...ifProved, walk_credential: null };
   await context.warehouse.apply([saveCheckpoint(context.warehouse.own, checkpoint)], context.owned.lease());
   const concluded = { ...proof, isProved: true, maySweep: false, doubts: [], needsCatchUp: false, mayRepeat: false };
@@ -131,8 +132,8 @@ async function catchUp(
   await loadPages(context, { ...one, plan, former: null, formerEndedAt: null, windows, onKeys, isCatchUp: true });
 }
 
-/** True if so many records that only earlier scans saw still exist, each fetched individually. */
-async function existsOnlyBefore(
+/** Fetches individually what only earlier scans saw, and stores it; true if so many of these records still exist. */
+async function supplyFromBefore(
   context: RunContext,
   end: WalkEnd,
   former: readonly WalkEnd[],
@@ -152,20 +153,27 @@ async function existsOnlyBefore(
     context.signal.throwIfAborted();
   }
   if (candidates.length < count || candidates.length > MAX_FETCHED_ALONE) return false;
+  const loader = await openPageLoader(context, { acceptsOlder: false });
   let existing = 0;
-  for (const key of candidates) if (existing < count && (await exists(context, key))) existing += 1;
+  for (const key of candidates) {
+    const found = await fetchAlone(context, key);
+    if (found?.isThere !== true) continue;
+    existing += 1;
+    await loader.load({ records: [found.record], requestedAt: found.requestedAt }, () => []);
+  }
   return existing >= count;
 }
 
 const KEYS_PER_STEP = 20_000;
 
-async function exists(context: RunContext, key: string): Promise<boolean> {
+/** Null if the service does not return the record. */
+async function fetchAlone(context: RunContext, key: string): Promise<ItemReading | null> {
   try {
-    return (await readItem(context, key, 'bulk')).isThere;
+    return await readItem(context, key, 'bulk');
   } catch (error) {
     context.signal.throwIfAborted();
     if (!(error instanceof SyncError) || error instanceof DeferredError || error.recovery !== 'stop') throw error;
-    return false;
+    return null;
   }
 }
 

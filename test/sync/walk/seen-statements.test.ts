@@ -132,6 +132,8 @@ describe.for(DATABASES)('what a walk has met on $name', (database) => {
   it('is kept during a first scan too, so that a resumed one counts distinct records', async () => {
     const { commit, seen } = await staged(database);
     await commit(pageOf(1, ['a'], false), { before: walkAt(0, { full_credential: null }) });
+    expect(await seen()).toMatchObject([{ page: 0n, position: null }]);
+    await commit(pageOf(1, ['a']), { before: walkAt(0, { full_credential: null }) });
     expect(await seen()).toMatchObject([{ page: 0n, position: at(1) }]);
   });
 
