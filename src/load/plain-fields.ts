@@ -1,4 +1,5 @@
 import { zoneNameAt } from '../model/time-zone.ts';
+import { hasUncompared } from '../source/field-settings.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 
 /** All that a walk needs of a record besides its source; a partial record holds nothing else. */
@@ -17,7 +18,11 @@ export interface PlainFields {
 export function plainFields(profile: ResourceProfile): PlainFields | null {
   const { id, updated, page } = profile;
   const isRead =
-    profile.unwrap.length > 0 || profile.filter.length > 0 || profile.key_field !== null || profile.mask !== null;
+    profile.unwrap.length > 0 ||
+    profile.filter.length > 0 ||
+    profile.key_field !== null ||
+    profile.mask !== null ||
+    hasUncompared(profile.fields);
   const isJoined = profile.parts !== null || profile.partitions !== null;
   const isAsked = profile.deleted !== null || page.style === 'keyset';
   if (isRead || isJoined || isAsked || typeof id !== 'string' || !NAME.test(id)) return null;

@@ -1,4 +1,5 @@
 import type { ResourceShape } from '../../model/table.ts';
+import { comparedPart } from '../../shape/mask-fields.ts';
 import { storedValue } from '../../shape/records/as-record.ts';
 import { canonicalHash } from '../../shape/records/fingerprint.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
@@ -143,7 +144,7 @@ async function compareRows(
 
 function readBody(body: string, profile: ResourceProfile) {
   try {
-    return storedValue(body, profile);
+    return comparedPart(profile.fields)(storedValue(body, profile));
   } catch {
     return undefined;
   }

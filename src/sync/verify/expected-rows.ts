@@ -1,8 +1,10 @@
 import type { JsonValue } from '../../model/json.ts';
-import type { ResourceShape } from '../../model/table.ts';
+import type { ResourceShape, SourcePath } from '../../model/table.ts';
+import { keysOf, keysOfText, OVERFLOW } from '../../shape/columns/source-path.ts';
 import { canonicalHash, textHash } from '../../shape/records/fingerprint.ts';
 import { shapeRecords } from '../../shape/shape-page.ts';
 import type { ShapeRecord } from '../../shape/write-rows.ts';
+import type { FieldSettings } from '../../source/field-settings.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { addToDigest, cellsByField, shapedRows, type SpelledRow } from './spelled-rows.ts';
 
@@ -26,6 +28,24 @@ export function expectedRecords(
   const digests = new Map<string, string>();
   for (const row of rows) digests.set(row.key, addToDigest(digests.get(row.key) ?? '', row));
   return records.map(({ key }) => ({ key, digest: aside.has(key) ? null : (digests.get(key) ?? '') }));
+}
+
+/** The shape without what fields hold of which a change alone is none; their values within other columns neither. */
+export function comparedShape(shape: ResourceShape, fields: Readonly<Record<string, FieldSettings>>): ResourceShape {
+  const uncompared = Object.entries(fields).flatMap(([path, { compare }]) => (compare ? [] : [keysOfText(path)]));
+  if (uncompared.length === 0) return shape;
+  const startsWith = (path: readonly string[], start: readonly string[]): boolean =>
+    start.every((key, at) => path[at] === key);
+  const isCompared = (path: SourcePath): boolean =>
+    path.at(-1) !== OVERFLOW && !uncompared.some((field) => startsWith(keysOf(path), field));
+  const tables = shape.tables.map((table) => {
+    const columns = table.columns.filter(
+      ({ path, type }) =>
+        isCompared(path) && !(type === 'json' && uncompared.some((field) => startsWith(field, keysOf(path)))),
+    );
+    return { ...table, columns };
+  });
+  return { ...shape, tables: tables.filter(({ path }) => isCompared(path)) };
 }
 
 /** The cells of one record by field; null if it is set aside. */

@@ -2,6 +2,7 @@ import { readItem } from '../../extract/read-item.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import { storedValue } from '../../shape/records/as-record.ts';
+import { comparedPart } from '../../shape/mask-fields.ts';
 import { canonicalHash } from '../../shape/records/fingerprint.ts';
 import { recordDifferences } from '../../shape/records/record-difference.ts';
 import { inParts } from '../../state/in-parts.ts';
@@ -118,19 +119,20 @@ async function judge(
     // It was listed a moment ago.
     return suspicion === 'missing' || suspicion === 'other' ? 'since' : { kind: 'extra', id: key };
   }
-  const cells = expectedCells(shape, profile, { key, value: reading.value, bytes: reading.bytes });
+  const value = comparedPart(profile.fields)(reading.value);
+  const cells = expectedCells(shape, profile, { key, value, bytes: reading.bytes });
   if (cells === null) return 'aside';
   const row = (await storedRows(context, [{ key }])).get(key);
   if (!isLive) return changedSince(context, dated(reading, context), row) ? 'since' : { kind: 'missing', id: key };
   const fields = differingFields(cells, cellsByField(shape, found.rows));
   const body = await storedBody(context, snapshot, key);
-  const isSameBody = (body === undefined ? found.record.hash : canonicalHash(body)) === canonicalHash(reading.value);
+  const isSameBody = (body === undefined ? found.record.hash : canonicalHash(body)) === canonicalHash(value);
   if (fields.length === 0 && isSameBody) return 'equal';
   if (changedSince(context, dated(reading, context), row)) return 'since';
   const doubt = profile.item === null ? null : await checkItemReading(context, key, reading, 'bulk');
   if (doubt !== null) return 'unjudged';
   if (fields.length > 0) return { kind: 'other', id: key, fields };
-  const paths = body === undefined ? [] : recordDifferences(body, reading.value).map(({ path }) => path);
+  const paths = body === undefined ? [] : recordDifferences(body, value).map(({ path }) => path);
   return { kind: 'body', id: key, ...(paths.length === 0 ? {} : { fields: paths }) };
 }
 
@@ -138,5 +140,5 @@ async function judge(
 async function storedBody({ profile, shape }: VerifyContext, { own }: SnapshotReader, key: string) {
   if (profile.history === 'none') return undefined;
   const body = (await currentBodies(own, shape.resource, [key])).get(key);
-  return body === undefined ? null : storedValue(body, profile);
+  return body === undefined ? null : comparedPart(profile.fields)(storedValue(body, profile));
 }

@@ -6,6 +6,7 @@ import { keyOf } from '../../load/prepare-page.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
 import { storedZone, updatedColumns, updatedTime } from '../../shape/columns/updated-time.ts';
+import { comparedPart } from '../../shape/mask-fields.ts';
 import { tombstoneOf } from '../../shape/tombstone.ts';
 import { freshCheckpoint } from '../../state/checkpoints.ts';
 import type { StoredRow } from '../../warehouse/warehouse.ts';
@@ -109,7 +110,10 @@ async function meet(
   counts.lastTotal = page.total ?? counts.lastTotal;
   const { records, forgotten } = dropForgotten(page.records, profile, context.owned.forgotten);
   const { keyed, setAside, leftOut } = keyRecords(records, profile);
-  const live = keyed.filter(({ value }) => tombstoneOf(value, profile) === null);
+  const compared = comparedPart(profile.fields);
+  const live = keyed
+    .filter(({ value }) => tombstoneOf(value, profile) === null)
+    .map((record) => ({ ...record, value: compared(record.value) }));
   const stored = await storedRows(context, live);
   const expected = new Map(expectedRecords(shape, profile, live).map(({ key, digest }) => [key, digest]));
   findings.setAside += setAside.length;

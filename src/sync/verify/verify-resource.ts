@@ -3,6 +3,7 @@ import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { readShapes } from '../../state/column-catalog.ts';
 import { readForgotten, type PrivacyKey } from '../../state/forgotten.ts';
+import { hasUncompared } from '../../source/field-settings.ts';
 import type { FilesSettings } from '../../settings/file-stores.ts';
 import { lastWalkBegan } from '../../state/runs.ts';
 import { saveVerification } from '../../state/verifications.ts';
@@ -10,6 +11,7 @@ import type { Verdict, VerifyMode } from '../../warehouse/verification-row.ts';
 import { fingerprintOf } from '../plan.ts';
 import type { SourceContext } from '../resource-context.ts';
 import { Findings, type Certificate, type ListingAccount, type SampleAccount } from './certificate.ts';
+import { comparedShape } from './expected-rows.ts';
 import { checkFiles } from './check-files.ts';
 import { readingContext, type VerifyContext } from './verify-context.ts';
 import { verifySample } from './verify-sample.ts';
@@ -116,7 +118,11 @@ async function openContext(source: VerifySource, { resource, mode, signal }: Ver
   if (shape === undefined) throw notCopied(resource);
   const copiedUntil = await lastCopied(source, resource, mode);
   const forgotten = await readForgotten(warehouse.own, resource, source.privacy);
-  return { ...readingContext(source, { shape, forgotten }, signal), shape, findings: new Findings(), copiedUntil };
+  const context = readingContext(source, { shape, forgotten }, signal);
+  const { fields } = context.profile;
+  const findings = new Findings();
+  if (hasUncompared(fields)) findings.notCompared.push('fields with compare: false');
+  return { ...context, shape: comparedShape(shape, fields), findings, copiedUntil };
 }
 
 /** By the service's clock where it tells, else by ours. */
