@@ -37,6 +37,8 @@ export interface Difference {
    * since long before it: the listing shows states of one record, or another record has that key as well.
    */
   overwritten: string[];
+  /** Fields that differ in nearly all records of the page, of which none has another time of change. */
+  volatile?: string[];
 }
 
 /**

@@ -1,11 +1,13 @@
-import type { SourceRecord } from '../model/json.ts';
+import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Column, ResourceShape, TableRows } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { sameJson } from '../shape/records/fingerprint.ts';
+import { comparedPart } from '../shape/mask-fields.ts';
+import { recordDifferences } from '../shape/records/record-difference.ts';
 import { storedValue, takenIn } from '../shape/records/as-record.ts';
 import { toTimestampText } from '../shape/columns/timestamps.ts';
 import { tombstoneOf, type Tombstone } from '../shape/tombstone.ts';
-import { storedZone, updatedColumns } from '../shape/columns/updated-time.ts';
+import { storedZone, updatedColumns, updatedTime } from '../shape/columns/updated-time.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { currentBodies } from '../state/versions.ts';
 import { difference, isOlder, type Difference, type OlderPolicy } from './difference.ts';
@@ -106,15 +108,49 @@ async function findDifference(
   if (profile.history === 'none' || found.updates.length === 0) return found;
 
   const bodies = await currentBodies(warehouse.own, resource, found.updates.map(keyOf));
+  const compared = comparedPart(profile.fields);
+  const before = new Map<string, JsonValue>();
   // The same members in another order, or other spacing, is no change.
   const changed = found.updates.filter(({ key, value }) => {
     const body = bodies.get(key);
-    return body === undefined || stored.get(key)?.deletedAt !== null || !sameJson(storedValue(body, profile), value);
+    if (body === undefined || stored.get(key)?.deletedAt !== null) return true;
+    const known = storedValue(body, profile);
+    before.set(key, known);
+    return !sameJson(compared(known), compared(value));
   });
   const unchanged = found.unchanged + found.updates.length - changed.length;
   const keys = new Set(found.overwritten.length === 0 ? [] : changed.map(keyOf));
   const overwritten = found.overwritten.filter((key) => keys.has(key));
-  return { ...found, updates: changed, unchanged, overwritten };
+  return {
+    ...found,
+    updates: changed,
+    unchanged,
+    overwritten,
+    volatile: volatileFields(keyed, changed, before, profile),
+  };
+}
+
+/** Of fewer records a page shows nothing. */
+const LEAST_VOLATILE = 10;
+const NEARLY_ALL = 0.9;
+
+/** Fields that differ from the stored bodies in nearly all records of a page, whose times of change have not moved. */
+function volatileFields(
+  keyed: readonly KeyedRecord[],
+  changed: readonly KeyedRecord[],
+  before: ReadonlyMap<string, JsonValue>,
+  profile: ResourceProfile,
+): string[] {
+  const least = Math.max(LEAST_VOLATILE, keyed.length * NEARLY_ALL);
+  if (changed.length < least) return [];
+  const counts = new Map<string, number>();
+  for (const { key, value, updated } of changed) {
+    const known = before.get(key) ?? null;
+    if (updated === null || updatedTime(known, profile)?.at !== updated.at) continue;
+    const paths = recordDifferences(known, value).map(({ path }) => path.replaceAll('[]', ''));
+    for (const path of new Set(paths)) counts.set(path, (counts.get(path) ?? 0) + 1);
+  }
+  return [...counts].flatMap(([path, count]) => (count >= least && path !== '' ? [path] : []));
 }
 
 /** Those of the records that have a live row which was written before this moment. */

@@ -42,6 +42,8 @@ const WARNING_KINDS = {
   feed_not_begun: { isPartial: false, proof: null },
   /** The service no longer knows the place in its feed: everything was walked instead. */
   feed_refused: { isPartial: false, proof: null },
+  /** Fields changed in nearly all records of a page, whose times of change did not. */
+  fields_volatile: { isPartial: false, proof: null },
   /** Files that could not be fetched; that are none that the profile admits; or that were not asked for yet. */
   files_failed: { isPartial: true, proof: null },
   files_refused: { isPartial: true, proof: null },
