@@ -37,6 +37,7 @@ const WARNING_CODES: Readonly<Record<Doubt['code'], Warning['code']>> = {
   entered: 'listing_moved',
   unwatched: 'listing_moved',
   cached: 'pages_cached',
+  unread: 'listing_unread',
 };
 
 /** A walk's relation to the one before it, which it repeats because that one proved nothing. */
@@ -66,11 +67,13 @@ export function proveWalk(
   });
   const isAccepted = accept.includes('end');
   const isKept = open.some(({ code }) => code === 'cached') && !accept.includes('cache');
-  const shown = open.filter(({ code }) => code !== 'cached');
+  // Rows of a listing that was not read count as listed: other listings show their deletes.
+  const isRead = !open.some(({ code }) => code === 'unread');
+  const shown = open.filter(({ code }) => code !== 'cached' && code !== 'unread');
   const isShort = open.some(({ code }) => code === 'fewer');
   const hasMoved = shown.some(({ code }) => BY_MOVEMENT.has(code));
   return {
-    isProved: !isKept && (shown.length === 0 || (isAccepted && !isShort)),
+    isProved: !isKept && isRead && (shown.length === 0 || (isAccepted && !isShort)),
     // A listing whose pages moved, or that lists fewer records than its total, may have hidden live records.
     maySweep: !isKept && !doubts.some(({ code }) => HIDES_RECORDS.has(code)) && (shown.length === 0 || isAccepted),
     doubts: isAccepted ? open : open.filter(({ code }) => code !== 'fewer' || !hasMoved),
