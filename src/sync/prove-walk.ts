@@ -30,6 +30,7 @@ const WARNING_CODES: Readonly<Record<Doubt['code'], Warning['code']>> = {
   entered: 'listing_moved',
   unwatched: 'listing_moved',
   cached: 'pages_cached',
+  unread: 'listing_unread',
 };
 
 /** Concludes from the end of a scan what is known of its records. `former`: the scan that this one repeats. Pure. */
@@ -50,11 +51,13 @@ export function proveWalk(
   });
   const isAccepted = accept.includes('end');
   const isKept = open.some(({ code }) => code === 'cached') && !accept.includes('cache');
-  const shown = open.filter(({ code }) => code !== 'cached');
+  // Rows of a listing that was not read count as listed: other listings show their deletes.
+  const isRead = !codes.has('unread');
+  const shown = open.filter(({ code }) => code !== 'cached' && code !== 'unread');
   const isShort = shown.some(({ code }) => code === 'fewer');
   const hasMoved = shown.some(({ code }) => BY_MOVEMENT.has(code));
   return {
-    isProved: !isKept && (shown.length === 0 || (isAccepted && !isShort)),
+    isProved: !isKept && isRead && (shown.length === 0 || (isAccepted && !isShort)),
     maySweep: !isKept && end.doubts.every(({ code }) => !FORBIDS_DELETES.has(code)) && shown.every(() => isAccepted),
     // The total says by itself that records are missing, whatever moved.
     doubts: isShort ? open.filter(({ code }) => !BY_MOVEMENT.has(code)) : open,

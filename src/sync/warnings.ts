@@ -54,6 +54,8 @@ const WARNING_KINDS = {
   filter_not_believed: { isPartial: false, proof: 'filter' },
   /** The listing has a total, and ended before it. */
   total_not_reached: { isPartial: true, proof: null },
+  /** The service refused one of several listings: its rows stay as they were. */
+  listing_unread: { isPartial: true, proof: null },
   /** Pages come larger or smaller than they were asked for. */
   page_size_differs: { isPartial: false, proof: null },
   /** A record that was read alone was not the listed one. */
@@ -72,6 +74,8 @@ const WARNING_KINDS = {
   window_held: { isPartial: true, proof: null },
   /** Windows of reports were older than they are kept. */
   windows_dropped: { isPartial: false, proof: null },
+  /** The service refused a window: its rows stay as they were, and the next run requests it again. */
+  window_unread: { isPartial: true, proof: null },
   /** One window alone is too much for the service. */
   window_too_large: { isPartial: true, proof: null },
   /** Sums that the service tells of a range are not those of its rows. */

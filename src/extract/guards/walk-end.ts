@@ -12,9 +12,9 @@ export interface Doubt {
    * moved over a boundary of pages, and another one may have moved the other way unseen. `entered`: records moved from
    * pages still to come to pages that were read, which a filter by time lists. `unwatched`: pages by number that tell
    * no total show no movement; a second walk that meets the same shows that there was none. `cached`: pages are from
-   * other moments than the walk.
+   * other moments than the walk. `unread`: the service refused one of several listings.
    */
-  code: 'unproved' | 'fewer' | 'slipped' | 'entered' | 'unwatched' | 'cached';
+  code: 'unproved' | 'fewer' | 'slipped' | 'entered' | 'unwatched' | 'cached' | 'unread';
   /** The observation, as a sentence without its final period. */
   message: string;
   /** The setting to change, or the thing to do. */
