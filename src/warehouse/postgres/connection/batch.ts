@@ -31,8 +31,7 @@ interface Answering extends Submittable {
 
 interface Asked {
   step: Step;
-  /** Null if nobody wants the answer, and its values are plain: a query of `pg` costs more than what it sends. */
-  query: Answering | null;
+  query: Answering;
   answer: Answer | null;
   /** By `pg`, which has not sent all of it. */
   isRefused: boolean;
@@ -52,9 +51,8 @@ export class Batch implements Submittable {
   #through = 0;
   #refusal: Error | null = null;
 
-  /** With `isSilent` no step is asked what it returns: `done` says only that they are done. */
-  constructor(steps: readonly Step[], answerMs: number, { isSilent = false }: { isSilent?: boolean } = {}) {
-    this.#asked = steps.map((step) => (isSilent && isPlain(step) ? unanswered(step) : asked(step)));
+  constructor(steps: readonly Step[], answerMs: number) {
+    this.#asked = steps.map(asked);
     this.query_timeout = answerMs;
     this.#settle = Promise.withResolvers<Answer[]>();
     this.done = this.#settle.promise;
@@ -66,8 +64,7 @@ export class Batch implements Submittable {
     connection.stream.cork();
     for (const asked of this.#asked) {
       const { query, step } = asked;
-      if (query === null) execute(connection, step);
-      else query.submit(unsynced);
+      query.submit(unsynced);
       // Its values cannot be sent: nothing behind it may be done, a COMMIT least of all.
       if (asked.isRefused) break;
       if (step.data !== undefined) sendCopyData(connection, step.data);
@@ -87,11 +84,11 @@ export class Batch implements Submittable {
   }
 
   handleRowDescription(message: unknown): void {
-    this.#current()?.query?.handleRowDescription(message);
+    this.#current()?.query.handleRowDescription(message);
   }
 
   handleDataRow(message: unknown): void {
-    this.#current()?.query?.handleDataRow(message);
+    this.#current()?.query.handleDataRow(message);
   }
 
   handleCopyInResponse(): void {
@@ -103,8 +100,8 @@ export class Batch implements Submittable {
     if (current === undefined) return;
     this.#through += 1;
     const { query, step } = current;
-    query?.handleCommandComplete(message, connection);
-    query?.handleReadyForQuery(connection);
+    query.handleCommandComplete(message, connection);
+    query.handleReadyForQuery(connection);
     if (current.answer?.rowCount === 0) this.#refusal ??= step.ifNone?.() ?? null;
     const row: unknown = current.answer?.rows[0];
     if (isRow(row)) this.#refusal ??= step.refuse?.(row) ?? null;
@@ -133,18 +130,6 @@ function isRow(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null;
 }
 
-const NO_ANSWER: Answer = { command: '', rowCount: null, oid: 0, fields: [], rows: [] };
-
-function unanswered(step: Step): Asked {
-  return { step, query: null, answer: NO_ANSWER, isRefused: false };
-}
-
-/** True if its values need nothing of what `pg` makes of lists and the like. */
-function isPlain({ values = [], ifNone, refuse }: Step): boolean {
-  const isAnswered = ifNone !== undefined || refuse !== undefined;
-  return !isAnswered && values.every((value) => value === null || value === undefined || sendable(value) !== null);
-}
-
 /** A message is a letter, and a length that includes itself. */
 const COPY_DATA_HEADER = Buffer.from('d\0\0\0\0', 'latin1');
 const COPY_DONE = Buffer.from('c\0\0\0\u0004', 'latin1');
@@ -153,18 +138,6 @@ function sendCopyData(connection: Connection, data: Buffer): void {
   const header = Buffer.from(COPY_DATA_HEADER);
   header.writeInt32BE(data.length + 4, 1);
   for (const bytes of [header, data, COPY_DONE]) connection.stream.write(bytes);
-}
-
-function execute(connection: Connection, { text, values = [] }: Step): void {
-  connection.parse({ name: '', text, types: [] }, true);
-  connection.bind({ values: values.map(sendable) }, true);
-  connection.execute({}, true);
-}
-
-/** Null for what is not plain. */
-function sendable(value: unknown): string | Buffer | null {
-  if (typeof value === 'string' || Buffer.isBuffer(value)) return value;
-  return typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean' ? String(value) : null;
 }
 
 /** The query keeps what comes for it, and returns it when nothing more comes. */

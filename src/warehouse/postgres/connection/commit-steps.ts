@@ -24,7 +24,7 @@ export async function commitSteps(database: Database, steps: () => readonly Step
     const wanted = steps();
     const client = await database.pool.connect();
     const mark = newMark(client);
-    const batch = new Batch([...beginning(database, mark, under), ...wanted, COMMIT], ANSWER_MS, { isSilent: true });
+    const batch = new Batch([...beginning(database, mark, under), ...wanted, COMMIT], ANSWER_MS);
     const send = async (): Promise<void> => {
       let failure: unknown = null;
       try {
