@@ -1,4 +1,4 @@
-import type { RequestEntry } from '../../src/sandbox/request-log.ts';
+import type { RequestEntry } from '../sandbox/service/request-log.ts';
 import type { BackfillBench } from './backfills.ts';
 import type { BenchDatabase } from './databases.ts';
 import type { Figure } from './figures.ts';

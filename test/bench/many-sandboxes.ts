@@ -1,4 +1,4 @@
-import { startSandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import { startSandbox, type SandboxOptions } from '../sandbox/service/sandbox.ts';
 import type { AccountFigures } from './many-stage.ts';
 
 /** Many accounts, each a sandbox with a limit of its own, in one process; `many-stage.ts` starts it. */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Client } from 'pg';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import type { SandboxOptions } from '../sandbox/service/sandbox.ts';
 import { WorkQueue } from '../../src/serve/work-items/work-queue.ts';
 import { openWarehouse } from '../../src/warehouse/databases.ts';
 import type { PostgresServer } from '../support/postgres-server.ts';

@@ -28,10 +28,10 @@ export interface Service {
   stop(): void;
 }
 
-/** Starts one with these arguments of `content-sync sandbox`. */
+/** Starts one with these options of `service-command.ts`. */
 export async function startService(...args: string[]): Promise<Service> {
-  const main = path.join(ROOT, 'src/main.ts');
-  const child = spawn(process.execPath, [main, 'sandbox', '--api-key', KEY, ...args], {
+  const main = path.join(ROOT, 'test/bench/service-command.ts');
+  const child = spawn(process.execPath, [main, '--api-key', KEY, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const { promise, resolve, reject } = Promise.withResolvers<string>();

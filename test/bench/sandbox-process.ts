@@ -1,5 +1,5 @@
-import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import type { SandboxOptions } from '../sandbox/service/sandbox.ts';
+import { startSandbox } from '../sandbox/service/sandbox.ts';
 
 /** The sandbox as a process of its own whose strings the bench pulls from outside; `staged.ts` starts it. */
 const options: SandboxOptions = JSON.parse(process.argv[2] ?? '{}');

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { FaultScript } from '../../src/sandbox/faults/fault-script.ts';
+import type { FaultScript } from '../sandbox/service/faults/fault-script.ts';
 import { endsOf, expectWholeCopy, onStage, rowsIn, type Ended, type Stage, type StageOptions } from './stage.ts';
 import { IS_LONG } from '../support/length.ts';
 

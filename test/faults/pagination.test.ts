@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import type { FaultScript } from '../../src/sandbox/faults/fault-script.ts';
+import type { FaultScript } from '../sandbox/service/faults/fault-script.ts';
 import { testFaults, type FaultRow } from './fault-rows.ts';
 import { list, record } from './listing.ts';
 import { portOf } from './port-of.ts';

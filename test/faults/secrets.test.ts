@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { FaultScript } from '../../src/sandbox/faults/fault-script.ts';
+import type { FaultScript } from '../sandbox/service/faults/fault-script.ts';
 import { expectWholeCopy, onStage, reportOf, useOauth, type Stage } from './stage.ts';
 import { sampled } from '../support/length.ts';
 

@@ -11,7 +11,7 @@ import { statusCommand } from '../../src/cli/status.ts';
 import { syncCommand } from '../../src/cli/sync.ts';
 import { tellError } from '../../src/cli/command/output.ts';
 import { webhooksCommand } from '../../src/cli/webhooks.ts';
-import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
+import { startSandbox, type Sandbox } from '../sandbox/service/sandbox.ts';
 import { signatureSchema } from '../../src/source/signature-scheme.ts';
 import { signDelivery } from '../../src/trigger/signature/sign-delivery.ts';
 import { inMemory } from '../cli/in-process.ts';

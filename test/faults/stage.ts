@@ -9,7 +9,7 @@ import { exitCodeOfError } from '../../src/cli/command/exit-code.ts';
 import { checkCommand } from '../../src/cli/check.ts';
 import { backfillCommand, syncCommand } from '../../src/cli/sync.ts';
 import { SyncError, messageOf } from '../../src/model/errors.ts';
-import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import { startSandbox, type Sandbox, type SandboxOptions } from '../sandbox/service/sandbox.ts';
 import type { ResourceReport, RunReport } from '../../src/sync/report.ts';
 import { differences } from '../support/compare-copy.ts';
 import { SQLITE, USUAL, type TestDatabase } from '../support/databases.ts';

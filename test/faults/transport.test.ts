@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import { describe, expect, it } from 'vitest';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { startSandbox } from '../sandbox/service/sandbox.ts';
 import { testFaults, type FaultRow } from './fault-rows.ts';
 import { portOf } from './port-of.ts';
 import { endsOf, expectWholeCopy, onStage, reportOf } from './stage.ts';

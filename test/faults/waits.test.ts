@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { FaultScript } from '../../src/sandbox/faults/fault-script.ts';
+import type { FaultScript } from '../sandbox/service/faults/fault-script.ts';
 import { IS_LONG } from '../support/length.ts';
 import { endsOf, expectWholeCopy, onStage, type StageOptions } from './stage.ts';
 

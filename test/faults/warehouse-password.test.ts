@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { startSandbox } from '../sandbox/service/sandbox.ts';
 import { runCommand, startCommand, type Ended } from '../support/command.ts';
 import { asOtherClient, POSTGRES, postgresDatabase } from '../support/databases.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { App } from '../../src/app.ts';
 import { SyncError } from '../../src/model/errors.ts';
-import type { Pagination } from '../../src/sandbox/pages/listing-page.ts';
+import type { Pagination } from '../sandbox/service/pages/listing-page.ts';
 import { deleteFaults, differences } from '../support/compare-copy.ts';
 import type { TestDatabase } from '../support/databases.ts';
 import { eventsFor } from '../support/delete-events.ts';

@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it, onTestFinished } from 'vitest';
-import { parseFault } from '../../src/sandbox/faults/fault-script.ts';
+import { parseFault } from '../sandbox/service/faults/fault-script.ts';
 import type { StatusSnapshot } from '../../src/serve/status/snapshot.ts';
 import { findChromium, startChromium } from '../support/chromium.ts';
 import { eitherDatabase, SQLITE, type TestDatabase } from '../support/databases.ts';

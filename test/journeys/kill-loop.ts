@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type Database from 'better-sqlite3';
 import { expect } from 'vitest';
-import type { Pagination } from '../../src/sandbox/pages/listing-page.ts';
+import type { Pagination } from '../sandbox/service/pages/listing-page.ts';
 import type { Store } from '../../src/sandbox/records/store.ts';
 import type { Command } from '../support/command.ts';
 import { differences, strayRows } from '../support/compare-copy.ts';

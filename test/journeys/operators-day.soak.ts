@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { startSandbox } from '../sandbox/service/sandbox.ts';
 import type { Attention } from '../../src/serve/status/attention.ts';
 import type { StatusSnapshot } from '../../src/serve/status/snapshot.ts';
 import { alertReceiver } from '../support/alert-receiver.ts';

@@ -1,5 +1,5 @@
-import type { FaultScript } from '../../src/sandbox/faults/fault-script.ts';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import type { FaultScript } from '../sandbox/service/faults/fault-script.ts';
+import type { Sandbox } from '../sandbox/service/sandbox.ts';
 import type { PushedClock } from '../support/hurried-clock.ts';
 import type { Random } from '../support/random.ts';
 

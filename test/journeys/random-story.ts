@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'vitest';
 import type { Clock } from '../../src/model/clock.ts';
 import { SyncError } from '../../src/model/errors.ts';
-import type { Pagination } from '../../src/sandbox/pages/listing-page.ts';
+import type { Pagination } from '../sandbox/service/pages/listing-page.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
 import type { RunReport } from '../../src/sync/report.ts';
 import { differences } from '../support/compare-copy.ts';

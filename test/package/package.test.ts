@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { startSandbox } from '../sandbox/service/sandbox.ts';
 import { runCommand } from '../support/command.ts';
 import { buildInto, root, run, tempFolder } from './built.ts';
 import { IS_LONG } from '../support/length.ts';

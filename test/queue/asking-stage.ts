@@ -1,5 +1,5 @@
 import { expect, onTestFinished } from 'vitest';
-import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import { startSandbox, type Sandbox, type SandboxOptions } from '../sandbox/service/sandbox.ts';
 import { startScript, type ChildScript } from '../support/child-script.ts';
 import { preparedPostgres } from '../support/databases.ts';
 import type { Asking } from './asking-process.ts';

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { PAGINATIONS } from '../../src/sandbox/pages/listing-page.ts';
+import { PAGINATIONS } from './service/pages/listing-page.ts';
 import { IS_LONG } from '../support/length.ts';
 import { ask, bodyOf, sandboxFor, walk } from './service-client.ts';
 

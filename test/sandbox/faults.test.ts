@@ -1,8 +1,8 @@
 import { connect } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { type FaultScript, parseFault } from '../../src/sandbox/faults/fault-script.ts';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { type FaultScript, parseFault } from './service/faults/fault-script.ts';
+import type { Sandbox } from './service/sandbox.ts';
 import { LIST, faulty } from './faulty-sandbox.ts';
 import { handClock } from './hand-clock.ts';
 import { ask } from './service-client.ts';

@@ -1,5 +1,5 @@
-import type { FaultScript } from '../../src/sandbox/faults/fault-script.ts';
-import type { Sandbox, SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import type { FaultScript } from './service/faults/fault-script.ts';
+import type { Sandbox, SandboxOptions } from './service/sandbox.ts';
 import { sandboxFor } from './service-client.ts';
 
 export const LIST = '/v1/content?limit=10';

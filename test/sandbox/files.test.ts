@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { sha256 } from '../../src/sandbox/records/image-files.ts';
-import { parseFault } from '../../src/sandbox/faults/fault-script.ts';
+import { parseFault } from './service/faults/fault-script.ts';
 import { handClock } from './hand-clock.ts';
 import { ask, sandboxFor } from './service-client.ts';
 

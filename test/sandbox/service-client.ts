@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
-import type { Pagination } from '../../src/sandbox/pages/listing-page.ts';
-import type { Sandbox, SandboxOptions } from '../../src/sandbox/sandbox.ts';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import type { Pagination } from './service/pages/listing-page.ts';
+import type { Sandbox, SandboxOptions } from './service/sandbox.ts';
+import { startSandbox } from './service/sandbox.ts';
 
 /** A sandbox that ends with the test. */
 export async function sandboxFor(options: SandboxOptions = {}): Promise<Sandbox> {
@@ -25,11 +25,6 @@ export function ask(sandbox: Sandbox, path: string, init: RequestInit & { json?:
 export async function bodyOf<T>(answer: Response): Promise<T> {
   const body: T = JSON.parse(await answer.text());
   return body;
-}
-
-/** Names of the records of one page. */
-export function idsOf(page: { data: { id: string }[] }): string[] {
-  return page.data.map((record) => record.id);
 }
 
 /** The texts of all pages of a listing, walked as its style wants it. */

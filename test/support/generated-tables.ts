@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { FAULTS } from '../../src/sandbox/faults/fault-script.ts';
+import { FAULTS } from '../sandbox/service/faults/fault-script.ts';
 import { configJsonSchema } from '../../src/settings/json-schema.ts';
 import { profileSchema } from '../../src/source/profile.ts';
 import { codeIn, sectionOf, tableRows } from './readme.ts';
@@ -89,7 +89,7 @@ export const GENERATED: Readonly<Record<string, (text: string) => string>> = {
       withTable(text, 'The config file', ofConfig),
     );
   },
-  'src/sandbox/README.md': (text) => withTable(text, 'Faults', faultRows),
+  'test/sandbox/README.md': (text) => withTable(text, 'Faults', faultRows),
 };
 
 /** Told from other tables by their head. */

@@ -8,7 +8,7 @@ import { onTestFinished } from 'vitest';
 import { openApp, type App, type AppOptions } from '../../src/app.ts';
 import type { Clock } from '../../src/model/clock.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import { startSandbox, type Sandbox, type SandboxOptions } from '../sandbox/service/sandbox.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
 import type { RunReport } from '../../src/sync/report.ts';
 import type { RunWatcher } from '../../src/sync/run-options.ts';

@@ -9,7 +9,7 @@ import type Database from 'better-sqlite3';
 import { Agent, request } from 'undici';
 import { onTestFinished } from 'vitest';
 import type { Clock } from '../../src/model/clock.ts';
-import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import { startSandbox, type Sandbox, type SandboxOptions } from '../sandbox/service/sandbox.ts';
 import type { Attention } from '../../src/serve/status/attention.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from '../../src/serve/status/snapshot.ts';
 import { insideCommand, runCommand, spawnCommand, type Command, type Ended } from './command.ts';

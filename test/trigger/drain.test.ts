@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { DeferredError, SyncError } from '../../src/model/errors.ts';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import type { Sandbox } from '../sandbox/service/sandbox.ts';
 import { differences } from '../support/compare-copy.ts';
 import { draining, eventFor, type Draining, type DrainingOptions } from '../support/draining.ts';
 import { hurriedClock } from '../support/hurried-clock.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import type { Sandbox } from '../sandbox/service/sandbox.ts';
 import { eventFor, type Draining } from '../support/draining.ts';
 
 interface Rain {

@@ -30,8 +30,7 @@ describe('the kinds of database', () => {
 
   it('are found where code names one', () => {
     const texts = ["if (kind === 'sqlite')", "address.startsWith('postgres:')", 'isOnPostgres(x)', 'postgresPlace(x)'];
-    for (const text of [...texts, "from '../warehouse/postgres/database.ts'"])
-      expect(text.match(NAMES_A_KIND)).not.toBeNull();
+    for (const text of [...texts, "from './postgres/database.ts'"]) expect(text.match(NAMES_A_KIND)).not.toBeNull();
   });
 
   it('are in the warehouse named by one table, and by what copies from one to the other', () => {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { JsonObject, JsonValue } from '../../model/json.ts';
-import { RefusedRequest } from '../answer.ts';
+import { RefusedRequest } from '../refused-request.ts';
 import { idText, isObject, parseExactly } from './record-facts.ts';
 
 /** Something that happened to a record; the event's name is `<resource>.<kind>`. */

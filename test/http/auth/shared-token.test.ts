@@ -7,7 +7,7 @@ import { sharedToken } from '../../../src/http/auth/shared-token.ts';
 import { tokenSeal } from '../../../src/http/auth/token-seal.ts';
 import type { IssuedToken } from '../../../src/http/auth/token-request.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import { startSandbox, type Sandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts';
+import { startSandbox, type Sandbox, type SandboxOptions } from '../../sandbox/service/sandbox.ts';
 import { openCoordination } from '../../../src/warehouse/databases.ts';
 import { asOtherClient, POSTGRES, preparedPostgres } from '../../support/databases.ts';
 import { longOrShort, sampled } from '../../support/length.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { reportRows, type ReportRow } from '../../../src/sandbox/reports/report-rows.ts';
+import { reportRows, type ReportRow } from '../service/reports/report-rows.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { ask, bodyOf, sandboxFor } from '../service-client.ts';
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { objectPath } from '../../../src/object-store/object-store.ts';
-import { parseFault } from '../../../src/sandbox/faults/fault-script.ts';
+import { parseFault } from '../../sandbox/service/faults/fault-script.ts';
 import type { FileRow } from '../../../src/warehouse/file-rows.ts';
 import { pngOf } from '../../http/download/stage.ts';
 import { eitherDatabase } from '../../support/databases.ts';

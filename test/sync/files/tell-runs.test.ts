@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseFault } from '../../../src/sandbox/faults/fault-script.ts';
+import { parseFault } from '../../sandbox/service/faults/fault-script.ts';
 import type { StoredWarning } from '../../../src/state/run-history.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { eitherDatabase } from '../../support/databases.ts';

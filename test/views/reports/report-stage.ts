@@ -1,4 +1,4 @@
-import { reportRows, type ReportRow, type ReportRules } from '../../../src/sandbox/reports/report-rows.ts';
+import { reportRows, type ReportRow, type ReportRules } from '../../sandbox/service/reports/report-rows.ts';
 import type { TestDatabase } from '../../support/databases.ts';
 import { pushedClock, type PushedClock } from '../../support/hurried-clock.ts';
 import { journey, type Journey } from '../../support/journey.ts';

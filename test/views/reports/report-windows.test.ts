@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { reportRows, type ReportRow } from '../../../src/sandbox/reports/report-rows.ts';
+import { reportRows, type ReportRow } from '../../sandbox/service/reports/report-rows.ts';
 import { DATABASES } from '../../support/databases.ts';
 import { codeBlocks, readReadme } from '../../support/readme.ts';
 import { asking } from '../ask.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { timeZone } from '../../model/time-zone.ts';
+import { timeZone } from '../../../../src/model/time-zone.ts';
 
 /** One row of a report: figures of a day by page and referrer; null stands for pages and referrers that are not known. */
 export interface ReportRow {

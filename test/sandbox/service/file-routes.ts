@@ -1,8 +1,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { RefusedRequest, nothing, type Answer, type ApiRequest } from './answer.ts';
 import { bytesOf, stampFor } from './record-routes.ts';
-import { sha256 } from './records/image-files.ts';
-import { recordIn } from './records/record-changes.ts';
+import { sha256 } from '../../../src/sandbox/records/image-files.ts';
+import { recordIn } from '../../../src/sandbox/records/record-changes.ts';
 import type { Handler, Service } from './route-context.ts';
 
 /** GET /v1/images/{id}/file: the bytes, or the way to a signed address of them. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { TrieRouter } from 'hono/router/trie-router';
-import { messageOf } from '../model/errors.ts';
+import { messageOf } from '../../../src/model/errors.ts';
 import { issueToken, listSubscriptions, readSubscription, subscribe, unsubscribe } from './account-routes.ts';
 import { RefusedRequest, problem, type Answer, type ApiRequest, type Wire, gzipped, sendPlain } from './answer.ts';
 import type { AppliedFaults } from './faults/fault-script.ts';
@@ -97,7 +97,9 @@ function spoiled(front: Front, answer: Answer, url: URL, entry: RequestEntry): A
 }
 
 function refusalOf(error: unknown): Answer {
-  return error instanceof RefusedRequest ? error.answer : problem(500, `The sandbox failed: ${messageOf(error)}`);
+  return error instanceof RefusedRequest
+    ? problem(error.status, error.message, error.headers)
+    : problem(500, `The sandbox failed: ${messageOf(error)}`);
 }
 
 function entryOf(front: Front, request: IncomingMessage): RequestEntry {

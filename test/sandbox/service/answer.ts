@@ -1,6 +1,6 @@
 import { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import { gzipSync } from 'node:zlib';
-import type { Clock } from '../model/clock.ts';
+import type { Clock } from '../../../src/model/clock.ts';
 import type { PageParts } from './pages/page-parts.ts';
 
 export type AnswerHeaders = Record<string, string | string[]>;
@@ -41,15 +41,7 @@ export interface ApiRequest {
   body(): Promise<Uint8Array>;
 }
 
-/** An answer that a route gives by throwing: 4xx as problem+json. */
-export class RefusedRequest extends Error {
-  readonly answer: Answer;
-
-  constructor(status: number, detail: string, headers: AnswerHeaders = {}) {
-    super(detail);
-    this.answer = problem(status, detail, headers);
-  }
-}
+export { RefusedRequest } from '../../../src/sandbox/refused-request.ts';
 
 /** An error answer in the form of RFC 9457. */
 export function problem(status: number, detail: string, headers: AnswerHeaders = {}): Answer {

@@ -1,4 +1,4 @@
-import type { PageStart } from '../records/collection.ts';
+import type { PageStart } from '../../../../src/sandbox/records/collection.ts';
 
 /** A parsed listing request. */
 export interface PageQuery {

@@ -1,9 +1,9 @@
-import { ConfigError } from '../model/errors.ts';
-import { isTimeZone } from '../model/time-zone.ts';
+import { ConfigError } from '../../../src/model/errors.ts';
+import { isTimeZone } from '../../../src/model/time-zone.ts';
 import { parseFault, type FaultScript } from './faults/fault-script.ts';
 import { PAGINATIONS, type Pagination } from './pages/listing-page.ts';
 import { RATE_DIALECTS, RETRY_AFTER_FORMS, type RateDialect, type RetryAfterForm } from './rate-limit.ts';
-import { SORTS, type Sort } from './records/base-records.ts';
+import { SORTS, type Sort } from '../../../src/sandbox/records/base-records.ts';
 
 /** One option: its flag, its help text, its default, and how its text is parsed. */
 export interface OptionDeclaration<T = unknown> {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { ConfigError } from '../../model/errors.ts';
+import { ConfigError } from '../../../../src/model/errors.ts';
 import type { Answer } from '../answer.ts';
 import type { RequestEntry } from '../request-log.ts';
 import { ANSWER_FAULTS, PAGE_FAULTS } from './answer-faults.ts';

@@ -1,10 +1,10 @@
-import type { Clock } from '../model/clock.ts';
+import type { Clock } from '../../../src/model/clock.ts';
 import type { Access } from './access.ts';
 import type { Answer, ApiRequest } from './answer.ts';
 import type { PageCache } from './pages/page-cache.ts';
-import type { RecordStore } from './records/store.ts';
+import type { RecordStore } from '../../../src/sandbox/records/store.ts';
 import type { SandboxSettings } from './sandbox-options.ts';
-import type { Webhooks } from './webhooks.ts';
+import type { Webhooks } from '../../../src/sandbox/webhooks.ts';
 
 /** The parts of the service that routes use. */
 export interface Service {

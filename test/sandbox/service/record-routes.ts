@@ -1,9 +1,9 @@
-import type { JsonObject } from '../model/json.ts';
+import type { JsonObject } from '../../../src/model/json.ts';
 import { RefusedRequest, json, nothing, type Answer, type ApiRequest } from './answer.ts';
 import { listPage, pageQuery, renderPage } from './pages/listing-page.ts';
-import type { Collection } from './records/collection.ts';
-import { templateFor } from './records/generated-records.ts';
-import { created, patched, recordIn, replaced } from './records/record-changes.ts';
+import type { Collection } from '../../../src/sandbox/records/collection.ts';
+import { templateFor } from '../../../src/sandbox/records/generated-records.ts';
+import { created, patched, recordIn, replaced } from '../../../src/sandbox/records/record-changes.ts';
 import type { Handler, Service } from './route-context.ts';
 
 /** GET /v1/{resource}: one page, from the cache if it is there. */

@@ -1,10 +1,10 @@
-import type { JsonValue } from '../model/json.ts';
+import type { JsonValue } from '../../../src/model/json.ts';
 import { grantedScope } from './access.ts';
 import { type Answer, type ApiRequest, RefusedRequest, json, nothing } from './answer.ts';
 import { checkJson } from './record-routes.ts';
-import { EVENT_KINDS, recordIn } from './records/record-changes.ts';
+import { EVENT_KINDS, recordIn } from '../../../src/sandbox/records/record-changes.ts';
 import type { Handler, Service } from './route-context.ts';
-import type { Subscription } from './webhooks.ts';
+import type { Subscription } from '../../../src/sandbox/webhooks.ts';
 
 const NO_STORE = { 'cache-control': 'no-store' };
 

@@ -1,6 +1,6 @@
 import { RefusedRequest, type Answer, json } from '../answer.ts';
-import type { Collection } from '../records/collection.ts';
-import type { Entry } from '../records/overlay.ts';
+import type { Collection } from '../../../../src/sandbox/records/collection.ts';
+import type { Entry } from '../../../../src/sandbox/records/overlay.ts';
 import type { PageQuery, PageParts } from './page-parts.ts';
 
 /** How a listing is cut into pages. */

@@ -1,5 +1,5 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Clock } from '../model/clock.ts';
+import type { Clock } from '../../../src/model/clock.ts';
 import { RefusedRequest } from './answer.ts';
 
 export interface OAuthClient {

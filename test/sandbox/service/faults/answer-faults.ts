@@ -1,10 +1,10 @@
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { type Answer, json, problem } from '../answer.ts';
 import { type Fault, TEXT_OR_BYTES, fault, type FaultContext } from './fault.ts';
-import type { JsonObject } from '../../model/json.ts';
+import type { JsonObject } from '../../../../src/model/json.ts';
 import type { PageParts } from '../pages/page-parts.ts';
 import { cursorAtStart } from '../pages/listing-page.ts';
-import { isObject, parseExactly } from '../records/record-facts.ts';
+import { isObject, parseExactly } from '../../../../src/sandbox/records/record-facts.ts';
 
 const HTML =
   '<!doctype html><html><head><title>Just a moment...</title></head><body>Checking your browser</body></html>';
