@@ -1,4 +1,4 @@
-import type { Doubt, WalkEnd } from '../extract/guards/walk-end.ts';
+import type { Doubt, PageSizes, WalkEnd } from '../extract/guards/walk-end.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import type { Warning } from './warnings.ts';
 
@@ -71,9 +71,18 @@ export function proveWalk(
 export function endWarnings({ doubts }: WalkProof, { pageSize }: WalkEnd): Warning[] {
   const told = new Map(doubts.map(({ code, message, hint }) => [WARNING_CODES[code], { message, hint }]));
   const warnings = Array.from(told, ([code, { message, hint }]): Warning => ({ code, message, hint }));
-  if (pageSize === null) return warnings;
-  const message = `${pageSize.asked} records were asked for per page, and the largest that was not the last held ${pageSize.came}`;
+  return pageSize === null ? warnings : [...warnings, pageSizeWarning(pageSize)];
+}
+
+function pageSizeWarning({ asked, least, most }: PageSizes): Warning {
+  if (least < asked && asked <= most) {
+    const message = `a page before the last one held ${least} records, though ${asked} were asked for and others held as many`;
+    const hint = 'ask the service whether it leaves records out; nothing to do if it hides some of a page';
+    return { code: 'page_size_differs', message, hint };
+  }
+  const came = most < asked ? most : least;
+  const message = `${asked} records were asked for per page, and the largest that was not the last held ${came}`;
   const hint =
     'set page.size in the profile to what the service gives, and page.size_param to the parameter that it reads';
-  return [...warnings, { code: 'page_size_differs', message, hint }];
+  return { code: 'page_size_differs', message, hint };
 }

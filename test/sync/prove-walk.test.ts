@@ -89,7 +89,7 @@ describe('the end of a walk', () => {
   });
 
   it('is reported once for each kind of doubt, with what came for a page', () => {
-    const end = endWith(['unproved', 'slipped', 'entered'], { pageSize: { asked: 100, came: 25 } });
+    const end = endWith(['unproved', 'slipped', 'entered'], { pageSize: { asked: 100, least: 25, most: 25 } });
     const warnings = endWarnings(proveWalk(end, profileWith({ incremental: null }), null), end);
     expect(warnings.map(({ code }) => code)).toEqual(['end_unproved', 'listing_moved', 'page_size_differs']);
   });

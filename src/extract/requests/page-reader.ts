@@ -9,6 +9,7 @@ import type { PagePosition } from '../page.ts';
 import { positionOf, urlAt } from '../page-styles/position.ts';
 import { proveEnd, type LastPage, type ProvedEnd } from '../guards/prove-end.ts';
 import { isExpired, PastEnd } from './ask.ts';
+import type { PageSizes } from '../guards/walk-end.ts';
 import type { PageMemory } from './page-memory.ts';
 import { readPage, type ReadPage } from './read-page.ts';
 import type { WalkLedger } from '../guards/walk-ledger.ts';
@@ -61,12 +62,12 @@ export class PageReader {
     return this.#kept;
   }
 
-  /** Not null if no page but the last held as many records as were asked for. */
-  get pageSize(): { asked: number; came: number } | null {
+  /** Not null if a page that is not the last held more or fewer records than were asked for. */
+  get pageSize(): PageSizes | null {
     const { size: asked, size_param } = this.#options.resource.page;
     const { least, most } = this.#sizes;
-    if (size_param === null || most === 0 || (least <= asked && asked <= most)) return null;
-    return { asked, came: most < asked ? most : least };
+    if (size_param === null || most === 0 || (least === asked && asked <= most)) return null;
+    return { asked, least, most };
   }
 
   /**
