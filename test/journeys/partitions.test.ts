@@ -42,6 +42,10 @@ function byPost(docs: readonly Doc[], url: URL, field: string): Reply {
   );
 }
 
+function threeOf(post: string): Doc[] {
+  return [1, 2, 3].map((n) => ({ id: `${post}${n}`, title: `${post} ${n}` }));
+}
+
 function alone(doc: Doc | undefined): Reply {
   return doc === undefined ? { status: 404, body: {} } : { body: doc };
 }
@@ -98,7 +102,6 @@ describe.for(eitherDatabase(import.meta.filename))('the same listing for several
     ['a redirect to another origin', { status: 302, headers: { location: 'http://127.0.0.1:1/login' }, body: '' }],
     ['something else than a list', { body: { data: 'no' } }],
   ] as const)('is read but for the one that is refused with %s', async ([, refusal]) => {
-    const docs = (post: string): Doc[] => [1, 2, 3].map((n) => ({ id: `${post}${n}`, title: `${post} ${n}` }));
     const state: { isRefused: boolean; isFirstGone: boolean; hasNew: boolean } = {
       isRefused: false,
       isFirstGone: false,
@@ -122,7 +125,7 @@ describe.for(eitherDatabase(import.meta.filename))('the same listing for several
         if (post === '') return { body: { data: posts, next_cursor: null } };
         if (post === 'b' && state.isRefused) return { ...refusal };
         const added = post === 'c' && state.hasNew ? [{ id: 'new', title: 'new' }] : [];
-        const found = docs(post).slice(post === 'a' && state.isFirstGone ? 1 : 0);
+        const found = threeOf(post).slice(post === 'a' && state.isFirstGone ? 1 : 0);
         return { body: { data: [...found, ...added], next_cursor: null } };
       },
     );
@@ -135,7 +138,7 @@ describe.for(eitherDatabase(import.meta.filename))('the same listing for several
     const report = resources.find(({ resource }) => resource === 'notes');
     expect(report).toMatchObject({ status: 'partial', deleted: 1, warnings: [{ code: 'listing_unread' }] });
     expect(report?.warnings?.[0]?.message).toContain('post_id b');
-    const expected = [...docs('a').slice(1), ...docs('b'), ...docs('c')].map(({ id }) => id);
+    const expected = [...threeOf('a').slice(1), ...threeOf('b'), ...threeOf('c')].map(({ id }) => id);
     expect(await live()).toEqual([...expected, 'new']);
     state.isRefused = false;
     expect((await stage.run('sync')).status).toBe('ok');
