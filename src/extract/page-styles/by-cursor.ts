@@ -80,10 +80,9 @@ export function hasMore(
 }
 
 /** True for a value in place of a token that says that no page follows. */
-function isEndValue(found: JsonValue | undefined, declared: readonly PlaceValue[]): boolean {
-  if (found === false) return true;
-  const text = isExact(found) ? found.rawJSON : String(found);
-  return found !== undefined && declared.some((value) => String(value) === text);
+function isEndValue(found: JsonValue | undefined, declared: readonly (string | number)[]): boolean {
+  if (typeof found === 'string' || typeof found === 'number') return declared.map(String).includes(String(found));
+  return found === false;
 }
 
 /** The empty string if there is no token; null for a value that can be none. */

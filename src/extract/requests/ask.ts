@@ -42,41 +42,12 @@ export function isExpired(error: unknown): error is SyncError {
 }
 
 /** Codes of a response that refuses this one listing or window, while others of the same service may be readable. */
-const UNIT_CODES: ReadonlySet<string> = new Set([
-  ...EXPIRED_CODES,
-  'bad_content',
-  'bad_cursor',
-  'bad_json',
-  'bad_link_header',
-  'bad_next',
-  'bad_page',
-  'bad_text',
-  'busy',
-  'empty_body',
-  'error_in_body',
-  'forbidden',
-  'foreign_next',
-  'guard_cycle',
-  'guard_empty_pages',
-  'guard_page_repeated',
-  'guard_repeated_cursor',
-  'listing_missing',
-  'not_supported',
-  'not_the_api',
-  'outcome_rule',
-  'page_too_short',
-  'pagination_invalid',
-  'pagination_missing',
-  'partial_answer',
-  'redirect_refused',
-  'service_error',
-  'too_many_redirects',
-  'unexpected_status',
-]);
+const UNIT_REFUSAL =
+  /^(?:bad_(?:request|content|cursor|json|link_header|next|page|text)|not_(?:found|supported|the_api)|(?:guard|pagination)_\w+|gone|busy|empty_body|error_in_body|forbidden|foreign_next|listing_missing|outcome_rule|page_too_short|partial_answer|redirect_refused|service_error|too_many_redirects|unexpected_status)$/;
 
 /** True if the service refused one of several listings or windows for good, so that the others can still be read. */
 export function isUnitRefusal(error: unknown): error is SyncError {
-  return error instanceof SyncError && UNIT_CODES.has(error.code);
+  return error instanceof SyncError && UNIT_REFUSAL.test(error.code);
 }
 
 /** Codes by which a page is refused that may not be there. */

@@ -90,8 +90,8 @@ export async function confirmDeletes(
   const named = allowed.filter(isNamedOpen);
   const isHeld = await holdIfTooMany(context, named);
   const rest = isHeld ? allowed.filter((candidate) => !isNamedOpen(candidate)) : allowed;
-  for (const { chosen, rows, ...evidence } of groupsWithoutFetch(rest, profile)) {
-    confirmed.deleted += await deleteGroup(context, chosen, evidence, { rows, loaded });
+  for (const [evidence, group] of groupByEvidence(rest, (candidate) => evidenceAtHand(candidate, profile))) {
+    confirmed.deleted += await deleteGroup(context, group, evidence, loaded);
   }
   if (profile.item === null) return confirmed;
   const toFetch = rest.filter((candidate) => !hasTombstone(candidate)).slice(0, READS_PER_RUN);
@@ -130,42 +130,47 @@ async function holdIfTooMany(context: ResourceContext, named: readonly SuspectRo
   return true;
 }
 
-type Group = StepEvidence & { chosen: readonly SuspectRow[]; rows: number };
+const BY_TOMBSTONE: StepEvidence = { reason: 'stated', witness: 'stated', isReleased: false };
+const BY_OPERATOR: StepEvidence = { reason: 'missing', witness: 'scans', isReleased: true };
+const BY_SCANS: StepEvidence = { reason: 'missing', witness: 'scans', isReleased: false };
+const BY_SCAN_AND_FETCH: StepEvidence = { reason: 'missing', witness: 'walked', isReleased: false };
+const BY_FEED: StepEvidence = { reason: 'told', witness: 'told', isReleased: false };
+const BY_FETCH: StepEvidence = { reason: 'missing', witness: 'untold', isReleased: false };
 
-/** The candidates that are decided without fetching them individually, grouped by evidence. */
-function groupsWithoutFetch(candidates: readonly SuspectRow[], { item, page }: ResourceProfile): Group[] {
-  const groups = [true, false].flatMap((isReleased) => {
-    const alike = candidates.filter(({ state }) => (state === 'released') === isReleased);
-    const tombstones = (['stated', 'left_out'] as const).map((reason): Group => {
-      const chosen = alike.filter((candidate) => candidate.reason === reason);
-      return { chosen, reason, witness: 'stated', isReleased, rows: ROWS_PER_STEP };
-    });
-    if (item !== null) return tombstones;
-    const decided = alike.filter((candidate) => isDecidedByScans(candidate, page.style));
-    const missing = { reason: 'missing', witness: 'scans', isReleased, rows: ROWS_PER_STEP } as const;
-    return [...tombstones, { ...missing, chosen: decided }];
-  });
-  if (item !== null) return groups;
-  const chosen = candidates.filter(({ reason, state }) => reason === 'told' && state === 'open');
-  return [...groups, { chosen, reason: 'told', witness: 'told', isReleased: false, rows: TOLD_ROWS_PER_STEP }];
+/** The evidence that decides a candidate without fetching it individually; null if there is none. */
+function evidenceAtHand(candidate: SuspectRow, { item, page }: ResourceProfile): StepEvidence | null {
+  const { reason, state, sweeps } = candidate;
+  const isReleased = state === 'released';
+  if (hasTombstone(candidate)) return { ...BY_TOMBSTONE, reason, isReleased };
+  if (item !== null || reason === 'older') return null;
+  if (isReleased) return BY_OPERATOR;
+  if (reason === 'told') return BY_FEED;
+  // An event and one scan that agrees with it prove as much as two scans.
+  const needed = reason === 'missing' && DRIFTING.has(page.style) ? SCANS_WITHOUT_FETCH : 1;
+  return sweeps >= needed ? BY_SCANS : null;
 }
 
-/** An event and one scan that agrees with it prove as much as two scans. */
-function isDecidedByScans({ state, reason, sweeps }: SuspectRow, style: string): boolean {
-  if (reason === 'older' || reason === 'stated' || reason === 'left_out') return false;
-  if (state === 'released') return true;
-  const needed = reason === 'missing' && DRIFTING.has(style) ? SCANS_WITHOUT_FETCH : 1;
-  return reason !== 'told' && sweeps >= needed;
+function groupByEvidence<T>(items: readonly T[], find: (item: T) => StepEvidence | null): [StepEvidence, T[]][] {
+  const groups = new Map<string, [StepEvidence, T[]]>();
+  for (const item of items) {
+    const evidence = find(item);
+    if (evidence === null) continue;
+    const key = Object.values(evidence).join();
+    const group = groups.get(key) ?? [evidence, []];
+    group[1].push(item);
+    groups.set(key, group);
+  }
+  return [...groups.values()];
 }
 
 async function deleteGroup(
   context: ResourceContext,
-  chosen: readonly SuspectRow[],
+  group: readonly SuspectRow[],
   evidence: StepEvidence,
-  { rows, loaded }: { rows: number; loaded: Loaded },
+  loaded: Loaded,
 ): Promise<number> {
   let deleted = 0;
-  for (const step of inParts(chosen, rows)) {
+  for (const step of inParts(group, evidence === BY_FEED ? TOLD_ROWS_PER_STEP : ROWS_PER_STEP)) {
     const keys = step.map(({ record_id }) => record_id);
     deleted += await watching(context.owned, keys, async (watch) => {
       // A row that was written after the evidence stays.
@@ -201,9 +206,7 @@ async function fetchAndDelete(
     }
     let [deleted, doubt]: [number, string | null] = [0, null];
     const decided = new Set(await decidedByScans(context, looks));
-    const groups = Map.groupBy(looks, (look) => evidenceFor(look, decided.has(look)));
-    for (const [evidence, alike] of groups) {
-      if (evidence === null) continue;
+    for (const [evidence, alike] of groupByEvidence(looks, (look) => evidenceFor(look, decided.has(look)))) {
       const outcome = await softDeleteWatched(context, alike.map(goneBy), { ...evidence, watch });
       for (const listed of outcome.listed) await loadOlder(context, loaded, listed.key, listed);
       deleted += outcome.deleted.length;
@@ -242,13 +245,6 @@ async function decidedByScans(context: ResourceContext, looks: readonly Look[]):
   return [...released, ...unlisted.filter(({ suspect }) => settled.has(suspect.record_id))];
 }
 
-const BY_TOMBSTONE: StepEvidence = { reason: 'stated', witness: 'stated', isReleased: false };
-const BY_OPERATOR: StepEvidence = { reason: 'missing', witness: 'scans', isReleased: true };
-const BY_SCANS: StepEvidence = { reason: 'missing', witness: 'scans', isReleased: false };
-const BY_SCAN_AND_FETCH: StepEvidence = { reason: 'missing', witness: 'walked', isReleased: false };
-const BY_FEED_AND_FETCH: StepEvidence = { reason: 'told', witness: 'told', isReleased: false };
-const BY_FETCH: StepEvidence = { reason: 'missing', witness: 'untold', isReleased: false };
-
 /** The evidence that the record of a candidate is gone; null if it exists or the response shows nothing. */
 function evidenceFor({ suspect, answer }: Look, isDecided: boolean): StepEvidence | null {
   const isReleased = suspect.state === 'released';
@@ -259,7 +255,7 @@ function evidenceFor({ suspect, answer }: Look, isDecided: boolean): StepEvidenc
   // It is listed, in an older state.
   if (suspect.reason === 'older') return null;
   if (suspect.sweeps > 0) return BY_SCAN_AND_FETCH;
-  return suspect.reason === 'told' ? BY_FEED_AND_FETCH : BY_FETCH;
+  return suspect.reason === 'told' ? BY_FEED : BY_FETCH;
 }
 
 function goneBy({ suspect, answer }: Look): Gone {

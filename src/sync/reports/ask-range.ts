@@ -71,8 +71,8 @@ async function answerFor(
     learnFromCut(walk, range, answer.tooMuch);
     if (halves !== null) return halves;
     if (answer.tooMuch !== 'refused' || answer.error === null) throw answer.error ?? new Error('nothing to cut');
-    noteUnread(walk, range, answer.error);
-    return [];
+    walk.isProved = false;
+    return deferWindow(context, walk, range, answer.error);
   } catch (error) {
     if (!isUnitRefusal(error)) throw error;
     const isAhead = range.to > addDays(walk.today, error.code === 'bad_request' ? 0 : 1);
@@ -100,7 +100,7 @@ async function deferWindow(
   const what =
     count === 1 ? `the window of ${from} was` : `${count} windows (${refusals.days.slice(0, 3).join(', ')}) were`;
   const told = `${what} not read, and the rows stay as they were: ${message}`;
-  const code = 'window_unread';
+  const code = error.code === 'window_too_large' ? error.code : 'window_unread';
   walk.warnings.set(code, { code, message: told, hint: `${hint ?? ''} The next run requests it again.`.trimStart() });
   const row = walk.reports.rows.get(from);
   if (row?.is_final !== 1) return [];
@@ -123,12 +123,6 @@ function withoutUnfinished(walk: ReportWalk, range: ReportRange, { message }: Sy
   }
   const begun = endingWith(range, addDays(walk.until, -1));
   return begun === range ? [] : [begun];
-}
-
-function noteUnread(walk: ReportWalk, { from }: ReportRange, { message, hint = '' }: SyncError): void {
-  walk.isProved = false;
-  const told = `the window of ${from} was not read: ${message}`;
-  walk.warnings.set('window_too_large', { code: 'window_too_large', message: told, hint });
 }
 
 /** Returns what is still to be asked for in place of the range; null if it is to be asked for once more. */

@@ -157,6 +157,9 @@ describe('an end by an unchanged cursor', () => {
   });
 });
 
+/** The cursor says the end, and has_more the opposite. */
+const contradicting: Responder = () => ({ body: { data: numbered(10), next_cursor: 0, has_more: true } });
+
 describe('an end by the value of the cursor', () => {
   const declared = { style: 'cursor', end: { cursor: [0, -1] } };
   const whole: [number, string] = [30, 'by signal'];
@@ -183,8 +186,7 @@ describe('an end by the value of the cursor', () => {
   });
 
   it('is not believed where has_more says the opposite', async () => {
-    const respond: Responder = () => ({ body: { data: numbered(10), next_cursor: 0, has_more: true } });
-    expect(await ended({ ...declared, has_more: 'has_more' }, respond)).toEqual([0, 'pagination_missing']);
+    expect(await ended({ ...declared, has_more: 'has_more' }, contradicting)).toEqual([0, 'pagination_missing']);
   });
 });
 
