@@ -4,7 +4,13 @@ import type { CliContext } from '../command/context.ts';
 import { readSettings, type SourceOptions } from '../command/sources.ts';
 import { exportFiles, renderTemplate, toYaml, type ExportOptions } from './template-files.ts';
 
-const FILES = ['content-sync.rules.yml', 'scrape.yml', 'content-sync-dashboard.json', 'README.md'];
+/** The files by the names of their templates. */
+const FILES = {
+  'content-sync.rules.yml': 'content-sync.rules.yml',
+  'scrape.yml': 'scrape.yml',
+  'content-sync-dashboard.json': 'content-sync-dashboard.json',
+  'about.md': 'README.md',
+};
 
 /** `content-sync export monitoring`: rules for Prometheus and a dashboard for Grafana; sends no request. */
 export function monitoringCommand(context: CliContext): Command {
@@ -16,7 +22,9 @@ export function monitoringCommand(context: CliContext): Command {
     .option('--json', 'print one JSON object on stdout')
     .action(async (dir: string, options: Pick<SourceOptions, 'config'> & ExportOptions) => {
       const values = scrapeValues(readSettings(context, options));
-      const files = new Map(FILES.map((name) => [name, renderTemplate(`monitoring/${name}`, values)]));
+      const files = new Map(
+        Object.entries(FILES).map(([template, name]) => [name, renderTemplate(`monitoring/${template}`, values)]),
+      );
       await exportFiles(context, dir, files, options);
     });
 }
