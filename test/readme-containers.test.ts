@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { cronJobFile } from '../src/cli/export/deployment/kubernetes.ts';
+import { renderTemplate } from '../src/cli/export/template-files.ts';
 import { codeBlocks, readReadme } from './support/readme.ts';
 
 const readme = readReadme();
-const PLACE = { file: 'content-sync.yaml', folder: 'config' };
 
 /** Every container that the README starts, a line each. */
 function started(): string[] {
@@ -28,8 +27,8 @@ describe('the containers of the README', () => {
   });
 
   it('on Kubernetes too, where the volume is writable by the group of who runs there', () => {
-    const config = { ...PLACE, port: 8080, workerPort: null, names: [], isShared: false, data: null };
-    const job = parseAllDocuments(cronJobFile(config)).at(-1)?.toJS();
+    const values = { shared: false, names: [], configPath: '/etc/content-sync/content-sync.yaml', dataFolder: '/data' };
+    const job = parseAllDocuments(renderTemplate('kubernetes/cronjob.yaml', values)).at(-1)?.toJS();
     const pod = job.spec.jobTemplate.spec.template.spec;
     const user = pod.securityContext.runAsUser;
     expect(pod).toMatchObject({

@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import type { CliContext } from './command/context.ts';
 import { dbtCommand } from './export/dbt/dbt.ts';
-import { deploymentCommand } from './export/deployment/deployment.ts';
-import { monitoringCommand } from './export/monitoring/monitoring.ts';
+import { deploymentCommand } from './export/deployment.ts';
+import { monitoringCommand } from './export/monitoring.ts';
 import { exportTablesCommand } from './export-tables.ts';
 
 /** What can be exported, in the order of the help. A new kind is a command in a file of its own and a line here. */
