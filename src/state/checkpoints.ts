@@ -30,6 +30,8 @@ const checkpointSchema: z.ZodType<CheckpointRow> = z.strictObject({
   kept_size: count.nullable(),
   due_at: timestamp.nullable(),
   ranges_given_up_at: timestamp.nullable(),
+  filter_doubt: z.string().nullable(),
+  verified: z.string().nullable(),
   walk_mode: z.enum(WALK_MODES).nullable(),
   walk_position: z.string().regex(/^\//, 'expected a path').nullable(),
   walk_since: z.string().nullable(),
@@ -61,6 +63,8 @@ export function freshCheckpoint(resource: string, fingerprint: string): Checkpoi
     kept_size: null,
     due_at: null,
     ranges_given_up_at: null,
+    filter_doubt: null,
+    verified: null,
     full_credential: null,
     ...NO_WALK,
   };

@@ -10,8 +10,9 @@ import { sweep, type NewCredential } from './deletes/sweep.ts';
 import { emptyListing, newCredential, unconfirmedDeletes } from './deletes/warnings.ts';
 import { feedGaps, readDeleteFeed } from './feed/delete-feed.ts';
 import { followFeed } from './feed/follow-feed.ts';
-import { proveFilter, warnOfUntimed } from './filter/prove-filter.ts';
-import { tryFilter } from './filter/try-filter.ts';
+import { scanIfDoubted, testFilter, verifyFilter, warnOfUntimed } from './filter/verify-filter.ts';
+import { readDoubt } from './filter/filter-doubt.ts';
+import { filterOf, unprovedCatchUp } from './filter/trusted-plan.ts';
 import { planWalk, type WalkPlan } from './plan.ts';
 import { countRecords, type RunContext } from './run-progress.ts';
 import { walkReports } from './reports/walk-reports.ts';
@@ -48,23 +49,25 @@ export async function syncResource(context: RunContext, planned: WalkPlan, isFil
   });
 }
 
-/** The listing, whole or by the service's filter, and what a filter that is not proved makes necessary. */
+/** The listing, whole or by the service's filter, and what a filter that is not verified makes necessary. */
 async function walkListing(context: RunContext, plan: WalkPlan, isFilterTrusted: boolean): Promise<void> {
   const { progress } = context;
-  const walked = await walkWhole(context, plan, plan.mode === 'incremental' || isFilterTrusted);
+  const instead = await scanIfDoubted(context, plan);
+  const walked = instead ?? (await walkWhole(context, plan, plan.mode === 'incremental' || isFilterTrusted));
 
-  // A filter that is not proved is replaced by a full walk.
-  const full = plan.mode === 'full' ? walked : await proveFilter(context, plan, walked);
+  // A filter that is not verified is replaced by a full scan.
+  const isFull = instead !== null || plan.mode === 'full';
+  const full = isFull ? walked : await verifyFilter(context, plan, walked);
   if (full !== null) {
     progress.mode = 'full';
     if (full.maySweep) await sweepAfter(context, full);
-    if (isFilterTrusted) await tryFilter(context, full, plan.mode === 'incremental');
+    if (isFilterTrusted) await testFilter(context, full);
   }
 
   const missed = walked.isProved && isFilterTrusted ? await planCatchUp(context, plan, walked) : null;
   if (missed !== null) {
     if (walked.needsCatchUp) await warnOfUntimed(context);
-    await proveFilter(context, missed, await walkWhole(context, missed), true);
+    await verifyFilter(context, missed, await walkWhole(context, missed), true);
   }
 }
 
@@ -99,6 +102,10 @@ async function planCatchUp(context: RunContext, plan: WalkPlan, { needsCatchUp }
   if (plan.mode !== 'full' || profile.incremental === null || begun === null) return null;
   if (!needsCatchUp && now - timestampMs(begun) <= profile.incremental.overlap) return null;
   const stored = await readCheckpoint(warehouse.own, resource);
+  if (stored !== null && readDoubt(stored, profile.incremental) !== null) {
+    context.progress.warnings.push(unprovedCatchUp(filterOf(context, profile.incremental)));
+    return null;
+  }
   const asked = { command: 'sync', resource, profile, stored, credential, now } as const;
   const next = planWalk({ ...asked, restart: false, interrupted: null });
   return next.mode === 'incremental' ? next : null;

@@ -37,6 +37,10 @@ export interface CheckpointRow {
   due_at: TimestampText | null;
   /** When a walk in ranges last proved nothing; null if the last one did, or with other settings of the resource. */
   ranges_given_up_at: TimestampText | null;
+  /** JSON: the question that the filter failed (`sync/filter/filter-doubt.ts`); null while it is trusted. */
+  filter_doubt: string | null;
+  /** JSON array: the unverified assumptions of the profile that a run has verified; null if none. */
+  verified: string | null;
   /** The unfinished walk; all null between walks. */
   walk_mode: WalkMode | null;
   walk_position: string | null;

@@ -3,7 +3,7 @@ import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { TimeZone } from '../../model/time-zone.ts';
 import { NO_WALK } from '../../state/checkpoints.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
-import { momentOf } from './since.ts';
+import { momentOf } from '../../checks/since.ts';
 
 /** The part of a page that moves a checkpoint. */
 export interface PassedPage {

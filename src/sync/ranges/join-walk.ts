@@ -9,7 +9,7 @@ import { resolveUnseenRejects } from '../../state/rejects.ts';
 import { forgetSeen, readSeenPages } from '../../state/seen.ts';
 import type { CheckpointRow, RangeRow } from '../../warehouse/own-tables.ts';
 import { checkpointAfter } from '../cursor/move-cursor.ts';
-import { momentOf } from '../cursor/since.ts';
+import { momentOf } from '../../checks/since.ts';
 import { proveWalk, type WalkProof } from '../prove-walk.ts';
 import type { RunContext } from '../run-progress.ts';
 import { isSweepable } from '../walk/seen-statements.ts';

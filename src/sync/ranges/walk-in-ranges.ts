@@ -10,7 +10,7 @@ import { saveFigures } from '../../state/runs.ts';
 import { forgetSeen } from '../../state/seen.ts';
 import { shareTables } from '../../state/shared-tables.ts';
 import type { CheckpointRow, RangeRow } from '../../warehouse/own-tables.ts';
-import { firstPage, listingWalk } from '../listing-walk.ts';
+import { firstPage, listingWalk } from '../../checks/listing-walk.ts';
 import type { RunContext } from '../run-progress.ts';
 import { clockAtStart } from '../cursor/move-cursor.ts';
 import type { RangeCrew } from './crew.ts';

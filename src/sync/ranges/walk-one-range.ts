@@ -14,7 +14,7 @@ import { readSeenPages, rememberSeen } from '../../state/seen.ts';
 import type { RangeRow } from '../../warehouse/own-tables.ts';
 import { checkpointAfter } from '../cursor/move-cursor.ts';
 import { olderPolicy, openSuspects, suspectStatements } from '../deletes/page-suspects.ts';
-import { listingWalk } from '../listing-walk.ts';
+import { listingWalk } from '../../checks/listing-walk.ts';
 import { resourceContext, type ResourceContext, type SourceContext } from '../resource-context.ts';
 import { countPage, newProgress, type RunProgress } from '../run-progress.ts';
 import { positionFrom, storedPosition } from '../walk/stored-position.ts';

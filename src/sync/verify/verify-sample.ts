@@ -8,7 +8,7 @@ import { keyRecords } from '../../load/key-records.ts';
 import { SyncError } from '../../model/errors.ts';
 import { tombstoneOf } from '../../shape/tombstone.ts';
 import type { ReportWindows } from '../../source/report-windows.ts';
-import { filterQuery, listingWalk } from '../listing-walk.ts';
+import { filterQuery, listingWalk } from '../../checks/listing-walk.ts';
 import { windowsOf } from '../walk/windows.ts';
 import type { SampleAccount } from './certificate.ts';
 import { judged, type Judgement } from './judge-suspects.ts';

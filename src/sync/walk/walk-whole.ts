@@ -7,7 +7,7 @@ import { updatedZone } from '../../shape/columns/updated-time.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { NO_WALK, readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
-import { sinceValue } from '../cursor/since.ts';
+import { sinceValue } from '../../checks/since.ts';
 import { finishJoined } from '../ranges/join-walk.ts';
 import { walkInRanges } from '../ranges/walk-in-ranges.ts';
 import { newEvidence, type FilterEvidence } from './filter-evidence.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Page } from '../../../src/extract/page.ts';
-import { clockFinding, fieldFindings, listingFinding, pageSizeFindings } from '../../../src/sync/check/listing.ts';
+import { clockFinding, fieldFindings, listingFinding, pageSizeFindings } from '../../../src/checks/listing.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { profileWith, recordsOf } from '../../support/page-records.ts';
 

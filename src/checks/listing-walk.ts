@@ -3,15 +3,30 @@ import { textOf, type PlaceValue, type PlaceValues } from '../extract/page-style
 import { keyParts } from '../extract/key-parts.ts';
 import { inPartition } from '../extract/partitioned-walk.ts';
 import { walk, type WalkOptions } from '../extract/walk.ts';
+import { SyncError } from '../model/errors.ts';
+import type { JsonValue } from '../model/json.ts';
+import { takenIn } from '../shape/records/as-record.ts';
+import { fieldAt } from '../shape/records/field-at.ts';
+import { recordKey } from '../shape/records/record-key.ts';
+import { parentOf } from '../source/partition-fields.ts';
+import type { Profile } from '../source/profile.ts';
+import type { ItemSource } from '../extract/read-item.ts';
+import type { Clock } from '../model/clock.ts';
 import type { Lane } from '../model/vocabulary.ts';
-import { updatedZone } from '../shape/columns/updated-time.ts';
+import { updatedTime, updatedZone } from '../shape/columns/updated-time.ts';
 import { boundsTogether, filterName, filterPlaces, type FilterValue } from '../source/filter-places.ts';
 import type { IncrementalProfile } from '../source/incremental.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { placeOf } from '../source/request-place.ts';
 import { fillTemplate, type TemplateValues } from '../source/template.ts';
-import { sentMoment } from './cursor/since.ts';
-import type { RequestContext } from './resource-context.ts';
+import { sentMoment } from './since.ts';
+
+/** Context of requests for the records of one resource. */
+export interface RequestContext extends ItemSource {
+  clock: Clock;
+  /** The listing that is requested, if the resource has several and nothing else says which. */
+  partition?: string | null;
+}
 
 /** What a walk asks for besides what the profile always says. */
 export type ExtraQuery = Pick<WalkOptions, 'extraQuery' | 'values'>;
@@ -81,4 +96,78 @@ export function askedFor(profile: ResourceProfile, key: string, asked: ExtraQuer
 export async function firstPage(context: RequestContext, lane: Lane, extraQuery: ExtraQuery): Promise<Page | null> {
   for await (const page of walk({ ...listingWalk(context, lane, extraQuery), acceptsEnd: false })) return page;
   return null;
+}
+
+/** Null if the record has no usable id. */
+export function keyIn(value: JsonValue, { id }: Pick<ResourceProfile, 'id'>): string | null {
+  const found = recordKey(value, id);
+  return 'key' in found ? found.key : null;
+}
+
+/** A listed record as experiments compare it. */
+export interface ListedRecord {
+  /** Empty if it has no usable id. */
+  key: string;
+  /** Its time of change as the service writes it, and in epoch milliseconds (-Infinity if that cannot be read). */
+  text: string;
+  at: number;
+}
+
+/** One page of a listing as experiments compare it. */
+export interface ListedPage {
+  records: readonly ListedRecord[];
+  total: number | null;
+  /** True if no page follows. */
+  isWhole: boolean;
+}
+
+/** The keys and times of a page's records. */
+export function toListed(
+  { records, total, next }: Pick<Page, 'records' | 'total' | 'next'>,
+  profile: ResourceProfile,
+): ListedPage {
+  const listed = records.map(({ value }) => {
+    const { text, at } = updatedTime(value, profile) ?? { text: '', at: -Infinity };
+    return { key: keyIn(value, profile) ?? '', text, at };
+  });
+  return { records: listed, total, isWhole: next === null };
+}
+
+/** The first page of the listing with these parameters, or that the service refuses the request. Throws what walking throws. */
+export async function requestFirstPage(
+  context: RequestContext,
+  extraQuery: ExtraQuery,
+): Promise<ListedPage | 'refused'> {
+  try {
+    const page = await firstPage(context, 'incremental', extraQuery);
+    return page === null ? { records: [], total: null, isWhole: true } : toListed(page, context.profile);
+  } catch (error) {
+    if (error instanceof SyncError && REFUSALS.has(error.code)) return 'refused';
+    throw error;
+  }
+}
+
+/** Codes of errors by which a service refuses a request for what is in it. */
+const REFUSALS: ReadonlySet<string> = new Set(['bad_request', 'forbidden', 'not_found', 'gone', 'error_in_body']);
+
+/**
+ * One of the listings of a resource that has several: that of the first value, or of the first record that the service
+ * lists of its parent. Null if there is none, or the resource has one listing. Throws what walking throws.
+ */
+export async function samplePartition(
+  context: RequestContext,
+  resources: Profile['resources'],
+): Promise<string | null> {
+  const { partitions } = context.profile;
+  if (partitions !== null && 'values' in partitions) return partitions.values[0] ?? null;
+  const parent = resources[parentOf(context.profile) ?? ''];
+  if (partitions === null || parent === undefined) return null;
+  const above = { ...context, profile: parent };
+  const page = await firstPage({ ...above, partition: await samplePartition(above, resources) }, 'incremental', {});
+  const [record] = takenIn(page?.records ?? []);
+  if (record === undefined) return null;
+  const field =
+    partitions.parent_id === null ? keyIn(record.value, parent) : fieldAt(record.value, partitions.parent_id);
+  if (typeof field !== 'string' && typeof field !== 'number') return null;
+  return partitions.parent_id === null ? keyParts(parent, String(field)).id : String(field);
 }

@@ -1,10 +1,12 @@
-import type { Page } from '../../extract/page.ts';
-import type { JsonValue } from '../../model/json.ts';
-import { updatedTime, updatedZone } from '../../shape/columns/updated-time.ts';
-import { recordKey } from '../../shape/records/record-key.ts';
-import type { ResourceProfile } from '../../source/profile.ts';
-import type { CheckpointRow } from '../../warehouse/own-tables.ts';
-import { momentOf } from '../cursor/since.ts';
+import type { Page } from '../extract/page.ts';
+import { walk } from '../extract/walk.ts';
+import type { JsonValue } from '../model/json.ts';
+import { updatedTime, updatedZone } from '../shape/columns/updated-time.ts';
+import { recordKey } from '../shape/records/record-key.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+import type { CheckFinding } from './finding.ts';
+import { filterQuery, listingWalk, type RequestContext } from './listing-walk.ts';
+import { momentOf } from './since.ts';
 
 /** Follows the order of a listing that is to descend by time of change. */
 export interface DescendingOrder {
@@ -18,7 +20,10 @@ export interface DescendingOrder {
 }
 
 /** Null if the profile does not say that the listing is newest first. */
-export function orderOf(profile: ResourceProfile, { walk_since }: CheckpointRow): DescendingOrder | null {
+export function orderOf(
+  profile: ResourceProfile,
+  { walk_since }: { walk_since: string | null },
+): DescendingOrder | null {
   if (!isNewestFirst(profile)) return null;
   const since = walk_since === null ? -Infinity : momentOf(walk_since, updatedZone(profile));
   return descendingOrder(profile, since);
@@ -65,4 +70,40 @@ export function descendingOrder(profile: ResourceProfile, since: number): Descen
 
 function textOf(epochMs: number): string {
   return new Date(epochMs).toISOString();
+}
+
+/** Pages whose order is compared. */
+const PAGES = 2;
+
+const HINT =
+  'set incremental.query in the profile to what sorts the listing by `updated`, newest first; else set `incremental: null`';
+
+/** Whether the listing descends by time of change, from its first two pages and `plain`, the first one without that order. */
+export async function orderFinding(context: RequestContext, plain: Page): Promise<CheckFinding> {
+  const check = 'filter';
+  const { profile } = context;
+  const order = descendingOrder(profile, -Infinity);
+  const follow = order.begin();
+  const times: number[] = [];
+  let pages = 0;
+  for await (const page of walk(listingWalk(context, 'incremental', filterQuery(profile, null)))) {
+    follow(page);
+    times.push(...timesIn(page, profile));
+    if ((pages += 1) === PAGES) break;
+  }
+  const newest = Math.max(...times);
+  const isPassedBy = timesIn(plain, profile).some((at) => at > newest);
+  const why = order.broken() ?? (isPassedBy ? `its first record, of ${textOf(newest)}, is not the newest` : null);
+  if (why !== null) {
+    const status = profile.accept.includes('filter') ? 'warn' : 'fail';
+    return { check, status, detail: `the listing is not newest first: ${why}`, hint: HINT };
+  }
+  if (new Set(times).size < 2) {
+    return { check, status: 'warn', detail: 'too few records have a time of change to show their order' };
+  }
+  return { check, status: 'ok', detail: `${times.length} records on ${pages} pages descend by time of change` };
+}
+
+function timesIn({ records }: Page, profile: ResourceProfile): number[] {
+  return records.flatMap(({ value }) => updatedTime(value, profile)?.at ?? []);
 }

@@ -1,4 +1,4 @@
-import { errorReport, type ErrorReport } from '../../model/errors.ts';
+import { errorReport, type ErrorReport } from '../model/errors.ts';
 
 /** One thing that was tested against the live service. */
 export interface CheckFinding {
