@@ -21,7 +21,7 @@ import {
 import { writtenMoment } from './since.ts';
 
 /** No service has changed anything after the one moment, and nothing before the other. */
-const FAR_AHEAD_MS = 366 * 86_400_000;
+export const FAR_AHEAD_MS = 366 * 86_400_000;
 const FAR_BACK_MS = 86_400_000;
 /** A filter by days, or one that reads another zone, lists records that changed so long before the moment. */
 export const MAX_EARLIER_MS = 48 * 3_600_000;

@@ -20,16 +20,16 @@ type Texts = Map<string, string[]>;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 /** Zones differ from UTC by whole quarters of an hour. */
-const QUARTER_MS = 15 * MINUTE_MS;
+export const QUARTER_MS = 15 * MINUTE_MS;
 /** The furthest that a place is ahead of UTC. */
-const FURTHEST_MS = 14 * HOUR_MS;
+export const FURTHEST_MS = 14 * HOUR_MS;
 /** So old may the newest record be when the answer is written, and so far may the clocks of a service differ. */
 const FRESH_MS = 10_000;
 const UNLIKE_MS = 2_000;
 /** How deep fields of objects are looked at. */
 const MOST_LEVELS = 4;
 
-const SAYS_UTC = /[_.-]?(gmt|utc)$/i;
+export const SAYS_UTC = /[_.-]?(gmt|utc)$/i;
 const SAYS_CHANGE = /creat|modif|updat|chang|edit/i;
 
 /**
@@ -102,7 +102,7 @@ function byOtherField(
 }
 
 /** `modified_gmt`, `modifiedUtc` and `modified` are about one moment. */
-function stemOf(path: string): string {
+export function stemOf(path: string): string {
   return path.replace(SAYS_UTC, '').toLowerCase();
 }
 
@@ -177,7 +177,7 @@ function hintFor({ path }: LocalField): string {
 }
 
 /** `+02:00`. */
-function offsetText(ms: number): string {
+export function offsetText(ms: number): string {
   const minutes = Math.abs(ms) / MINUTE_MS;
   return `${ms < 0 ? '-' : '+'}${twoDigits(Math.floor(minutes / 60))}:${twoDigits(minutes % 60)}`;
 }

@@ -1,19 +1,19 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import { Command } from 'commander';
 import { parse } from 'yaml';
-import { ConfigError, messageOf } from '../model/errors.ts';
-import type { JsonValue } from '../model/json.ts';
-import { visibleText } from '../model/visible-text.ts';
-import { MOST_REQUESTS, probeService, type ProbeProgress, type ProbeResult } from '../probe/probe-service.ts';
-import { toYaml } from '../probe/result/to-yaml.ts';
-import type { Choose } from '../probe/stage.ts';
-import { usualNetwork } from '../settings/network.ts';
-import { isLoopback } from '../settings/loopback.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
 import { print } from './command/output.ts';
+import { ConfigError, messageOf } from '../model/errors.ts';
+import type { JsonValue } from '../model/json.ts';
+import { visibleText } from '../model/visible-text.ts';
+import { MOST_REQUESTS, type ProbeProgress, type ProbeResult, probeService } from '../probe/probe-service.ts';
+import { toYaml } from '../probe/profile.ts';
+import type { Choose } from '../probe/stage.ts';
+import { isLoopback } from '../settings/loopback.ts';
+import { usualNetwork } from '../settings/network.ts';
 
 interface ProbeFlags {
   openapi?: string;

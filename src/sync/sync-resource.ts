@@ -16,6 +16,7 @@ import { filterOf, unprovedCatchUp } from './filter/trusted-plan.ts';
 import { planWalk, type WalkPlan } from './plan.ts';
 import { countRecords, type RunContext } from './run-progress.ts';
 import { walkReports } from './reports/walk-reports.ts';
+import { noteVerified, verifyEmptyListing, warnOfUnverified } from './verify-profile.ts';
 import { walkWhole, type WholeWalk } from './walk/walk-whole.ts';
 import type { ResourceContext } from './resource-context.ts';
 
@@ -36,8 +37,9 @@ export async function syncResource(context: RunContext, planned: WalkPlan, isFil
   const { feed, windows } = context.profile;
   if (windows !== null) await walkReports(context, plan, windows);
   else if (feed === null) await walkListing(context, plan, isFilterTrusted);
-  else await followFeed(context, feed, plan, (walked) => sweepAfter(context, walked));
+  else await followFeed(context, feed, plan, (walked) => sweepAfter(context, walked, plan));
 
+  await warnOfUnverified(context);
   const unnamed = await readDeleteFeed(context);
   const confirmed = await confirmDeletes(context, ['released', 'open'], (outcome) => countRecords(progress, outcome));
   progress.figures.deleted += confirmed.deleted;
@@ -60,7 +62,7 @@ async function walkListing(context: RunContext, plan: WalkPlan, isFilterTrusted:
   const full = isFull ? walked : await verifyFilter(context, plan, walked);
   if (full !== null) {
     progress.mode = 'full';
-    if (full.maySweep) await sweepAfter(context, full);
+    if (full.maySweep) await sweepAfter(context, full, plan);
     if (isFilterTrusted) await testFilter(context, full);
   }
 
@@ -77,11 +79,14 @@ async function sweepSeen(context: RunContext): Promise<NewCredential | null> {
   return known;
 }
 
-async function sweepAfter(context: RunContext, { isEmpty }: WholeWalk): Promise<void> {
-  const { resource } = context.owned;
-  const live = isEmpty ? await context.warehouse.count(resource) : 0;
-  if (live > 0) context.progress.warnings.push(emptyListing(live, resource));
+async function sweepAfter(context: RunContext, walked: WholeWalk, { checkpoint }: WalkPlan): Promise<void> {
+  const { owned, progress, warehouse } = context;
+  const isEmpty = walked.isEmpty || progress.figures.records === 0;
+  const live = isEmpty ? await warehouse.count(owned.resource) : null;
+  if (walked.isEmpty && live !== null && live > 0) progress.warnings.push(emptyListing(live, owned.resource));
+  if (live === 0) await verifyEmptyListing(context, checkpoint);
   await sweepSeen(context);
+  await noteVerified(context, walked);
 }
 
 /** The plan was made before the walk of another run was swept. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { toYaml } from '../../src/probe/result/to-yaml.ts';
-import { SECRET, USER, type FakeRecord } from './fake-service.ts';
+import { toYaml } from '../../src/probe/profile.ts';
+import { type FakeRecord, SECRET, USER } from './fake-service.ts';
 import { directus } from './imitations/directus.ts';
 import { ghost } from './imitations/ghost.ts';
 import { strapi } from './imitations/strapi.ts';

@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { JsonValue } from '../../src/model/json.ts';
-import { formNamed, formsFor, likeliestFirst } from '../../src/probe/ask/credential-form.ts';
-import { middleFault, tellingMoment } from '../../src/probe/experiments/filter-judge.ts';
-import { missingId } from '../../src/probe/experiments/item.ts';
-import { idCandidates } from '../../src/probe/experiments/ids.ts';
-import { documentedListings, linkedPaths, resourceName } from '../../src/probe/experiments/listings.ts';
-import { recordArrays } from '../../src/probe/experiments/record-places.ts';
-import { zoneFor } from '../../src/probe/experiments/times.ts';
+import { idCandidates, recordArrays } from '../../src/probe/body.ts';
+import { formNamed, formsFor, likeliestFirst } from '../../src/probe/credential.ts';
+import { zoneFor } from '../../src/probe/fields.ts';
+import { middleFault, tellingMoment } from '../../src/probe/filter.ts';
+import { missingId } from '../../src/probe/item.ts';
+import { documentedListings, linkedPaths, resourceName } from '../../src/probe/listings.ts';
 
 const one = { id: 1, a: 'x' };
 const other = { id: 2, a: 'y' };

@@ -1,5 +1,5 @@
 import { longerOf } from '../../extract/guards/page-ages.ts';
-import type { SureRecord } from '../../extract/guards/walk-end.ts';
+import type { EndProof, SureRecord } from '../../extract/guards/walk-end.ts';
 import { AGE_STEP_MS } from '../../model/answer-age.ts';
 import { SyncError } from '../../model/errors.ts';
 import { isNumberingFault } from '../../extract/guards/prove-numbering.ts';
@@ -23,6 +23,8 @@ export interface WholeWalk extends Pick<WalkProof, 'isProved' | 'maySweep' | 'ne
   checkpoint: CheckpointRow;
   /** True if the listing showed no record at all. */
   isEmpty: boolean;
+  /** How it ended; null if nothing showed the end. */
+  endProof: EndProof | null;
   /** Evidence about the filter from all its pages. */
   evidence: FilterEvidence;
 }
@@ -71,7 +73,7 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
       const { disorder } = evidence;
       const isUnsorted = isProved && plan.mode === 'full' && disorder !== null;
       const kept = isUnsorted ? await forgetCursor(context, { checkpoint, disorder, needsCatchUp }) : checkpoint;
-      return { checkpoint: kept, isProved, maySweep, isEmpty: end.records === 0, needsCatchUp, evidence };
+      return { checkpoint: kept, isProved, maySweep, isEmpty: end.records === 0, endProof: end.proof, needsCatchUp, evidence };
     }
     formerEndedAt = clock.now();
     await clock.sleep(waitMs, context.signal);

@@ -1,10 +1,10 @@
-import type { JsonObject } from '../../model/json.ts';
-import { isObject } from '../../shape/records/field-at.ts';
-import { isUsable, said, shownPath, type Answer } from '../ask/answer.ts';
-import { isSamePage, keyOf, type Stage, type Subject } from '../stage.ts';
+import type { JsonObject } from '../model/json.ts';
+import { type Answer, isUsable, said, shownPath } from './asker.ts';
+import { recordsIn } from './body.ts';
 import { nextSigns, type Sign } from './page-signs.ts';
 import { pageWith, SMALL } from './page-size.ts';
-import { recordsIn } from './records.ts';
+import { isSamePage, keyOf, type Stage, type Subject } from './stage.ts';
+import { isObject } from '../shape/records/field-at.ts';
 
 /** A way from one page to the next that was seen to work. */
 export interface PageStep {
@@ -29,6 +29,9 @@ const COMPANIONS: Readonly<Record<string, readonly string[]>> = {
   'page[size]': ['page[number]'],
   'page[limit]': ['page[offset]'],
   $top: ['$skip'],
+  $limit: ['$skip'],
+  _limit: ['_page', '_start'],
+  _per_page: ['_page'],
   take: ['skip', 'page'],
   rows: ['start', 'page'],
   limit: ['page', 'offset', 'skip', 'start'],
@@ -109,23 +112,9 @@ function cursorParams(place: string, { starter }: Subject): string[] {
   const last = place.split('.').at(-1) ?? '';
   const bare = last.replace(/^next_?/i, '').replace(/^end_?/i, '');
   const own = bare === '' ? [] : [bare.charAt(0).toLowerCase() + bare.slice(1)];
-  const all = [
-    ...Object.keys(starter),
-    ...own,
-    'cursor',
-    'after',
-    last,
-    'page_token',
-    'pageToken',
-    'starting_after',
-    'next',
-    'page[after]',
-    'page[cursor]',
-    'continuation',
-    'token',
-    'marker',
-    'offset',
-  ];
+  const usual =
+    'cursor after {last} page_token pageToken starting_after next page[after] page[cursor] continuation token marker offset';
+  const all = [...Object.keys(starter), ...own, ...usual.replace('{last}', last).split(' ')];
   return [...new Set(all)].slice(0, 9);
 }
 

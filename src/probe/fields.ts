@@ -1,18 +1,19 @@
-import type { JsonObject, JsonValue } from '../../model/json.ts';
-import { isTimeZone, timeZone } from '../../model/time-zone.ts';
-import { isLocalTime, parseInstant } from '../../shape/columns/timestamps.ts';
-import { fieldAt } from '../../shape/records/field-at.ts';
-import type { Stage, Subject } from '../stage.ts';
-import { fieldPaths, valuesAt } from './records.ts';
+import type { JsonObject, JsonValue } from '../model/json.ts';
+import { isTimeZone, timeZone } from '../model/time-zone.ts';
+import { isRefusal, type QueryParams, said } from './asker.ts';
+import { fieldPaths, valuesAt } from './body.ts';
+import { countsIn } from './page-signs.ts';
+import { pageWith } from './page-size.ts';
+import type { Stage, Subject } from './stage.ts';
+import { FURTHEST_MS, offsetText, QUARTER_MS, SAYS_UTC, stemOf } from '../checks/times.ts';
+import { isLocalTime, parseInstant } from '../shape/columns/timestamps.ts';
+import { fieldAt } from '../shape/records/field-at.ts';
 
 const SAYS_UPDATED = /updat|modif|chang|edit|revis|(?:^|[._])(?:mtime|lastmod)/i;
 const SAYS_CREATED = /creat|insert|added|publish|(?:^|[._])(?:ctime|date|date_?gmt|uploaded_?(?:at|on))$/i;
 const SAYS_ACTOR = /by(?:[._]|$)|[a-z]By(?:$|[A-Z])|user|author|count|version/;
-const SAYS_UTC = /[_.-]?(gmt|utc)$/i;
 /** Clocks of two machines of one service may differ by so much. */
 const SKEW_MS = 60_000;
-const QUARTER_MS = 15 * 60_000;
-const FURTHEST_MS = 14 * 3_600_000;
 
 /** A field with times, as the records have it. */
 interface TimeField {
@@ -166,10 +167,6 @@ function probeZones(stage: Stage, subject: Subject, fields: readonly TimeField[]
   }
 }
 
-function stemOf(path: string): string {
-  return path.replace(SAYS_UTC, '').toLowerCase();
-}
-
 interface Pair {
   local: number;
   moment: number;
@@ -183,22 +180,11 @@ function pairsOf(records: readonly JsonObject[], local: string, moment: string):
 }
 
 /** Places whose zones are tried where nothing else names one. */
-const PLACES = [
-  'UTC',
-  'Europe/London',
-  'Europe/Zurich',
-  'Europe/Athens',
-  'America/New_York',
-  'America/Chicago',
-  'America/Denver',
-  'America/Los_Angeles',
-  'America/Sao_Paulo',
-  'Asia/Kolkata',
-  'Asia/Shanghai',
-  'Asia/Tokyo',
-  'Australia/Sydney',
-  'Pacific/Auckland',
-];
+const PLACES = `
+  UTC Europe/London Europe/Zurich Europe/Athens America/New_York America/Chicago America/Denver America/Los_Angeles
+  America/Sao_Paulo Asia/Kolkata Asia/Shanghai Asia/Tokyo Australia/Sydney Pacific/Auckland`
+  .trim()
+  .split(/\s+/);
 
 /** A zone in which all local times are their moments; sure if the service names it, or if no season is left out. */
 export function zoneFor(pairs: readonly Pair[], told: string | null): { name: string; isSure: boolean } | null {
@@ -216,11 +202,57 @@ export function zoneFor(pairs: readonly Pair[], told: string | null): { name: st
   return new Set(gaps).size === 1 ? { name: offsetText(gap), isSure: false } : null;
 }
 
-function offsetText(ms: number): string {
-  const minutes = Math.abs(ms) / 60_000;
-  return `${ms < 0 ? '-' : '+'}${twoDigits(Math.floor(minutes / 60))}:${twoDigits(minutes % 60)}`;
+const SAYS_DELETED = /^(?:deleted_?(?:at|on|date)?|is_?deleted|removed_?at|trashed_?at|_deleted|tombstone)$/i;
+const STATUS = /^(?:status|state|lifecycle_?state)$/i;
+const GONE_STATES = ['trash', 'trashed', 'deleted', 'removed'];
+
+/** Fields by which listed records say that they are deleted: only if some say so. Nothing is asked. */
+export function probeDeleted({ records, findings }: Subject): void {
+  for (const path of fieldPaths(records, 1)) {
+    if (SAYS_DELETED.test(path)) {
+      const marked = records.filter((record) => isMarked(fieldAt(record, path))).length;
+      if (marked === 0) continue;
+      return findings.proved(['deleted', 'field'], path, `set in ${marked} of ${records.length} listed records`);
+    }
+    const states = STATUS.test(path) ? new Set(valuesAt(records, path)) : new Set();
+    const gone = GONE_STATES.filter((state) => states.has(state));
+    if (gone.length === 0) continue;
+    const evidence = `listed records have ${gone.join(', ')} there`;
+    findings.proved(['deleted', 'field'], path, evidence);
+    return findings.proved(['deleted', 'in'], gone, evidence);
+  }
 }
 
-function twoDigits(count: number): string {
-  return String(count).padStart(2, '0');
+function isMarked(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== false && value !== '' && value !== 0;
+}
+
+/** Parameters that list what is not published as well. */
+const VIEWS: readonly QueryParams[] = [{ status: 'any' }, { status: 'all' }, { state: 'all' }];
+
+/** Whether the listing holds more than it shows by default: told by its total. */
+export async function probeView(stage: Stage, subject: Subject): Promise<void> {
+  const { conventions, asker } = stage;
+  const total = totalOf(subject, subject.first);
+  if (total === null || asker.form.scheme['type'] === 'none' || conventions.view === 'none') return;
+  for (const view of conventions.view === null ? VIEWS : [conventions.view]) {
+    if (Object.keys(view).some((name) => Object.hasOwn(subject.query, name))) continue;
+    const { answer, records } = await pageWith(stage, subject, view);
+    if (isRefusal(answer)) break;
+    const wider = records === null ? null : totalOf(subject, answer);
+    if (records === null || wider === null || wider <= total) continue;
+    conventions.view = view;
+    subject.query = { ...subject.query, ...view };
+    subject.first = answer;
+    subject.records = records;
+    subject.total = wider;
+    subject.findings.proved(['query'], subject.query, `${said(answer)}, ${wider} records instead of ${total}`);
+    return;
+  }
+  conventions.view ??= 'none';
+}
+
+function totalOf({ at }: Subject, answer: Subject['first']): number | null {
+  const { totals } = countsIn(answer, at);
+  return totals.length === 0 ? null : Math.max(...totals.map(({ value }) => value));
 }

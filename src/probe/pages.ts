@@ -1,8 +1,8 @@
-import { isRefusal, said, type Answer } from '../ask/answer.ts';
-import { isSamePage, type Stage, type Subject } from '../stage.ts';
+import { type Answer, isRefusal, said } from './asker.ts';
 import { countsIn, nextSigns, plainValues, type Sign } from './page-signs.ts';
 import { findSize, findSizeParam, pageWith, SMALL, takeRecords } from './page-size.ts';
 import { findStep } from './page-steps.ts';
+import { isSamePage, type Stage, type Subject } from './stage.ts';
 
 /** Finds how the listing is cut into pages, and how its end is known. */
 export async function probePages(stage: Stage, subject: Subject): Promise<void> {
@@ -33,6 +33,7 @@ async function probeLikeBefore(stage: Stage, subject: Subject): Promise<boolean>
   const firstPage = { [sizeParam]: String(known.size) };
   const { answer, records } = await pageWith(stage, subject, firstPage);
   if (records === null) return false;
+  if (records.length === 0 && subject.records.length > 0) return false;
   takeRecords(subject, records, firstPage);
   const small = await pageWith(stage, subject, { [sizeParam]: '1' });
   const isRead = small.records?.length === 1 && isSamePage(small.records, records.slice(0, 1), subject.id);

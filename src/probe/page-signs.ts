@@ -1,7 +1,7 @@
-import { parseLinkHeader } from '../../extract/page-styles/link-header.ts';
-import type { JsonValue } from '../../model/json.ts';
-import { isObject } from '../../shape/records/field-at.ts';
-import type { Answer } from '../ask/answer.ts';
+import { parseLinkHeader } from '../extract/page-styles/link-header.ts';
+import type { JsonValue } from '../model/json.ts';
+import type { Answer } from './asker.ts';
+import { isObject } from '../shape/records/field-at.ts';
 
 /** A value of an answer beside the records, and its place as a profile names it: `meta.total`, `header:X-Total`. */
 export interface Sign<T> {

@@ -1,11 +1,12 @@
-import type { JsonObject, JsonValue } from '../../model/json.ts';
-import { selectRecord } from '../../shape/records/select-records.ts';
-import { unwrapped, type UnwrapRule } from '../../shape/records/unwrap.ts';
-import { fieldAt, isObject } from '../../shape/records/field-at.ts';
-import { differenceText, recordDifferences } from '../../shape/records/record-difference.ts';
-import { isUsable, said, type Answer } from '../ask/answer.ts';
-import { keyOf, type Stage, type Subject } from '../stage.ts';
-import { objectsIn } from './records.ts';
+import type { JsonObject, JsonValue } from '../model/json.ts';
+import { type Answer, isUsable, said } from './asker.ts';
+import { objectsIn } from './body.ts';
+import { keyOf, type Stage, type Subject } from './stage.ts';
+import { fieldAt, isObject } from '../shape/records/field-at.ts';
+import { judgeRecord } from '../checks/item.ts';
+import { differenceText } from '../shape/records/record-difference.ts';
+import { selectRecord } from '../shape/records/select-records.ts';
+import { unwrapped, type UnwrapRule } from '../shape/records/unwrap.ts';
 
 /** Candidates for the id that are tried alone. */
 const MOST_IDS = 3;
@@ -38,16 +39,14 @@ export async function probeItem(stage: Stage, subject: Subject, ids: readonly st
     subject.id = found.id;
   }
   stage.conventions.item = { suffix: found.suffix, id: found.id, record: found.record };
-  const differences = recordDifferences(sample, found.alone);
-  if (differences.length > 0) {
-    const why = `${said(found.answer)}, another record than the listed one: ${differenceText(differences)}`;
+  const judged = judgeRecord(sample, found.alone);
+  if (judged.is === 'other') {
+    const why = `${said(found.answer)}, another record than the listed one: ${differenceText(judged.differences)}`;
     return findings.proved(['item'], null, why);
   }
-  findings.proved(
-    ['item'],
-    baseOf(subject) + found.suffix,
-    `${said(found.answer)}, the listed record with the same fields and values`,
-  );
+  const further = judged.is === 'more' ? `, and further fields: ${differenceText(judged.differences)}` : '';
+  const evidence = `${said(found.answer)}, the listed record with the same fields and values${further}`;
+  findings.proved(['item'], baseOf(subject) + found.suffix, evidence);
   if (found.record !== '') findings.proved(['item_record'], found.record, 'the record stands there in that answer');
   await probeMissing(stage, subject, found);
 }

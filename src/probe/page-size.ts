@@ -1,36 +1,17 @@
-import { isUsable, isRefusal, said, type QueryParams } from '../ask/answer.ts';
-import { isSamePage, type Stage, type Subject } from '../stage.ts';
+import { isRefusal, isUsable, type QueryParams, said } from './asker.ts';
+import { recordsIn } from './body.ts';
 import { parameterHints } from './page-signs.ts';
-import { recordsIn } from './records.ts';
+import { isSamePage, type Stage, type Subject } from './stage.ts';
 
 /** Parameters by which services take a page size, the usual ones first. */
-const SIZE_PARAMS = [
-  'limit',
-  'per_page',
-  'page_size',
-  'pageSize',
-  'size',
-  'pagination[pageSize]',
-  'page[size]',
-  'perPage',
-  'count',
-  'take',
-  'page[limit]',
-  'pagination[limit]',
-  'max_results',
-  'maxResults',
-  'first',
-  'rows',
-  'num',
-  '$top',
-  'top',
-  'hitsPerPage',
-  'results',
-  'n',
-];
+const SIZE_PARAMS = `
+  limit per_page page_size pageSize size pagination[pageSize] page[size] perPage count take page[limit] pagination[limit]
+  max_results maxResults first rows num $top top hitsPerPage results n $limit _limit _per_page`
+  .trim()
+  .split(/\s+/);
 
-/** Names tried one by one where the service refuses what it does not know. */
-const MOST_SINGLE = 8;
+/** Names tried one by one if the service does something else with an unknown name than to ignore it. */
+const MAX_SINGLE = 10;
 /** The size of the small pages on which the steps from page to page are tried. */
 export const SMALL = 2;
 /** More than most services give, and not yet a burden. */
@@ -46,11 +27,11 @@ export async function pageWith(stage: Stage, subject: Subject, query: QueryParam
   return { answer, records };
 }
 
-/** A parameter with a name that nobody has: whether it is refused. Asked once for all resources. */
-export async function learnStrictness(stage: Stage, subject: Subject): Promise<string> {
-  const { answer } = await pageWith(stage, subject, { content_sync_control: '1' });
-  stage.conventions.isStrict = isRefusal(answer);
-  return said(answer);
+/** Requests a parameter with a name that no service has, once for all resources. */
+export async function learnUnknown(stage: Stage, subject: Subject): Promise<void> {
+  const { answer, records } = await pageWith(stage, subject, { content_sync_control: '1' });
+  const isHidden = records !== null && records.length === 0 && subject.records.length > 0;
+  stage.conventions.unknown = isRefusal(answer) ? 'refused' : isHidden ? 'filters' : 'ignored';
 }
 
 /** A parameter that takes a page size. */
@@ -71,9 +52,9 @@ export async function findSizeParam(stage: Stage, subject: Subject): Promise<Siz
     const found = await trySize(stage, subject, likeliest);
     if (found !== null) return found;
   }
-  if (conventions.isStrict === null) await learnStrictness(stage, subject);
-  if (conventions.isStrict === false) return findAtOnce(stage, subject, names, most);
-  for (const name of names.slice(0, MOST_SINGLE)) {
+  if (conventions.unknown === null) await learnUnknown(stage, subject);
+  if (conventions.unknown === 'ignored') return findAtOnce(stage, subject, names, most);
+  for (const name of names.slice(0, MAX_SINGLE)) {
     const found = await trySize(stage, subject, name);
     if (found !== null) return found;
   }
@@ -81,7 +62,8 @@ export async function findSizeParam(stage: Stage, subject: Subject): Promise<Siz
 }
 
 function isHinted(name: string, hinted: ReadonlySet<string>): boolean {
-  return hinted.has(name) || (name.includes('[') && hinted.has(name.slice(name.indexOf('[') + 1, -1)));
+  const bare = name.replace(/^[$_]/, '');
+  return hinted.has(bare) || hinted.has(name) || (name.includes('[') && hinted.has(name.slice(name.indexOf('[') + 1, -1)));
 }
 
 async function trySize(stage: Stage, subject: Subject, name: string) {

@@ -1,16 +1,96 @@
-import { answerMemory } from '../../http/body/answer-memory.ts';
-import type { Exchange, WireAnswer } from '../../http/exchange.ts';
-import { interpret } from '../../http/outcome/interpret.ts';
-import { createJudge, type OutcomeVerdict } from '../../http/outcome/outcome.ts';
-import { firstHop, nextHop, type Hop, type OriginPolicy } from '../../http/redirect.ts';
-import type { Clock } from '../../model/clock.ts';
-import { SyncError } from '../../model/errors.ts';
-import { clockOf } from '../../model/http-date.ts';
-import { scrub } from '../../observe/scrub/scrub.ts';
-import type { Attempted, Governor } from '../../queue/governor.ts';
-import { readAnswerLimits } from '../../queue/limits/answer-limits.ts';
-import { shownPath, urlFor, type Answer, type Question } from './answer.ts';
-import { falseSecret, NO_CREDENTIAL, type Credential, type CredentialForm } from './credential-form.ts';
+import { answerMemory } from '../http/body/answer-memory.ts';
+import { createAgent } from '../http/dispatcher.ts';
+import { createExchange, type Exchange, type WireAnswer } from '../http/exchange.ts';
+import { interpret } from '../http/outcome/interpret.ts';
+import type { AnswerHeaders } from '../http/outcome/outcome-row.ts';
+import { createJudge, type OutcomeVerdict } from '../http/outcome/outcome.ts';
+import { firstHop, type Hop, nextHop, type OriginPolicy } from '../http/redirect.ts';
+import type { Clock } from '../model/clock.ts';
+import { SyncError } from '../model/errors.ts';
+import { clockOf } from '../model/http-date.ts';
+import type { JsonValue } from '../model/json.ts';
+import { scrub } from '../observe/scrub/scrub.ts';
+import { type Credential, type CredentialForm, falseSecret, NO_CREDENTIAL } from './credential.ts';
+import { type Attempted, createGovernor, type Governor } from '../queue/governor.ts';
+import { readAnswerLimits } from '../queue/limits/answer-limits.ts';
+import type { Network } from '../settings/network.ts';
+import { profileSchema } from '../source/profile.ts';
+import { rateDialectSchema } from '../source/rate-dialect.ts';
+
+export type QueryParams = Readonly<Record<string, string>>;
+
+/** A request as an experiment proposes it: always a GET. */
+export interface Question {
+  /** Below the base URL. */
+  path: string;
+  query?: QueryParams;
+  /** In place of the form that was found. */
+  form?: CredentialForm;
+  /** Asks with a secret that is none. */
+  isFalse?: boolean;
+}
+
+/** What came of a question. Never an error: a service may answer as it likes. */
+export interface Answer {
+  /** Path and query as asked, without the credential. */
+  asked: string;
+  /** Where redirects led, the credential left out. */
+  url: URL;
+  /** 0 if no answer came. */
+  status: number;
+  headers: AnswerHeaders;
+  /** The parsed body, also of a refusal; undefined if it is no JSON. */
+  json: JsonValue | undefined;
+  /** The beginning of the body of a refusal. */
+  text: string;
+  /** The body as UTF-8, of a success. */
+  bytes: Buffer;
+  /** Why the answer cannot be used; empty for a usable 2xx. */
+  problem: string;
+  /** By the answer's own `Date`, in epoch milliseconds. */
+  serverDate: number | null;
+}
+
+/** The address of a question, without its credential. */
+export function urlFor(baseUrl: URL, { path, query = {} }: Pick<Question, 'path' | 'query'>): URL {
+  const url = new URL(baseUrl);
+  const [plain = '', search = ''] = path.split('?');
+  url.pathname = url.pathname.replace(/\/+$/, '') + plain;
+  url.search = search;
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+  return url;
+}
+
+/** Path and query as a person reads them, below the base URL where they are. */
+export function shownPath(baseUrl: URL, url: URL): string {
+  const base = baseUrl.pathname.replace(/\/+$/, '');
+  const path = url.pathname.startsWith(`${base}/`) ? url.pathname.slice(base.length) : url.pathname;
+  return path + decoded(url.search.replaceAll('+', ' '));
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** `GET /posts?limit=2: 200`, or why nothing can be read of it. */
+export function said({ asked, status, problem }: Answer): string {
+  if (status === 0) return `GET ${asked}: ${problem}`;
+  return `GET ${asked}: ${status}${problem === '' || status >= 300 ? '' : `, ${problem}`}`;
+}
+
+/** True for a success with a body that was read. */
+export function isUsable(answer: Answer): boolean {
+  return answer.problem === '' && answer.json !== undefined;
+}
+
+/** True if the service has refused what was asked, by its status. */
+export function isRefusal({ status }: Answer): boolean {
+  return status >= 400 && status < 500 && status !== 429;
+}
 
 /** Thrown where no request is left. */
 export class RequestsSpent extends Error {
@@ -189,4 +269,50 @@ async function attempt(options: AskerOptions, asking: Asking, hop: Hop): Promise
     },
     signal,
   );
+}
+
+/** An asker with connections of its own; it closes them when it is disposed of. */
+export interface OpenedAsker extends AsyncDisposable {
+  asker: Asker;
+}
+
+interface AskerPlace extends Omit<AskerOptions, 'exchange' | 'governor'> {
+  /** The proxies of the environment; none if absent. */
+  network?: Network | undefined;
+}
+
+/** A longer wait than this is not waited for: a person is sitting there. */
+const LONGEST_WAIT_MS = 60_000;
+
+/** Opens connections to a service that nothing is known of: one request at a time, at the pace that it states. */
+export function openAsker({ network, ...options }: AskerPlace): OpenedAsker {
+  const { clock } = options;
+  const http = { ...defaultHttp(), timeout: 30_000, headers_timeout: 20_000 };
+  const agent = createAgent(http, { network, ca: undefined, insecure: false });
+  const governor = createGovernor({
+    clock,
+    dialect: rateDialectSchema.parse('auto'),
+    share: 0.9,
+    concurrency: 1,
+    maxWaitMs: LONGEST_WAIT_MS,
+  });
+  return {
+    asker: createAsker({ ...options, exchange: createExchange(agent, http, clock), governor }),
+    async [Symbol.asyncDispose]() {
+      await agent.destroy();
+      await governor.close();
+    },
+  };
+}
+
+/** The error of a service of which no question was answered. */
+export function unreachable({ origin }: URL, why: string): SyncError {
+  return new SyncError('probe_failed', `nothing answers at ${origin}: ${why}`, {
+    recovery: 'stop',
+    hint: 'check the address, that the service runs, and what stands between here and there (network, proxy, certificate)',
+  });
+}
+
+function defaultHttp() {
+  return profileSchema.parse({ resources: { any: { path: '/', page: { style: 'page' } } } }).http;
 }

@@ -1,6 +1,10 @@
-import { SyncError } from '../../model/errors.ts';
-import { profileSchema, type Profile } from '../../source/profile.ts';
-import type { Finding } from '../finding.ts';
+import { Document, isCollection, isMap, isNode, isPair, isScalar, type Node } from 'yaml';
+import { snippet } from '../http/body/safe-text.ts';
+import type { AnswerHeaders } from '../http/outcome/outcome-row.ts';
+import { SyncError } from '../model/errors.ts';
+import type { ProbeResult } from './probe-service.ts';
+import type { Finding, Subject } from './stage.ts';
+import { type Profile, profileSchema } from '../source/profile.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -17,21 +21,8 @@ export interface FittedProfile {
 
 /** Fields of a profile and of a resource in the order in which they are written. */
 const ORDER = ['version_prefix', 'auth', 'identity', 'resources'];
-const RESOURCE_ORDER = [
-  'path',
-  'query',
-  'records',
-  'unwrap',
-  'id',
-  'updated',
-  'times',
-  'incremental',
-  'page',
-  'item',
-  'item_record',
-  'gone',
-  'deleted',
-];
+const RESOURCE_ORDER =
+  'path query records unwrap id updated times incremental page item item_record gone deleted'.split(' ');
 
 /**
  * The profile that the findings make. A field that the grammar does not know, or not with this value, is left out and
@@ -106,6 +97,11 @@ function rankOf({ path: [first = '', second = '', third = ''] }: Finding, names:
 function fieldsOf(findings: readonly Finding[]): Fields {
   const fields: Fields = {};
   for (const { path, value } of findings) setAt(fields, path, value);
+  // A guess that nothing is there, such as no filter, is not assumed by any run.
+  const guesses = findings.filter(({ path, value, proved }) => path[0] === 'resources' && !proved && value !== null);
+  for (const [name = '', found] of Map.groupBy(guesses, ({ path }) => path[1])) {
+    setAt(fields, ['resources', name, 'unverified'], found.map(({ path }) => path.slice(2).join('.')));
+  }
   return fields;
 }
 
@@ -123,4 +119,82 @@ function setAt(fields: Fields, path: readonly string[], value: unknown): void {
 
 function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Characters of evidence beside a line. */
+const MOST_EVIDENCE = 220;
+
+/** The profile as a file, with the evidence beside each line, and `not proved` where there is none. */
+export function toYaml(
+  result: Pick<ProbeResult, 'fields' | 'findings' | 'lost' | 'notes' | 'baseUrl' | 'requests'>,
+): string {
+  const document = new Document(result.fields);
+  let before = '';
+  for (const finding of result.findings) {
+    const text = evidenceOf(finding);
+    remark(document, finding, text === before ? (finding.proved ? 'likewise' : 'not proved, likewise') : text);
+    before = text;
+  }
+  document.commentBefore = headOf(result);
+  return document.toString({ lineWidth: 0, flowCollectionPadding: true });
+}
+
+function headOf({ baseUrl, requests, notes, lost }: Parameters<typeof toYaml>[0]): string {
+  const losses = lost.map((finding) => {
+    const value = snippet(JSON.stringify(finding.value), 80);
+    return `not proved: ${finding.path.join('.')} would be ${value}, which a profile cannot say (${evidenceOf(finding)})`;
+  });
+  const lines = [`Found by content-sync probe at ${baseUrl} with ${requests} requests.`, ...notes, ...losses];
+  return lines.map((line) => ` ${snippet(line, 400)}`).join('\n');
+}
+
+function evidenceOf({ proved, evidence }: Finding): string {
+  const text = snippet(evidence, MOST_EVIDENCE);
+  return proved ? text : `not proved: ${text}`;
+}
+
+/** Puts the text beside the line of the finding, or above what takes several lines. */
+function remark(document: Document, { path }: Finding, text: string): void {
+  const node: unknown = document.getIn(path, true);
+  if (!isNode(node)) return;
+  if (isScalar(node) || isEmptyOrShort(node)) {
+    node.comment = ` ${text}`;
+    return;
+  }
+  const parent: unknown = document.getIn(path.slice(0, -1), true);
+  const pair = isMap(parent)
+    ? parent.items.find((each) => isPair(each) && String(each.key) === path.at(-1))
+    : undefined;
+  if (pair !== undefined && isNode(pair.key)) pair.key.commentBefore = ` ${text}`;
+}
+
+/** Small maps and lists of plain values stand on one line. */
+function isEmptyOrShort(node: Node): boolean {
+  if (!isCollection(node)) return false;
+  const isShort = JSON.stringify(node.toJSON()).length < 70;
+  if (isShort) node.flow = true;
+  return isShort;
+}
+
+const LIMITS = /^(?:x-)?rate-?limit|^retry-after$/;
+
+/** What the answers show that a profile says nothing about, as sentences. */
+export function serviceNotes(subjects: readonly Subject[]): string[] {
+  const headers = subjects[0]?.first.headers ?? {};
+  const limits = Object.keys(headers).filter((name) => LIMITS.test(name));
+  const told = limits.map((name) => `${name}: ${textOf(headers, name)}`).join(', ');
+  return [
+    limits.length === 0
+      ? 'limits: the answers tell none; the pace is learned from how the service answers'
+      : `limits: ${told}; they are read by themselves`,
+    ...(textOf(headers, 'etag') === '' ? [] : ['the answers have an ETag']),
+    ...['deprecation', 'sunset'].flatMap((name) =>
+      textOf(headers, name) === '' ? [] : [`the answers say ${name}: ${textOf(headers, name)}`],
+    ),
+    'webhooks: not tried, because that would change something there; see webhooks in the reference',
+  ];
+}
+
+function textOf(headers: AnswerHeaders, name: string): string {
+  return snippet([headers[name] ?? ''].flat().join(', '), 80);
 }
