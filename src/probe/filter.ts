@@ -23,9 +23,7 @@ const PLAIN_NAMES = split(`
   changed_since changed_after updated_from last_modified_after last_updated_after start_date from start_time after_time`);
 
 /** A field and an operator, in one name. */
-const FIELD_NAMES = split(
-  '{u}_gte {u}__gte {u}_since {u}_after {u}_min {u}_from min_{u} {u}_gt {u}.gte',
-);
+const FIELD_NAMES = split('{u}_gte {u}__gte {u}_since {u}_after {u}_min {u}_from min_{u} {u}_gt {u}.gte');
 
 const BRACKETS = split(`
   filters[{u}][$gte] filter[{u}][_gte] {u}[gte] where[{u}][greater_than_equal] filter[{u}][gte] filter[{u}][$gte]
@@ -127,10 +125,7 @@ function incrementalFields(subject: Subject, { form, format }: Filter): Record<s
 /** The form with the names of the resource's fields. */
 function fill({ updated: [u = '', c = u] }: Subject, form: FilterForm): QueryParams {
   const named = (text: string): string =>
-    text
-      .replaceAll('{u}', u)
-      .replaceAll('{c}', c)
-      .replaceAll('{bare}', u.replace(/_gmt$/, ''));
+    text.replaceAll('{u}', u).replaceAll('{c}', c).replaceAll('{bare}', u.replace(/_gmt$/, ''));
   return Object.fromEntries(Object.entries(form).map(([name, text]) => [named(name), named(text)]));
 }
 
@@ -139,7 +134,12 @@ async function findFilter(stage: Stage, subject: Subject): Promise<Filter | null
   if (conventions.filter === 'none') return null;
   if (conventions.filter !== null) {
     const { form, format } = conventions.filter;
-    const known = await verify(stage, subject, form, FORMATS.filter((each) => each === format));
+    const known = await verify(
+      stage,
+      subject,
+      form,
+      FORMATS.filter((each) => each === format),
+    );
     if (known !== null) return known;
   }
   if (conventions.unknown === null) await learnUnknown(stage, subject);

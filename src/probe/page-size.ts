@@ -63,7 +63,9 @@ export async function findSizeParam(stage: Stage, subject: Subject): Promise<Siz
 
 function isHinted(name: string, hinted: ReadonlySet<string>): boolean {
   const bare = name.replace(/^[$_]/, '');
-  return hinted.has(bare) || hinted.has(name) || (name.includes('[') && hinted.has(name.slice(name.indexOf('[') + 1, -1)));
+  return (
+    hinted.has(bare) || hinted.has(name) || (name.includes('[') && hinted.has(name.slice(name.indexOf('[') + 1, -1)))
+  );
 }
 
 async function trySize(stage: Stage, subject: Subject, name: string) {

@@ -100,7 +100,11 @@ function fieldsOf(findings: readonly Finding[]): Fields {
   // A guess that nothing is there, such as no filter, is not assumed by any run.
   const guesses = findings.filter(({ path, value, proved }) => path[0] === 'resources' && !proved && value !== null);
   for (const [name = '', found] of Map.groupBy(guesses, ({ path }) => path[1])) {
-    setAt(fields, ['resources', name, 'unverified'], found.map(({ path }) => path.slice(2).join('.')));
+    setAt(
+      fields,
+      ['resources', name, 'unverified'],
+      found.map(({ path }) => path.slice(2).join('.')),
+    );
   }
   return fields;
 }

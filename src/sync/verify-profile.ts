@@ -55,10 +55,7 @@ export async function noteVerified(context: RunContext, walked: WholeWalk): Prom
   const known = verifiedMarks(stored);
   if (found.every((mark) => known.has(mark))) return;
   const marks = [...known.union(new Set(found))];
-  await warehouse.apply(
-    [saveCheckpoint(warehouse.own, { ...stored, verified: JSON.stringify(marks) })],
-    owned.lease(),
-  );
+  await warehouse.apply([saveCheckpoint(warehouse.own, { ...stored, verified: JSON.stringify(marks) })], owned.lease());
 }
 
 /** Warns of fields that the profile calls unverified, and that no run has verified. */
@@ -83,7 +80,8 @@ function sectionOf(path: string): string {
 /** The path and its section as it was verified: another value is not. */
 function markFor(profile: ResourceProfile): (path: string) => string {
   const sections: Readonly<Record<string, unknown>> = profile;
-  return (path) => `${path} ${canonicalHash(JSON.parse(JSON.stringify(sections[sectionOf(path)] ?? null))).slice(0, 16)}`;
+  return (path) =>
+    `${path} ${canonicalHash(JSON.parse(JSON.stringify(sections[sectionOf(path)] ?? null))).slice(0, 16)}`;
 }
 
 function verifiedMarks({ verified }: CheckpointRow): Set<string> {

@@ -73,7 +73,15 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
       const { disorder } = evidence;
       const isUnsorted = isProved && plan.mode === 'full' && disorder !== null;
       const kept = isUnsorted ? await forgetCursor(context, { checkpoint, disorder, needsCatchUp }) : checkpoint;
-      return { checkpoint: kept, isProved, maySweep, isEmpty: end.records === 0, endProof: end.proof, needsCatchUp, evidence };
+      return {
+        checkpoint: kept,
+        isProved,
+        maySweep,
+        isEmpty: end.records === 0,
+        endProof: end.proof,
+        needsCatchUp,
+        evidence,
+      };
     }
     formerEndedAt = clock.now();
     await clock.sleep(waitMs, context.signal);
