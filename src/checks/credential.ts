@@ -90,7 +90,7 @@ export function credentialFinding(views: CallerViews, isIdentified: boolean): Ch
 }
 
 /** Why a wrong credential would not be noticed; null if it would be. */
-export function credentialDoubt({ own, nobody, stranger }: CallerViews): string | null {
+function credentialDoubt({ own, nobody, stranger }: CallerViews): string | null {
   if (stranger === null) {
     return nobody === null || nobody.content !== own?.content
       ? null

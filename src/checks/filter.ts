@@ -145,15 +145,20 @@ function lackingFault(
   };
 }
 
-/** Records from long before the moment are listed: nothing is missed, but every sync reads them. */
-function listedTooMuch({ ahead, middle }: FilterObservations, shown: (at: number) => string): FilterVerdict | null {
+/** Records from before the moment are listed: nothing is missed, but every sync reads them. */
+function listedTooMuch(
+  { plain, ahead, middle }: FilterObservations,
+  shown: (at: number) => string,
+): FilterVerdict | null {
   const hint = `every sync reads so much: ${OTHER_FORM}`;
-  const [early] = middle === null ? [] : earlierThan(middle, MAX_EARLIER_MS);
-  if (middle !== null && early === undefined) return null;
-  const { length } = earlierThan(ahead, 0);
-  if (length > 0) {
-    return { is: 'ignored', detail: `${shown(ahead.at)} still lists ${length} records: the service ignores it`, hint };
+  const tooEarly = earlierThan(ahead, 0).length;
+  const before = plain.records.filter(({ at }) => middle !== null && at < middle.at);
+  const listed = new Set(middle === null ? [] : earlierThan(middle, 0).map(({ key }) => key));
+  if (tooEarly > 0 && before.every(({ key, at }) => listed.has(key) || at === -Infinity)) {
+    const detail = `${shown(ahead.at)} still lists ${tooEarly} records: the service ignores it`;
+    return { is: 'ignored', detail, hint };
   }
+  const [early] = middle === null ? [] : earlierThan(middle, MAX_EARLIER_MS);
   if (middle === null || early === undefined) return null;
   const detail = `${shown(middle.at)} also lists what last changed at ${new Date(early.at).toISOString()}: the service reads the moment otherwise`;
   return { is: 'ignored', detail, hint };

@@ -105,7 +105,7 @@ export function listingFinding(
   return { check, status, detail: `${detail}; ${doubt.message}`, hint: doubt.hint };
 }
 
-export const EMPTY_HINT = 'an empty listing proves nothing: check that the credential may see this resource';
+const EMPTY_HINT = 'an empty listing proves nothing: check that the credential may see this resource';
 
 /** Whether pages come as large as they were asked for. */
 export function pageSizeFindings(

@@ -34,7 +34,7 @@ export function isNewestFirst({ incremental }: Pick<ResourceProfile, 'incrementa
 }
 
 /** `since` in epoch milliseconds; -Infinity if all is wanted. */
-export function descendingOrder(profile: ResourceProfile, since: number): DescendingOrder {
+function descendingOrder(profile: ResourceProfile, since: number): DescendingOrder {
   /** What was pushed on by changes at the head comes again, and is newer than what it comes behind. */
   let met = new Set<string>();
   let last = { key: '', at: Infinity };

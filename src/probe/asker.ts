@@ -135,7 +135,7 @@ const PLAIN_HEADERS = { accept: 'application/json', 'user-agent': 'content-sync'
 const BOUNDS = { values: 1_000_000, digits: 1_000_000 };
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-export function createAsker(options: AskerOptions): Asker {
+function createAsker(options: AskerOptions): Asker {
   const known = new Map<string, Promise<Answer>>();
   const state: { spent: number; kept: number; form: CredentialForm; silence: string | null } = {
     spent: 0,

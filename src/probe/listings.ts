@@ -2,7 +2,8 @@ import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isTimeZone } from '../model/time-zone.ts';
 import { type Answer, isUsable, type QueryParams, RequestsSpent, said, shownPath, urlFor } from './asker.ts';
 import { idCandidates, type RecordArray, recordArrays, recordsIn, wrapperRules } from './body.ts';
-import { type Credential, NO_CREDENTIAL, probeAuth } from './credential.ts';
+import { probeAuth } from './auth.ts';
+import { type Credential, NO_CREDENTIAL } from './credential.ts';
 import { type Findings, newFindings, type Stage, type Subject } from './stage.ts';
 import { isObject } from '../shape/records/field-at.ts';
 
@@ -191,7 +192,7 @@ const USUAL_PATHS = `
   .split(/\s+/);
 
 /** Where services keep the description of their API. */
-export const OPENAPI_PATHS = ['/openapi.json', '/swagger.json', '/server/specs/oas'];
+const OPENAPI_PATHS = ['/openapi.json', '/swagger.json', '/server/specs/oas'];
 
 /** What a service has besides content. */
 const ASIDE =
@@ -300,7 +301,7 @@ function parameterNames(item: JsonValue): string[] {
 }
 
 /** Names of query parameters that an index describes, as far as it says `args`. */
-export function describedParameters(json: JsonValue): string[] {
+function describedParameters(json: JsonValue): string[] {
   const found = new Set<string>();
   const visit = (value: JsonValue, level: number): void => {
     if (level > 6) return;
@@ -317,7 +318,7 @@ export function describedParameters(json: JsonValue): string[] {
 }
 
 /** True for objects that look like records of a collection rather than parts of one answer. */
-export function areRecords(records: readonly JsonObject[], name: string): boolean {
+function areRecords(records: readonly JsonObject[], name: string): boolean {
   return records.length === 0 || idCandidates(records, name).length > 0;
 }
 
@@ -346,12 +347,12 @@ function nameOf(parts: readonly string[]): string {
 }
 
 /** Candidates from paths, each once. */
-export function candidatesOf(paths: readonly string[], from: string): Candidate[] {
+function candidatesOf(paths: readonly string[], from: string): Candidate[] {
   return [...new Set(paths)].map((path) => ({ path, from }));
 }
 
 /** The path below the base URL as a person may write it: whole, or without the slash in front. */
-export function givenPath(text: string, baseUrl: URL): string {
+function givenPath(text: string, baseUrl: URL): string {
   if (/^https?:/.test(text)) {
     const url = URL.parse(text);
     return url === null ? text : shownPath(baseUrl, url);
@@ -360,7 +361,7 @@ export function givenPath(text: string, baseUrl: URL): string {
 }
 
 /** Path and query apart. */
-export function splitPath(baseUrl: URL, path: string): { path: string; query: Record<string, string> } {
+function splitPath(baseUrl: URL, path: string): { path: string; query: Record<string, string> } {
   const url = urlFor(baseUrl, { path });
   return { path: path.split('?')[0] ?? path, query: Object.fromEntries(url.searchParams) };
 }

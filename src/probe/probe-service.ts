@@ -190,7 +190,7 @@ const EXPERIMENTS: readonly Experiment[] = [
 ];
 
 /** Finds out all that a profile says of one listing, as far as requests are left. */
-export async function probeListing(stage: Stage, subject: Subject): Promise<void> {
+async function probeListing(stage: Stage, subject: Subject): Promise<void> {
   const { findings } = subject;
   const ids = probeId(stage, subject);
   for (const { run, field, otherwise } of EXPERIMENTS) {

@@ -2,7 +2,6 @@ import { Document, isCollection, isMap, isNode, isPair, isScalar, type Node } fr
 import { snippet } from '../http/body/safe-text.ts';
 import type { AnswerHeaders } from '../http/outcome/outcome-row.ts';
 import { SyncError } from '../model/errors.ts';
-import type { ProbeResult } from './probe-service.ts';
 import type { Finding, Subject } from './stage.ts';
 import { type Profile, profileSchema } from '../source/profile.ts';
 
@@ -130,7 +129,7 @@ const MOST_EVIDENCE = 220;
 
 /** The profile as a file, with the evidence beside each line, and `not proved` where there is none. */
 export function toYaml(
-  result: Pick<ProbeResult, 'fields' | 'findings' | 'lost' | 'notes' | 'baseUrl' | 'requests'>,
+  result: Omit<FittedProfile, 'profile'> & { baseUrl: string; requests: number; notes: readonly string[] },
 ): string {
   const document = new Document(result.fields);
   let before = '';

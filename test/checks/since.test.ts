@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { timeZone } from '../../../src/model/time-zone.ts';
-import { sentMoment, sinceValue } from '../../../src/checks/since.ts';
+import { timeZone } from '../../src/model/time-zone.ts';
+import { sentMoment, sinceValue } from '../../src/checks/since.ts';
 
 const MINUTE = 60_000;
 const filter = { param: 'updated_since', format: 'as_sent', overlap: 10 * MINUTE } as const;

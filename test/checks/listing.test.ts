@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { Page } from '../../../src/extract/page.ts';
-import { clockFinding, fieldFindings, listingFinding, pageSizeFindings } from '../../../src/checks/listing.ts';
-import { HandClock } from '../../support/hand-clock.ts';
-import { profileWith, recordsOf } from '../../support/page-records.ts';
+import type { Page } from '../../src/extract/page.ts';
+import { clockFinding, fieldFindings, listingFinding, pageSizeFindings } from '../../src/checks/listing.ts';
+import { HandClock } from '../support/hand-clock.ts';
+import { profileWith, recordsOf } from '../support/page-records.ts';
 
 const TWO = ['{"id":"1","updated_at":"2026-11-20T08:00:00Z"}', '{"id":"2","updated_at":"2026-11-20T09:00:00Z"}'];
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { timesFindings } from '../../../src/checks/times.ts';
+import { timesFindings } from '../../src/checks/times.ts';
 
 const SERVER = Date.parse('2026-07-10T12:00:30Z');
 const UTC = { times: {}, updated: 'modified' };

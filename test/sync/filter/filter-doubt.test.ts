@@ -46,8 +46,12 @@ async function blog(database: TestDatabase, filter: 'created' | 'updated', field
       ...new Set(rows).symmetricDifference(new Set([...posts.values()].map(({ id, title }) => `${id} ${title}`))),
     ];
   };
+  const setFields = (more: Record<string, unknown>): void => {
+    const report = { path: '/report', ...profile, ...more };
+    stage.setProfile({ resources: { content: null, images: null, analytics: null, report } });
+  };
   const asked = (): string[] => stage.service.requests.splice(0);
-  return { ...stage, behaviour, posts, edit, unlike, asked };
+  return { ...stage, behaviour, posts, edit, unlike, asked, setFields };
 }
 
 function told({ status, resources: [report] }: RunReport): unknown[] {
@@ -71,6 +75,33 @@ describe.for(eitherDatabase(import.meta.filename))('a filter after a full walk, 
       expect(told(await stage.run('sync'))).toEqual(DOUBTED);
       expect(await stage.unlike()).toEqual([]);
     }
+  });
+
+  it('is not trusted again because a wider look-back lists the record that speaks against it', async () => {
+    const incremental = { param: 'after', format: 'iso', overlap: '3h' };
+    const stage = await blog(database, 'created', { ...ALONE, incremental });
+    // The question begins at 29:03, so that p28 and p29 are missing; three hours before p29 it is listed.
+    for (const [index, hour] of [31.1, 31.2, 31.3, 31.4].entries()) stage.edit(`p${28 + index}`, hour);
+    expect(told(await stage.run('backfill'))).toEqual(DOUBTED);
+    for (const hour of [40, 41]) {
+      stage.edit('p4', hour);
+      expect(told(await stage.run('sync'))).toEqual(DOUBTED);
+      expect(await stage.unlike()).toEqual([]);
+    }
+    stage.behaviour.filter = 'updated';
+    stage.edit('p5', 42);
+    expect(told(await stage.run('sync'))).toEqual(['ok', 'incremental']);
+    expect(await stage.unlike()).toEqual([]);
+  });
+
+  it('is tried anew under another parameter', async () => {
+    const stage = await blog(database, 'created', ALONE);
+    stage.edit('p3', 29.5);
+    expect(told(await stage.run('backfill'))).toEqual(DOUBTED);
+    stage.behaviour.filter = 'updated';
+    stage.setFields({ incremental: { param: 'after', format: 'as_sent' } });
+    stage.edit('p4', 40);
+    expect(told(await stage.run('sync'))).toEqual(['ok', 'incremental']);
   });
 
   it('is found out by the next walk where no record can be read alone', async () => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { checkCommand } from '../../../src/cli/check.ts';
-import { runInProcess } from '../../cli/in-process.ts';
-import { instant, type Behaviour, type SmallRecord } from '../../support/small-service.ts';
-import { smallStage } from '../../support/small-stage.ts';
+import { checkCommand } from '../../src/cli/check.ts';
+import { runInProcess } from '../cli/in-process.ts';
+import { instant, type Behaviour, type SmallRecord } from '../support/small-service.ts';
+import { smallStage } from '../support/small-stage.ts';
 
 const DAY = 86_400_000;
 
