@@ -97,27 +97,7 @@ export class RequestsSpent extends Error {
   override readonly name = 'RequestsSpent';
 }
 
-/** Asks a service a bounded number of questions, each once. */
-export interface Asker {
-  /** Throws `RequestsSpent`, `DeferredError` for a wait that is too long, and the signal's reason. */
-  ask(question: Question): Promise<Answer>;
-  /** Requests sent, redirects and repetitions included. */
-  readonly spent: number;
-  /** Why nothing was answered so far; null if something was, or nothing was asked. */
-  readonly silence: string | null;
-  /** Requests that are left. */
-  readonly left: number;
-  /** So many requests are kept for later: with fewer left, `RequestsSpent` is thrown. */
-  keep(requests: number): void;
-  /** The form that questions are asked in from here on. */
-  use(form: CredentialForm): void;
-  /** Where a redirect has led: asked there, a listing costs one request instead of two. */
-  pathOf(answer: Answer): string;
-  /** That form. */
-  readonly form: CredentialForm;
-}
-
-export interface AskerOptions {
+interface AskerOptions {
   baseUrl: URL;
   credential: Credential | null;
   exchange: Exchange;
@@ -135,53 +115,66 @@ const PLAIN_HEADERS = { accept: 'application/json', 'user-agent': 'content-sync'
 const BOUNDS = { values: 1_000_000, digits: 1_000_000 };
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-function createAsker(options: AskerOptions): Asker {
-  const known = new Map<string, Promise<Answer>>();
-  const state: { spent: number; kept: number; form: CredentialForm; silence: string | null } = {
-    spent: 0,
-    kept: 0,
-    form: NO_CREDENTIAL,
-    silence: '',
-  };
-  const spend = (asked: string): void => {
-    if (options.most - state.spent <= state.kept) throw new RequestsSpent(`no request is left for ${asked}`);
-    state.spent += 1;
-    options.asking?.(asked, state.spent);
-  };
-  return {
-    ask(question) {
-      const form = question.form ?? state.form;
-      const url = urlFor(options.baseUrl, question);
-      const key = `${form.shown} ${question.isFalse === true ? 'false' : 'own'} ${url.href}`;
-      const found = known.get(key);
-      if (found !== undefined) return found;
-      const asked = scrub(shownPath(options.baseUrl, url), options.secrets);
-      const asking = { url, form, isFalse: question.isFalse ?? false, asked, spend };
-      const answer = askOnce(options, asking).then((each) => {
-        state.silence = each.status === 0 && state.silence !== null ? each.problem : null;
+/** Sends a bounded number of requests to a service, each once. */
+export class Asker {
+  readonly #options: AskerOptions;
+  readonly #known = new Map<string, Promise<Answer>>();
+  #kept = 0;
+  #hasAnswered = false;
+  /** Requests sent, redirects and repetitions included. */
+  spent = 0;
+  /** Why nothing was answered so far; null if something was, or nothing was asked. */
+  silence: string | null = null;
+  /** The form of the credential that is sent. */
+  form: CredentialForm = NO_CREDENTIAL;
+
+  constructor(options: AskerOptions) {
+    this.#options = options;
+  }
+
+  /** Requests that are left. */
+  get left(): number {
+    return Math.max(0, this.#options.most - this.spent - this.#kept);
+  }
+
+  /** Keeps so many requests for later: with fewer left, `RequestsSpent` is thrown. */
+  keep(requests: number): void {
+    this.#kept = requests;
+  }
+
+  /** Where a redirect has led: asked there, a listing costs one request instead of two. */
+  pathOf({ url }: Answer): string {
+    return shownPath(this.#options.baseUrl, new URL(url.pathname, url));
+  }
+
+  /** Throws `RequestsSpent`, `DeferredError` for a wait that is too long, and the signal's reason. */
+  ask(question: Question): Promise<Answer> {
+    const { baseUrl, secrets } = this.#options;
+    const form = question.form ?? this.form;
+    const url = urlFor(baseUrl, question);
+    const key = `${form.shown} ${question.isFalse === true ? 'false' : 'own'} ${url.href}`;
+    const found = this.#known.get(key);
+    if (found !== undefined) return found;
+    const asked = scrub(shownPath(baseUrl, url), secrets);
+    const spend = (): void => this.#spend(asked);
+    const answer = askOnce(this.#options, { url, form, isFalse: question.isFalse ?? false, asked, spend }).then(
+      (each) => {
+        this.#hasAnswered ||= each.status !== 0;
+        this.silence = this.#hasAnswered ? null : each.problem;
         return each;
-      });
-      known.set(key, answer);
-      // A question that could not be asked may be asked again.
-      answer.catch(() => known.delete(key));
-      return answer;
-    },
-    get spent() {
-      return state.spent;
-    },
-    get silence() {
-      return state.silence === '' ? null : state.silence;
-    },
-    get left() {
-      return Math.max(0, options.most - state.spent - state.kept);
-    },
-    keep: (requests) => (state.kept = requests),
-    use: (form) => (state.form = form),
-    pathOf: ({ url }) => shownPath(options.baseUrl, new URL(url.pathname, url)),
-    get form() {
-      return state.form;
-    },
-  };
+      },
+    );
+    this.#known.set(key, answer);
+    // A request that could not be sent may be sent again.
+    answer.catch(() => this.#known.delete(key));
+    return answer;
+  }
+
+  #spend(asked: string): void {
+    if (this.left === 0) throw new RequestsSpent(`no request is left for ${asked}`);
+    this.spent += 1;
+    this.#options.asking?.(asked, this.spent);
+  }
 }
 
 interface Asking {
@@ -189,7 +182,7 @@ interface Asking {
   form: CredentialForm;
   isFalse: boolean;
   asked: string;
-  spend: (asked: string) => void;
+  spend: () => void;
 }
 
 async function askOnce(options: AskerOptions, asking: Asking): Promise<Answer> {
@@ -235,7 +228,7 @@ const judge = createJudge([]);
 async function attempt(options: AskerOptions, asking: Asking, hop: Hop): Promise<Tried> {
   const { governor, clock, signal, credential, exchange } = options;
   signal.throwIfAborted();
-  asking.spend(asking.asked);
+  asking.spend();
   const secret = credential === null ? '' : asking.isFalse ? falseSecret(credential.secret) : credential.secret;
   const carried = hop.credentialed && secret !== '' ? asking.form.carry(secret) : {};
   const url = new URL(hop.url);
@@ -297,7 +290,7 @@ export function openAsker({ network, ...options }: AskerPlace): OpenedAsker {
     maxWaitMs: LONGEST_WAIT_MS,
   });
   return {
-    asker: createAsker({ ...options, exchange: createExchange(agent, http, clock), governor }),
+    asker: new Asker({ ...options, exchange: createExchange(agent, http, clock), governor }),
     async [Symbol.asyncDispose]() {
       await agent.destroy();
       await governor.close();

@@ -39,7 +39,7 @@ export async function probeAuth({ asker, credential, forced, findings, ...questi
       (await distinguishedForm(asker, reference, forms.slice(0, MOST_COMPARED))) ??
       (await identifiedForm(asker, forms, findings)));
   if (found !== null) {
-    asker.use(found.form);
+    asker.form = found.form;
     findings.proved(['auth'], found.form.scheme, found.evidence);
     await addIdentity(asker, found, findings);
     return true;
@@ -50,7 +50,7 @@ export async function probeAuth({ asker, credential, forced, findings, ...questi
     return true;
   }
   const [form = NO_CREDENTIAL] = forms;
-  asker.use(form);
+  asker.form = form;
   findings.guessed(['auth'], form.scheme, `${said(nobody)}; no form that was tried opens it`);
   return false;
 }

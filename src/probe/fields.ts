@@ -58,7 +58,7 @@ function timeFields(records: readonly JsonObject[]): TimeField[] {
 export async function probeTimes(stage: Stage, subject: Subject): Promise<void> {
   const { findings, records } = subject;
   const fields = timeFields(records).filter(({ path }) => !SAYS_ACTOR.test(path));
-  const updated = await chosenUpdated(stage, subject, fields);
+  const updated = likeliest(fields.filter(({ path }) => SAYS_UPDATED.test(path)));
   const created = likeliest(fields.filter(({ path }) => SAYS_CREATED.test(path) && !SAYS_UPDATED.test(path)));
   if (records.length === 0) return findings.guessed(['updated'], null, 'the listing is empty');
   if (updated === undefined) return withoutChanges(stage, subject, created);
@@ -73,25 +73,6 @@ export async function probeTimes(stage: Stage, subject: Subject): Promise<void> 
   if (doubt === null) findings.proved(['updated'], value, evidence);
   else findings.guessed(['updated'], value, doubt);
   probeZones(stage, subject, fields);
-}
-
-/** The likeliest field; a person may choose where several are there as often and say the same of their zone. */
-async function chosenUpdated(
-  { choose }: Stage,
-  subject: Subject,
-  fields: readonly TimeField[],
-): Promise<TimeField | undefined> {
-  const named = fields.filter(({ path }) => SAYS_UPDATED.test(path));
-  const first = likeliest(named);
-  const alike = named.filter((field) => first !== undefined && rankOf(field) === rankOf(first));
-  if (alike.length < 2) return first;
-  const question = `Which field of ${subject.name} has the time of its last change?`;
-  return alike[
-    await choose(
-      question,
-      alike.map(({ path }) => path),
-    )
-  ];
 }
 
 /** A field that is null in all records may be one of changes, if its name says so: none was changed yet. */

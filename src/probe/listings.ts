@@ -137,7 +137,7 @@ async function openListing(
   const { first, starter } = await firstPage(stage, asked, query, candidate);
   const path = stage.asker.pathOf(first);
   if (!isUsable(first)) return null;
-  const array = await chosenArray(stage, first, asked);
+  const array = recordArray(first, asked);
   const sent = array === undefined ? null : recordsIn(first, array.path);
   if (array === undefined || sent === null) return null;
   if (candidate.from !== 'given' && !areRecords(sent, name)) return null;
@@ -168,20 +168,10 @@ async function firstPage(stage: Stage, path: string, query: QueryParams, { from 
   return { first: plain, starter: {} };
 }
 
-/** The list of records in an answer; a person may choose where two are as likely. */
-async function chosenArray(stage: Stage, first: Answer, path: string): Promise<RecordArray | undefined> {
+/** The likeliest list of records in an answer that can be read. */
+function recordArray(first: Answer, path: string): RecordArray | undefined {
   const last = path.split('/').findLast((part) => part !== '') ?? '';
-  const [likeliest, ...others] = recordArrays(first.json ?? null, last).filter(
-    (each) => recordsIn(first, each.path) !== null,
-  );
-  if (likeliest === undefined || likeliest.isNamed) return likeliest;
-  const readings = [likeliest, ...others.filter((each) => !each.isNamed && !each.isAside && each.count > 0)].slice(
-    0,
-    5,
-  );
-  if (readings.length === 1) return likeliest;
-  const shown = readings.map((each) => `${each.path} with ${each.count}`);
-  return readings[await stage.choose(`Which list of ${path} holds its records?`, shown)];
+  return recordArrays(first.json ?? null, last).find((each) => recordsIn(first, each.path) !== null);
 }
 
 /** Paths that services often have, the commonest first. */

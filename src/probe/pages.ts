@@ -14,7 +14,7 @@ export async function probePages(stage: Stage, subject: Subject): Promise<void> 
   const large = await findSize(stage, subject, sized.name);
   const step = await findStep(stage, subject, sized.name);
   if (step === null) return onlyPage(subject);
-  const { skipped: _, ...fields } = step.page;
+  const fields = step.page;
   for (const [key, value] of Object.entries(fields)) findings.proved(['page', key], value, step.evidence);
   findings.proved(['page', 'size_param'], sized.name, sized.evidence);
   findings.proved(['page', 'size'], large.size, large.evidence);

@@ -11,7 +11,7 @@ import { probeItem } from './item.ts';
 import { findListings } from './listings.ts';
 import { probePages } from './pages.ts';
 import { type FittedProfile, profileFrom, serviceNotes } from './profile.ts';
-import { type Choose, type Conventions, type Finding, newFindings, type Stage, type Subject } from './stage.ts';
+import { type Conventions, type Finding, newFindings, type Stage, type Subject } from './stage.ts';
 import type { Network } from '../settings/network.ts';
 
 export interface ProbeOptions {
@@ -36,8 +36,6 @@ export interface ProbeOptions {
   secrets: string[];
   signal: AbortSignal;
   progress?: ((progress: ProbeProgress) => void) | undefined;
-  /** Asks a person; the first reading is taken where absent. */
-  choose?: Choose | undefined;
 }
 
 export interface ProbeProgress {
@@ -77,25 +75,11 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
   if (credential !== null) secrets.push(credential.secret);
   let about = 'credential';
   const asking = (asked: string, requests: number): void => options.progress?.({ about, asked, requests, most });
-  await using opened = openAsker({
-    network: options.network,
-    baseUrl,
-    credential,
-    clock,
-    secrets,
-    most,
-    signal,
-    asking,
-  });
+  const { network } = options;
+  await using opened = openAsker({ network, baseUrl, credential, clock, secrets, most, signal, asking });
   const { asker } = opened;
   try {
-    const stage: Stage = {
-      asker,
-      clock,
-      choose: options.choose ?? firstReading,
-      conventions: newConventions(),
-      notes: [],
-    };
+    const stage: Stage = { asker, clock, conventions: newConventions(), notes: [] };
     const findings = newFindings();
     const subjects = await findListings(stage, { ...options, findings, about: (what) => (about = what) });
     for (const [at, subject] of subjects.entries()) {
@@ -154,8 +138,6 @@ function refuseUnknownForm({ auth, credential }: ProbeOptions): void {
     hint: 'basic needs the name of the user as well: --user NAME',
   });
 }
-
-const firstReading: Choose = async () => 0;
 
 function newConventions(): Conventions {
   return {

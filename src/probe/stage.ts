@@ -41,9 +41,6 @@ export function newFindings(at: readonly string[] = []): Findings {
   };
 }
 
-/** Asks a person which of several readings holds; the first one where nobody can be asked. Returns its index. */
-export type Choose = (question: string, readings: readonly string[]) => Promise<number>;
-
 /** How this service pages, as a resource before has shown it. */
 export interface PageConvention {
   /** The page section of the profile, without what depends on the resource. */
@@ -80,7 +77,6 @@ export interface Conventions {
 export interface Stage {
   asker: Asker;
   clock: Clock;
-  choose: Choose;
   conventions: Conventions;
   /** What a person should know beside the profile, as sentences. */
   notes: string[];
