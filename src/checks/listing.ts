@@ -1,6 +1,6 @@
 import type { Page } from '../extract/page.ts';
 import type { Clock } from '../model/clock.ts';
-import { requestAt, listingStart } from '../extract/page-styles/listing-request.ts';
+import { requestAt, listingStart, type RequestTemplates } from '../extract/page-styles/listing-request.ts';
 import { openPageStyle } from '../extract/page-styles/page-styles.ts';
 import type { PlaceValues } from '../extract/page-styles/page-variables.ts';
 import { countIn } from '../extract/requests/body-account.ts';
@@ -31,6 +31,8 @@ import type { CheckFinding } from './finding.ts';
 export type BareListing =
   /** There are records, which these parameters hide. */
   | { is: 'hidden'; records: number; by: readonly string[] }
+  /** There are records without `query` of the profile, which may be meant to leave them out. */
+  | { is: 'filtered'; records: number; by: readonly string[] }
   /** Empty as well. */
   | { is: 'empty' }
   /** The service refuses such a request, or none can be made. */
@@ -44,9 +46,9 @@ export type BareListing =
 export async function requestBare(context: RequestContext, kept: ExtraQuery = {}): Promise<BareListing> {
   const { client, listing, profile, meter, signal } = context;
   const { resource, values = {}, extraQuery = {} } = listingWalk(context, 'incremental', kept);
-  const parts = { target: listing, templates: resource, values };
   const left = { ...filterQuery(profile, null).extraQuery, ...openPageStyle(profile.page).first };
-  const count = async (sent: PlaceValues): Promise<number | null> => {
+  const count = async (sent: PlaceValues, templates: RequestTemplates = resource): Promise<number | null> => {
+    const parts = { target: listing, templates, values };
     try {
       const request = requestAt(parts, listingStart(parts, { ...extraQuery, ...sent }));
       return recordsOf(await client.get({ ...request, lane: 'incremental', meter, signal }), resource)?.length ?? null;
@@ -58,18 +60,30 @@ export async function requestBare(context: RequestContext, kept: ExtraQuery = {}
   const { incremental } = profile;
   const windowed = incremental?.window == null ? [] : [filterName(incremental)];
   const names = [...Object.keys(left), ...windowed];
-  if (names.length === 0) return { is: 'empty' };
-  const records = await count({});
+  const records = names.length === 0 ? 0 : await count({});
   if (records === null) return { is: 'unknown' };
-  if (records === 0) return { is: 'empty' };
+  if (records === 0) {
+    const query = profile.partitions === null ? Object.keys(profile.query) : [];
+    const all = query.length === 0 ? 0 : ((await count({}, { ...resource, query: {} })) ?? 0);
+    return all === 0 ? { is: 'empty' } : { is: 'filtered', records: all, by: query };
+  }
   const by: string[] = [];
   for (const [name, value] of Object.entries(left)) if (!(await count({ [name]: value }))) by.push(name);
   return { is: 'hidden', records, by: by.length === 0 ? names : by };
 }
 
 /** How a person reads that parameters hide the records of a listing, and what to do. */
-export function hiddenText({ records, by }: Extract<BareListing, { is: 'hidden' }>): { message: string; hint: string } {
+export function hiddenText({ is, records, by }: Extract<BareListing, { by: unknown }>): {
+  message: string;
+  hint: string;
+} {
   const names = by.join(' and ');
+  if (is === 'filtered') {
+    return {
+      message: `the listing is empty with ${names}, and has ${records} records without`,
+      hint: 'take out of query what the service takes for a filter by mistake; if it is meant so, this ends with the first record',
+    };
+  }
   return {
     message: `the listing is empty with ${names}, and has ${records} records without: the service takes ${names} for a filter`,
     hint: 'set page and incremental in the profile to the parameters that the service reads; page.size_param: null sends no size',
@@ -93,9 +107,9 @@ export function listingFinding(
   const more = second === undefined ? 'one page' : `a second page with ${second.records.length}`;
   const detail = `page style ${profile.page.style}: ${count} records, ${more}${total}`;
   if (count === 0) {
-    if (bare.is === 'hidden') {
+    if ('by' in bare) {
       const { message, hint } = hiddenText(bare);
-      return { check, status: 'fail', detail: message, hint };
+      return { check, status: bare.is === 'hidden' ? 'fail' : 'warn', detail: message, hint };
     }
     return { check, status: 'warn', detail, hint: EMPTY_HINT };
   }

@@ -29,6 +29,10 @@ export async function verifyEmptyListing(context: RunContext, before: Checkpoint
     const { message, hint } = hiddenText(bare);
     throw new SyncError('parameters_hide_records', message, { recovery: 'stop', hint });
   }
+  if (bare.is === 'filtered') {
+    progress.warnings.push({ code: 'listing_filtered', ...hiddenText(bare) });
+    return;
+  }
   progress.warnings.push({
     code: 'listing_empty',
     message: `the service lists no record${bare.is === 'empty' ? ', with its parameters and without' : ''}`,

@@ -30,6 +30,8 @@ const WARNING_KINDS = {
   empty_listing: { isPartial: true, proof: null },
   /** The listing and the copy are empty, and so is the listing without parameters. */
   listing_empty: { isPartial: false, proof: null },
+  /** The same, but for the listing without `query` of the profile. */
+  listing_filtered: { isPartial: true, proof: null },
   /** Guesses of the profile that no run has verified yet. */
   profile_unverified: { isPartial: true, proof: null },
   /** Records of one page share a key and differ, and nothing shows which of them is right. */

@@ -64,6 +64,11 @@ describe.for(eitherDatabase(import.meta.filename))('an empty first listing, on $
     expect(stage.service.requests).toHaveLength(2);
   });
 
+  it('is partial if only the query of the profile keeps it empty', async () => {
+    const stage = await strictService(database, { page: RIGHT, query: { sort: 'id' } });
+    expect(codes(await stage.run('backfill'))).toEqual(['partial', null, 'listing_filtered']);
+  });
+
   it('is not doubted if records are listed', async () => {
     const stage = await strictService(database, { page: RIGHT });
     expect(codes(await stage.run('backfill'))).toEqual(['ok', null]);

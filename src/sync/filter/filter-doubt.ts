@@ -2,11 +2,13 @@ import { z } from 'zod';
 import { unlistedKeys, type FilterQuestion } from '../../checks/filter.ts';
 import { readItem, type ItemReading } from '../../extract/read-item.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
+import { updatedTime } from '../../shape/columns/updated-time.ts';
 import { canonicalHash } from '../../shape/records/fingerprint.ts';
 import type { IncrementalProfile } from '../../source/incremental.ts';
 import { readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import type { RunContext } from '../run-progress.ts';
+import type { Witness } from '../walk/filter-evidence.ts';
 import { liveKeys } from './trusted-plan.ts';
 
 /**
@@ -49,29 +51,51 @@ export async function repeatQuestion(
   const live = await liveKeys(context, keys);
   const [first] = live;
   if (first === undefined) return { since, keys };
-  const missing = await unlisted(context, { since, keys: live });
-  const standing = await firstExisting(context, missing);
+  const missing = (await unlisted(context, { since, keys: live })) ?? live;
+  // Also a record that has changed meanwhile must be listed.
+  const standing = await firstUnexplained(
+    context,
+    missing.map((key) => ({ key, at: Infinity })),
+  );
   if (standing === null && missing.length < live.length) return null;
-  const head = standing ?? first;
+  const head = standing?.key ?? first;
   return { since, keys: [head, ...live.filter((key) => key !== head)] };
 }
 
-/** Keys that the filter does not list; all of them if it cannot be asked so. */
-async function unlisted(context: RunContext, question: FilterQuestion): Promise<readonly string[]> {
+/** Keys that the filter does not list, in so many pages at most; null if it cannot be known, or asked so. */
+export async function unlisted(
+  context: RunContext,
+  question: FilterQuestion,
+  maxPages?: number,
+): Promise<string[] | null> {
   try {
-    return (await unlistedKeys(context, question)) ?? question.keys;
+    return await unlistedKeys(context, question, maxPages);
   } catch (error) {
+    // A service that cannot be asked so refuses the next scan as well, which says why.
     if (!isOfRequest(error)) throw error;
-    return question.keys;
+    return null;
   }
 }
 
-/** The first of the records that is there, or of which that is not known. */
-async function firstExisting(context: RunContext, keys: readonly string[]): Promise<string | null> {
-  for (const key of keys.slice(0, MAX_FETCHED)) {
-    if ((await fetchRecord(context, key))?.isThere !== false) return key;
+/**
+ * The first of these records that exists and has not changed since its time; `isThere` is false if it cannot be fetched
+ * individually.
+ */
+export async function firstUnexplained(
+  context: RunContext,
+  missing: readonly Witness[],
+): Promise<{ key: string; isThere: boolean } | null> {
+  for (const { key, at } of missing.slice(0, MAX_FETCHED)) {
+    const reading = await fetchRecord(context, key);
+    if (reading === null) return { key, isThere: false };
+    if (reading.isThere && changedAt(context, reading) <= at) return { key, isThere: true };
   }
   return null;
+}
+
+/** When the record last changed; -Infinity if it does not say so, or is gone. */
+export function changedAt({ profile }: RunContext, reading: ItemReading): number {
+  return reading.isThere ? (updatedTime(reading.record.value, profile)?.at ?? -Infinity) : -Infinity;
 }
 
 /** Null if it cannot be fetched individually. Throws if the run itself cannot go on. */
@@ -86,7 +110,7 @@ export async function fetchRecord(context: RunContext, key: string): Promise<Ite
 }
 
 /** False of an error by which the run itself cannot go on. */
-export function isOfRequest(error: unknown): boolean {
+function isOfRequest(error: unknown): boolean {
   return error instanceof SyncError && !(error instanceof DeferredError) && error.code !== 'interrupted';
 }
 

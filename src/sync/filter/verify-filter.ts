@@ -2,9 +2,8 @@ import { MAX_EARLIER_MS, unlistedKeys, type FilterQuestion } from '../../checks/
 import { filterQuery, filterText } from '../../checks/listing-walk.ts';
 import { isNewestFirst } from '../../checks/order.ts';
 import { momentOf, sinceValue } from '../../checks/since.ts';
-import type { ItemReading } from '../../extract/read-item.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
-import { updatedTime, updatedZone } from '../../shape/columns/updated-time.ts';
+import { updatedZone } from '../../shape/columns/updated-time.ts';
 import type { IncrementalProfile } from '../../source/incremental.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
@@ -14,7 +13,17 @@ import type { RunContext } from '../run-progress.ts';
 import type { Witness } from '../walk/filter-evidence.ts';
 import { walkWhole, type WholeWalk } from '../walk/walk-whole.ts';
 import type { Warning } from '../warnings.ts';
-import { fetchRecord, isOfRequest, MAX_FETCHED, readDoubt, repeatQuestion, save, storeDoubt } from './filter-doubt.ts';
+import {
+  changedAt,
+  fetchRecord,
+  firstUnexplained,
+  MAX_FETCHED,
+  readDoubt,
+  repeatQuestion,
+  save,
+  storeDoubt,
+  unlisted,
+} from './filter-doubt.ts';
 import {
   countUntimedRows,
   cursorFor,
@@ -150,11 +159,6 @@ async function isAnswered(context: RunContext, question: FilterQuestion): Promis
   return context.profile.incremental?.window != null || (await unlistedKeys(context, question))?.length === 0;
 }
 
-/** When the record last changed; -Infinity if it does not say so, or is gone. */
-function changedAt({ profile }: RunContext, reading: ItemReading): number {
-  return reading.isThere ? (updatedTime(reading.record.value, profile)?.at ?? -Infinity) : -Infinity;
-}
-
 /**
  * The filter is verified for this cursor. If the overlap holds more than a page, the next scans may leave it out; if it
  * holds less, asking for it costs nothing and verifies the filter each time.
@@ -222,7 +226,7 @@ export async function testFilter(context: RunContext, walked: WholeWalk): Promis
   const witnesses = walked.evidence.latest.filter(({ at }) => at <= until);
   const question = questionFor(witnesses, { profile, incremental, cursor });
   if (question === null) return;
-  const missing = await missingKeys(context, question);
+  const missing = (await unlisted(context, question, MAX_PAGES)) ?? [];
   const found = await firstUnexplained(
     context,
     witnesses.filter(({ key }) => missing.includes(key)),
@@ -251,28 +255,4 @@ function questionFor(
   const from = cursorFor(earliest, cursor, profile);
   const since = sinceValue(from, { ...incremental, overlap }, null, updatedZone(profile));
   return since === null ? null : { since, keys: witnesses.map(({ key }) => key) };
-}
-
-/** None if it cannot be known, or asked. */
-async function missingKeys(context: RunContext, question: FilterQuestion): Promise<readonly string[]> {
-  try {
-    return (await unlistedKeys(context, question, MAX_PAGES)) ?? [];
-  } catch (error) {
-    // A service that cannot be asked so refuses the next scan as well, which says why.
-    if (!isOfRequest(error)) throw error;
-    return [];
-  }
-}
-
-/** The first that is not gone and has not changed meanwhile; `isThere` is false if it cannot be fetched individually. */
-async function firstUnexplained(
-  context: RunContext,
-  missing: readonly Witness[],
-): Promise<{ key: string; isThere: boolean } | null> {
-  for (const { key, at } of missing.slice(0, MAX_FETCHED)) {
-    const reading = await fetchRecord(context, key);
-    if (reading === null) return { key, isThere: false };
-    if (reading.isThere && changedAt(context, reading) <= at) return { key, isThere: true };
-  }
-  return null;
 }
