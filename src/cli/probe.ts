@@ -1,19 +1,17 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { createInterface } from 'node:readline/promises';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { parse } from 'yaml';
-import { ConfigError, messageOf } from '../model/errors.ts';
-import type { JsonValue } from '../model/json.ts';
-import { visibleText } from '../model/visible-text.ts';
-import { MOST_REQUESTS, probeService, type ProbeProgress, type ProbeResult } from '../probe/probe-service.ts';
-import { toYaml } from '../probe/result/to-yaml.ts';
-import type { Choose } from '../probe/stage.ts';
-import { usualNetwork } from '../settings/network.ts';
-import { isLoopback } from '../settings/loopback.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
 import { print } from './command/output.ts';
+import { ConfigError, messageOf } from '../model/errors.ts';
+import type { JsonValue } from '../model/json.ts';
+import { visibleText } from '../model/visible-text.ts';
+import { MOST_REQUESTS, type ProbeProgress, type ProbeResult, probeService } from '../probe/probe-service.ts';
+import { toYaml } from '../probe/profile.ts';
+import { isLoopback } from '../settings/loopback.ts';
+import { usualNetwork } from '../settings/network.ts';
 
 interface ProbeFlags {
   openapi?: string;
@@ -81,7 +79,6 @@ async function probeWith(context: CliContext, url: string, flags: ProbeFlags): P
     secrets,
     signal,
     progress: progressOn(context),
-    choose: chooserAt(context),
   });
 }
 
@@ -156,19 +153,6 @@ export function progressOn({ stderr }: CliContext): (progress: ProbeProgress) =>
   return ({ about, asked, requests, most }) => {
     const line = visibleText(`${requests}/${most} ${about}: ${asked}`).slice(0, (stderr.columns ?? 80) - 1);
     stderr.write(`\r\u001b[K${line}${requests === most ? '\n' : ''}`);
-  };
-}
-
-/** Asks a person at a terminal, in one line; the first reading holds where nobody can be asked or nothing is answered. */
-function chooserAt({ stdin, stderr, signal }: CliContext): Choose | undefined {
-  if (stdin.isTTY !== true || stderr.isTTY !== true) return undefined;
-  return async (question, readings) => {
-    const lines = createInterface({ input: stdin, output: stderr });
-    const choices = readings.map((reading, at) => `${at + 1} ${reading}`).join(', ');
-    const answer = await lines.question(`\r\u001b[K${visibleText(`${question} (${choices})`)} [1] `, { signal });
-    lines.close();
-    const chosen = Number(answer) - 1;
-    return Number.isInteger(chosen) && chosen >= 0 && chosen < readings.length ? chosen : 0;
   };
 }
 

@@ -1,17 +1,18 @@
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
-import type { Network } from '../settings/network.ts';
 import type { JsonValue } from '../model/json.ts';
 import { holdsSecret, scrub } from '../observe/scrub/scrub.ts';
-import { RequestsSpent } from './ask/asker.ts';
-import { formNamed, type Credential } from './ask/credential-form.ts';
-import { openAsker, unreachable } from './ask/open-asker.ts';
-import { findListings } from './discover.ts';
-import { newFindings, type Finding } from './finding.ts';
-import { probeListing } from './probe-listing.ts';
-import { profileFrom, type FittedProfile } from './result/profile-from.ts';
-import { serviceNotes } from './result/service-notes.ts';
-import type { Choose, Conventions, Stage, Subject } from './stage.ts';
+import { openAsker, RequestsSpent, unreachable } from './asker.ts';
+import { probeId } from './body.ts';
+import { type Credential, formNamed } from './credential.ts';
+import { probeDeleted, probeTimes, probeView } from './fields.ts';
+import { probeFilter } from './filter.ts';
+import { probeItem } from './item.ts';
+import { findListings } from './listings.ts';
+import { probePages } from './pages.ts';
+import { type FittedProfile, profileFrom, serviceNotes } from './profile.ts';
+import { type Conventions, type Finding, newFindings, type Stage, type Subject } from './stage.ts';
+import type { Network } from '../settings/network.ts';
 
 export interface ProbeOptions {
   /** Http or https; paths are asked below it. */
@@ -35,8 +36,6 @@ export interface ProbeOptions {
   secrets: string[];
   signal: AbortSignal;
   progress?: ((progress: ProbeProgress) => void) | undefined;
-  /** Asks a person; the first reading is taken where absent. */
-  choose?: Choose | undefined;
 }
 
 export interface ProbeProgress {
@@ -76,25 +75,11 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
   if (credential !== null) secrets.push(credential.secret);
   let about = 'credential';
   const asking = (asked: string, requests: number): void => options.progress?.({ about, asked, requests, most });
-  await using opened = openAsker({
-    network: options.network,
-    baseUrl,
-    credential,
-    clock,
-    secrets,
-    most,
-    signal,
-    asking,
-  });
+  const { network } = options;
+  await using opened = openAsker({ network, baseUrl, credential, clock, secrets, most, signal, asking });
   const { asker } = opened;
   try {
-    const stage: Stage = {
-      asker,
-      clock,
-      choose: options.choose ?? firstReading,
-      conventions: newConventions(),
-      notes: [],
-    };
+    const stage: Stage = { asker, clock, conventions: newConventions(), notes: [] };
     const findings = newFindings();
     const subjects = await findListings(stage, { ...options, findings, about: (what) => (about = what) });
     for (const [at, subject] of subjects.entries()) {
@@ -154,11 +139,9 @@ function refuseUnknownForm({ auth, credential }: ProbeOptions): void {
   });
 }
 
-const firstReading: Choose = async () => 0;
-
 function newConventions(): Conventions {
   return {
-    isStrict: null,
+    unknown: null,
     parameters: new Set(),
     page: null,
     filter: null,
@@ -169,4 +152,41 @@ function newConventions(): Conventions {
     zone: null,
     view: null,
   };
+}
+
+/** One question to the service, and the field that stays a guess if it cannot be put any more. */
+interface Experiment {
+  run: (stage: Stage, subject: Subject, ids: readonly string[]) => Promise<void>;
+  field: readonly string[];
+  /** The safest reading. */
+  otherwise: (stage: Stage) => unknown;
+}
+
+/** In their order: each builds on what those before have found. */
+const EXPERIMENTS: readonly Experiment[] = [
+  { run: probeView, field: ['query'], otherwise: () => ({}) },
+  { run: probePages, field: ['page'], otherwise: pageLikeBefore },
+  { run: probeTimes, field: ['updated'], otherwise: () => null },
+  { run: probeItem, field: ['item'], otherwise: () => null },
+  { run: probeFilter, field: ['incremental'], otherwise: () => null },
+];
+
+/** Finds out all that a profile says of one listing, as far as requests are left. */
+async function probeListing(stage: Stage, subject: Subject): Promise<void> {
+  const { findings } = subject;
+  const ids = probeId(stage, subject);
+  for (const { run, field, otherwise } of EXPERIMENTS) {
+    try {
+      await run(stage, subject, ids);
+    } catch (error) {
+      if (!(error instanceof RequestsSpent)) throw error;
+      if (field[0] !== 'query') findings.guessed(field, otherwise(stage), 'no request was left to try it');
+    }
+  }
+  probeDeleted(subject);
+}
+
+function pageLikeBefore({ conventions }: Stage): unknown {
+  const { page } = conventions;
+  return page === null ? { style: 'single' } : { ...page.page, size: page.size };
 }

@@ -1,18 +1,44 @@
 import type { Clock } from '../model/clock.ts';
 import type { JsonObject } from '../model/json.ts';
-import type { UnwrapRule } from '../shape/records/unwrap.ts';
+import type { Answer, Asker, QueryParams } from './asker.ts';
 import { fieldAt } from '../shape/records/field-at.ts';
-import type { Answer, QueryParams } from './ask/answer.ts';
-import type { Asker } from './ask/asker.ts';
-import type { Findings } from './finding.ts';
+import type { UnwrapRule } from '../shape/records/unwrap.ts';
 
-/** Asks a person which of several readings holds; the first one where nobody can be asked. Returns its index. */
-export type Choose = (question: string, readings: readonly string[]) => Promise<number>;
+/** One line of a profile, and what speaks for it. */
+export interface Finding {
+  /** Keys that lead to the field: `['resources', 'posts', 'id']`. */
+  path: readonly string[];
+  /** As the profile writes it. */
+  value: unknown;
+  /** False if the service did not show it: then it is the safest guess. */
+  proved: boolean;
+  /** What was asked and what came, as one line without secrets. */
+  evidence: string;
+}
 
-/** How one filter takes a moment: a query parameter, or several where two fields are looked at. */
-export interface FilterForm {
-  /** Templates with `{since}` by parameter; `u` and `c` are the fields of change and of creation. */
-  params: (u: string, c: string) => QueryParams;
+/** Collects the findings about one part of a profile. */
+export interface Findings {
+  readonly all: readonly Finding[];
+  /** The field is as the service showed. */
+  proved: (path: readonly string[], value: unknown, evidence: string) => void;
+  /** The field is a guess; `evidence` says why it could not be shown. */
+  guessed: (path: readonly string[], value: unknown, evidence: string) => void;
+}
+
+/** Findings whose paths begin with `at`. A later finding about a field replaces the one before. */
+export function newFindings(at: readonly string[] = []): Findings {
+  const byPath = new Map<string, Finding>();
+  const add = (path: readonly string[], value: unknown, proved: boolean, evidence: string): void => {
+    const whole = [...at, ...path];
+    byPath.set(JSON.stringify(whole), { path: whole, value, proved, evidence });
+  };
+  return {
+    get all() {
+      return [...byPath.values()];
+    },
+    proved: (path, value, evidence) => add(path, value, true, evidence),
+    guessed: (path, value, evidence) => add(path, value, false, evidence),
+  };
 }
 
 /** How this service pages, as a resource before has shown it. */
@@ -25,15 +51,19 @@ export interface PageConvention {
 
 /** What one resource showed is tried first with the next. */
 export interface Conventions {
-  /** True if a parameter that the service does not know is refused; null while that is not known. */
-  isStrict: boolean | null;
+  /**
+   * What the service does with a parameter that it does not know; `filters`: takes it for a filter by equality, so that
+   * nothing is listed. Null while that is not known.
+   */
+  unknown: 'ignored' | 'refused' | 'filters' | null;
   /** Names of query parameters that a document, an index or a link of the service names. */
   parameters: Set<string>;
   page: PageConvention | null;
-  filter: { form: FilterForm; format: string } | 'none' | null;
+  /** Parameters by name, as `filter.ts` writes them. */
+  filter: { form: QueryParams; format: string } | 'none' | null;
   /** The fields with the time of change. */
   updated: readonly string[];
-  sort: ((u: string) => QueryParams) | null;
+  sort: QueryParams | null;
   /** The path of one record after that of the listing, the field by which it is found, and where it stands. */
   item: { suffix: string; id: string; record: string } | null;
   /** Statuses for a record that is not there. */
@@ -47,7 +77,6 @@ export interface Conventions {
 export interface Stage {
   asker: Asker;
   clock: Clock;
-  choose: Choose;
   conventions: Conventions;
   /** What a person should know beside the profile, as sentences. */
   notes: string[];

@@ -61,6 +61,14 @@ const resourceFields = z.strictObject({
     .array(z.enum(PROOFS))
     .default([])
     .meta({ examples: [['end'], ['filter', 'item']] }),
+  unverified: z
+    .array(z.string().min(1))
+    .default([])
+    .meta({
+      description:
+        'Fields of this resource that are guesses, as `probe` and `init` write them: a run is `partial` until a run has verified them, or they are taken out of this list.',
+      examples: [['page.style', 'updated']],
+    }),
   ...tableFields,
   ...fieldFields,
   ...fileFields,

@@ -29,6 +29,8 @@ const checkpointSchema: z.ZodType<CheckpointRow> = z.object({
   unproved_full_at: timestamp.nullable(),
   kept_size: count.nullable(),
   due_at: timestamp.nullable(),
+  filter_doubt: z.string().nullable(),
+  verified: z.string().nullable(),
   walk_mode: z.enum(WALK_MODES).nullable(),
   walk_position: z.string().regex(/^\//, 'expected a path').nullable(),
   walk_since: z.string().nullable(),
@@ -59,6 +61,8 @@ export function freshCheckpoint(resource: string, fingerprint: string): Checkpoi
     unproved_full_at: null,
     kept_size: null,
     due_at: null,
+    filter_doubt: null,
+    verified: null,
     full_credential: null,
     ...NO_WALK,
   };

@@ -10,7 +10,7 @@ import { freshCheckpoint, NO_WALK } from '../state/checkpoints.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import type { RunRow } from '../warehouse/run-row.ts';
 import { isOtherCredential, SEVERAL } from './cursor/move-cursor.ts';
-import { sinceValue } from './cursor/since.ts';
+import { sinceValue } from '../checks/since.ts';
 
 /** The kind of sync that a command asks for. */
 export type SyncCommand = 'backfill' | 'sync';

@@ -1,5 +1,5 @@
 import type { ListingTarget } from '../extract/page-styles/listing-request.ts';
-import type { ItemSource } from '../extract/read-item.ts';
+import type { RequestContext } from '../checks/listing-walk.ts';
 import type { NoticeBoard } from '../extract/service-notices.ts';
 import { newMeter, type ApiClient, type RequestMeter } from '../http/client.ts';
 import type { LoadContext } from '../load/load-context.ts';
@@ -36,13 +36,6 @@ export interface SourceContext {
   scrub: (text: string) => string;
   /** What the service says of the end of its API. */
   notices: Pick<NoticeBoard, 'since'>;
-}
-
-/** Context of requests for the records of one resource. */
-export interface RequestContext extends ItemSource {
-  clock: Clock;
-  /** The one listing that is asked, if the resource has several and nothing else says which. */
-  partition?: string | null;
 }
 
 /** Context of every step of syncing one resource: for loading, and for requests to the service. */

@@ -6,7 +6,7 @@ import { endRun, foldsWith, isQuiet } from '../state/end-run.ts';
 import { forgetOldRuns } from '../state/old-runs.ts';
 import { beginLater, beginRun, lastRun, type LastRun } from '../state/runs.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
-import { askIdentity } from './identity.ts';
+import { requestIdentity } from '../checks/credential.ts';
 import { interruptedBackfills, type WalkPlan } from './plan.ts';
 import { overallStatus, type RunReport, type ResourceReport } from './report.ts';
 import { resourceContext, type ResourceContext } from './resource-context.ts';
@@ -75,7 +75,7 @@ async function identified(
   const path = options.profile.identity;
   if (path === null || prepared.every(({ plan }) => plan === null)) return prepared;
   try {
-    await askIdentity({ client, listing, path, signal });
+    await requestIdentity({ client, listing, path, signal });
     return prepared;
   } catch (error) {
     return prepared.map((each) => (each.plan === null ? each : { ...each, stopped: error }));

@@ -10,11 +10,13 @@ import { sweep, type NewCredential } from './deletes/sweep.ts';
 import { emptyListing, newCredential, unconfirmedDeletes } from './deletes/warnings.ts';
 import { feedGaps, readDeleteFeed } from './feed/delete-feed.ts';
 import { followFeed } from './feed/follow-feed.ts';
-import { proveFilter, warnOfUntimed } from './filter/prove-filter.ts';
-import { tryFilter } from './filter/try-filter.ts';
+import { scanIfDoubted, testFilter, verifyFilter, warnOfUntimed } from './filter/verify-filter.ts';
+import { readDoubt } from './filter/filter-doubt.ts';
+import { filterOf, unprovedCatchUp } from './filter/trusted-plan.ts';
 import { planWalk, type WalkPlan } from './plan.ts';
 import { countRecords, type RunContext } from './run-progress.ts';
 import { walkReports } from './reports/walk-reports.ts';
+import { noteVerified, verifyEmptyListing, warnOfUnverified } from './verify-profile.ts';
 import { walkWhole, type WholeWalk } from './walk/walk-whole.ts';
 import type { ResourceContext } from './resource-context.ts';
 
@@ -35,8 +37,9 @@ export async function syncResource(context: RunContext, planned: WalkPlan, isFil
   const { feed, windows } = context.profile;
   if (windows !== null) await walkReports(context, plan, windows);
   else if (feed === null) await walkListing(context, plan, isFilterTrusted);
-  else await followFeed(context, feed, plan, (walked) => sweepAfter(context, walked));
+  else await followFeed(context, feed, plan, (walked) => sweepAfter(context, walked, plan));
 
+  await warnOfUnverified(context);
   const unnamed = await readDeleteFeed(context);
   const confirmed = await confirmDeletes(context, ['released', 'open'], (outcome) => countRecords(progress, outcome));
   progress.figures.deleted += confirmed.deleted;
@@ -48,23 +51,25 @@ export async function syncResource(context: RunContext, planned: WalkPlan, isFil
   });
 }
 
-/** The listing, whole or by the service's filter, and what a filter that is not proved makes necessary. */
+/** The listing, whole or by the service's filter, and what a filter that is not verified makes necessary. */
 async function walkListing(context: RunContext, plan: WalkPlan, isFilterTrusted: boolean): Promise<void> {
   const { progress } = context;
-  const walked = await walkWhole(context, plan, plan.mode === 'incremental' || isFilterTrusted);
+  const instead = await scanIfDoubted(context, plan);
+  const walked = instead ?? (await walkWhole(context, plan, plan.mode === 'incremental' || isFilterTrusted));
 
-  // A filter that is not proved is replaced by a full walk.
-  const full = plan.mode === 'full' ? walked : await proveFilter(context, plan, walked);
+  // A filter that is not verified is replaced by a full scan.
+  const isFull = instead !== null || plan.mode === 'full';
+  const full = isFull ? walked : await verifyFilter(context, plan, walked);
   if (full !== null) {
     progress.mode = 'full';
-    if (full.maySweep) await sweepAfter(context, full);
-    if (isFilterTrusted) await tryFilter(context, full, plan.mode === 'incremental');
+    if (full.maySweep) await sweepAfter(context, full, plan);
+    if (isFilterTrusted) await testFilter(context, full);
   }
 
   const missed = walked.isProved && isFilterTrusted ? await planCatchUp(context, plan, walked) : null;
   if (missed !== null) {
     if (walked.needsCatchUp) await warnOfUntimed(context);
-    await proveFilter(context, missed, await walkWhole(context, missed), true);
+    await verifyFilter(context, missed, await walkWhole(context, missed), true);
   }
 }
 
@@ -74,11 +79,14 @@ async function sweepSeen(context: RunContext): Promise<NewCredential | null> {
   return known;
 }
 
-async function sweepAfter(context: RunContext, { isEmpty }: WholeWalk): Promise<void> {
-  const { resource } = context.owned;
-  const live = isEmpty ? await context.warehouse.count(resource) : 0;
-  if (live > 0) context.progress.warnings.push(emptyListing(live, resource));
+async function sweepAfter(context: RunContext, walked: WholeWalk, { checkpoint }: WalkPlan): Promise<void> {
+  const { owned, progress, warehouse } = context;
+  const isEmpty = walked.isEmpty || progress.figures.records === 0;
+  const live = isEmpty ? await warehouse.count(owned.resource) : null;
+  if (walked.isEmpty && live !== null && live > 0) progress.warnings.push(emptyListing(live, owned.resource));
+  if (live === 0) await verifyEmptyListing(context, checkpoint);
   await sweepSeen(context);
+  await noteVerified(context, walked);
 }
 
 /** The plan was made before the walk of another run was swept. */
@@ -99,6 +107,10 @@ async function planCatchUp(context: RunContext, plan: WalkPlan, { needsCatchUp }
   if (plan.mode !== 'full' || profile.incremental === null || begun === null) return null;
   if (!needsCatchUp && now - timestampMs(begun) <= profile.incremental.overlap) return null;
   const stored = await readCheckpoint(warehouse.own, resource);
+  if (stored !== null && readDoubt(stored, profile.incremental) !== null) {
+    context.progress.warnings.push(unprovedCatchUp(filterOf(context, profile.incremental)));
+    return null;
+  }
   const asked = { command: 'sync', resource, profile, stored, credential, now } as const;
   const next = planWalk({ ...asked, restart: false, interrupted: null });
   return next.mode === 'incremental' ? next : null;

@@ -28,6 +28,12 @@ const WARNING_KINDS = {
   deletes_held: { isPartial: true, proof: null },
   deletes_unconfirmed: { isPartial: true, proof: null },
   empty_listing: { isPartial: true, proof: null },
+  /** The listing and the copy are empty, and so is the listing without parameters. */
+  listing_empty: { isPartial: false, proof: null },
+  /** The same, but for the listing without `query` of the profile. */
+  listing_filtered: { isPartial: true, proof: null },
+  /** Guesses of the profile that no run has verified yet. */
+  profile_unverified: { isPartial: true, proof: null },
   /** Records of one page share a key and differ, and nothing shows which of them is right. */
   keys_shared: { isPartial: true, proof: null },
   /** The same, and one of them changed later: nothing shows whether the others are older states of it. */

@@ -1,21 +1,21 @@
-import { writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { writeFileSync } from 'node:fs';
 import { onTestFinished } from 'vitest';
 import { SyncError } from '../../src/model/errors.ts';
-import { authSettings } from '../../src/probe/ask/credential-form.ts';
-import { probeService, type ProbeResult } from '../../src/probe/probe-service.ts';
-import { toYaml } from '../../src/probe/result/to-yaml.ts';
+import { authSettings } from '../../src/probe/credential.ts';
+import { type ProbeResult, probeService } from '../../src/probe/probe-service.ts';
+import { toYaml } from '../../src/probe/profile.ts';
 import { SQLITE } from '../support/databases.ts';
 import { shown } from '../support/dialect/bodies.ts';
-import { drawDialect, type Dialect } from '../support/dialect/dialect.ts';
+import { type Dialect, drawDialect } from '../support/dialect/dialect.ts';
 import { PostEditor } from '../support/dialect/editor.ts';
 import { Posts } from '../support/dialect/posts.ts';
 import { brokenPromises } from '../support/dialect/promises.ts';
 import { DialectService } from '../support/dialect/service.ts';
 import { SPOKEN } from '../support/dialect/spoken.ts';
-import { randomFrom, type Random } from '../support/random.ts';
+import { type Random, randomFrom } from '../support/random.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
-import { Runner, type Run } from '../support/world/runner.ts';
+import { type Run, Runner } from '../support/world/runner.ts';
 import { WorldClock } from '../support/world/world-clock.ts';
 
 /** What came of probing a random service and copying it by the profile that was found. */

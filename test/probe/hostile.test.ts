@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { toYaml } from '../../src/probe/result/to-yaml.ts';
-import { startListing, type Responder } from '../extract/listing-server.ts';
+import { toYaml } from '../../src/probe/profile.ts';
 import { profileSchema } from '../../src/source/profile.ts';
+import { type Responder, startListing } from '../extract/listing-server.ts';
 import { probed } from './probed.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { toYaml } from '../../src/probe/result/to-yaml.ts';
-import { fakeService, SECRET, USER, type FakeRecord, type FakeShape } from './fake-service.ts';
+import { toYaml } from '../../src/probe/profile.ts';
+import { type FakeRecord, fakeService, type FakeShape, SECRET, USER } from './fake-service.ts';
 import { copyBy, probed } from './probed.ts';
 import { sampled } from '../support/length.ts';
 

@@ -1,18 +1,18 @@
-import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import pino from 'pino';
-import { checkCommand } from '../../src/cli/check.ts';
-import { runInProcess } from '../cli/in-process.ts';
-import { openApp } from '../../src/app.ts';
-import { systemClock } from '../../src/observe/system-clock.ts';
-import { authSettings } from '../../src/probe/ask/credential-form.ts';
-import { probeService, type ProbeOptions, type ProbeResult } from '../../src/probe/probe-service.ts';
-import { toYaml } from '../../src/probe/result/to-yaml.ts';
-import { loadSettings } from '../../src/settings/load-settings.ts';
 import Database from 'better-sqlite3';
+import { writeFileSync } from 'node:fs';
+import { openApp } from '../../src/app.ts';
+import { checkCommand } from '../../src/cli/check.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
+import { authSettings } from '../../src/probe/credential.ts';
+import { type ProbeOptions, type ProbeResult, probeService } from '../../src/probe/probe-service.ts';
+import { toYaml } from '../../src/probe/profile.ts';
+import { loadSettings } from '../../src/settings/load-settings.ts';
 import type { RunReport } from '../../src/sync/report.ts';
+import { runInProcess } from '../cli/in-process.ts';
+import { type FakeRecord, SECRET, USER } from './fake-service.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
-import { SECRET, USER, type FakeRecord } from './fake-service.ts';
 
 /** Probes a service at full speed. */
 export function probed(url: string, options: Partial<ProbeOptions> = {}): Promise<ProbeResult> {

@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { JsonValue } from '../../src/model/json.ts';
-import { formNamed, formsFor, likeliestFirst } from '../../src/probe/ask/credential-form.ts';
-import { middleFault, tellingMoment } from '../../src/probe/experiments/filter-judge.ts';
-import { missingId } from '../../src/probe/experiments/item.ts';
-import { idCandidates } from '../../src/probe/experiments/ids.ts';
-import { documentedListings, linkedPaths, resourceName } from '../../src/probe/experiments/listings.ts';
-import { recordArrays } from '../../src/probe/experiments/record-places.ts';
-import { zoneFor } from '../../src/probe/experiments/times.ts';
+import { idCandidates, recordArrays } from '../../src/probe/body.ts';
+import { formNamed, formsFor, likeliestFirst } from '../../src/probe/credential.ts';
+import { chooseMoment } from '../../src/checks/filter.ts';
+import { zoneFor } from '../../src/probe/fields.ts';
+import { missingId } from '../../src/probe/item.ts';
+import { documentedListings, linkedPaths, resourceName } from '../../src/probe/listings.ts';
 
 const one = { id: 1, a: 'x' };
 const other = { id: 2, a: 'y' };
@@ -51,33 +50,19 @@ describe('what identifies a record', () => {
   });
 });
 
-function plain(...times: string[]) {
-  return { records: times.map((text) => ({ id: text, updated_at: text })), id: 'id', updated: ['updated_at'] };
-}
-
 function pair(local: string, moment: string): { local: number; moment: number } {
   return { local: Date.parse(`${local}Z`), moment: Date.parse(`${moment}Z`) };
 }
 
 describe('a moment for a filter', () => {
-  it('has a later record on its own day, where two forms of text differ', () => {
-    const listing = plain(
-      '2026-01-01T08:00:00Z',
-      '2026-01-02T08:00:00Z',
-      '2026-01-02T09:00:00Z',
-      '2026-03-01T08:00:00Z',
-    );
-    expect(new Date(tellingMoment(listing) ?? 0).toISOString()).toBe('2026-01-02T08:00:00.000Z');
-  });
-
-  it('tells a filter that leaves out too much or too little', () => {
-    const listing = plain('2026-01-01T08:00:00Z', '2026-01-02T08:00:00Z', '2026-01-09T09:00:00Z');
-    const moment = Date.parse('2026-01-05T00:00:00Z');
-    const [first, , last] = listing.records;
-    if (first === undefined || last === undefined) throw new Error('there are three');
-    expect(middleFault(listing, moment, [last], true)).toBeNull();
-    expect(middleFault(listing, moment, [], true)).toBe('none, though 1 are later');
-    expect(middleFault(listing, moment, [first, last], true)).toBe('1 of 2 are earlier');
+  it.each([
+    [['01-01T08:00', '01-02T08:00', '01-02T09:00', '03-01T08:00'], '01-02T08:50', 'on the day of a later record'],
+    [['01-01T08:00', '01-05T08:00', '01-09T08:00'], '01-05T07:50', 'in the middle, if no two are of one day'],
+    [['01-01T08:00', '01-01T08:01'], '01-01T08:00:30', 'half-way, if the overlap is longer'],
+  ])('between %j is %s: %s', (times, moment) => {
+    const records = times.map((time) => ({ key: time, text: time, at: Date.parse(`2026-${time}Z`) }));
+    expect(chooseMoment(records, 600_000)).toBe(Date.parse(`2026-${moment}Z`));
+    expect(chooseMoment(records.slice(0, 1), 600_000)).toBeNull();
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { timesFindings } from '../../src/sync/check/times-without-zone.ts';
+import { timesFindings } from '../../src/checks/times.ts';
 import { DATABASES } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
 

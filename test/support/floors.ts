@@ -11,6 +11,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ['queue', 'warehouse', 'object-store'],
   ['http', 'state', 'views'],
   ['extract', 'load', 'export'],
+  ['checks'],
   ['sync', 'probe'],
   ['trigger'],
   ['app.ts'],

@@ -13,6 +13,8 @@ export interface SmallRecord {
 export interface Behaviour {
   /** Whether the filter lists a record; `value` is the parameter as it came. Compares instants, `>=`, where absent. */
   filter?: (record: SmallRecord, value: string) => boolean;
+  /** Whether a value of the filter is refused with 400; none is where absent. */
+  refuses?: (value: string) => boolean;
   /** The parameter that filters. */
   param?: string;
   /** A parameter that it does not know is refused with this status, or leads to an empty list; ignored where absent. */
@@ -115,6 +117,7 @@ function list(
     return;
   }
   const value = searchParams.get(param);
+  if (value !== null && behaviour.refuses?.(value) === true) return send(400, { message: `no such moment: ${value}` });
   const listed = visible.filter((record) => value === null || filter(record, value));
   const sorted = listed.toSorted((a, b) => (a.id < b.id ? -1 : 1));
   const [page, limit] = [Number(searchParams.get('page') ?? 1), Number(searchParams.get('limit') ?? 100)];

@@ -3,7 +3,7 @@ import { newMeter } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { ControlAnswer, ControlRequest } from '../../serve/controls/control-request.ts';
 import { done } from '../../serve/controls/answers.ts';
-import { firstPage } from '../../sync/listing-walk.ts';
+import { firstPage } from '../../checks/listing-walk.ts';
 import { pauseResources, readPauses, resumeResources } from '../../state/pauses.ts';
 import { openWarehouse } from '../../warehouse/databases.ts';
 import type { CliContext } from '../command/context.ts';

@@ -1,15 +1,15 @@
-import { openAsker, unreachable } from '../../probe/ask/open-asker.ts';
-import { probeService, type ProbeResult } from '../../probe/probe-service.ts';
-import { toYaml } from '../../probe/result/to-yaml.ts';
-import { ConfigError } from '../../model/errors.ts';
-import { usualNetwork } from '../../settings/network.ts';
-import { readPackagedProfile } from '../../settings/load-profile.ts';
 import type { CliContext } from '../command/context.ts';
 import { print } from '../command/output.ts';
-import { progressOn } from '../probe.ts';
-import { isAskedAuth, needsUser, takeSecret, writtenAuth, type TakenSecret } from './credential.ts';
+import { isAskedAuth, needsUser, type TakenSecret, takeSecret, writtenAuth } from './credential.ts';
 import type { Questions } from './questions.ts';
-import { fittingProfiles, recogniseService, withoutPrefix, type Recognised } from './recognise.ts';
+import { fittingProfiles, type Recognised, recogniseService, withoutPrefix } from './recognise.ts';
+import { progressOn } from '../probe.ts';
+import { ConfigError } from '../../model/errors.ts';
+import { openAsker, unreachable } from '../../probe/asker.ts';
+import { type ProbeResult, probeService } from '../../probe/probe-service.ts';
+import { toYaml } from '../../probe/profile.ts';
+import { readPackagedProfile } from '../../settings/load-profile.ts';
+import { usualNetwork } from '../../settings/network.ts';
 
 /** What a config says of a service. */
 export interface FoundService {

@@ -1,5 +1,5 @@
 import { meetsConditions } from '../../http/outcome/outcome.ts';
-import type { Answer } from '../../probe/ask/answer.ts';
+import type { Answer } from '../../probe/asker.ts';
 import { packagedProfiles, readPackagedProfile } from '../../settings/load-profile.ts';
 import type { Profile } from '../../source/profile.ts';
 

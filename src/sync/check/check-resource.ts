@@ -1,21 +1,23 @@
 import type { Page } from '../../extract/page.ts';
 import { walk, type WalkOptions } from '../../extract/walk.ts';
-import type { RequestContext } from '../resource-context.ts';
-import { listingWalk } from '../listing-walk.ts';
-import { samplePartition } from './sample-partition.ts';
-import { credentialFinding } from './credential.ts';
-import { describedFields } from './fields.ts';
-import { filterFinding } from './filter.ts';
-import { orderFinding } from './order.ts';
-import { failure, type CheckFinding } from './finding.ts';
-import { clockFinding, fieldFindings, listingFinding, pageSizeFindings } from './listing.ts';
+import { credentialFinding } from '../../checks/credential.ts';
+import { filterFinding } from '../../checks/filter.ts';
+import { failure, type CheckFinding } from '../../checks/finding.ts';
+import { itemFinding } from '../../checks/item.ts';
+import { listingWalk, samplePartition, type RequestContext } from '../../checks/listing-walk.ts';
+import {
+  clockFinding,
+  describedFields,
+  fieldFindings,
+  listingFinding,
+  pageSizeFindings,
+  requestAsOthers,
+  requestBare,
+} from '../../checks/listing.ts';
+import { orderFinding } from '../../checks/order.ts';
+import { timesFindings } from '../../checks/times.ts';
+import type { Profile } from '../../source/profile.ts';
 import { sampleQuery, windowsFinding } from './windows.ts';
-import { timesFindings } from './times-without-zone.ts';
-import type { JsonValue, SourceRecord } from '../../model/json.ts';
-import { differenceText } from '../../shape/records/record-difference.ts';
-import { tombstoneOf } from '../../shape/tombstone.ts';
-import type { Profile, ResourceProfile } from '../../source/profile.ts';
-import { compareAlone, keyIn } from '../item/compare-alone.ts';
 
 /**
  * Tests what the profile assumes of one resource with about ten requests: its listing and a second page, the filter,
@@ -34,7 +36,8 @@ export async function checkResource(
     if (profile.partitions !== null) context = { ...asked, partition: await samplePartition(asked, resources) };
     if (profile.partitions !== null && context.partition === null) return NO_PARENT;
     for await (const page of twoPages(context)) pages.push(page);
-    return listingFinding(pages, profile);
+    const isEmpty = pages[0]?.records.length === 0;
+    return listingFinding(pages, profile, isEmpty ? await requestBare(context, sampleQuery(context)) : undefined);
   });
   const [first] = pages;
   if (first === undefined) return [walked];
@@ -57,11 +60,12 @@ export async function checkResource(
   if (windows !== null) findings.push(await tested('windows', signal, () => windowsFinding(context, windows)));
   if (profile.item !== null && first.records.length > 0) {
     const { item } = profile;
-    findings.push(await tested('item', signal, () => itemFinding(context, first, item)));
+    findings.push(await tested('item', signal, () => itemFinding(context, first.records, item)));
   }
   if (credential !== 'none') {
     const isIdentified = credential === 'identified';
-    findings.push(await tested('credential', signal, () => credentialFinding(context, first, isIdentified)));
+    const finding = async () => credentialFinding(await requestAsOthers(context, first), isIdentified);
+    findings.push(await tested('credential', signal, finding));
   }
   return findings;
 }
@@ -89,57 +93,4 @@ async function tested(check: string, signal: AbortSignal, test: () => Promise<Ch
     signal.throwIfAborted();
     return failure(check, error);
   }
-}
-
-/** A record of the listing, to be read alone. */
-interface Sample {
-  key: string;
-  listed: JsonValue;
-}
-
-const HINT =
-  'set item, item_query and item_record of the resource so that the answer is the listed record, or `item: null`: then the listing is asked instead';
-
-/** Whether a record that is read alone is the listed one: the first, a middle and the last of a page are tried. */
-async function itemFinding(context: RequestContext, page: Page, item: string): Promise<CheckFinding> {
-  const samples = samplesOf(page.records, context.profile);
-  if (samples.length === 0) return { check: 'item', status: 'warn', detail: 'no record with an id to ask for' };
-  const found = { gone: 0, moving: 0, same: 0 };
-  for (const sample of samples) {
-    const compared = await compareAlone(context, { lane: 'incremental', extraQuery: {} }, sample);
-    if (compared.is === 'other') {
-      const detail = `record ${sample.key} read at ${item} is not the listed one: ${differenceText(compared.differences)}`;
-      return { check: 'item', status: 'fail', detail, hint: HINT };
-    }
-    found[compared.is] += 1;
-  }
-  return found.gone > 0 ? notThere(found.gone, samples.length, item) : agreed(found.moving, samples.length, item);
-}
-
-function notThere(gone: number, asked: number, item: string): CheckFinding {
-  const detail = `the service answered 404 or 410 for ${gone} of ${asked} listed records at ${item}`;
-  if (gone === asked) {
-    const hint = 'check item: it is the path of the resource for one record; `item: null` where there is none';
-    return { check: 'item', status: 'fail', detail, hint };
-  }
-  const hint = 'what is listed is not deleted; a record that cannot be read alone is taken from the listing';
-  return { check: 'item', status: 'warn', detail, hint };
-}
-
-function agreed(moving: number, asked: number, item: string): CheckFinding {
-  if (moving === 0) {
-    return { check: 'item', status: 'ok', detail: `${asked} records read alone at ${item} are the listed ones` };
-  }
-  const detail = `${moving} of ${asked} records say something else each time they are asked for`;
-  const hint = 'nothing can be proved by them: run check again, or set `accept: [item]` if the fields are the same';
-  return { check: 'item', status: 'warn', detail, hint };
-}
-
-function samplesOf(records: readonly SourceRecord[], profile: ResourceProfile): Sample[] {
-  const keyed = records.flatMap(({ value }) => {
-    const key = keyIn(value, profile);
-    return key === null || tombstoneOf(value, profile) !== null ? [] : [{ key, listed: value }];
-  });
-  const chosen = [keyed.at(0), keyed.at(keyed.length >> 1), keyed.at(-1)].filter((each) => each !== undefined);
-  return [...new Map(chosen.map((each) => [each.key, each])).values()];
 }

@@ -3,7 +3,7 @@ import { visibleText } from '../../model/visible-text.ts';
 import type { Relations } from '../../source/relations.ts';
 import { unresolved, resolveRelations } from '../../views/relations.ts';
 import type { WarehouseReader } from '../../warehouse/reading.ts';
-import type { CheckFinding } from './finding.ts';
+import type { CheckFinding } from '../../checks/finding.ts';
 
 /**
  * Whether the columns of the profile's relations are there, and how many of their references lead to no live record.

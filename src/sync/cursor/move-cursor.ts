@@ -3,7 +3,7 @@ import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { TimeZone } from '../../model/time-zone.ts';
 import { NO_WALK } from '../../state/checkpoints.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
-import { momentOf } from './since.ts';
+import { momentOf } from '../../checks/since.ts';
 
 /** The part of a page that moves a checkpoint. */
 export interface PassedPage {
@@ -133,7 +133,7 @@ function otherCredential(walked: CheckpointRow, isFull: boolean): string | null 
 /**
  * The clock of the last page: what the walk has seen was there by then. A walk that asked for the overlap again and
  * moved nothing leaves it open: whoever proves that the filter has listed the cursor's record may say since when
- * (`filter/prove-filter.ts`), and only from then on the overlap may be left out.
+ * (`filter/verify-filter.ts`), and only from then on the overlap may be left out.
  */
 function cursorSeenAt(walked: CheckpointRow, { serverDate, zone }: PassedPage): string | null {
   const hasMoved = laterCursor(walked, zone).cursor !== walked.cursor;

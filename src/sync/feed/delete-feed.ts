@@ -17,7 +17,7 @@ import { suspectStated } from '../../state/stated-suspects.ts';
 import type { FeedRow } from '../../warehouse/own-tables.ts';
 import { isMeant } from './feed-entries.ts';
 import { cutOf } from '../plan.ts';
-import { momentOf, sentMoment, sinceValue } from '../cursor/since.ts';
+import { momentOf, sentMoment, sinceValue } from '../../checks/since.ts';
 import type { RunContext } from '../run-progress.ts';
 import type { Warning } from '../warnings.ts';
 

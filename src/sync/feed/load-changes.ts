@@ -17,7 +17,7 @@ import { suspectOlder } from '../../state/suspects.ts';
 import type { FeedRow } from '../../warehouse/own-tables.ts';
 import { suspectLost } from '../deletes/page-suspects.ts';
 import { checkItemReading } from '../item/check-reading.ts';
-import { keyIn } from '../item/compare-alone.ts';
+import { keyIn } from '../../checks/listing-walk.ts';
 import { loadRecord } from '../item/load-record.ts';
 import { countPage, countRecords, withPage, type RunContext } from '../run-progress.ts';
 import type { FeedChanges } from './feed-entries.ts';

@@ -6,7 +6,7 @@ import type { TableShape } from '../../model/table.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import type { RunContext } from '../run-progress.ts';
 import { planWalk, type PlanInput, type WalkPlan } from '../plan.ts';
-import { momentOf, writtenMoment } from '../cursor/since.ts';
+import { momentOf, writtenMoment } from '../../checks/since.ts';
 import type { Warning } from '../warnings.ts';
 import { filterName } from '../../source/filter-places.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
@@ -73,10 +73,10 @@ export async function latestWitnesses(
   return [...before.toSorted((a, b) => b.at - a.at), ...after.toSorted((a, b) => a.at - b.at)];
 }
 
-/** The live row with this key; null if there is none. */
-export async function storedWitness(context: LoadContext, key: string): Promise<Witness | null> {
+/** Which of these keys have a live row. */
+export async function liveKeys(context: LoadContext, keys: readonly string[]): Promise<string[]> {
   const table = context.owned.shape?.tables[0];
-  return table === undefined ? null : ((await storedWitnesses(context, table, [key]))[0] ?? null);
+  return table === undefined ? [] : (await storedWitnesses(context, table, keys)).map(({ key }) => key);
 }
 
 async function storedWitnesses(

@@ -5,7 +5,7 @@ import type { KeptFile } from '../../settings/file-stores.ts';
 import { countFiles } from '../../state/files/file-counts.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
 import { fileAddresses } from '../files/file-address.ts';
-import type { RequestContext } from '../resource-context.ts';
+import type { RequestContext } from '../../checks/listing-walk.ts';
 import type { FilesForecast } from './forecast.ts';
 
 interface FilesSample {

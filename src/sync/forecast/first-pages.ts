@@ -4,8 +4,8 @@ import { walk } from '../../extract/walk.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { takenIn } from '../../shape/records/as-record.ts';
-import { filterQuery, listingWalk } from '../listing-walk.ts';
-import type { RequestContext } from '../resource-context.ts';
+import { filterQuery, listingWalk } from '../../checks/listing-walk.ts';
+import type { RequestContext } from '../../checks/listing-walk.ts';
 
 /** What the first page of each listing of a resource says of all its pages. */
 export interface ListingSize {

@@ -8,7 +8,7 @@ import type { ReportWindows } from '../../source/report-windows.ts';
 import type { StorageCosts } from '../../warehouse/database.ts';
 import type { CheckpointRow, OwnTables } from '../../warehouse/own-tables.ts';
 import { fingerprintOf, planWalk, type SyncCommand, type WalkPlan } from '../plan.ts';
-import type { RequestContext } from '../resource-context.ts';
+import type { RequestContext } from '../../checks/listing-walk.ts';
 import { forecastFiles } from './files-forecast.ts';
 import { sizeOfReports } from './size-of-reports.ts';
 import { sizeOfListing, type ListingSize } from './first-pages.ts';

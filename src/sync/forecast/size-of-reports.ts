@@ -8,11 +8,11 @@ import { readWindows } from '../../state/windows.ts';
 import type { CheckpointRow, OwnTables } from '../../warehouse/own-tables.ts';
 import type { WindowRow } from '../../warehouse/window-row.ts';
 import { sampleQuery } from '../check/windows.ts';
-import { listingWalk } from '../listing-walk.ts';
+import { listingWalk } from '../../checks/listing-walk.ts';
 import { dueWindows } from '../reports/due-windows.ts';
 import { nextRange } from '../reports/report-ranges.ts';
 import type { ReportWindow } from '../reports/report-days.ts';
-import type { RequestContext } from '../resource-context.ts';
+import type { RequestContext } from '../../checks/listing-walk.ts';
 import type { ListingSize } from './first-pages.ts';
 
 /** What a walk over reports takes: which windows it asks for is known, and how many rows a window holds is taken from two of them. */

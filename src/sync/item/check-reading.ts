@@ -7,7 +7,8 @@ import { differenceText } from '../../shape/records/record-difference.ts';
 import { fieldKindsOf, unprovedField, addFieldKinds, type FieldKinds } from '../../shape/records/field-kinds.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { currentBodies } from '../../state/versions.ts';
-import { compareAlone, keyIn, recordIn } from './compare-alone.ts';
+import { compareAlone, recordIn } from '../../checks/item.ts';
+import { keyIn } from '../../checks/listing-walk.ts';
 import { changedSince } from './ask-listing.ts';
 import type { ResourceContext } from '../resource-context.ts';
 
@@ -16,9 +17,8 @@ const CONTROLS = 3;
 /** A path that was found to lead to other records is not tried again before. */
 const FAULT_LASTS_MS = 600_000;
 
-/** Why a reading is not accepted as the listed record; `fault` if the path leads to something else. */
-export interface Doubt {
-  code: 'fault' | 'unproved';
+/** Why a reading is not accepted as the listed record. */
+interface Doubt {
   detail: string;
 }
 
@@ -50,16 +50,12 @@ async function doubtOf(context: ResourceContext, key: string, record: SourceReco
   const known = stored === null ? null : fieldKindsOf(stored);
   const knownVerdict = (): Doubt | null | undefined => {
     const { fault, fields } = proof;
-    if (fault !== null) return clock.now() - fault.at < FAULT_LASTS_MS ? faultOf(fault.detail) : undefined;
+    if (fault !== null) return clock.now() - fault.at < FAULT_LASTS_MS ? fault : undefined;
     return unprovedField(fields, reading, known) === null ? null : undefined;
   };
   const soon = knownVerdict();
   if (soon !== undefined) return soon;
   return oneByOne(context, async () => knownVerdict() ?? prove(context, { key, record, reading, known }, lane));
-}
-
-function faultOf(detail: string): Doubt {
-  return { code: 'fault', detail };
 }
 
 /** Runs comparisons one after the other, whether or not the one before has failed. */
@@ -88,10 +84,12 @@ async function prove(context: ResourceContext, question: Question, lane: Lane): 
   for (const each of [...(own === undefined ? [] : [own]), ...controlsIn(records, profile, key)]) {
     const listed = { key: keyIn(each.value, profile) ?? '', listed: each.value };
     const found = await compareAlone(context, { lane, extraQuery }, listed, each === own ? record.value : undefined);
-    if (found.is === 'other') {
-      const detail = `record ${listed.key} read alone is not the listed one: ${differenceText(found.differences)}`;
-      proof.fault = { detail, at: clock.now() };
-      return faultOf(detail);
+    if (found.is === 'other' || found.is === 'more') {
+      const isMore = found.is === 'more';
+      const what = isMore ? 'has further fields' : 'is not the listed one';
+      const detail = `record ${listed.key} read alone ${what}: ${differenceText(found.differences)}`;
+      proof.fault = { detail, isMore, at: clock.now() };
+      return { detail };
     }
     if (found.is !== 'same') continue;
     proof.fault = null;
@@ -101,7 +99,6 @@ async function prove(context: ResourceContext, question: Question, lane: Lane): 
   }
   const field = unprovedField(proof.fields, reading, known);
   return {
-    code: 'unproved',
     detail: `no listed record has shown that ${field ?? 'it'} is the same when it is read alone`,
   };
 }

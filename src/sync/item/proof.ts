@@ -22,8 +22,11 @@ export interface ItemProof {
   asking: { since: number; verdict: Promise<string | null> } | null;
   /** The fields that were the same in the listing and in a record read alone. */
   fields: FieldKinds;
-  /** How a record read alone differed from the listed one, and when that was found; null if none did. */
-  fault: { detail: string; at: number } | null;
+  /**
+   * How a record read alone differed from the listed one, and when that was found; null if none did. `isMore`: it only
+   * has further fields, so that it still shows whether the record exists.
+   */
+  fault: { detail: string; isMore: boolean; at: number } | null;
   /** Comparisons with the listing are made one after the other: the first often answers the others as well. */
   comparing: Promise<unknown>;
   /** A look into the listing that is under way or was the last one. */
@@ -45,7 +48,7 @@ export function itemProof(client: ApiClient, resource: string): ItemProof {
 
 /** Reported in every run after a record that was read alone turned out to differ from the listed one. */
 export function itemWarnings({ fault }: ItemProof, scrub: (text: string) => string): Warning[] {
-  if (fault === null) return [];
+  if (fault === null || fault.isMore) return [];
   return [
     {
       code: 'item_unproved',

@@ -6,7 +6,7 @@ import type { JsonValue } from '../../model/json.ts';
 import { memoryUse, type MemoryUse } from '../../model/memory-use.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import type { ReportWindows } from '../../source/report-windows.ts';
-import { listingWalk } from '../listing-walk.ts';
+import { listingWalk } from '../../checks/listing-walk.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import { rangeQuery, type ReportRange } from './report-ranges.ts';
 

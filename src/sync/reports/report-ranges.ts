@@ -3,7 +3,7 @@ import type { PlaceValue, PlaceValues } from '../../extract/page-styles/page-var
 import { timeZone } from '../../model/time-zone.ts';
 import type { ReportWindows } from '../../source/report-windows.ts';
 import { placeOf } from '../../source/request-place.ts';
-import type { ExtraQuery } from '../listing-walk.ts';
+import type { ExtraQuery } from '../../checks/listing-walk.ts';
 import { addDays, dayBegin, daysBetween, type Day, type ReportWindow } from './report-days.ts';
 
 /** Days that are asked for at once: windows that follow each other. */

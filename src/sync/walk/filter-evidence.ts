@@ -2,7 +2,7 @@ import type { PageFacts } from '../../load/page-loader.ts';
 import { updatedZone } from '../../shape/columns/updated-time.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
-import { momentOf } from '../cursor/since.ts';
+import { momentOf } from '../../checks/since.ts';
 
 /** A record that a filter must list if asked for what changed at `at` (epoch milliseconds) or later. */
 export interface Witness {

@@ -2,10 +2,10 @@ import type { MetPage, WalkBefore } from '../../extract/guards/met-page.ts';
 import { joinPosition, splitPosition, type PartitionPlace } from '../../extract/partition-position.ts';
 import { readSeenPages } from '../../state/seen.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
-import { filterQuery } from '../listing-walk.ts';
+import { filterQuery } from '../../checks/listing-walk.ts';
 import { startWalk } from '../plan.ts';
 import type { ResourceContext } from '../resource-context.ts';
-import { isNewestFirst } from './newest-first.ts';
+import { isNewestFirst } from '../../checks/order.ts';
 import { positionFrom } from './stored-position.ts';
 
 /**

@@ -3,7 +3,7 @@ import { KeySet } from '../../extract/guards/key-set.ts';
 import { eachKey } from '../../extract/guards/page-keys.ts';
 import { readItem, type ItemReading } from '../../extract/read-item.ts';
 import { openPageLoader } from '../../load/page-loader.ts';
-import type { WalkEnd } from '../../extract/guards/walk-end.ts';
+import type { EndProof, WalkEnd } from '../../extract/guards/walk-end.ts';
 import { AGE_STEP_MS } from '../../model/answer-age.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import { isNumberingFault } from '../../extract/guards/prove-numbering.ts';
@@ -11,7 +11,7 @@ import { updatedZone } from '../../shape/columns/updated-time.ts';
 import { keyFingerprints, KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
 import { NO_WALK, readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
-import { sinceValue } from '../cursor/since.ts';
+import { sinceValue } from '../../checks/since.ts';
 import { newEvidence, type FilterEvidence } from './filter-evidence.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
@@ -25,6 +25,8 @@ export interface WholeWalk extends Pick<WalkProof, 'isProved' | 'maySweep' | 'ne
   checkpoint: CheckpointRow;
   /** True if the listing showed no record at all. */
   isEmpty: boolean;
+  /** How it ended; null if nothing showed the end. */
+  endProof: EndProof | null;
   /** Evidence about the filter from all its pages. */
   evidence: FilterEvidence;
 }
@@ -71,7 +73,15 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
       const { disorder } = evidence;
       const isUnsorted = isProved && plan.mode === 'full' && disorder !== null;
       const kept = isUnsorted ? await forgetCursor(context, { checkpoint, disorder, needsCatchUp }) : checkpoint;
-      return { checkpoint: kept, isProved, maySweep, isEmpty: end.records === 0, needsCatchUp, evidence };
+      return {
+        checkpoint: kept,
+        isProved,
+        maySweep,
+        isEmpty: end.records === 0,
+        endProof: end.proof,
+        needsCatchUp,
+        evidence,
+      };
     }
     former.push(end);
     formerEndedAt = clock.now();

@@ -7,9 +7,9 @@ import { boundsTogether } from '../../source/filter-places.ts';
 import type { IncrementalProfile } from '../../source/incremental.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
-import { momentOf, stepOf, writtenMoment } from '../cursor/since.ts';
+import { momentOf, stepOf, writtenMoment } from '../../checks/since.ts';
 import { countUntimedRows } from '../filter/trusted-plan.ts';
-import { filterSince } from '../listing-walk.ts';
+import { filterSince } from '../../checks/listing-walk.ts';
 
 /**
  * The windows of a walk from this checkpoint; null if the profile asks for the listing at once. A full walk begins where

@@ -27,7 +27,10 @@ const OTHERWISE: [string, Behaviour['alone']][] = [
   ],
   ['with fewer fields', (record) => record && { id: record.id, title: record['title'], updated_at: record.updated_at }],
   ['with a field that is empty there', (record) => record && { ...record, tags: [] }],
-  ['with a field of another name', (record) => record && { ...record, authorName: 'x' }],
+  [
+    'with a field under another name',
+    (record) => record && { id: record.id, name: record['title'], updated_at: record.updated_at },
+  ],
   ['with the whole of a text that the listing cuts', longer],
 ];
 
@@ -52,6 +55,17 @@ describe.for([USUAL])('a record read alone that is not the listed one, on $name'
     await drained.hear(4);
     expect(stage.service.asked.filter((path) => path.startsWith('/v1/content/'))).toHaveLength(1);
     expect((await stage.rows())[3]).toMatchObject({ title: 'changed', _version: 2 });
+  });
+
+  it('with further fields: the rows are those of the listing, and nothing is wrong', async () => {
+    const alone: Behaviour['alone'] = (record) => record && { ...record, body: 'long' };
+    const stage = await ownStage(database, RECORDS, { behaviour: { alone } });
+    const drained = await stage.listen();
+    stage.service.put(changed(3));
+    expect(await drained.hear(3)).toEqual(['walked']);
+    const [row] = (await stage.rows()).slice(2);
+    expect([row?.['title'], Object.keys(row ?? {}).includes('body')]).toEqual(['changed', false]);
+    expect(await drained.run('sync')).toMatchObject({ status: 'ok', updated: 0 });
   });
 
   it('is taken as it is if the profile accepts that, and every run says so', async () => {

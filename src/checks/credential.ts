@@ -1,0 +1,105 @@
+import { singleRequest, type ListingTarget } from '../extract/page-styles/listing-request.ts';
+import { newMeter, type ApiClient, type OtherCaller } from '../http/client.ts';
+import { DeferredError, SyncError } from '../model/errors.ts';
+import { failure, type CheckFinding } from './finding.ts';
+
+/** A request to the identity path. */
+export interface IdentityRequest {
+  client: ApiClient;
+  listing: ListingTarget;
+  /** Path below the version prefix. */
+  path: string;
+  signal: AbortSignal;
+}
+
+/**
+ * Requests the identity path; `as` replaces the own credential. Throws `identity_refused` if the service refuses, and
+ * what the client throws if that is not known.
+ */
+export async function requestIdentity(
+  { client, listing, path, signal }: IdentityRequest,
+  as?: OtherCaller,
+): Promise<void> {
+  const request = singleRequest({ target: listing, templates: { path, query: {} }, values: {} });
+  try {
+    const answer = await client.get({ ...request, lane: 'incremental', meter: newMeter(), signal, as });
+    if (answer.outcome === 'ok') return;
+  } catch (error) {
+    throw isRequestRefused(error) ? identityRefused(path, error) : error;
+  }
+  throw identityRefused(path);
+}
+
+/** True if the service refused the request, so that the same request would be refused again. */
+export function isRequestRefused(error: unknown): error is SyncError {
+  if (!(error instanceof SyncError) || error instanceof DeferredError || error.code === 'interrupted') return false;
+  return error.recovery === 'stop' || error.code === 'error_in_body';
+}
+
+function identityRefused(path: string, cause?: SyncError): SyncError {
+  const why = cause === undefined ? 'a rule of the profile leaves it out' : cause.message;
+  return new SyncError('identity_refused', `the service does not say who is asking at ${path}: ${why}`, {
+    recovery: 'stop',
+    hint: 'the credential is wrong, expired or revoked: check auth in the configuration, and identity in the profile',
+    cause,
+  });
+}
+
+/** Whether the identity path answers the credential, and only that. */
+export async function identityFinding(request: IdentityRequest): Promise<CheckFinding> {
+  const check = 'identity';
+  try {
+    await requestIdentity(request);
+  } catch (error) {
+    return failure(check, error);
+  }
+  try {
+    await requestIdentity(request, 'stranger');
+  } catch (error) {
+    if (!(error instanceof SyncError) || error.code !== 'identity_refused') throw error;
+    return { check, status: 'ok', detail: `${request.path} answers this credential only` };
+  }
+  return {
+    check,
+    status: 'fail',
+    detail: `${request.path} answers a false credential as well: it proves nothing`,
+    hint: 'name a path as identity that answers only who is known, such as the account of the caller',
+  };
+}
+
+/** What a caller gets: how many records, and what tells two such listings apart; null if the service refuses. */
+export type CallerView = { size: string; content: string } | null;
+
+/** How the service treats the own credential, none, and a false one. */
+export interface CallerViews {
+  own: CallerView;
+  nobody: CallerView;
+  stranger: CallerView;
+}
+
+const NAME_IDENTITY =
+  'name a path in the profile that answers only who is known, such as `identity: /users/me`: then a credential that is ignored ends the run';
+
+/** Whether a wrong credential would be noticed. `isIdentified`: the identity path answers the own credential only. */
+export function credentialFinding(views: CallerViews, isIdentified: boolean): CheckFinding {
+  const check = 'credential';
+  const doubt = credentialDoubt(views);
+  if (doubt === null) return { check, status: 'ok', detail: 'without it, or with a false one, all is refused' };
+  if (isIdentified) return { check, status: 'ok', detail: `${doubt}; the identity path proves it` };
+  return { check, status: 'warn', detail: doubt, hint: NAME_IDENTITY };
+}
+
+/** Why a wrong credential would not be noticed; null if it would be. */
+function credentialDoubt({ own, nobody, stranger }: CallerViews): string | null {
+  if (stranger === null) {
+    return nobody === null || nobody.content !== own?.content
+      ? null
+      : 'without a credential the first page is the same: the listing is public, and a false one is refused';
+  }
+  if (stranger.content === own?.content) {
+    return nobody === null
+      ? 'a false credential gets the same as the own one: the service does not look at it'
+      : 'without a credential, and with a false one, the first page is the same: the listing is public, or the own one is ignored too';
+  }
+  return `a false credential is not refused: it gets ${stranger.size}, the own one ${own?.size ?? 'nothing'}, so a credential that has become invalid would look like deleted records`;
+}

@@ -1,0 +1,141 @@
+import { readItem, type ItemReading } from '../extract/read-item.ts';
+import type { JsonValue, SourceRecord } from '../model/json.ts';
+import type { Lane } from '../model/vocabulary.ts';
+import {
+  differenceText,
+  isOfValues,
+  recordDifferences,
+  type RecordDifference,
+} from '../shape/records/record-difference.ts';
+import { comparedPart } from '../shape/mask-fields.ts';
+import { updatedTime } from '../shape/columns/updated-time.ts';
+import { tombstoneOf } from '../shape/tombstone.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+import type { CheckFinding } from './finding.ts';
+import { firstPage, keyIn, type ExtraQuery, type RequestContext } from './listing-walk.ts';
+
+/** The request for the listing that showed the record. */
+interface ListedBy {
+  lane: Lane;
+  extraQuery: ExtraQuery;
+}
+
+/**
+ * A listed record compared with the record fetched individually. `more`: the same, with further fields. `gone`: it is
+ * listed and cannot be found individually. `moving`: it differs each time, or is no longer listed, so that nothing is
+ * known.
+ */
+export type Comparison =
+  | { is: 'same'; value: JsonValue }
+  | { is: 'gone' | 'moving' }
+  | { is: 'more' | 'other'; differences: RecordDifference[] };
+
+/**
+ * Compares a record of a listing's first page with the record fetched individually (`first`, if that was read already).
+ * If the two differ, both are requested once more, because a record may change meanwhile. Throws what a request throws.
+ */
+export async function compareAlone(
+  context: RequestContext,
+  { lane, extraQuery }: ListedBy,
+  { key, listed }: { key: string; listed: JsonValue },
+  first?: JsonValue,
+): Promise<Comparison> {
+  const { profile } = context;
+  const toCompared = comparedPart(profile.fields);
+  const judge = (a: JsonValue, b: JsonValue) => judgeRecord(toCompared(a), toCompared(b), b);
+  const alone = first ?? valueOf(await readItem(context, key, lane));
+  const early = alone === null ? null : judge(listed, alone);
+  if (early !== null && early.is !== 'other') return early;
+  const page = await firstPage(context, lane, extraQuery);
+  const again = recordIn(page?.records ?? [], profile, key)?.value ?? null;
+  if (again === null) return { is: 'moving' };
+  const second = valueOf(await readItem(context, key, lane));
+  if (second === null) return { is: 'gone' };
+  const judged = judge(again, second);
+  if (judged.is !== 'other') return judged;
+  const isSteady = judge(listed, again).is === 'same' && (alone === null || judge(alone, second).is === 'same');
+  const times = [again, second].map((record) => updatedTime(record, profile)?.at ?? null);
+  const isOfTwoTimes = times[0] !== times[1] && !times.includes(null);
+  const isMoving = isOfTwoTimes || (isOfValues(judged.differences) && !isSteady);
+  return isMoving ? { is: 'moving' } : judged;
+}
+
+/** Compares two readings of one record; `value` is what counts as read. Pure. */
+export function judgeRecord(
+  listed: JsonValue,
+  alone: JsonValue,
+  value = alone,
+): Extract<Comparison, { is: 'same' | 'more' | 'other' }> {
+  const differences = recordDifferences(listed, alone);
+  if (differences.length === 0) return { is: 'same', value };
+  return { is: differences.every((each) => each.listed === null) ? 'more' : 'other', differences };
+}
+
+/** A record that the profile's filter leaves out is compared like any other. */
+function valueOf(reading: ItemReading): JsonValue | null {
+  return (reading.isThere ? reading.record : reading.leftOut)?.value ?? null;
+}
+
+/** The record among those of a listing, if it is there and not a tombstone. */
+export function recordIn(
+  records: readonly SourceRecord[],
+  profile: ResourceProfile,
+  key: string,
+): SourceRecord | undefined {
+  return records.find(({ value }) => keyIn(value, profile) === key && tombstoneOf(value, profile) === null);
+}
+
+const HINT =
+  'set item, item_query and item_record of the resource so that the answer is the listed record, or `item: null`: then the listing is asked instead';
+
+/** Whether a record fetched individually is the listed one: the first, a middle and the last of a page are tried. */
+export async function itemFinding(
+  context: RequestContext,
+  records: readonly SourceRecord[],
+  item: string,
+): Promise<CheckFinding> {
+  const check = 'item';
+  const samples = samplesOf(records, context.profile);
+  if (samples.length === 0) return { check, status: 'warn', detail: 'no record with an id to ask for' };
+  const counts = { gone: 0, moving: 0, same: 0, more: 0 };
+  let further = '';
+  for (const sample of samples) {
+    const compared = await compareAlone(context, { lane: 'incremental', extraQuery: {} }, sample);
+    if (compared.is === 'other') {
+      const detail = `record ${sample.key} read at ${item} is not the listed one: ${differenceText(compared.differences)}`;
+      return { check, status: 'fail', detail, hint: HINT };
+    }
+    counts[compared.is] += 1;
+    if (compared.is === 'more') further = `, with further fields (${differenceText(compared.differences)})`;
+  }
+  const { gone, moving } = counts;
+  if (gone > 0) return notFound(gone, samples.length, item);
+  if (moving > 0) {
+    const detail = `${moving} of ${samples.length} records say something else each time they are asked for`;
+    const hint = 'nothing can be proved by them: run check again, or set `accept: [item]` if the fields are the same';
+    return { check, status: 'warn', detail, hint };
+  }
+  const detail = `${samples.length} records read alone at ${item} are the listed ones${further}`;
+  const hint =
+    further === '' ? undefined : 'rows are made of the listed fields: a changed record is read in the listing';
+  return { check, status: 'ok', detail, hint };
+}
+
+function notFound(gone: number, asked: number, item: string): CheckFinding {
+  const detail = `the service answered 404 or 410 for ${gone} of ${asked} listed records at ${item}`;
+  if (gone === asked) {
+    const hint = 'check item: it is the path of the resource for one record; `item: null` where there is none';
+    return { check: 'item', status: 'fail', detail, hint };
+  }
+  const hint = 'what is listed is not deleted; a record that cannot be read alone is taken from the listing';
+  return { check: 'item', status: 'warn', detail, hint };
+}
+
+function samplesOf(records: readonly SourceRecord[], profile: ResourceProfile): { key: string; listed: JsonValue }[] {
+  const keyed = records.flatMap(({ value }) => {
+    const key = keyIn(value, profile);
+    return key === null || tombstoneOf(value, profile) !== null ? [] : [{ key, listed: value }];
+  });
+  const chosen = [keyed.at(0), keyed.at(keyed.length >> 1), keyed.at(-1)].filter((each) => each !== undefined);
+  return [...new Map(chosen.map((each) => [each.key, each])).values()];
+}

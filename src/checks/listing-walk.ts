@@ -1,0 +1,182 @@
+import type { Page } from '../extract/page.ts';
+import { textOf, type PlaceValue, type PlaceValues } from '../extract/page-styles/page-variables.ts';
+import { keyParts } from '../extract/key-parts.ts';
+import { inPartition } from '../extract/partitioned-walk.ts';
+import { walk, type WalkOptions } from '../extract/walk.ts';
+import { SyncError } from '../model/errors.ts';
+import type { JsonValue } from '../model/json.ts';
+import { takenIn } from '../shape/records/as-record.ts';
+import { fieldAt } from '../shape/records/field-at.ts';
+import { recordKey } from '../shape/records/record-key.ts';
+import { parentOf } from '../source/partition-fields.ts';
+import type { Profile } from '../source/profile.ts';
+import type { ItemSource } from '../extract/read-item.ts';
+import type { Clock } from '../model/clock.ts';
+import type { Lane } from '../model/vocabulary.ts';
+import { updatedTime, updatedZone } from '../shape/columns/updated-time.ts';
+import { boundsTogether, filterName, filterPlaces, type FilterValue } from '../source/filter-places.ts';
+import type { IncrementalProfile } from '../source/incremental.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+import { placeOf } from '../source/request-place.ts';
+import { fillTemplate, type TemplateValues } from '../source/template.ts';
+import { sentMoment } from './since.ts';
+
+/** Context of requests for the records of one resource. */
+export interface RequestContext extends ItemSource {
+  clock: Clock;
+  /** The listing that is requested, if the resource has several and nothing else says which. */
+  partition?: string | null;
+}
+
+/** What a walk asks for besides what the profile always says. */
+export type ExtraQuery = Pick<WalkOptions, 'extraQuery' | 'values'>;
+
+/**
+ * What asks for what changed since a moment of `sinceValue`; nothing for the whole listing, which is also asked for if
+ * the filter takes nothing but whole windows. What asks for the newest first is part of all walks, so that all of them
+ * show whether that is so.
+ */
+export function filterQuery(profile: ResourceProfile, since: string | null): ExtraQuery {
+  const { incremental } = profile;
+  if (incremental?.mode === 'newest_first') return { extraQuery: filledFilter(incremental, {}) };
+  if (since === null || incremental === null || boundsTogether(profile)) return {};
+  return filterSince(incremental, sentMoment(since, incremental, updatedZone(profile)));
+}
+
+/**
+ * The same for a moment as the service takes it; `until` is the end of a window, null if it has none. Throws `SyncError`
+ * for a moment that cannot be sent.
+ */
+export function filterSince(incremental: IncrementalProfile, since: string, until: string | null = null): ExtraQuery {
+  const values = { since, until };
+  return { extraQuery: filledFilter(incremental, values), values };
+}
+
+function filledFilter(incremental: IncrementalProfile, values: TemplateValues): PlaceValues {
+  const filled = filterPlaces(incremental).map(([place, value]) => [place, filledValue(place, value, values)]);
+  return Object.fromEntries(filled.filter((entry): entry is [string, PlaceValue] => entry[1] !== null));
+}
+
+/** A Unix time that is all of a field in a JSON body is a number there. */
+function filledValue(place: string, value: FilterValue, values: TemplateValues): PlaceValue | null {
+  if (typeof value !== 'string') return value;
+  const { in: part } = placeOf(place);
+  const text = fillTemplate(value, values, part === 'template' ? 'query' : part);
+  const isAlone = /^\{\w+\}$/.test(value);
+  return part === 'body' && isAlone && text !== null && /^\d+$/.test(text) ? Number(text) : text;
+}
+
+/** The filter as people read it: `updated_since=2026-11-20T12:00:00Z`. */
+export function filterText(incremental: IncrementalProfile, { extraQuery = {}, values }: ExtraQuery): string {
+  const name = filterName(incremental);
+  return `${name}=${textOf(extraQuery[name] ?? values?.['since'] ?? '')}`;
+}
+
+/** A walk over the resource's listing from its beginning, one page after the other. */
+export function listingWalk(
+  { client, profile, listing, meter, signal, clock, partition }: RequestContext,
+  lane: Lane,
+  extraQuery: ExtraQuery = {},
+): WalkOptions {
+  const acceptsEnd = profile.accept.includes('end');
+  const acceptsStates = profile.accept.includes('states');
+  const isFiltered = extraQuery.values?.['since'] !== undefined;
+  const asked = { client, resource: profile, listing, meter, signal, clock, lane, ...extraQuery };
+  const value = extraQuery.values?.['partition'] ?? partition ?? null;
+  const oldest = profile.incremental?.overlap;
+  const options = {
+    ...asked,
+    runAhead: 0,
+    acceptsEnd,
+    acceptsStates,
+    isFiltered,
+    ...(oldest === undefined ? {} : { oldest }),
+  };
+  return profile.partitions === null || value === null ? options : inPartition(options, profile.partitions, value);
+}
+
+/** The same request for the listing that a record with this key comes from. */
+export function askedFor(profile: ResourceProfile, key: string, asked: ExtraQuery): ExtraQuery {
+  const { partition } = keyParts(profile, key);
+  return partition === null ? asked : { ...asked, values: { ...asked.values, partition } };
+}
+
+/** The first page of such a walk; null if it has none. Throws what walking throws. */
+export async function firstPage(context: RequestContext, lane: Lane, extraQuery: ExtraQuery): Promise<Page | null> {
+  for await (const page of walk({ ...listingWalk(context, lane, extraQuery), acceptsEnd: false })) return page;
+  return null;
+}
+
+/** Null if the record has no usable id. */
+export function keyIn(value: JsonValue, { id }: Pick<ResourceProfile, 'id'>): string | null {
+  const found = recordKey(value, id);
+  return 'key' in found ? found.key : null;
+}
+
+/** A listed record as experiments compare it. */
+export interface ListedRecord {
+  /** Empty if it has no usable id. */
+  key: string;
+  /** Its time of change as the service writes it, and in epoch milliseconds (-Infinity if that cannot be read). */
+  text: string;
+  at: number;
+}
+
+/** One page of a listing as experiments compare it. */
+export interface ListedPage {
+  records: readonly ListedRecord[];
+  total: number | null;
+  /** True if no page follows. */
+  isWhole: boolean;
+}
+
+/** The keys and times of a page's records. */
+export function toListed(
+  { records, total, next }: Pick<Page, 'records' | 'total' | 'next'>,
+  profile: ResourceProfile,
+): ListedPage {
+  const listed = records.map(({ value }) => {
+    const { text, at } = updatedTime(value, profile) ?? { text: '', at: -Infinity };
+    return { key: keyIn(value, profile) ?? '', text, at };
+  });
+  return { records: listed, total, isWhole: next === null };
+}
+
+/** The first page of the listing with these parameters, or that the service refuses the request. Throws what walking throws. */
+export async function requestFirstPage(
+  context: RequestContext,
+  extraQuery: ExtraQuery,
+): Promise<ListedPage | 'refused'> {
+  try {
+    const page = await firstPage(context, 'incremental', extraQuery);
+    return page === null ? { records: [], total: null, isWhole: true } : toListed(page, context.profile);
+  } catch (error) {
+    if (error instanceof SyncError && REFUSALS.has(error.code)) return 'refused';
+    throw error;
+  }
+}
+
+/** Codes of errors by which a service refuses a request for what is in it. */
+const REFUSALS: ReadonlySet<string> = new Set(['bad_request', 'forbidden', 'not_found', 'gone', 'error_in_body']);
+
+/**
+ * One of the listings of a resource that has several: that of the first value, or of the first record that the service
+ * lists of its parent. Null if there is none, or the resource has one listing. Throws what walking throws.
+ */
+export async function samplePartition(
+  context: RequestContext,
+  resources: Profile['resources'],
+): Promise<string | null> {
+  const { partitions } = context.profile;
+  if (partitions !== null && 'values' in partitions) return partitions.values[0] ?? null;
+  const parent = resources[parentOf(context.profile) ?? ''];
+  if (partitions === null || parent === undefined) return null;
+  const above = { ...context, profile: parent };
+  const page = await firstPage({ ...above, partition: await samplePartition(above, resources) }, 'incremental', {});
+  const [record] = takenIn(page?.records ?? []);
+  if (record === undefined) return null;
+  const field =
+    partitions.parent_id === null ? keyIn(record.value, parent) : fieldAt(record.value, partitions.parent_id);
+  if (typeof field !== 'string' && typeof field !== 'number') return null;
+  return partitions.parent_id === null ? keyParts(parent, String(field)).id : String(field);
+}

@@ -1,0 +1,290 @@
+import type { Page } from '../extract/page.ts';
+import type { Clock } from '../model/clock.ts';
+import { requestAt, listingStart, type RequestTemplates } from '../extract/page-styles/listing-request.ts';
+import { openPageStyle } from '../extract/page-styles/page-styles.ts';
+import type { PlaceValues } from '../extract/page-styles/page-variables.ts';
+import { countIn } from '../extract/requests/body-account.ts';
+import { recordsOf } from '../extract/requests/read-page.ts';
+import { urlAt } from '../extract/page-styles/position.ts';
+import type { OtherCaller } from '../http/client.ts';
+import type { JsonValue, SourceRecord } from '../model/json.ts';
+import { keysOfText } from '../shape/columns/source-path.ts';
+import { parseJson } from '../shape/json/parse-json.ts';
+import { isObject } from '../shape/records/field-at.ts';
+import { unwrapped } from '../shape/records/unwrap.ts';
+import { isRequestRefused, type CallerView, type CallerViews } from './credential.ts';
+import {
+  filterQuery,
+  listingWalk,
+  toListed,
+  type ExtraQuery,
+  type ListedPage,
+  type RequestContext,
+} from './listing-walk.ts';
+import { updatedPaths, updatedTime } from '../shape/columns/updated-time.ts';
+import { recordKey } from '../shape/records/record-key.ts';
+import { filterName } from '../source/filter-places.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+import type { CheckFinding } from './finding.ts';
+
+/** What an empty listing shows without the parameters of its page and its filter. */
+export type BareListing =
+  /** There are records, which these parameters hide. */
+  | { is: 'hidden'; records: number; by: readonly string[] }
+  /** There are records without `query` of the profile, which may be meant to leave them out. */
+  | { is: 'filtered'; records: number; by: readonly string[] }
+  /** Empty as well. */
+  | { is: 'empty' }
+  /** The service refuses such a request, or none can be made. */
+  | { is: 'unknown' };
+
+/**
+ * Requests a listing that is empty once more without the parameters of its page and of the filter: a service that takes
+ * a parameter that it does not know for a filter by equality lists nothing for it. `kept` is sent all the same. Throws
+ * what a request throws that is not refused.
+ */
+export async function requestBare(context: RequestContext, kept: ExtraQuery = {}): Promise<BareListing> {
+  const { client, listing, profile, meter, signal } = context;
+  const { resource, values = {}, extraQuery = {} } = listingWalk(context, 'incremental', kept);
+  const left = { ...filterQuery(profile, null).extraQuery, ...openPageStyle(profile.page).first };
+  const count = async (sent: PlaceValues, templates: RequestTemplates = resource): Promise<number | null> => {
+    const parts = { target: listing, templates, values };
+    try {
+      const request = requestAt(parts, listingStart(parts, { ...extraQuery, ...sent }));
+      return recordsOf(await client.get({ ...request, lane: 'incremental', meter, signal }), resource)?.length ?? null;
+    } catch (error) {
+      if (isRequestRefused(error)) return null;
+      throw error;
+    }
+  };
+  const { incremental } = profile;
+  const windowed = incremental?.window == null ? [] : [filterName(incremental)];
+  const names = [...Object.keys(left), ...windowed];
+  const records = names.length === 0 ? 0 : await count({});
+  if (records === null) return { is: 'unknown' };
+  if (records === 0) {
+    const query = profile.partitions === null ? Object.keys(profile.query) : [];
+    const all = query.length === 0 ? 0 : ((await count({}, { ...resource, query: {} })) ?? 0);
+    return all === 0 ? { is: 'empty' } : { is: 'filtered', records: all, by: query };
+  }
+  const by: string[] = [];
+  for (const [name, value] of Object.entries(left)) if (!(await count({ [name]: value }))) by.push(name);
+  return { is: 'hidden', records, by: by.length === 0 ? names : by };
+}
+
+/** How a person reads that parameters hide the records of a listing, and what to do. */
+export function hiddenText({ is, records, by }: Extract<BareListing, { by: unknown }>): {
+  message: string;
+  hint: string;
+} {
+  const names = by.join(' and ');
+  if (is === 'filtered') {
+    return {
+      message: `the listing is empty with ${names}, and has ${records} records without`,
+      hint: 'take out of query what the service takes for a filter by mistake; if it is meant so, this ends with the first record',
+    };
+  }
+  return {
+    message: `the listing is empty with ${names}, and has ${records} records without: the service takes ${names} for a filter`,
+    hint: 'set page and incremental in the profile to the parameters that the service reads; page.size_param: null sends no size',
+  };
+}
+
+/**
+ * Whether the listing can be read and its end be known, from its first page and the one after it. `bare`: what an empty
+ * one shows without parameters.
+ */
+export function listingFinding(
+  pages: readonly Page[],
+  profile: ResourceProfile,
+  bare: BareListing = { is: 'unknown' },
+): CheckFinding {
+  const check = 'listing';
+  const [first, second] = pages;
+  const stated = first?.total ?? null;
+  const total = stated === null ? '' : `, ${stated} in all by the service's word`;
+  const count = first?.records.length ?? 0;
+  const more = second === undefined ? 'one page' : `a second page with ${second.records.length}`;
+  const detail = `page style ${profile.page.style}: ${count} records, ${more}${total}`;
+  if (count === 0) {
+    if ('by' in bare) {
+      const { message, hint } = hiddenText(bare);
+      return { check, status: bare.is === 'hidden' ? 'fail' : 'warn', detail: message, hint };
+    }
+    return { check, status: 'warn', detail, hint: EMPTY_HINT };
+  }
+  const [doubt] = pages.at(-1)?.end?.doubts ?? [];
+  if (doubt === undefined) return { check, status: 'ok', detail };
+  const status = profile.accept.includes('end') ? 'warn' : 'fail';
+  return { check, status, detail: `${detail}; ${doubt.message}`, hint: doubt.hint };
+}
+
+const EMPTY_HINT = 'an empty listing proves nothing: check that the credential may see this resource';
+
+/** Whether pages come as large as they were asked for. */
+export function pageSizeFindings(
+  [first, second]: readonly Page[],
+  { page: { size, size_param } }: ResourceProfile,
+): CheckFinding[] {
+  const came = first?.records.length ?? 0;
+  const goesOn = first !== undefined && first.next !== null && second?.records.length !== 0;
+  if (size_param === null || came === 0 || (goesOn ? came === size : came <= size)) return [];
+  const detail = `${size} records were asked for with ${size_param}, and the first page held ${came}`;
+  const hint =
+    'set page.size to what the service gives, and page.size_param to the parameter that it reads (null for none)';
+  return [{ check: 'page size', status: 'warn', detail, hint }];
+}
+
+/** Whether the records have the id and the time of change that the profile names. */
+export function fieldFindings(records: readonly SourceRecord[], profile: ResourceProfile): CheckFinding[] {
+  if (records.length === 0) return [];
+  const keys = records.map((record) => recordKey(record.value, profile.id));
+  const bad = keys.find((key) => 'reject' in key);
+  const distinct = new Set(keys.map((key) => ('key' in key ? key.key : key)));
+  const idName = [profile.id].flat().join(', ');
+  const fields: CheckFinding[] = [];
+  if (bad !== undefined && 'reject' in bad) {
+    const hint = `the fields there are: ${namesIn(records[0])}; name the right one as \`id\` in the profile`;
+    fields.push({ check: 'id', status: 'fail', detail: bad.reject.detail, hint });
+  } else if (distinct.size < records.length) {
+    const hint = 'records that share an id become one row: name the fields that tell them apart as `id`';
+    fields.push({ check: 'id', status: 'fail', detail: `${idName} repeats within a page`, hint });
+  } else {
+    fields.push({ check: 'id', status: 'ok', detail: `${idName} is there and unique on the page` });
+  }
+  return profile.updated === null ? fields : [...fields, updatedFinding(records, profile)];
+}
+
+function updatedFinding(records: readonly SourceRecord[], profile: ResourceProfile): CheckFinding {
+  const readable = records.filter(({ value }) => updatedTime(value, profile) !== null).length;
+  const detail = `${updatedPaths(profile).join(', else ')} is a time in ${readable} of ${records.length} records`;
+  if (readable === records.length) return { check: 'updated', status: 'ok', detail };
+  const without = `${detail}; the fields are ${namesIn(records[0])}`;
+  const other = 'if another field holds the time of change, name it as `updated`';
+  if (profile.incremental === null) {
+    const hint = `a change is then known by the body alone; ${other}`;
+    return { check: 'updated', status: 'warn', detail: without, hint };
+  }
+  return {
+    check: 'updated',
+    status: profile.accept.includes('filter') ? 'warn' : 'fail',
+    detail: `${without}; ${records.length - readable} of them can never be found by ${filterName(profile.incremental)}`,
+    hint: `${other}; else set \`incremental: null\`: as long as such records are there, every sync walks fully`,
+  };
+}
+
+function namesIn(record: SourceRecord | undefined): string {
+  const value = record?.value;
+  return typeof value === 'object' && value !== null ? Object.keys(value).slice(0, 20).join(', ') : 'none';
+}
+
+/** Beyond this the service's clock and ours differ by more than a slow answer explains. */
+const CLOCK_SKEW_MS = 30_000;
+
+/** Whether the service's clock, by the answer's `Date`, agrees with ours. */
+export function clockFinding(page: Page, clock: Clock): CheckFinding {
+  if (page.serverDate === null) {
+    const detail = "the answers have no Date within a day of this machine's clock, so the service's is not known";
+    return { check: 'clock', status: 'warn', detail, hint: "see that this machine's clock is right" };
+  }
+  const skew = Math.round((page.serverDate - clock.now()) / 1_000);
+  if (Math.abs(skew) * 1_000 <= CLOCK_SKEW_MS)
+    return { check: 'clock', status: 'ok', detail: `within ${Math.abs(skew) + 1} s` };
+  const detail = `the service's clock is ${Math.abs(skew)} s ${skew > 0 ? 'ahead of' : 'behind'} this machine's`;
+  return {
+    check: 'clock',
+    status: 'warn',
+    detail,
+    hint: "cursors follow the service's clock, so nothing is lost by it",
+  };
+}
+
+type Described = Pick<ResourceProfile, 'fields' | 'state' | 'unwrap'>;
+
+/** Whether the fields of which the profile says something, and that of the state, are there in the records of a page. */
+export function describedFields(
+  records: readonly SourceRecord[],
+  { fields, state, unwrap }: Described,
+): CheckFinding[] {
+  if (records.length === 0) return [];
+  const values = records.map((record) => sentValue(record, unwrap));
+  const missing = Object.entries(fields).filter(([path]) => !values.some((value) => leadsTo(value, keysOfText(path))));
+  const named = missing.map(([path, { hash, exclude }]): CheckFinding => {
+    const detail = `fields names ${path}, which no record on the page has`;
+    const harm = hash || exclude ? '; under another name it is copied as it is' : '';
+    return {
+      check: 'fields',
+      status: 'warn',
+      detail,
+      hint: `name it as the path that leads to it, such as author.email${harm}`,
+    };
+  });
+  return state === null ? named : [...named, stateFinding(values, state)];
+}
+
+/** As columns and masks know it, before anything was hidden. */
+function sentValue({ value, asSent }: SourceRecord, unwrap: Described['unwrap']): JsonValue {
+  return asSent === undefined ? value : unwrapped(parseJson(asSent.toString()), unwrap);
+}
+
+function leadsTo(value: JsonValue, keys: readonly string[]): boolean {
+  if (Array.isArray(value)) return value.some((element) => leadsTo(element, keys));
+  const [key, ...rest] = keys;
+  if (key === undefined) return true;
+  return isObject(value) && Object.hasOwn(value, key) && leadsTo(value[key] ?? null, rest);
+}
+
+function stateFinding(
+  values: readonly JsonValue[],
+  { field, published }: NonNullable<Described['state']>,
+): CheckFinding {
+  const states = values.flatMap((value) => valuesAt(value, keysOfText(field)));
+  const hint =
+    'set state to the field that holds it, with its values in which a record is published; `state: null` where there is none';
+  if (states.length === 0) {
+    return { check: 'state', status: 'warn', detail: `no record on the page has the field ${field}`, hint };
+  }
+  const shown = states.filter((state) => published.some((one) => String(one) === textOf(state))).length;
+  const detail = `${shown} of ${values.length} records on the page are published, by ${field}`;
+  if (shown > 0) return { check: 'state', status: 'ok', detail };
+  const others = [...new Set(states.map((state) => JSON.stringify(state)))].slice(0, 5).join(', ');
+  return { check: 'state', status: 'warn', detail: `${detail}, which is ${others}`, hint };
+}
+
+function valuesAt(value: JsonValue, keys: readonly string[]): JsonValue[] {
+  const [key, ...rest] = keys;
+  if (key === undefined) return value === null ? [] : [value];
+  return isObject(value) && Object.hasOwn(value, key) ? valuesAt(value[key] ?? null, rest) : [];
+}
+
+function textOf(state: JsonValue): string {
+  return typeof state === 'string' ? state : JSON.stringify(state);
+}
+
+/** The first page as each caller gets it. */
+export async function requestAsOthers(context: RequestContext, page: Page): Promise<CallerViews> {
+  const own = toView(toListed(page, context.profile));
+  const nobody = await requestAs(context, page, 'nobody');
+  return { own, nobody, stranger: await requestAs(context, page, 'stranger') };
+}
+
+async function requestAs(context: RequestContext, { position }: Page, as: OtherCaller): Promise<CallerView> {
+  const { client, listing, profile, meter, signal } = context;
+  const { resource, values = {} } = listingWalk(context, 'incremental');
+  const request = requestAt({ target: listing, templates: profile, values }, urlAt(listing.baseUrl, position));
+  try {
+    const answer = await client.get({ ...request, lane: 'incremental', meter, signal, as });
+    const records = recordsOf(answer, resource);
+    // An answer that is no listing is as good as a refusal.
+    if (records === null) return null;
+    return toView(toListed({ records, total: countIn(answer, profile.page.total ?? null), next: null }, profile));
+  } catch (error) {
+    if (isRequestRefused(error)) return null;
+    throw error;
+  }
+}
+
+function toView({ records, total }: ListedPage): CallerView {
+  const size = total === null ? `${records.length} records on the first page` : `${total} records`;
+  return { size, content: [total, ...records.map(({ key }) => key)].join('\n') };
+}

@@ -1,0 +1,161 @@
+import { timeZone, type TimeZone } from '../model/time-zone.ts';
+import { isLocalTime, parseInstant } from '../shape/columns/timestamps.ts';
+import { parsePattern, patternStep, writePattern, hasOffset } from '../source/date-pattern.ts';
+import { isNamedFormat, type IncrementalProfile, type NamedFormat } from '../source/incremental.ts';
+
+/** By the service's clock, in epoch milliseconds: when the cursor was first seen, and when the last walk began. */
+interface Looks {
+  first: number;
+  last: number;
+}
+
+/** How a filter takes a moment. */
+type MomentForm = Pick<IncrementalProfile, 'format'> & Partial<Pick<IncrementalProfile, 'zone'>>;
+
+/**
+ * The moment from which changes are asked for: the cursor less the overlap, in a form that `momentOf` reads; a date
+ * pattern is only applied when it is sent (`sentMoment`). The overlap re-reads what was committed late and what shares a
+ * moment with the cursor; unchanged rows cost nothing. Once a walk has looked a whole overlap after the cursor was first
+ * seen, it is the moment after the cursor: a bulk update that gave a hundred thousand records one time is not fetched
+ * again for ever. A format that shows minutes or less never leaves the overlap out, and begins one of its steps before
+ * it, because a service may take all of a day for one.
+ * Null if the cursor is not a moment that we can read: then everything must be walked.
+ *
+ * A cursor without a zone is read in `zone`, and goes back without one in the same form if it is written `as_sent`: in
+ * that of `like`, where the cursor was not written by the service.
+ */
+export function sinceValue(
+  cursor: string,
+  incremental: MomentForm & Pick<IncrementalProfile, 'overlap'>,
+  looks: Looks | null,
+  zone: TimeZone | null = null,
+  like = cursor,
+): string | null {
+  const at = momentOf(cursor, zone);
+  if (at === -Infinity) return null;
+  const step = stepOf(incremental, cursor);
+  const isFine = step <= 1_000;
+  // A cursor with microseconds lies within its millisecond: asking from there rounds down.
+  const isPast =
+    isFine &&
+    !hasMicroseconds(cursor) &&
+    looks !== null &&
+    isSettled(at, { overlap: incremental.overlap, step }, looks);
+  const from = isPast ? at + step : at - incremental.overlap - (isFine ? 0 : step);
+  return isNamedFormat(incremental.format)
+    ? writtenMoment(from, incremental, like, zone)
+    : new Date(from).toISOString();
+}
+
+/**
+ * Epoch milliseconds of a moment as a service writes it, a Unix time as text too, a time without a zone read in `zone`
+ * (UTC where there is none); -Infinity if it is none.
+ */
+export function momentOf(text: string, zone: TimeZone | null = null): number {
+  return parseInstant(isNumber(text) ? Number(text) : text, zone)?.epochMs ?? -Infinity;
+}
+
+/** A moment of `sinceValue` as the request has it. */
+export function sentMoment(since: string, form: MomentForm, zone: TimeZone | null = null): string {
+  return isNamedFormat(form.format) ? since : writtenMoment(momentOf(since), form, since, zone);
+}
+
+/**
+ * A moment as the service's filter takes it; `as_sent` writes it in the form of `like`, a time of the service. A time
+ * without a zone is one of `zone`, unless the filter has a zone of its own.
+ */
+export function writtenMoment(
+  epochMs: number,
+  { format, zone: own }: MomentForm,
+  like: string,
+  zone: TimeZone | null = null,
+): string {
+  const local = typeof own === 'string' ? timeZone(own) : zone;
+  if (!isNamedFormat(format)) return patternText(epochMs, format, local);
+  const isLocal = local !== null && format === 'as_sent' && isLocalTime(like);
+  return isLocal ? localText(epochMs, like, local) : FORMATS[format](epochMs, like);
+}
+
+function hasMicroseconds(cursor: string): boolean {
+  return fractionDigits(cursor) > 3 || /^\d{15,}/.test(cursor);
+}
+
+function fractionDigits(text: string): number {
+  return /\.(\d+)/.exec(text)?.[1]?.length ?? 0;
+}
+
+function isNumber(text: string): boolean {
+  return /^\d+(\.\d+)?$/.test(text);
+}
+
+function patternText(epochMs: number, pattern: string, zone: TimeZone | null): string {
+  const parts = parsePattern(pattern) ?? [];
+  if (zone === null) return writePattern(parts, epochMs);
+  const offset = Math.round((zone.toLocal(epochMs) - epochMs) / 60_000);
+  return writePattern(parts, hasOffset(parts) ? zone.toLocal(epochMs) : localOf(epochMs, zone), offset);
+}
+
+/** Local time in the form of the cursor, cut off as that is. */
+function localText(epochMs: number, cursor: string, zone: TimeZone): string {
+  const text = new Date(localOf(epochMs, zone)).toISOString();
+  const [date, clock] = [text.slice(0, 10), text.slice(11, cursor.includes('.') ? 23 : Math.min(cursor.length, 19))];
+  return `${date}${cursor.charAt(10)}${clock}`;
+}
+
+/**
+ * Of an hour that is there twice, when clocks are put back, the service's filter may take either: then the walk starts
+ * before both.
+ */
+function localOf(epochMs: number, zone: TimeZone): number {
+  const local = zone.toLocal(epochMs);
+  return local - zone.spread(local);
+}
+
+/**
+ * Nothing that the overlap allows for can still come before the moment after the cursor: the last walk would have seen
+ * it.
+ */
+function isSettled(
+  cursor: number,
+  { overlap, step }: { overlap: number; step: number },
+  { first, last }: Looks,
+): boolean {
+  return last - first >= overlap && last - cursor >= overlap + Math.max(roundness(cursor), step === 1 ? 0 : step);
+}
+
+/** A service whose times are rounded down to the hour still writes this hour's time when most of it has passed. */
+function roundness(epochMs: number): number {
+  return ROUND_UNITS_MS.find((unit) => epochMs % unit === 0) ?? 0;
+}
+
+const ROUND_UNITS_MS = [86_400_000, 3_600_000, 60_000, 1_000] as const;
+
+/** The smallest step that the written form can show. */
+export function stepOf({ format }: MomentForm, cursor: string): number {
+  if (!isNamedFormat(format)) return patternStep(parsePattern(format) ?? []);
+  if (format !== 'as_sent') return format === 'epoch_s' ? 1_000 : 1;
+  return cursor.includes('.') || (isNumber(cursor) && cursor.length > 11) ? 1 : 1_000;
+}
+
+type Format = (epochMs: number, like: string) => string;
+
+const iso: Format = (epochMs) => new Date(epochMs).toISOString();
+const epochSeconds: Format = (epochMs) => String(Math.floor(epochMs / 1_000));
+const epochMilliseconds: Format = (epochMs) => String(epochMs);
+
+const FORMATS: Readonly<Record<NamedFormat, Format>> = {
+  iso,
+  epoch_s: epochSeconds,
+  epoch_ms: epochMilliseconds,
+  as_sent: (epochMs, like) => {
+    if (!isNumber(like)) {
+      const fraction = fractionDigits(like);
+      // As many digits as the service writes, which may compare texts.
+      return iso(epochMs, like).replace(/\.(\d+)/, fraction === 0 ? '' : `.$1${'0'.repeat(Math.max(0, fraction - 3))}`);
+    }
+    // Unix seconds have ten digits until the year 2286.
+    const digits = like.split('.', 1)[0]?.length ?? 0;
+    if (digits <= 11) return like.includes('.') ? (epochMs / 1_000).toFixed(3) : epochSeconds(epochMs, like);
+    return digits > 14 ? `${epochMs}000` : epochMilliseconds(epochMs, like);
+  },
+};

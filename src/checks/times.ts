@@ -1,0 +1,187 @@
+import type { JsonValue } from '../model/json.ts';
+import { LOCAL, zoneAt, type TimeZone } from '../model/time-zone.ts';
+import { isObject } from '../shape/records/field-at.ts';
+import { isLocalTime, parseInstant } from '../shape/columns/timestamps.ts';
+import { updatedPaths } from '../shape/columns/updated-time.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+import type { CheckFinding } from './finding.ts';
+
+/** One field's values, and how the profile reads it. */
+interface LocalField {
+  path: string;
+  zone: TimeZone | null;
+  /** `UTC`, or what the profile says. */
+  readAs: string;
+}
+
+/** Texts by dotted path; none for a field that holds something else. */
+type Texts = Map<string, string[]>;
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+/** Zones differ from UTC by whole quarters of an hour. */
+export const QUARTER_MS = 15 * MINUTE_MS;
+/** The furthest that a place is ahead of UTC. */
+export const FURTHEST_MS = 14 * HOUR_MS;
+/** So old may the newest record be when the answer is written, and so far may the clocks of a service differ. */
+const FRESH_MS = 10_000;
+const UNLIKE_MS = 2_000;
+/** How deep fields of objects are looked at. */
+const MOST_LEVELS = 4;
+
+export const SAYS_UTC = /[_.-]?(gmt|utc)$/i;
+const SAYS_CHANGE = /creat|modif|updat|chang|edit/i;
+
+/**
+ * Looks for times without a zone that the profile reads in the wrong one: if another field of the same record tells
+ * the moment, or the service's clock (epoch milliseconds; null if it does not tell) shows that it cannot be right.
+ */
+export function timesFindings(
+  records: readonly JsonValue[],
+  serverDate: number | null,
+  { times, updated }: Pick<ResourceProfile, 'times' | 'updated'>,
+): CheckFinding[] {
+  const page = records.map(textsOf);
+  const paths = new Set(page.flatMap((texts) => [...texts.keys()]));
+  const fields = [...paths].filter((path) => times[path] !== LOCAL && isLocalField(page, path));
+  const found = fields.map((path): CheckFinding | null => {
+    const field = { path, zone: zoneAt(times, path), readAs: Object.hasOwn(times, path) ? (times[path] ?? '') : 'UTC' };
+    const other = byOtherField(page, paths, field);
+    if (other !== 'unknown') return other;
+    return serverDate === null ? null : byClock(page, serverDate, field, updatedPaths({ updated }).includes(path));
+  });
+  const strange = page.length === 0 ? [] : Object.keys(times).filter((path) => !paths.has(path));
+  return [...found.filter((finding) => finding !== null), ...strange.map(noSuchField)];
+}
+
+function noSuchField(path: string): CheckFinding {
+  const detail = `times names the field ${path}, which no record on the page has`;
+  const hint = 'name it as the path that leads to it, such as meta.published';
+  return { check: 'times', status: 'warn', detail, hint };
+}
+
+function textsOf(record: JsonValue): Texts {
+  const texts: Texts = new Map();
+  const visit = (value: JsonValue, path: string, levels: number): void => {
+    if (Array.isArray(value) && levels > 0) for (const element of value) visit(element, path, levels - 1);
+    const known = texts.get(path) ?? [];
+    if (typeof value === 'string') known.push(value);
+    if (path !== '') texts.set(path, known);
+    if (!isObject(value) || levels === 0) return;
+    for (const key of Object.keys(value)) visit(value[key] ?? null, path === '' ? key : `${path}.${key}`, levels - 1);
+  };
+  visit(record, '', MOST_LEVELS);
+  return texts;
+}
+
+/** True for a field all of whose times name no zone, and whose name does not tell it either. */
+function isLocalField(page: readonly Texts[], path: string): boolean {
+  const texts = page.flatMap((record) => record.get(path) ?? []).filter(isTime);
+  return texts.length > 0 && texts.every(isLocalTime) && !SAYS_UTC.test(path);
+}
+
+/** A date and time; a date alone is the same in all zones. */
+function isTime(text: string): boolean {
+  return text.length > 'YYYY-MM-DD'.length && parseInstant(text) !== null;
+}
+
+/** The finding from a field that tells the moment; null if both agree. */
+function byOtherField(
+  page: readonly Texts[],
+  paths: ReadonlySet<string>,
+  field: LocalField,
+): CheckFinding | null | 'unknown' {
+  const related = [...paths].filter((path) => path !== field.path && stemOf(path) === stemOf(field.path));
+  for (const other of new Set([...related, ...paths])) {
+    const isRelated = related.includes(other);
+    const gaps = other === field.path ? [] : gapsBetween(page, field, other, isRelated);
+    if (!areOffsets(gaps, isRelated ? 1 : 2)) continue;
+    return gaps.every((gap) => gap === 0) ? null : offBy(field, other, gaps);
+  }
+  return 'unknown';
+}
+
+/** `modified_gmt`, `modifiedUtc` and `modified` are about one moment. */
+export function stemOf(path: string): string {
+  return path.replace(SAYS_UTC, '').toLowerCase();
+}
+
+/** Milliseconds by which the field is ahead of the other, per record that has both; none if that proves nothing. */
+function gapsBetween(page: readonly Texts[], { path, zone }: LocalField, other: string, isRelated: boolean): number[] {
+  const pairs = page.flatMap((record) => {
+    const [local, moment] = [onlyTime(record, path), onlyTime(record, other)];
+    return local === null || moment === null ? [] : [{ local, moment }];
+  });
+  const tells = SAYS_UTC.test(other) || pairs.every(({ moment }) => !isLocalTime(moment));
+  // Times that are all whole quarters of an hour differ by such whatever they are about.
+  const isSpeaking = isRelated || pairs.some(({ moment }) => (parseInstant(moment)?.epochMs ?? 0) % QUARTER_MS !== 0);
+  if (!tells || !isSpeaking) return [];
+  return pairs.flatMap(({ local, moment }) => {
+    const [read, told] = [parseInstant(local, zone), parseInstant(moment)];
+    return read === null || told === null || read.latestMs !== undefined ? [] : [read.epochMs - told.epochMs];
+  });
+}
+
+function onlyTime(record: Texts, path: string): string | null {
+  const [text, ...more] = record.get(path) ?? [];
+  return text !== undefined && more.length === 0 && isTime(text) ? text : null;
+}
+
+/** True for what a zone makes of a moment: whole quarters of an hour, an hour more or less with the season. */
+function areOffsets(gaps: readonly number[], least: number): boolean {
+  if (gaps.length < least) return false;
+  const areWhole = gaps.every((gap) => gap % QUARTER_MS === 0 && Math.abs(gap) <= FURTHEST_MS);
+  return areWhole && Math.max(...gaps) - Math.min(...gaps) <= HOUR_MS && new Set(gaps).size <= 2;
+}
+
+function offBy(field: LocalField, other: string, gaps: readonly number[]): CheckFinding {
+  const offsets = [...new Set(gaps)].toSorted((a, b) => a - b).map(offsetText);
+  const records = gaps.length === 1 ? 'one record' : `${gaps.length} records`;
+  const detail = `${field.path} names no zone and is read as ${field.readAs}, but stands ${offsets.join(' or ')} from ${other} in ${records}`;
+  return { check: 'times', status: 'fail', detail, hint: hintFor(field) };
+}
+
+function byClock(
+  page: readonly Texts[],
+  serverDate: number,
+  field: LocalField,
+  isUpdated: boolean,
+): CheckFinding | null {
+  if (!isUpdated && !SAYS_CHANGE.test(field.path)) return null;
+  const ages = page.flatMap((record) =>
+    (record.get(field.path) ?? [])
+      .filter(isTime)
+      .map((text) => serverDate - (parseInstant(text, field.zone)?.epochMs ?? NaN))
+      // A time further ahead is no time of change in any zone.
+      .filter((age) => age >= -FURTHEST_MS - MINUTE_MS),
+  );
+  const youngest = Math.min(...ages);
+  const ahead = ages.filter((age) => age < -MINUTE_MS).length;
+  const read = `${field.path} names no zone and is read as ${field.readAs}`;
+  const warn = (why: string): CheckFinding => {
+    return { check: 'times', status: 'warn', detail: `${read}, but ${why}`, hint: hintFor(field) };
+  };
+  if (ahead > 0) {
+    const minutes = Math.ceil(-youngest / MINUTE_MS);
+    return warn(`by the service's clock ${ahead} of them are still to come, by up to ${minutes} minutes`);
+  }
+  const quarters = Math.round(youngest / QUARTER_MS);
+  const rest = youngest - quarters * QUARTER_MS;
+  const isLate = isUpdated && quarters > 0 && youngest <= FURTHEST_MS && rest <= FRESH_MS && rest >= -UNLIKE_MS;
+  const behind = offsetText(-quarters * QUARTER_MS);
+  return isLate ? warn(`the newest stands ${behind} from the service's clock, to the second: maybe it is new`) : null;
+}
+
+function hintFor({ path }: LocalField): string {
+  return `name the zone of the service in the profile, as \`times: { ${path}: Europe/Zurich }\`, or a fixed offset such as +02:00 where its clocks never change`;
+}
+
+/** `+02:00`. */
+export function offsetText(ms: number): string {
+  const minutes = Math.abs(ms) / MINUTE_MS;
+  return `${ms < 0 ? '-' : '+'}${twoDigits(Math.floor(minutes / 60))}:${twoDigits(minutes % 60)}`;
+}
+
+function twoDigits(count: number): string {
+  return String(count).padStart(2, '0');
+}

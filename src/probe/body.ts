@@ -1,0 +1,244 @@
+import type { JsonObject, JsonValue } from '../model/json.ts';
+import { type Answer, isUsable } from './asker.ts';
+import type { Stage, Subject } from './stage.ts';
+import { isExact } from '../shape/json/exact-number.ts';
+import { fieldAt, isObject } from '../shape/records/field-at.ts';
+import { selectRecords } from '../shape/records/select-records.ts';
+import { unwrapped, type UnwrapRule } from '../shape/records/unwrap.ts';
+
+/** A place in a body that may hold the records. */
+export interface RecordArray {
+  /** As `records` of a profile says it; '' for the body itself. */
+  path: string;
+  count: number;
+  /** True for the name that lists of records usually have, or that of the resource. */
+  isNamed: boolean;
+  /** True for a list that is likelier to be about the records than of them. */
+  isAside: boolean;
+}
+
+/** Names that services give to the list of records. */
+const RECORD_LISTS: ReadonlySet<string> = new Set(
+  ' data items results records entries rows list docs content hits values'.split(' '),
+);
+/** Names of the one field of a list's entries that holds the record. */
+const WRAPPED = /^(?:node|doc|document|record|resource|item|entry|_source|value)$/;
+const PLAIN_KEY = /^[\w$-]+$/;
+const SAYS_ID = /^_?(?:id|uuid|uid|guid|key)$/i;
+const MOST_LEVELS = 4;
+
+/** Every place of several objects in a body, the likeliest first: that with the usual name or the resource's, then the longest. */
+export function recordArrays(json: JsonValue, name: string): RecordArray[] {
+  const found: RecordArray[] = [];
+  visit(json, '', 0, (path, count) => found.push(placeAt(path, count, name)));
+  return found.toSorted((a, b) => rankPlace(b) - rankPlace(a));
+}
+
+type Add = (path: string, count: number) => void;
+
+/** Nothing within a record is looked at. */
+function visit(value: JsonValue, path: string, level: number, add: Add): void {
+  if (Array.isArray(value)) {
+    if (value.every(isObject)) listAt(value, path, level, add);
+    return;
+  }
+  if (!isObject(value) || level >= MOST_LEVELS) return;
+  if (isMapOfRecords(value)) {
+    add(path === '' ? '*' : `${path}.*`, Object.keys(value).length);
+    return;
+  }
+  for (const [key, below] of Object.entries(value)) {
+    if (PLAIN_KEY.test(key)) visit(below, path === '' ? key : `${path}.${key}`, level + 1, add);
+  }
+}
+
+function listAt(list: readonly JsonObject[], path: string, level: number, add: Add): void {
+  const [first] = list;
+  const wrapper = wrapperOf(list);
+  if (wrapper !== null) return add(`${path}[*].${wrapper}`, list.length);
+  const inner = list.length === 1 && first !== undefined ? innerLists(first) : [];
+  // One entry without an id that holds a list is no record, but what the list stands in.
+  if (first !== undefined && inner.length > 0 && !Object.keys(first).some((key) => SAYS_ID.test(key))) {
+    for (const [key, below] of inner) visit(below, `${path}[0].${key}`, level + 2, add);
+    return;
+  }
+  add(path, list.length);
+}
+
+function innerLists(entry: JsonObject): [string, JsonValue][] {
+  return Object.entries(entry).filter(
+    ([key, value]) => PLAIN_KEY.test(key) && Array.isArray(value) && value.some(isObject),
+  );
+}
+
+/** The field of all entries that holds the record: the only object in them, with more in it than beside it. */
+function wrapperOf(list: readonly JsonObject[]): string | null {
+  const [first] = list;
+  if (first === undefined) return null;
+  const objects = Object.keys(first).filter((key) => isObject(first[key]));
+  const [key] = objects;
+  if (key === undefined || objects.length > 1 || Object.keys(first).length > 4) return null;
+  const inner = list.map((entry) => entry[key]);
+  if (!inner.every(isObject)) return null;
+  const hasIds = inner.every((value) => Object.keys(value).some((name) => SAYS_ID.test(name)));
+  return WRAPPED.test(key) && hasIds ? key : null;
+}
+
+/** Several objects under keys of their own, alike in their fields. */
+function isMapOfRecords(map: JsonObject): boolean {
+  const values = Object.values(map);
+  const [first] = values;
+  if (values.length < 2 || !values.every(isObject) || !isObject(first)) return false;
+  const fields = Object.keys(first);
+  if (fields.length < 2) return false;
+  return values.every((value) => {
+    const shared = fields.filter((key) => Object.hasOwn(value, key)).length;
+    return shared >= 2 && shared >= Math.min(fields.length, Object.keys(value).length) / 2;
+  });
+}
+
+function placeAt(path: string, count: number, name: string): RecordArray {
+  const bare = path.replaceAll(/\[[*\d]\]|\.?\*$/g, '');
+  const last = bare.split('.').at(-1) ?? '';
+  const isNamed = RECORD_LISTS.has(bare) || last.toLowerCase() === name.toLowerCase();
+  const isAside = /error|link|includ|meta|facet|filter|categor|breadcrumb/i.test(path) && !isNamed;
+  return { path, count, isNamed, isAside };
+}
+
+function rankPlace({ path, count, isNamed, isAside }: RecordArray): number {
+  const depth = path === '' ? 0 : path.split('.').length;
+  return Math.min(count, 500) + (isNamed ? 1_000 : 0) - depth * 10 - (isAside ? 2_000 : 0) - (count === 0 ? 300 : 0);
+}
+
+/** The records at a path of an answer; null if it holds none of them, or cannot be read. */
+export function recordsIn(answer: Answer, path: string, rules: readonly UnwrapRule[] = []): JsonObject[] | null {
+  if (!isUsable(answer) || answer.json === undefined) return null;
+  const selected = selectRecords(answer.bytes, answer.json, path);
+  if (selected === null) return null;
+  const values = selected.map(({ value }) => unwrapped(value, rules));
+  return values.every(isObject) ? values : null;
+}
+
+/** Objects of a body, itself included, with their paths: where a single record may stand. */
+export function objectsIn(json: JsonValue): { path: string; value: JsonObject }[] {
+  const found: { path: string; value: JsonObject }[] = [];
+  const visit = (value: JsonValue, path: string, level: number): void => {
+    if (isObject(value)) {
+      found.push({ path, value });
+      if (level >= 2) return;
+      for (const [key, below] of Object.entries(value)) {
+        if (!key.includes('.')) visit(below, path === '' ? key : `${path}.${key}`, level + 1);
+      }
+    } else if (Array.isArray(value) && value.length === 1 && value[0] !== undefined) {
+      visit(value[0], `${path}[0]`, level + 1);
+    }
+  };
+  visit(json, '', 0);
+  return found;
+}
+
+/** Paths of the fields of records, those of objects in them included: `id`, `sys.id`. */
+export function fieldPaths(records: readonly JsonObject[], levels = 2): string[] {
+  const paths = new Set<string>();
+  const visit = (value: JsonObject, above: string, level: number): void => {
+    for (const [key, below] of Object.entries(value)) {
+      if (key.includes('.')) continue;
+      const path = above === '' ? key : `${above}.${key}`;
+      paths.add(path);
+      if (isObject(below) && level < levels) visit(below, path, level + 1);
+    }
+  };
+  for (const record of records.slice(0, 100)) visit(record, '', 1);
+  return [...paths];
+}
+
+/** The values of a field, in the order of the records; undefined where it is missing. */
+export function valuesAt(records: readonly JsonObject[], path: string): (JsonValue | undefined)[] {
+  return records.map((record) => fieldAt(record, path));
+}
+
+const SAYS_KIND = /^(?:__type|\$type|_type|@type)$/;
+/** How deep wrapped values are looked for. */
+const WRAPPER_LEVELS = 3;
+
+/** Rules for objects that only wrap one plain value: `{ __type: Date, iso: … }`, `{ $oid: … }`. */
+export function wrapperRules(records: readonly JsonObject[]): UnwrapRule[] {
+  const rules = new Map<string, UnwrapRule>();
+  const visit = (value: JsonValue, level: number): void => {
+    if (!isObject(value) || level > WRAPPER_LEVELS) return;
+    const rule = level === 0 ? null : ruleFor(value);
+    if (rule !== null) rules.set(JSON.stringify(rule), rule);
+    else for (const below of Object.values(value)) visit(below, level + 1);
+  };
+  for (const record of records.slice(0, 50)) visit(record, 0);
+  return [...rules.values()];
+}
+
+function ruleFor(object: JsonObject): UnwrapRule | null {
+  const keys = Object.keys(object);
+  const [only = ''] = keys;
+  if (keys.length === 1) return only.startsWith('$') && isPlain(object[only]) ? { only } : null;
+  const field = keys.find((key) => SAYS_KIND.test(key));
+  const value = keys.find((key) => key !== field);
+  if (keys.length !== 2 || field === undefined || value === undefined || !isPlain(object[value])) return null;
+  const equals = object[field];
+  return typeof equals === 'string' ? { field, equals, value } : null;
+}
+
+function isPlain(value: JsonValue | undefined): boolean {
+  return typeof value === 'string' || typeof value === 'number';
+}
+
+/** Names of fields that identify a record, the surest first; other names that end so come after them. */
+const ID_NAMES = 'id _id uuid uid guid documentid sys.id objectid key identifier handle slug'.split(' ');
+const ENDS_IN_ID = /(?:^|[._])(?:uu|gu|u)?id$|[a-z](?:Id|ID|Uid|UUID)$|_key$/;
+
+/** Fields that every record has and no two share, the likeliest first; no links to other records, no texts or times. */
+export function idCandidates(records: readonly JsonObject[], name: string): string[] {
+  if (records.length === 0) return [];
+  return fieldPaths(records)
+    .filter((path) => isUnique(valuesAt(records, path)) && (rankId(path, name) > 0 || records.length > 5))
+    .filter((path) => rankId(path, name) > 0)
+    .toSorted((a, b) => rankId(b, name) - rankId(a, name));
+}
+
+function isUnique(values: readonly (JsonValue | undefined)[]): boolean {
+  const keys = values.map((value) => {
+    if (typeof value === 'string') return value === '' || value.length > 300 ? null : value;
+    return Number.isInteger(value) || isExact(value) ? JSON.stringify(value) : null;
+  });
+  return keys.every((key) => key !== null) && new Set(keys).size === keys.length;
+}
+
+function rankId(path: string, name: string): number {
+  const at = ID_NAMES.indexOf(path.toLowerCase());
+  if (at !== -1) return 100 - at;
+  const singular = name.replace(/ies$/, 'y').replace(/s$/, '');
+  const last = path.split('.').at(-1) ?? '';
+  if (new RegExp(`^${singular}_?id$`, 'i').test(last)) return 85;
+  return ENDS_IN_ID.test(path) ? (path.includes('.') ? 10 : 40) : 0;
+}
+
+/** The field that identifies a record, of the first page; it may be replaced when records are read alone. */
+export function probeId(stage: Stage, subject: Subject): string[] {
+  const { findings, records } = subject;
+  const found = idCandidates(records, subject.name);
+  const before = stage.conventions.item?.id;
+  const candidates =
+    before !== undefined && found.includes(before) ? [before, ...found.filter((id) => id !== before)] : found;
+  const [first] = candidates;
+  if (first === undefined) {
+    subject.id = '';
+    findings.guessed(
+      ['id'],
+      'id',
+      records.length === 0 ? 'the listing is empty' : 'no field is there in every record and unique',
+    );
+    return [];
+  }
+  subject.id = first;
+  const evidence = `in all ${records.length} records, no two alike`;
+  if (records.length > 1) findings.proved(['id'], first, evidence);
+  else findings.guessed(['id'], first, 'there is only one record');
+  return candidates;
+}

@@ -1,0 +1,144 @@
+import { isRefusal, isUsable, type QueryParams, said } from './asker.ts';
+import { recordsIn } from './body.ts';
+import { parameterHints } from './page-signs.ts';
+import { isSamePage, type Stage, type Subject } from './stage.ts';
+
+/** Parameters by which services take a page size, the usual ones first. */
+const SIZE_PARAMS = `
+  limit per_page page_size pageSize size pagination[pageSize] page[size] perPage count take page[limit] pagination[limit]
+  max_results maxResults first rows num $top top hitsPerPage results n $limit _limit _per_page`
+  .trim()
+  .split(/\s+/);
+
+/** Names tried one by one if the service does something else with an unknown name than to ignore it. */
+const MAX_SINGLE = 10;
+/** The size of the small pages on which the steps from page to page are tried. */
+export const SMALL = 2;
+/** More than most services give, and not yet a burden. */
+const LARGE = 250;
+
+/** Asks for the listing with further parameters; null if it is refused or cannot be read. */
+export async function pageWith(stage: Stage, subject: Subject, query: QueryParams) {
+  const answer = await stage.asker.ask({
+    path: subject.path,
+    query: { ...subject.query, ...subject.starter, ...query },
+  });
+  const records = recordsIn(answer, subject.at, subject.unwrap);
+  return { answer, records };
+}
+
+/** Requests a parameter with a name that no service has, once for all resources. */
+export async function learnUnknown(stage: Stage, subject: Subject): Promise<void> {
+  const { answer, records } = await pageWith(stage, subject, { content_sync_control: '1' });
+  const isHidden = records !== null && records.length === 0 && subject.records.length > 0;
+  stage.conventions.unknown = isRefusal(answer) ? 'refused' : isHidden ? 'filters' : 'ignored';
+}
+
+/** A parameter that takes a page size. */
+interface SizeParam {
+  name: string;
+  evidence: string;
+}
+
+/** The parameter that takes a page size; null if there is none, or it cannot be seen because there are too few records. */
+export async function findSizeParam(stage: Stage, subject: Subject): Promise<SizeParam | null> {
+  const { conventions } = stage;
+  const hinted = new Set([...parameterHints(subject.first, subject.at), ...conventions.parameters]);
+  const names = [...SIZE_PARAMS].toSorted((a, b) => Number(isHinted(b, hinted)) - Number(isHinted(a, hinted)));
+  const most = subject.records.length - 1;
+  if (most < 1) return null;
+  const [likeliest = 'limit'] = names;
+  if (isHinted(likeliest, hinted)) {
+    const found = await trySize(stage, subject, likeliest);
+    if (found !== null) return found;
+  }
+  if (conventions.unknown === null) await learnUnknown(stage, subject);
+  if (conventions.unknown === 'ignored') return findAtOnce(stage, subject, names, most);
+  for (const name of names.slice(0, MAX_SINGLE)) {
+    const found = await trySize(stage, subject, name);
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+function isHinted(name: string, hinted: ReadonlySet<string>): boolean {
+  const bare = name.replace(/^[$_]/, '');
+  return (
+    hinted.has(bare) || hinted.has(name) || (name.includes('[') && hinted.has(name.slice(name.indexOf('[') + 1, -1)))
+  );
+}
+
+async function trySize(stage: Stage, subject: Subject, name: string) {
+  const size = Math.min(SMALL, subject.records.length - 1);
+  const { answer, records } = await pageWith(stage, subject, { [name]: String(size) });
+  const isCut = records !== null && records.length === size;
+  const isRead = isCut && (isBeginning(subject, records) || (await takesSize(stage, subject, name, size + 1)));
+  return isRead ? { name, evidence: `${said(answer)}, ${size} records instead of ${subject.records.length}` } : null;
+}
+
+/** Records that tie in the listing's order may come in another one each time: then a second size has to be kept. */
+async function takesSize(stage: Stage, subject: Subject, name: string, size: number): Promise<boolean> {
+  const { records } = await pageWith(stage, subject, { [name]: String(size) });
+  return records?.length === size;
+}
+
+function isBeginning(subject: Subject, records: Subject['records']): boolean {
+  return isSamePage(subject.records.slice(0, records.length), records, subject.id);
+}
+
+/** Many names in one request, each with a size of its own: the number of records tells which one is read. */
+async function findAtOnce(stage: Stage, subject: Subject, names: readonly string[], most: number) {
+  for (let at = 0; at < names.length && at < most * 3; at += most) {
+    const found = await findAmong(stage, subject, names.slice(at, at + most));
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+/** One of several names; where they are refused together, one of them disturbs the others: they are asked in halves. */
+async function findAmong(stage: Stage, subject: Subject, asked: readonly string[]): Promise<SizeParam | null> {
+  const sizes = Object.fromEntries(asked.map((name, index) => [name, String(index + 1)]));
+  const { answer, records } = await pageWith(stage, subject, sizes);
+  if (records === null && isRefusal(answer) && asked.length > 1) {
+    const half = Math.ceil(asked.length / 2);
+    return (
+      (await findAmong(stage, subject, asked.slice(0, half))) ?? (await findAmong(stage, subject, asked.slice(half)))
+    );
+  }
+  const name = records === null ? undefined : asked[records.length - 1];
+  const isRead = records !== null && records.length < subject.records.length && name !== undefined;
+  return isRead ? trySize(stage, subject, name) : null;
+}
+
+/** The size to ask for, the records of such a page, and how the service treats a size that is too large. */
+export async function findSize(
+  stage: Stage,
+  subject: Subject,
+  name: string,
+): Promise<{ size: number; evidence: string }> {
+  const large = await pageWith(stage, subject, { [name]: String(LARGE) });
+  if (large.records !== null && isUsable(large.answer) && large.records.length > SMALL) {
+    const count = large.records.length;
+    takeRecords(subject, large.records, { [name]: String(LARGE) });
+    const size = count >= 100 || count < LARGE ? (isCut(subject, count) ? Math.min(count, 100) : 100) : 100;
+    return { size, evidence: `${said(large.answer)}, ${count} records` };
+  }
+  const usual = await pageWith(stage, subject, { [name]: '100' });
+  const evidence = `${said(large.answer)}; ${said(usual.answer)}`;
+  if (usual.records === null) return { size: Math.max(subject.records.length, SMALL), evidence };
+  takeRecords(subject, usual.records, { [name]: '100' });
+  const count = usual.records.length;
+  return { size: isCut(subject, count) ? Math.max(count, 1) : 100, evidence };
+}
+
+/** True if fewer came than there are. */
+function isCut({ total }: Subject, count: number): boolean {
+  return total !== null && count < total && count < 100;
+}
+
+/** Keeps the longest beginning of the listing that was seen. */
+export function takeRecords(subject: Subject, records: Subject['records'], firstPage: QueryParams): void {
+  if (records.length < subject.records.length) return;
+  subject.records = records;
+  subject.firstPage = firstPage;
+}

@@ -1,0 +1,224 @@
+import { type Answer, isRefusal, said } from './asker.ts';
+import { countsIn, nextSigns, plainValues, type Sign } from './page-signs.ts';
+import { findSize, findSizeParam, pageWith, SMALL, takeRecords } from './page-size.ts';
+import { findStep } from './page-steps.ts';
+import { isSamePage, type Stage, type Subject } from './stage.ts';
+
+/** Finds how the listing is cut into pages, and how its end is known. */
+export async function probePages(stage: Stage, subject: Subject): Promise<void> {
+  const { findings } = subject;
+  learnTotal(subject);
+  if (await probeLikeBefore(stage, subject)) return;
+  const sized = await findSizeParam(stage, subject);
+  if (sized === null) return onlyPage(subject);
+  const large = await findSize(stage, subject, sized.name);
+  const step = await findStep(stage, subject, sized.name);
+  if (step === null) return onlyPage(subject);
+  const fields = step.page;
+  for (const [key, value] of Object.entries(fields)) findings.proved(['page', key], value, step.evidence);
+  findings.proved(['page', 'size_param'], sized.name, sized.evidence);
+  findings.proved(['page', 'size'], large.size, large.evidence);
+  await probeCounts(stage, subject, sized.name);
+  await probeEnd(stage, subject, { fields, sizeParam: sized.name, size: large.size });
+  if (fields['first_cursor'] === undefined) keepStarter(subject);
+  stage.conventions.parameters.add(sized.name);
+  stage.conventions.page = { page: { ...fields, size_param: sized.name }, size: large.size };
+}
+
+/** One request with the pages of a resource before: if it holds here as well, nothing else is tried. */
+async function probeLikeBefore(stage: Stage, subject: Subject): Promise<boolean> {
+  const { page: known } = stage.conventions;
+  if (known === null) return false;
+  const sizeParam = String(known.page['size_param']);
+  const firstPage = { [sizeParam]: String(known.size) };
+  const { answer, records } = await pageWith(stage, subject, firstPage);
+  if (records === null) return false;
+  if (records.length === 0 && subject.records.length > 0) return false;
+  takeRecords(subject, records, firstPage);
+  const small = await pageWith(stage, subject, { [sizeParam]: '1' });
+  const isRead = small.records?.length === 1 && isSamePage(small.records, records.slice(0, 1), subject.id);
+  if (!isRead && records.length > 0) return false;
+  const evidence = `as in the resource before; ${said(answer)}, ${records.length} records; ${said(small.answer)}, ${small.records?.length ?? 0}`;
+  const { findings } = subject;
+  const add = records.length > 1 ? findings.proved : findings.guessed;
+  for (const [key, value] of Object.entries(known.page)) add(['page', key], value, evidence);
+  add(['page', 'size'], known.size, evidence);
+  await probeCounts(stage, subject, sizeParam);
+  return true;
+}
+
+/** Without a size or a next page: the whole listing in one answer, as far as can be seen. */
+function onlyPage(subject: Subject): void {
+  keepStarter(subject);
+  const { findings, records, total, first } = subject;
+  const signs = nextSigns(first, subject.at);
+  const hasNext = signs.link !== null || signs.urls.length > 0 || signs.flags.some(({ value }) => value);
+  const evidence = `${said(first)}, ${records.length} records, and no parameter makes it fewer`;
+  const isSeen = !hasNext && total !== null && total === records.length && records.length > 2;
+  if (isSeen) findings.proved(['page', 'style'], 'single', `${evidence}; the total says as many`);
+  else if (hasNext || looksCut(records.length, total)) guessCut(findings, evidence);
+  else if (records.length > 2) findings.guessed(['page', 'style'], 'single', evidence);
+  else findings.guessed(['page', 'style'], 'single', `${evidence}: too few records to see pages`);
+  if (isSeen) subject.isWhole = true;
+}
+
+/** Sizes that services give without being asked for one: so many may be all, or only a page. */
+const USUAL_SIZES: ReadonlySet<number> = new Set([10, 12, 15, 20, 24, 25, 30, 40, 50, 60, 100, 200, 250, 500, 1_000]);
+
+function looksCut(count: number, total: number | null): boolean {
+  return USUAL_SIZES.has(count) || (total !== null && total > count);
+}
+
+/** Numbered pages that are not there bring the first page again, and a walk fails: nothing is left out in silence. */
+function guessCut({ guessed }: Subject['findings'], evidence: string): void {
+  const why = `${evidence}; as many may be just a page: name its parameters, or set \`style: single\` if there is no more`;
+  guessed(['page', 'style'], 'page', why);
+  guessed(['page', 'size_param'], null, why);
+}
+
+/** The total and the number of pages, where the same place tells them on a small and on a large page. */
+async function probeCounts(stage: Stage, subject: Subject, sizeParam: string): Promise<void> {
+  const small = await pageWith(stage, subject, { [sizeParam]: String(SMALL) });
+  const large = await pageWith(stage, subject, subject.firstPage);
+  if (small.records === null || large.records === null) return;
+  const [few, many] = [countsIn(small.answer, subject.at), countsIn(large.answer, subject.at)];
+  const count = subject.records.length;
+  const total = few.totals.find(
+    ({ place, value }) => value >= count && many.totals.some((other) => other.place === place && other.value === value),
+  );
+  const signs = nextSigns(large.answer, subject.at);
+  const goesOn =
+    signs.link !== null || signs.urls.length > 0 || signs.cursors.length > 0 || signs.flags.some(({ value }) => value);
+  if (total === undefined) {
+    subject.isWhole = !goesOn && count < Number(subject.firstPage[sizeParam] ?? 0) ? true : null;
+    return;
+  }
+  subject.total = total.value;
+  subject.isWhole = total.value === count;
+  const isSure = total.value !== small.records.length || count > SMALL;
+  const evidence = `${total.value} on a page of ${small.records.length} and on one of ${count}`;
+  if (isSure) subject.findings.proved(['page', 'total'], total.place, evidence);
+  const pages = pagesPlace(few.pages, total.value);
+  if (pages !== undefined) {
+    subject.findings.proved(
+      ['page', 'pages'],
+      pages.place,
+      `${pages.value} pages of ${SMALL} for ${total.value} records`,
+    );
+  }
+}
+
+function pagesPlace(pages: readonly Sign<number>[], total: number): Sign<number> | undefined {
+  return pages.find(({ value }) => value > 1 && value === Math.ceil(total / SMALL));
+}
+
+function learnTotal(subject: Subject): void {
+  const { totals } = countsIn(subject.first, subject.at);
+  const most = totals.filter(({ value }) => value >= subject.records.length).map(({ value }) => value);
+  if (most.length > 0) subject.total = Math.max(...most);
+}
+
+/** What the first page cannot do without is sent with all of them, where it is no cursor. */
+function keepStarter(subject: Subject): void {
+  if (Object.keys(subject.starter).length === 0) return;
+  subject.query = { ...subject.query, ...subject.starter };
+  subject.findings.proved(['query'], subject.query, `${said(subject.first)}, and refused without it`);
+}
+
+interface Paged {
+  fields: Readonly<Record<string, unknown>>;
+  sizeParam: string;
+  size: number;
+}
+
+/** What the service answers at and behind the end of the listing. */
+async function probeEnd(stage: Stage, subject: Subject, paged: Paged): Promise<void> {
+  const { fields } = paged;
+  if (fields['style'] === 'cursor' || fields['style'] === 'next-url') return probeLastAnswer(stage, subject, paged);
+  if (fields['style'] !== 'page' && fields['style'] !== 'offset') return;
+  const param = String(fields['page_param'] ?? fields['offset_param']);
+  const behind = subject.total === null ? 9_999 : Math.ceil(subject.total / paged.size) + 2;
+  const value = fields['style'] === 'page' ? behind : behind * paged.size;
+  const { answer, records } = await pageWith(stage, subject, {
+    [paged.sizeParam]: String(paged.size),
+    [param]: String(value),
+  });
+  const { findings } = subject;
+  if (isRefusal(answer)) {
+    const evidence = `past the end: ${said(answer)}`;
+    const body = refusalMark(answer);
+    findings.proved(['page', 'end', 'status'], [answer.status], evidence);
+    if (body !== null) findings.proved(['page', 'end', 'body'], body, evidence);
+  } else if (answer.status >= 500) {
+    findings.proved(['page', 'end', 'short_page'], true, `past the end: ${said(answer)}`);
+  } else if (records !== null && records.length > 0) {
+    findings.proved(['page', 'end', 'repeated_page'], true, `past the end: ${said(answer)}, ${records.length} records`);
+  }
+}
+
+/** What tells this refusal from others: the first short code or name in its body. */
+function refusalMark({ json }: Answer): { path: string; contains: string } | null {
+  const texts = plainValues(json ?? null, '').flatMap(({ place, value }) =>
+    typeof value === 'string' && value.length > 3 && value.length <= 80 ? [{ path: place, contains: value }] : [],
+  );
+  return texts.find(({ path }) => /(?:code|type|name|error)$/i.test(path)) ?? texts[0] ?? null;
+}
+
+/** Whether the sign of the next page is left out on the last one: seen where one page holds all. */
+async function probeLastAnswer(stage: Stage, subject: Subject, { fields }: Paged): Promise<void> {
+  const place = String(fields['next_cursor'] ?? fields['next_url']);
+  const { answer, records } = await pageWith(stage, subject, subject.firstPage);
+  if (records === null) return;
+  const signs = nextSigns(answer, subject.at);
+  const next = [...signs.cursors, ...signs.urls].find((sign) => sign.place === place);
+  if (next !== undefined) return probeLastCursor(stage, subject, textIn(fields, 'cursor_param'), next);
+  if (!hasPlace(answer.json, place)) {
+    subject.findings.proved(['page', 'absent_is_end'], true, `${said(answer)}, the last page has no ${place}`);
+  }
+}
+
+/** A page that holds all and still names a next one: whether what it names is itself, or leads to nothing more. */
+async function probeLastCursor(
+  stage: Stage,
+  subject: Subject,
+  param: string,
+  { place, value }: Sign<string>,
+): Promise<void> {
+  if (param === '' || subject.isWhole === false) return;
+  if (value === subject.starter[param]) {
+    const evidence = `on the page that holds all, ${place} is the one that was sent`;
+    return endsUnchanged(subject, evidence);
+  }
+  const { answer, records } = await pageWith(stage, subject, { ...subject.firstPage, [param]: value });
+  if (records === null || records.length > 0) return;
+  const again = nextSigns(answer, subject.at).cursors.some((sign) => sign.place === place && sign.value === value);
+  if (!again) return;
+  const evidence = `${said(answer)}, behind the last record ${place} is the one that was sent`;
+  endsUnchanged(subject, evidence);
+}
+
+/** Such an end is believed behind another page only, so that pages must be smaller than the listing. */
+function endsUnchanged({ findings, records }: Subject, evidence: string): void {
+  findings.proved(['page', 'end', 'unchanged_cursor'], true, evidence);
+  const half = Math.floor(records.length / 2);
+  if (half < 1 || records.length > 200) return;
+  findings.proved(
+    ['page', 'size'],
+    half,
+    `half of the ${records.length} records: its end is believed behind another page`,
+  );
+}
+
+function textIn(fields: Readonly<Record<string, unknown>>, key: string): string {
+  const value = fields[key];
+  return typeof value === 'string' ? value : '';
+}
+
+function hasPlace(json: unknown, place: string): boolean {
+  let at: unknown = json;
+  for (const key of place.split('.')) {
+    if (typeof at !== 'object' || at === null || !(key in at)) return false;
+    at = Reflect.get(at, key);
+  }
+  return true;
+}

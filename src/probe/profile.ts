@@ -1,0 +1,203 @@
+import { Document, isCollection, isMap, isNode, isPair, isScalar, type Node } from 'yaml';
+import { snippet } from '../http/body/safe-text.ts';
+import type { AnswerHeaders } from '../http/outcome/outcome-row.ts';
+import { SyncError } from '../model/errors.ts';
+import type { Finding, Subject } from './stage.ts';
+import { type Profile, profileSchema } from '../source/profile.ts';
+
+type Fields = Record<string, unknown>;
+
+/** A profile that can be loaded, and what speaks for each of its lines. */
+export interface FittedProfile {
+  /** As a file has it. */
+  fields: Fields;
+  /** As the program reads it. */
+  profile: Profile;
+  findings: readonly Finding[];
+  /** Findings that a profile has no field for: the service does it, and the copy does without. */
+  lost: readonly Finding[];
+}
+
+/** Fields of a profile and of a resource in the order in which they are written. */
+const ORDER = ['version_prefix', 'auth', 'identity', 'resources'];
+const RESOURCE_ORDER =
+  'path query records unwrap id updated times incremental page item item_record gone deleted'.split(' ');
+
+/**
+ * The profile that the findings make. A field that the grammar does not know, or not with this value, is left out and
+ * told as lost, so that the profile can always be loaded; so is a resource that cannot be read without it.
+ */
+export function profileFrom(findings: readonly Finding[]): FittedProfile {
+  const names = [...new Set(findings.map(({ path }) => path[1] ?? ''))];
+  let kept = findings.toSorted((a, b) => rankOf(a, names) - rankOf(b, names));
+  const lost: Finding[] = [];
+  for (;;) {
+    const fields = fieldsOf(kept);
+    const parsed = profileSchema.safeParse(fields);
+    if (parsed.success) return { fields, profile: parsed.data, findings: kept, lost };
+    const refused = parsed.error.issues.flatMap((issue) => refusedPaths(issue, kept));
+    const next = kept.filter((finding) => !refused.some((path) => isWithin(finding.path, path)));
+    lost.push(...kept.filter((finding) => !next.includes(finding)));
+    if (!next.some(({ path }) => path[0] === 'resources')) throw unsayable(lost);
+    kept = next;
+  }
+}
+
+function unsayable(lost: readonly Finding[]): SyncError {
+  const example = lost.find(({ path }) => path.includes('page')) ?? lost[0];
+  const value = `${example?.path.join('.')} would be ${JSON.stringify(example?.value)}`;
+  return new SyncError('probe_failed', `a profile cannot say how this service is read: ${value}`, {
+    recovery: 'stop',
+    hint: 'see the grammar of profiles for what comes near, and try it with `content-sync check`',
+  });
+}
+
+interface Issue {
+  code?: string;
+  path: readonly PropertyKey[];
+  keys?: readonly string[];
+}
+
+/** What to leave out: the unknown keys, or the field; what it is a part of where nothing was found about it. */
+function refusedPaths({ code, path, keys }: Issue, findings: readonly Finding[]): string[][] {
+  const at = path.map(String);
+  if (code === 'unrecognized_keys') return (keys ?? []).map((key) => wholeOf([...at, key]));
+  for (let length = at.length; length > 0; length -= 1) {
+    const part = at.slice(0, length);
+    if (findings.some((finding) => isWithin(finding.path, part))) return [wholeOf(part)];
+  }
+  return [];
+}
+
+/** Sections that mean something else with a part of them left out. */
+const WHOLE: ReadonlySet<string> = new Set(['incremental', 'deleted', 'gone']);
+
+/** The path, or the section that it is a part of. Without its way from page to page nothing of a listing can be read. */
+function wholeOf(path: string[]): string[] {
+  const [, , section = '', field = ''] = path;
+  if (WHOLE.has(section)) return path.slice(0, 3);
+  return section === 'page' && field !== '' && !SPARE.has(field) ? path.slice(0, 2) : path;
+}
+
+/** Fields of a page section without which a walk fails rather than going wrong. */
+const SPARE: ReadonlySet<string> = new Set(['end', 'absent_is_end', 'total', 'pages', 'has_more']);
+
+/** True for a finding about the field, a part of it, or a whole value that it stands in. */
+function isWithin(path: readonly string[], refused: readonly string[]): boolean {
+  const shared = Math.min(path.length, refused.length);
+  return path.slice(0, shared).every((key, at) => key === refused[at]);
+}
+
+function rankOf({ path: [first = '', second = '', third = ''] }: Finding, names: readonly string[]): number {
+  const within = first === 'resources' ? names.indexOf(second) * 100 + RESOURCE_ORDER.indexOf(third) : 0;
+  return ORDER.indexOf(first) * 100_000 + within;
+}
+
+function fieldsOf(findings: readonly Finding[]): Fields {
+  const fields: Fields = {};
+  for (const { path, value } of findings) setAt(fields, path, value);
+  // A guess that nothing is there, such as no filter, is not assumed by any run.
+  const guesses = findings.filter(({ path, value, proved }) => path[0] === 'resources' && !proved && value !== null);
+  for (const [name = '', found] of Map.groupBy(guesses, ({ path }) => path[1])) {
+    setAt(
+      fields,
+      ['resources', name, 'unverified'],
+      found.map(({ path }) => path.slice(2).join('.')),
+    );
+  }
+  return fields;
+}
+
+function setAt(fields: Fields, path: readonly string[], value: unknown): void {
+  const [key = '', ...rest] = path;
+  if (rest.length === 0) {
+    fields[key] = value;
+    return;
+  }
+  const below = fields[key];
+  const next: Fields = isFields(below) ? below : {};
+  fields[key] = next;
+  setAt(next, rest, value);
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Characters of evidence beside a line. */
+const MOST_EVIDENCE = 220;
+
+/** The profile as a file, with the evidence beside each line, and `not proved` where there is none. */
+export function toYaml(
+  result: Omit<FittedProfile, 'profile'> & { baseUrl: string; requests: number; notes: readonly string[] },
+): string {
+  const document = new Document(result.fields);
+  let before = '';
+  for (const finding of result.findings) {
+    const text = evidenceOf(finding);
+    remark(document, finding, text === before ? (finding.proved ? 'likewise' : 'not proved, likewise') : text);
+    before = text;
+  }
+  document.commentBefore = headOf(result);
+  return document.toString({ lineWidth: 0, flowCollectionPadding: true });
+}
+
+function headOf({ baseUrl, requests, notes, lost }: Parameters<typeof toYaml>[0]): string {
+  const losses = lost.map((finding) => {
+    const value = snippet(JSON.stringify(finding.value), 80);
+    return `not proved: ${finding.path.join('.')} would be ${value}, which a profile cannot say (${evidenceOf(finding)})`;
+  });
+  const lines = [`Found by content-sync probe at ${baseUrl} with ${requests} requests.`, ...notes, ...losses];
+  return lines.map((line) => ` ${snippet(line, 400)}`).join('\n');
+}
+
+function evidenceOf({ proved, evidence }: Finding): string {
+  const text = snippet(evidence, MOST_EVIDENCE);
+  return proved ? text : `not proved: ${text}`;
+}
+
+/** Puts the text beside the line of the finding, or above what takes several lines. */
+function remark(document: Document, { path }: Finding, text: string): void {
+  const node: unknown = document.getIn(path, true);
+  if (!isNode(node)) return;
+  if (isScalar(node) || isEmptyOrShort(node)) {
+    node.comment = ` ${text}`;
+    return;
+  }
+  const parent: unknown = document.getIn(path.slice(0, -1), true);
+  const pair = isMap(parent)
+    ? parent.items.find((each) => isPair(each) && String(each.key) === path.at(-1))
+    : undefined;
+  if (pair !== undefined && isNode(pair.key)) pair.key.commentBefore = ` ${text}`;
+}
+
+/** Small maps and lists of plain values stand on one line. */
+function isEmptyOrShort(node: Node): boolean {
+  if (!isCollection(node)) return false;
+  const isShort = JSON.stringify(node.toJSON()).length < 70;
+  if (isShort) node.flow = true;
+  return isShort;
+}
+
+const LIMITS = /^(?:x-)?rate-?limit|^retry-after$/;
+
+/** What the answers show that a profile says nothing about, as sentences. */
+export function serviceNotes(subjects: readonly Subject[]): string[] {
+  const headers = subjects[0]?.first.headers ?? {};
+  const limits = Object.keys(headers).filter((name) => LIMITS.test(name));
+  const told = limits.map((name) => `${name}: ${textOf(headers, name)}`).join(', ');
+  return [
+    limits.length === 0
+      ? 'limits: the answers tell none; the pace is learned from how the service answers'
+      : `limits: ${told}; they are read by themselves`,
+    ...(textOf(headers, 'etag') === '' ? [] : ['the answers have an ETag']),
+    ...['deprecation', 'sunset'].flatMap((name) =>
+      textOf(headers, name) === '' ? [] : [`the answers say ${name}: ${textOf(headers, name)}`],
+    ),
+    'webhooks: not tried, because that would change something there; see webhooks in the reference',
+  ];
+}
+
+function textOf(headers: AnswerHeaders, name: string): string {
+  return snippet([headers[name] ?? ''].flat().join(', '), 80);
+}

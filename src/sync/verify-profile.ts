@@ -1,0 +1,94 @@
+import { hiddenText, requestBare } from '../checks/listing.ts';
+import { SyncError } from '../model/errors.ts';
+import { canonicalHash } from '../shape/records/fingerprint.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+import { readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
+import type { CheckpointRow } from '../warehouse/own-tables.ts';
+import { countUntimedRows } from './filter/trusted-plan.ts';
+import type { RunContext } from './run-progress.ts';
+import { partitionsOf } from './walk/partitions-of.ts';
+import type { WholeWalk } from './walk/walk-whole.ts';
+
+/**
+ * After a full scan that found nothing for an empty copy: requests the listing once more without parameters. Throws
+ * `parameters_hide_records` if that shows records; the next run scans everything again then. Warns if it is empty too.
+ * `before` is the checkpoint from before the scan.
+ */
+export async function verifyEmptyListing(context: RunContext, before: CheckpointRow): Promise<void> {
+  const { profile, progress, warehouse, owned } = context;
+  if (progress.figures.records > 0 || profile.windows !== null) return;
+  const { partitions } = profile;
+  const partition = partitions === null ? null : (await partitionsOf(context, partitions, before)).values[0];
+  if (partition === undefined) return;
+  const bare = await requestBare({ ...context, partition });
+  if (bare.is === 'hidden') {
+    const { last_full_at, last_success_at } = before;
+    const stored = (await readCheckpoint(warehouse.own, owned.resource)) ?? before;
+    const reset = { ...stored, cursor: null, cursor_key: null, cursor_seen_at: null, last_full_at, last_success_at };
+    await warehouse.apply([saveCheckpoint(warehouse.own, reset)], owned.lease());
+    const { message, hint } = hiddenText(bare);
+    throw new SyncError('parameters_hide_records', message, { recovery: 'stop', hint });
+  }
+  if (bare.is === 'filtered') {
+    progress.warnings.push({ code: 'listing_filtered', ...hiddenText(bare) });
+    return;
+  }
+  progress.warnings.push({
+    code: 'listing_empty',
+    message: `the service lists no record${bare.is === 'empty' ? ', with its parameters and without' : ''}`,
+    hint: 'an empty listing proves nothing: check that the credential may see this resource',
+  });
+}
+
+/** Stores which unverified fields of the profile a full scan has verified. */
+export async function noteVerified(context: RunContext, walked: WholeWalk): Promise<void> {
+  const { profile, warehouse, owned } = context;
+  const stored = profile.unverified.length === 0 ? null : await readCheckpoint(warehouse.own, owned.resource);
+  if (stored === null || !walked.isProved) return;
+  const { records, rejected } = context.progress.figures;
+  if (records === 0 || rejected > 0) return;
+  const { endProof, evidence } = walked;
+  const hasPages = endProof === 'total' || (endProof !== null && endProof !== 'whole' && evidence.pages > 1);
+  const verified: Readonly<Record<string, boolean>> = {
+    records: true,
+    id: records > 1 && context.progress.shared.count === 0,
+    page: hasPages,
+    updated: (await countUntimedRows(context)) === 0,
+  };
+  const found = profile.unverified.filter((path) => verified[sectionOf(path)] === true).map(markFor(profile));
+  const known = verifiedMarks(stored);
+  if (found.every((mark) => known.has(mark))) return;
+  const marks = [...known.union(new Set(found))];
+  await warehouse.apply([saveCheckpoint(warehouse.own, { ...stored, verified: JSON.stringify(marks) })], owned.lease());
+}
+
+/** Warns of fields that the profile calls unverified, and that no run has verified. */
+export async function warnOfUnverified({ profile, progress, warehouse, owned }: RunContext): Promise<void> {
+  const { unverified } = profile;
+  if (unverified.length === 0) return;
+  const stored = await readCheckpoint(warehouse.own, owned.resource);
+  const known = stored === null ? new Set() : verifiedMarks(stored);
+  const open = unverified.filter((path) => !known.has(markFor(profile)(path)));
+  if (open.length === 0) return;
+  progress.warnings.push({
+    code: 'profile_unverified',
+    message: `the profile guesses ${open.join(', ')}, and no run has verified that`,
+    hint: `a full scan that reaches the service's total verifies page; look at the others in the profile, and take what is right out of \`unverified\` of ${owned.resource}`,
+  });
+}
+
+function sectionOf(path: string): string {
+  return path.split('.')[0] ?? '';
+}
+
+/** The path and its section as it was verified: another value is not. */
+function markFor(profile: ResourceProfile): (path: string) => string {
+  const sections: Readonly<Record<string, unknown>> = profile;
+  return (path) =>
+    `${path} ${canonicalHash(JSON.parse(JSON.stringify(sections[sectionOf(path)] ?? null))).slice(0, 16)}`;
+}
+
+function verifiedMarks({ verified }: CheckpointRow): Set<string> {
+  const marks: unknown = JSON.parse(verified ?? '[]');
+  return new Set(Array.isArray(marks) ? marks.map(String) : []);
+}
