@@ -2,22 +2,21 @@ import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { createNoticeBoard, type NoticeBoard } from './extract/service-notices.ts';
 import { retryText, type ApiClient, type AttemptEvent, type RetryEvent } from './http/client.ts';
-import { createClient, type Client } from './http/create-client.ts';
+import { createClient } from './http/create-client.ts';
 import { keepsRefreshToken, otherTokenOrigin } from './http/auth/create-credentials.ts';
 import type { TokenStore } from './http/auth/shared-token.ts';
 import type { Clock } from './model/clock.ts';
-import { runScope, withinRun } from './observe/run-scope.ts';
+import { runScope } from './observe/run-scope.ts';
 import { scrubOwn } from './observe/scrub/scrub.ts';
 import type { Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';
 import { budgetName, credentialName } from './source/account-name.ts';
 import { requestedVersion, versionText } from './source/version.ts';
-import { limitsOf, openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-governor.ts';
+import { forgetDueTimes } from './state/checkpoints.ts';
+import { compareRateLimit, limitsOf, openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-governor.ts';
 import { storedTokens } from './state/stored-tokens.ts';
 import { deleteReleased, type ConfirmedDeletes } from './sync/deletes/confirm-deletes.ts';
 import { eraseForgotten } from './sync/forget/erase-records.ts';
-import type { RangeCrew } from './sync/ranges/crew.ts';
-import { walkOneRange, type RangeOfWalk } from './sync/ranges/walk-one-range.ts';
 import { rebuildResource, type ResourceRebuilt } from './sync/rebuild-resource.ts';
 import { keepNotices } from './state/notices.ts';
 import { checkPrivacyKey } from './state/forgotten.ts';
@@ -57,8 +56,6 @@ export interface SyncRequest {
   restart: boolean;
   signal: AbortSignal;
   watcher: RunWatcher;
-  /** Who walks ranges of large listings beside this process; absent: nobody. */
-  crew?: RangeCrew;
   /** True to fetch the files of the resources behind their walks. */
   files?: boolean;
 }
@@ -72,9 +69,9 @@ export interface App {
   readonly governor: Governor;
   readonly listing: { baseUrl: URL; prefix: string };
   readonly ownedResources: OwnedResources;
+  /** Forgets refusals; with `now` also until when the service asked not to be requested: the next request finds out. */
+  retry(now: boolean): Promise<void>;
   sync(request: SyncRequest): Promise<RunReport>;
-  /** Walks one range of a walk that a process leads. Throws `lease_held` and `lease_lost` if it is another one's. */
-  walkRange(range: RangeOfWalk, signal: AbortSignal): Promise<void>;
   /** Reads one record again. Throws what that throws, and `lease_held` if another process owns the resource. */
   refetch(request: RefetchRequest): Promise<RefetchOutcome>;
   /** Carries out the deletes that a person has released. Throws `lease_held` if another process owns the resource. */
@@ -106,7 +103,13 @@ export async function openApp(options: AppOptions): Promise<App> {
   const known = { coordination, own: warehouse.own, isKept: coordination === null };
   const tokens = keepsRefreshToken(source) ? storedTokens(warehouse) : (coordination ?? undefined);
   const asking = await openClient(options, { ...known, tokens }, opened);
-  const { client, governor, listing, notices } = asking;
+  const { client, governor, listing, notices, forgetWaits, rateLimit } = asking;
+  const liftWaits = async (): Promise<void> => {
+    await forgetWaits();
+    await warehouse.apply([forgetDueTimes(warehouse.own)]);
+  };
+  if (rateLimit?.isChanged === true) await liftWaits();
+  await rateLimit?.save(clock.now());
   const ownedResources = ownResources(warehouse, clock, lingerMs, privacy);
   opened.defer(() => ownedResources.close());
   const rights = { credential: credentialName(source), deletes: source.deletes };
@@ -126,6 +129,10 @@ export async function openApp(options: AppOptions): Promise<App> {
     governor,
     listing,
     ownedResources,
+    retry: async (now) => {
+      client.retry();
+      if (now) await liftWaits();
+    },
     sync: async (request) => {
       const begun = clock.now();
       const more = { runId: newRunId(clock), keepRunsMs };
@@ -135,12 +142,6 @@ export async function openApp(options: AppOptions): Promise<App> {
       const kept = keepNotices(warehouse.own, versionText(profile), notices.since(begun));
       if (kept.length > 0) await warehouse.apply(kept);
       return report;
-    },
-    walkRange: (range, signal) => {
-      const runId = newRunId(clock);
-      return withinRun({ run_id: runId, resource: range.resource }, () =>
-        walkOneRange({ ...parts, runId }, range, signal),
-      );
     },
     refetch: (request) => refetchOwned({ ...parts, runId: newRunId(clock) }, request),
     confirmReleased: (resource, signal) => deleteReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
@@ -177,7 +178,8 @@ export async function openProbe(options: AppOptions, reader: WarehouseReader | n
   opened.defer(() => coordination?.close());
   const known = { coordination, own: reader?.own ?? null, isKept: false };
   const tokens = keepsRefreshToken(source) ? await openTokens(options, opened) : (coordination ?? undefined);
-  const asking = await openClient(options, { ...known, tokens }, opened);
+  const { forgetWaits, rateLimit, ...asking } = await openClient(options, { ...known, tokens }, opened);
+  if (rateLimit?.isChanged === true) await forgetWaits();
   const open = opened.move();
   return { source, ...asking, credential: credentialName(source), close: () => open.disposeAsync() };
 }
@@ -193,12 +195,15 @@ async function openClient(
   { source, clock, log, secrets, attempted, retried }: AppOptions,
   known: KnownLimits & { tokens: TokenStore | undefined },
   opened: AsyncDisposableStack,
-): Promise<Pick<Probe, 'governor' | 'listing' | 'notices'> & { client: Client }> {
+) {
   const { profile, auth } = source;
   const baseUrl = new URL(source.base_url);
   const place = { ...known, clock, opened, maxWaitMs: source.max_wait };
-  const governor = await openGovernor(place, budgetName(baseUrl.origin, auth), limitsOf(source));
+  const budget = budgetName(baseUrl.origin, auth);
+  const governor = await openGovernor(place, budget, limitsOf(source));
   const tokenOrigin = otherTokenOrigin({ profile, auth, baseUrl });
+  const tokenGovernor =
+    tokenOrigin === null ? undefined : await openGovernor(place, budgetName(tokenOrigin, auth), TOKEN_LIMITS);
   const logged = (event: AttemptEvent): void => {
     log.debug(event);
     attempted?.(event);
@@ -209,8 +214,7 @@ async function openClient(
     profile,
     auth,
     governor,
-    tokenGovernor:
-      tokenOrigin === null ? undefined : await openGovernor(place, budgetName(tokenOrigin, auth), TOKEN_LIMITS),
+    tokenGovernor,
     clock,
     secrets,
     log: logged,
@@ -223,7 +227,17 @@ async function openClient(
     network: source.network,
   });
   opened.defer(() => client.close());
-  return { client, governor, notices, listing: { baseUrl, prefix: requestedVersion(profile).prefix } };
+  return {
+    client,
+    governor,
+    notices,
+    listing: { baseUrl, prefix: requestedVersion(profile).prefix },
+    rateLimit: known.own === null ? null : await compareRateLimit(known.own, budget, profile.rate_limit),
+    forgetWaits: async (): Promise<void> => {
+      await governor.forgetWaits();
+      await tokenGovernor?.forgetWaits();
+    },
+  };
 }
 
 /** Sorts by time, so that the newest run is the last one. */

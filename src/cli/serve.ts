@@ -8,7 +8,7 @@ import { isShared } from '../serve/cluster/join-cluster.ts';
 import type { Control } from '../serve/controls/control-request.ts';
 import { openControlSocket } from '../serve/controls/control-socket.ts';
 import { serveSources, type ServedSources } from '../serve/serve-sources.ts';
-import { exposedFiles, serveWarnings } from '../serve/serve-warnings.ts';
+import { settingsWarnings, serveWarnings } from '../serve/serve-warnings.ts';
 import type { ServeSettings, Settings, SourceSettings } from '../settings/settings.ts';
 import { hiddenFields } from '../source/field-settings.ts';
 import { inboxAddress } from '../warehouse/databases.ts';
@@ -134,7 +134,7 @@ function addressOf(serve: ServeSettings, { host = serve.host, port = serve.port 
 
 function warnOf(log: Logger, settings: Settings, options: ServeOptions, now: number): void {
   const sources = Object.values(settings.sources);
-  const warnings = [...serveWarnings(addressOf(settings.serve, options), sources, now), ...exposedFiles(settings)];
+  const warnings = [...serveWarnings(addressOf(settings.serve, options), sources, now), ...settingsWarnings(settings)];
   for (const { message, ...about } of warnings) log.warn(about, message);
 }
 

@@ -10,7 +10,7 @@ import type { ClusterSource } from '../serve/cluster/open-apps.ts';
 import { isShared, joinCluster, type Cluster } from '../serve/cluster/join-cluster.ts';
 import { createReloader } from '../serve/reload/reloader.ts';
 import type { SettingsChange } from '../serve/reload/settings-change.ts';
-import { exposedFiles, openPages } from '../serve/serve-warnings.ts';
+import { settingsWarnings, openPages } from '../serve/serve-warnings.ts';
 import { logWalks, sourceWatcher } from '../serve/source-watcher.ts';
 import type { Settings, SourceSettings } from '../settings/settings.ts';
 import type { PagesOptions } from '../web/pages.ts';
@@ -45,7 +45,7 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   const settings = sharedSettings(context, options);
   await tellRefused(context, settings, undefined);
   const log = createLog({ level: options.logLevel ?? settings.log.level, secrets, destination: stderr });
-  for (const { message, hint } of exposedFiles(settings)) log.warn({ hint }, message);
+  for (const { message, hint } of settingsWarnings(settings)) log.warn({ hint }, message);
   const metrics = createMetrics(version, () => lostLines(stderr));
   const known = new Map<string, WatchedSource>();
   const watch = (source: SourceSettings): WatchedSource => {
@@ -60,7 +60,6 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
     clock,
     log,
     secrets,
-    rangePages: settings.worker.range_pages,
     ...(atOnce === undefined ? {} : { atOnce }),
   });
   const newDoor = (next: Settings) => doorFor({ clock, log, metrics }, { ...next.serve, ...hostOf(next, options) });

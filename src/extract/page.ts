@@ -15,8 +15,6 @@ export interface Page {
   records: SourceRecord[];
   /** How many of them this walk has handed out before, because the page was read again; 0 for any other page. */
   again: number;
-  /** True if none of its records was on a page that this walk has read before, as far as their keys tell. */
-  isNew?: boolean;
   /** Local epoch milliseconds just before the page was asked for. */
   requestedAt: number;
   /** The service's clock by the answer's `Date`; null if it has none. */

@@ -27,7 +27,7 @@ const placeSchema = z.tuple([
   z.int().min(0).nullable(),
   z.array(
     z.strictObject({
-      code: z.enum(['unproved', 'fewer', 'slipped', 'entered', 'unwatched', 'cached']),
+      code: z.enum(['unproved', 'fewer', 'slipped', 'entered', 'unwatched', 'cached', 'unread']),
       message: z.string(),
       hint: z.string(),
     }),

@@ -5,6 +5,7 @@ import type { Doubt, WalkEnd } from './guards/walk-end.ts';
 import { longerOf } from './guards/page-ages.ts';
 import type { Page, PagePosition } from './page.ts';
 import { joinPosition, splitPosition, type PartitionPlace, type SplitPosition } from './partition-position.ts';
+import { isExpired, isUnitRefusal } from './requests/ask.ts';
 import { walk, type WalkOptions } from './walk.ts';
 
 /** The listings of a partitioned resource as they are now. */
@@ -15,6 +16,8 @@ export interface Partitions {
   late: readonly string[];
   /** True if a listing that is not there is empty, because its parent may just have gone. */
   mayBeGone: boolean;
+  /** Key fingerprints of the stored rows of a listing that could not be read: they count as seen, so none is deleted. */
+  storedKeys: (value: string) => Promise<Uint8Array>;
   /** Local epoch milliseconds. */
   now: () => number;
 }
@@ -35,7 +38,8 @@ export function inPartition(options: WalkOptions, { field, param }: PartitionPro
 /**
  * One passage over all listings of a partitioned resource, one after the other, as one walk: positions say which listing
  * they belong to (`partition-position.ts`), and the end says what speaks against any of them. `before` is about the
- * listing in which the walk is taken up. Throws as `walk` does.
+ * listing in which the walk is taken up. A listing that the service refuses is left out, with a doubt that names it.
+ * Throws as `walk` does, also if all listings are refused.
  */
 export async function* partitionedWalk(
   { from, before, ...options }: WalkOptions,
@@ -87,7 +91,7 @@ type PlacedPage = Page & { place: Omit<PartitionPlace, 'doubts'> };
 async function* pagesOf(
   options: WalkOptions,
   whole: WholeEnd,
-  { mayBeGone, now }: Partitions,
+  { mayBeGone, storedKeys, now }: Partitions,
   before: PartitionPlace | null,
 ): AsyncGenerator<PlacedPage, void, undefined> {
   const place = {
@@ -103,12 +107,22 @@ async function* pagesOf(
       yield { ...page, place: { ...place } };
     }
   } catch (error) {
-    const isGone = error instanceof SyncError && GONE_CODES.has(error.code) && options.from === undefined;
-    if (!mayBeGone || !isGone) throw error;
-    whole.missed();
-    yield { ...emptyPage(1, endOfNothing, now()), kept: options.kept ?? 0, place };
+    const isBegun = options.from !== undefined;
+    const isGone = mayBeGone && !isBegun && error instanceof SyncError && GONE_CODES.has(error.code);
+    // A stored position that has expired begins the walk again.
+    const refusal = isUnitRefusal(error) || (isExpired(error) && !isBegun) ? error : null;
+    if (isGone) whole.missed();
+    else if (refusal !== null) whole.refused(`${options.resource.partition?.field ?? ''} ${place.partition}`, refusal);
+    else throw error;
+    const keys = isGone ? new Uint8Array() : await storedKeys(place.partition);
+    yield { ...emptyPage(1, endOfNothing, now()), keys, kept: options.kept ?? 0, place };
   }
 }
+
+/** Refusals before any listing could be read after which the walk is given up: the profile or the credential is wrong. */
+const MAX_FIRST_REFUSALS = 100;
+/** Failures in a row after which the walk is given up: the service is down. */
+const MAX_FAILURES_IN_A_ROW = 10;
 
 /** The end of a walk over all listings, from the ends of each. */
 class WholeEnd {
@@ -121,6 +135,8 @@ class WholeEnd {
   #proof: WalkEnd['proof'] = 'empty';
   #answered = 0;
   #missed = 0;
+  #unread: { first: string; error: SyncError; count: number } | null = null;
+  #failuresInARow = 0;
 
   constructor(doubts: readonly Doubt[], isResumed: boolean) {
     this.#doubts = new Map(doubts.map((doubt) => [doubt.code, doubt]));
@@ -135,6 +151,17 @@ class WholeEnd {
 
   answered(): void {
     this.#answered += 1;
+    this.#failuresInARow = 0;
+  }
+
+  /** Notes a listing that the service refused. Throws its error if the others can be expected to fail as well. */
+  refused(listing: string, error: SyncError): void {
+    this.#failuresInARow += error.recovery === 'retry' ? 1 : 0;
+    const { first, error: firstError, count } = this.#unread ?? { first: listing, error, count: 0 };
+    this.#unread = { first, error: firstError, count: count + 1 };
+    const isHopeless = this.#answered === 0 && !this.#isResumed && count + 1 >= MAX_FIRST_REFUSALS;
+    if (isHopeless || this.#failuresInARow >= MAX_FAILURES_IN_A_ROW) throw error;
+    this.#doubts.set('unread', unreadListing(first, firstError, count + 1));
   }
 
   missed(): void {
@@ -160,7 +187,9 @@ class WholeEnd {
       : joinPosition({ partition, records: 0, leastTotal: null, doubts: this.doubts }, '');
   }
 
+  /** Throws the error of the first listing if all were refused. */
   end(): WalkEnd {
+    if (this.#unread !== null && this.#answered === 0 && !this.#isResumed) throw this.#unread.error;
     const isLost = this.#missed > 0 && this.#answered === 0 && !this.#isResumed;
     const doubts = isLost ? [...this.doubts, noneThere(this.#missed)] : this.doubts;
     return {
@@ -168,12 +197,22 @@ class WholeEnd {
       records: this.#records,
       doubts,
       prints: hash('sha1', JSON.stringify([this.#isResumed, this.#prints]), 'hex'),
-      sure: null,
+      shortfall: null,
       met: () => false,
       pageSize: this.#pageSize,
       settleMs: this.#settleMs,
     };
   }
+}
+
+function unreadListing(listing: string, { message, hint }: SyncError, count: number): Doubt {
+  const what = count === 1 ? `the listing of ${listing} was` : `${count} listings, such as that of ${listing}, were`;
+  const advice = 'the next run requests it again; if it has nothing to list, say so with outcome: skip under outcomes';
+  return {
+    code: 'unread',
+    message: `${what} not read, and the rows stay as they were: ${message}`,
+    hint: hint === undefined ? advice : `${hint} Else: ${advice}`,
+  };
 }
 
 function noneThere(count: number): Doubt {
@@ -189,7 +228,7 @@ const endOfNothing: WalkEnd = {
   records: 0,
   doubts: [],
   prints: '',
-  sure: null,
+  shortfall: null,
   met: () => false,
   pageSize: null,
   settleMs: 0,

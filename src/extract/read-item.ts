@@ -43,10 +43,12 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
   const { client, profile, meter, signal } = source;
   const path = profile.item_record;
   const isRecord = (body: JsonValue): boolean => path === '' && isObject(body);
-  const isGone = goneBy(profile.gone);
+  const isDeclared = goneBy(profile.gone);
+  const isGone: typeof isDeclared = (found) => found.status === NO_CONTENT || isDeclared(found);
   const wanted = { missing: 'skip', isGone, isRecord } as const;
   const answer = await client.get({ ...itemRequest(source, key), lane, meter, signal, ...wanted });
   const { requestedAt } = answer;
+  if (answer.outcome === 'skip' && answer.status === NO_CONTENT) throw missingRecord(path);
   if (answer.outcome === 'skip') return { isThere: false, requestedAt };
   const { complete = null } = profile.parts ?? {};
   if (complete !== null && !isComplete(answer.json, complete)) throw unreadable('the record comes in several parts');
@@ -67,6 +69,23 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
     recovery: 'stop',
     hint: 'check item, item_record and id of the resource in the profile',
   });
+}
+
+const NO_CONTENT = 204;
+
+/** Errors of `readItem` for a response that is plainly something else than the requested record. */
+const OTHER_ANSWERS: ReadonlySet<string> = new Set([
+  'item_missing',
+  'item_other',
+  'empty_body',
+  'not_the_api',
+  'redirect_refused',
+  'too_many_redirects',
+]);
+
+/** True if the service returned something else in place of a record; alone it does not show that the record is gone. */
+export function isOtherAnswer({ code }: SyncError): boolean {
+  return OTHER_ANSWERS.has(code);
 }
 
 /** Read alone, a record may lie in no map whose key would be its id. */

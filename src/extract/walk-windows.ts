@@ -179,7 +179,7 @@ class JoinedEnds {
       records: isCounted ? counts.reduce((sum: number, count) => sum + (count ?? 0), 0) : null,
       doubts: [...this.#doubts.values()],
       prints: hash('sha1', this.#ends.map(({ prints }) => prints).join(), 'hex'),
-      sure: null,
+      shortfall: null,
       met: (key) => this.#ends.some(({ met }) => met(key)),
       pageSize: this.#ends.find(({ pageSize }) => pageSize !== null)?.pageSize ?? null,
       settleMs: this.#ends.map(({ settleMs }) => settleMs).reduce(longerOf, 0),

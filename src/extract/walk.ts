@@ -3,7 +3,6 @@ import { countRecords } from '../shape/records/select-records.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { RunAhead, type AnswerSource, type PageAnswer } from './requests/answer-source.ts';
 import { askFor, type AskOptions } from './requests/ask.ts';
-import { lateReading, type KnownRecords } from './requests/known-records.ts';
 import { PageAges } from './guards/page-ages.ts';
 import { proveNumbering, type Numbering } from './guards/prove-numbering.ts';
 import { WalkGuard } from './guards/walk-guard.ts';
@@ -43,6 +42,10 @@ export interface WalkOptions extends AskOptions {
   kept?: number;
   /** True if an end that nothing proves is accepted. */
   acceptsEnd?: boolean;
+  /** True if several states of one record may be listed, each of which counts. */
+  acceptsStates?: boolean;
+  /** True if only changes are listed, whose number a total at an undeclared place need not be. */
+  isFiltered?: boolean;
   /** Most requests under way at once, one where each page names the next one; 0: nothing is fetched ahead. */
   runAhead: number;
   /** So many more are asked for, which wait until one of those has ended; 0 if absent. */
@@ -55,8 +58,6 @@ export interface WalkOptions extends AskOptions {
   most?: number;
   /** Tried at the end, where nothing else shows it; absent: it is not. */
   numbering?: Numbering;
-  /** Records that need not be read; absent: all are. */
-  known?: KnownRecords;
   /** True if the next page is asked for while one is still being loaded, and the consumer releases each. */
   overlaps?: boolean;
   /** Milliseconds that a page out of a cache may be old; absent: any. */
@@ -134,7 +135,18 @@ const ignore = (): void => undefined;
 
 /** Nothing is asked for yet. */
 function openWalk(options: WalkOptions) {
-  const { resource, listing, values = {}, extraQuery = {}, from, signal, clock, acceptsEnd = false } = options;
+  const {
+    resource,
+    listing,
+    values = {},
+    extraQuery = {},
+    from,
+    signal,
+    clock,
+    acceptsEnd = false,
+    acceptsStates = false,
+    isFiltered = false,
+  } = options;
   const style = openPageStyle(resource.page);
   const parts = { target: listing, templates: resource, values };
   const first = listingStart(parts, { ...extraQuery, ...style.first });
@@ -142,27 +154,23 @@ function openWalk(options: WalkOptions) {
   const isResumed = start !== positionOf(first);
   const memory = new PageMemory();
   const ask = askFor(options, parts, first);
-  // A walk that knows nothing would only hold more bytes for longer.
-  const late = options.known === undefined ? null : lateReading(ask, resource.records, options.known);
-  const unknown: WalkBefore = { pages: [], records: isResumed ? null : 0, leastTotal: null };
+  const unknown: WalkBefore = { pages: [], isWhole: !isResumed, leastTotal: null };
   const hasParts = Boolean(resource.parts);
   const isCutByNumber = !hasParts && (style.ahead !== null || style.mayHideNumbers);
-  const ledger = new WalkLedger(isCutByNumber, options.before ?? unknown, hasParts);
+  const ledger = new WalkLedger(isCutByNumber, options.before ?? unknown, {
+    hasParts,
+    hasStates: acceptsStates,
+    isFiltered,
+  });
   const asked: GetPage = async (position, { stop, isAhead }) => {
     const request = reader.requestOf(position);
     const hold = memory.open();
     const room = { hold, ...(isAhead ? { whenFull: 'fail' as const } : {}) };
-    const answer = await (late?.ask ?? ask)(positionOf(request), { ...room, ...(stop === undefined ? {} : { stop }) });
+    const answer = await ask(positionOf(request), { ...room, ...(stop === undefined ? {} : { stop }) });
     await admitRecords(hold, countRecords(answer.json, resource.records), { isAhead, clock, signal });
     return { ...answer, request, hold };
   };
-  const read = async (answer: PageAnswer): Promise<PageAnswer> => {
-    if (late === null) return answer;
-    const { request, hold } = answer;
-    const whole = await late.read(answer, () => ask(positionOf(request), { hold }));
-    return whole === answer ? answer : { ...whole, request, hold };
-  };
-  const answers = { get: asked, read, handedOut: () => memory.handedOut };
+  const answers = { get: asked, handedOut: () => memory.handedOut };
   const source = openSource(options, { style, first }, answers);
   // A walk that is taken up behind its first page was led there by a page that named the next one.
   const kept = options.kept ?? (isResumed ? resource.page.size : 0);
@@ -176,7 +184,6 @@ function openWalk(options: WalkOptions) {
     source,
     ledger,
     ages,
-    updated: resource.updated,
     page: resource.page,
   });
   const guard = new WalkGuard(style.ahead !== null, start, hasParts);
@@ -190,7 +197,7 @@ type GetPage = (position: PagePosition, asked: { stop?: AbortSignal; isAhead: bo
 function openSource(
   options: WalkOptions,
   { style, first }: { style: PageStyle; first: URL },
-  answers: { get: GetPage; read: (answer: PageAnswer) => Promise<PageAnswer>; handedOut: () => number },
+  answers: { get: GetPage; handedOut: () => number },
 ): AnswerSource {
   const { records, page } = options.resource;
   const foresight = knowsHowMany(page) ? style.ahead : null;
@@ -213,7 +220,7 @@ function openSource(
 
 /** Where each page names the next one and no total is told, any page ahead may lie behind the end. */
 function knowsHowMany(page: ResourceProfile['page']): boolean {
-  return page.style !== 'page' || page.next_page === null || page.total !== null;
+  return page.style !== 'page' || page.next_page === null || typeof page.total === 'string';
 }
 
 function leastOf(total: number | null, most: number | undefined): number | null {

@@ -1,6 +1,5 @@
 import type { SourceRecord } from '../model/json.ts';
 import { KEY_FINGERPRINT_BYTES } from '../shape/records/key-fingerprint.ts';
-import { updatedOf, type UpdatedBy } from '../shape/columns/updated-time.ts';
 import type { PageProfile } from '../source/page-style.ts';
 import { walkError, type GuardFault } from './guards/guard-fault.ts';
 import { isNumericStep } from './page-styles/numeric-step.ts';
@@ -21,8 +20,6 @@ interface WalkedPagesOptions {
   source: Pick<AnswerSource, 'drop'>;
   ledger: WalkLedger;
   ages: PageAges;
-  /** The field that says when a record last changed. */
-  updated: UpdatedBy['updated'];
   page: Pick<PageProfile, 'size' | 'size_param'>;
 }
 
@@ -42,7 +39,6 @@ export class WalkedPages {
   /** The index of the last record of the page in hand that the page before had too; -1 for none. */
   #shared = -1;
   /** True if no record of the page in hand was met before. */
-  #isNew = false;
 
   constructor(options: WalkedPagesOptions) {
     this.#options = options;
@@ -78,7 +74,6 @@ export class WalkedPages {
     const isWhole = again !== null && again.length === 0;
     const isBoundary = !isWhole && (stepped.records.length > 0 || this.#received >= page.size || again !== null);
     this.#received = stepped.records.length;
-    this.#isNew = ledger.newAmong(stepped.keys) * KEY_FINGERPRINT_BYTES === stepped.keys.length;
     const isPushedOn = ledger.admit({ ...this.#entryOf(stepped, position), overlap: stepped.overlap, isBoundary });
     ages.admit(stepped.answer, isBoundary && ledger.isWatched && stepped.overlap === 0);
     if (isPushedOn && stepped.overlap === 0) await source.drop();
@@ -178,7 +173,7 @@ export class WalkedPages {
     const { next } = stepped;
     this.#step = stepped.records.length - (next !== null && reader.overlapsAt(next) !== null ? 1 : 0);
     if (next !== null && ledger.isWatched && !this.#isNumbered(position, next, stepped)) ledger.unwatch();
-    const known = { again: 0, isNew: this.#isNew, kept: reader.kept, isNumbered: ledger.isWatched };
+    const known = { again: 0, kept: reader.kept, isNumbered: ledger.isWatched };
     const page = { ...pageOf(stepped, position), records: this.#unshared(stepped), ...known };
     if (next === null) return { ...page, next, end: this.#endOf(stepped), answer: stepped.answer };
     if (!ledger.isLoop) return { ...page, next, end: null };
@@ -206,19 +201,19 @@ export class WalkedPages {
       records: ledger.met,
       doubts,
       prints: ledger.prints(),
-      sure: ledger.sure(),
       met,
+      shortfall: ledger.missing(),
       pageSize: reader.pageSize,
       settleMs: ages.settleMs,
     };
   }
 
-  #entryOf({ keys, total, records }: ReadPage, position: PagePosition): Omit<LedgerEntry, 'overlap' | 'isBoundary'> {
+  #entryOf(
+    { keys, total, records, signals }: ReadPage,
+    position: PagePosition,
+  ): Omit<LedgerEntry, 'overlap' | 'isBoundary'> {
     const unkeyed = records.length - keys.length / KEY_FINGERPRINT_BYTES;
-    const { updated, ledger } = this.#options;
-    // Only of pages by number is it ever asked when their records changed.
-    const times = ledger.isWatched ? records.map((record) => updatedOf(record, { updated })) : [];
-    return { position, keys, total, unkeyed, updated: times };
+    return { position, keys, total, unkeyed, signals };
   }
 }
 

@@ -41,10 +41,7 @@ export interface AttemptParts {
 
 /** The request and its state, as far as one attempt needs them. */
 interface AttemptOf {
-  request: Pick<
-    ApiRequest,
-    'method' | 'headers' | 'body' | 'meter' | 'signal' | 'isRecord' | 'as' | 'skips' | 'unread' | 'into'
-  >;
+  request: Pick<ApiRequest, 'method' | 'headers' | 'body' | 'meter' | 'signal' | 'isRecord' | 'as' | 'skips' | 'into'>;
   hop: Hop;
   hold: AnswerHold;
   /** Send even a credential that is known to have run out: it was renewed for this request already. */
@@ -90,10 +87,7 @@ export async function attempt(
       facts: factsOf(answer, readAnswerLimits(answer, dialect), false),
     };
   }
-  const asked = { answer, hold, dialect };
-  const guessed = request.unread === undefined ? null : judged(parts, request, asked, request.unread);
-  // What is left unread may hide what speaks against an answer, or for it.
-  const { reading, limits, verdict } = guessed?.verdict.outcome === 'ok' ? guessed : judged(parts, request, asked);
+  const { reading, limits, verdict } = judged(parts, request, { answer, hold, dialect });
   if (sent.proof !== null && verdict.outcome === 'ok') credentials.accepted(sent.proof);
   return {
     result: { kind: 'judged', verdict, answer, reading, sent },
@@ -105,9 +99,8 @@ function judged(
   parts: AttemptParts,
   { isRecord, skips }: AttemptOf['request'],
   { answer, hold, dialect }: { answer: WireAnswer; hold: AnswerHold; dialect: RateDialect },
-  unread?: string,
 ) {
-  const reading = interpret(answer, isRecord ?? parts.isRecord, { ...parts.bounds, hold, unread });
+  const reading = interpret(answer, isRecord ?? parts.isRecord, { ...parts.bounds, hold });
   const limits = readAnswerLimits({ ...answer, body: reading.seen.json }, dialect);
   const seen = { ...reading.seen, limits };
   return { reading, limits, verdict: declaredVerdict(skips, seen) ?? parts.judge(seen) };

@@ -59,8 +59,6 @@ export interface ApiRequest {
   skips?: AnswerRule | undefined;
   /** True for a body that is a record itself: a field `error` is one of its own. By the profile's resources if absent. */
   isRecord?: ((body: JsonValue) => boolean) | undefined;
-  /** A path at which the records of the answer may be left unread (`shape/json/parse-body.ts`): the caller reads them. */
-  unread?: string | undefined;
   /** The memory that the answer takes, to be released by the caller; if absent it counts until the answer is there. */
   hold?: AnswerHold | undefined;
   /** Takes the body of a 2xx in place of memory; the answer has none then. */

@@ -4,7 +4,7 @@ import { canonicalHash } from '../shape/records/fingerprint.ts';
 import { timestampMs } from '../model/timestamp-text.ts';
 import { parseInstant } from '../shape/columns/timestamps.ts';
 import type { StoredRow } from '../warehouse/warehouse.ts';
-import { latestOf, readWhole, type KeyedRecord } from './key-records.ts';
+import { latestOf, type KeyedRecord } from './key-records.ts';
 
 /** Whether states that are older than the stored row are accepted. */
 export interface OlderPolicy {
@@ -17,7 +17,6 @@ export interface OlderPolicy {
 }
 
 export interface Difference {
-  /** Those among them that are partial are to be read. */
   inserts: KeyedRecord[];
   /** Known, with another source than the stored one; their `version` is set. */
   updates: KeyedRecord[];
@@ -38,6 +37,8 @@ export interface Difference {
    * since long before it: the listing shows states of one record, or another record has that key as well.
    */
   overwritten: string[];
+  /** Fields that differ in nearly all records of the page, of which none has another time of change. */
+  volatile?: string[];
 }
 
 /**
@@ -75,7 +76,6 @@ function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefi
     result.inserts.push(record);
     return;
   }
-  if (row.hash !== record.hash || row.deletedAt !== null) readWhole(record);
   const isDeleted = row.deletedAt !== null;
   const isSame = row.hash === record.hash;
   const isOld = !isSame && !isDeleted && isOlder(record, row.updated);

@@ -29,11 +29,9 @@ export async function growCalendar(context: LoadContext): Promise<void> {
 
 /** Adds the days of rows that are about to be written. They come first, so that no kill leaves a row without its days. */
 export async function coverRows(context: LoadContext, rows: readonly TableRows[]): Promise<void> {
-  if (rows.length > 0) await coverYears(context, yearsOfRows(rows, yearOf(context.clock.now())));
-}
-
-/** The same of rows with times in these years; null if they have none. */
-export async function coverYears({ warehouse, owned, clock }: LoadContext, found: Years | null): Promise<void> {
+  const { warehouse, owned, clock } = context;
+  if (rows.length === 0) return;
+  const found = yearsOfRows(rows, yearOf(clock.now()));
   owned.years ??= await yearsOfCalendar(warehouse.own);
   if (owned.years !== null && (found === null || (found[0] >= owned.years[0] && found[1] <= owned.years[1]))) return;
   const wanted = withYears(owned.years, found, yearOf(clock.now()));
@@ -47,7 +45,7 @@ function withYears(stored: Years | null, found: Years | null, year: number): Yea
   return [Math.min(first, from, year), Math.max(last, to, year + YEARS_AHEAD)];
 }
 
-export function yearOf(ms: number): number {
+function yearOf(ms: number): number {
   return new Date(ms).getUTCFullYear();
 }
 

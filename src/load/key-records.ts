@@ -1,7 +1,7 @@
 import type { SourceRecord, Updated } from '../model/json.ts';
 import { canonicalHash, textHash } from '../shape/records/fingerprint.ts';
+import { comparedPart } from '../shape/mask-fields.ts';
 import { takenIn } from '../shape/records/as-record.ts';
-import { parseJson } from '../shape/json/parse-json.ts';
 import { keyOfRecord } from '../shape/records/record-key.ts';
 import { updatedOf } from '../shape/columns/updated-time.ts';
 import type { HistoryPolicy } from '../model/vocabulary.ts';
@@ -35,13 +35,6 @@ export function latestOf({ at, latest }: Updated): number {
   return latest ?? at;
 }
 
-/** Reads a record that has been recognised, in place: the row that it was recognised by may be another one by now. */
-export function readWhole(record: KeyedRecord): void {
-  if (record.isPartial !== true) return;
-  record.value = parseJson(record.bytes.toString());
-  record.isPartial = false;
-}
-
 /** A record that cannot become a row. */
 export interface SetAside {
   key: string | null;
@@ -71,6 +64,7 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
   const copies: KeyedRecord[] = [];
   const setAside: SetAside[] = [];
   const taken = takenIn(records);
+  const compared = comparedPart(profile.fields);
   for (const record of taken) {
     const found = record.aside === undefined ? keyOfRecord(record, profile.id) : { reject: record.aside };
     if ('reject' in found) {
@@ -81,8 +75,7 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
       key: found.key,
       value: record.value,
       bytes: record.bytes,
-      hash: record.hash ?? hashOf(record, profile.history),
-      isPartial: record.isPartial === true,
+      hash: record.hash ?? hashOf(record, profile.history, compared),
       updated: updatedOf(record, profile),
       version: 1,
     };
@@ -124,8 +117,6 @@ function clashesOf(copies: readonly KeyedRecord[], kept: ReadonlyMap<string, Key
 
 function saysTheSame(a: KeyedRecord, b: KeyedRecord): boolean {
   if (a.hash === b.hash) return true;
-  readWhole(a);
-  readWhole(b);
   return canonicalHash(a.value) === canonicalHash(b.value);
 }
 
@@ -133,8 +124,12 @@ function saysTheSame(a: KeyedRecord, b: KeyedRecord): boolean {
  * Where bodies are kept, the hash of the source will do: one that only looks different is compared with the stored
  * body. Without bodies the hash itself must not depend on the order of keys.
  */
-function hashOf(record: SourceRecord, history: HistoryPolicy): string {
-  return history === 'none' ? canonicalHash(record.value) : textHash(record.bytes);
+function hashOf(
+  { value, bytes }: SourceRecord,
+  history: HistoryPolicy,
+  compared: ReturnType<typeof comparedPart>,
+): string {
+  return history === 'none' ? canonicalHash(compared(value)) : textHash(bytes);
 }
 
 function isOlder(record: KeyedRecord, than: KeyedRecord): boolean {

@@ -3,30 +3,14 @@ import type { Updated } from '../model/json.ts';
 import { initialShape, shapeRecords, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { restoreDeletes } from '../state/deletes.ts';
-import type { SentTurn } from '../state/turns.ts';
 import { resolveRejects, saveRejects } from '../state/rejects.ts';
 import { restoredAmong, type OlderPolicy } from './difference.ts';
 import type { KeyedRecord, LeftOut } from './key-records.ts';
 import { sourceTexts } from './source-texts.ts';
-import { firstRows } from './first-rows.ts';
-import { pagesAhead } from './pages-ahead.ts';
-import { createRecogniser } from './recognise-records.ts';
-import { shapeAhead } from './shape-ahead.ts';
-import type { KnownRecords } from '../extract/requests/known-records.ts';
-import { growAlone, untilCurrent } from './beside-others.ts';
-import { coverRows, coverYears } from './grow-calendar.ts';
+import { coverRows } from './grow-calendar.ts';
 import { growTables, shapeForWarehouse, finishReshape } from './grow-shape.ts';
 import type { LoadContext } from './load-context.ts';
-import {
-  keyOf,
-  preparePage,
-  prepareRows,
-  shapeOf,
-  type LoadablePage,
-  type LostRow,
-  type PreparedPage,
-} from './prepare-page.ts';
-import { mayOverlap } from './may-overlap.ts';
+import { keyOf, pageRows, preparePage, shapeOf, type LoadablePage, type LostRow } from './prepare-page.ts';
 import { outcomeOf, type PageOutcome } from './page-outcome.ts';
 import { rejected, rejectsOf } from './set-aside.ts';
 
@@ -63,21 +47,8 @@ export interface StatedDelete extends Pick<KeyedRecord, 'key'> {
 
 /** Turns pages of one resource into committed rows. */
 export interface PageLoader {
-  /**
-   * Begins to compare a page with the warehouse while the one before it is still being written. `load` uses the result
-   * if nothing was written meanwhile that it does not know of.
-   */
-  prepare(page: LoadablePage): void;
-  /** Knows records that need not be read; null if all of them must be. */
-  readonly known: KnownRecords | null;
-  /** Loads one page, in a turn of its own. Throws `SyncError`; then nothing of the page was written. */
+  /** Loads one page in one transaction. Throws `SyncError`; then nothing of the page was written. */
   load(page: LoadablePage, statements: Statements): Promise<PageOutcome>;
-  /**
-   * The same, and the next page may be sent before this one is answered where neither rests on the other; `statements` is
-   * called for that one then as if this one was committed. If it turns out that it was not, neither is: both are answered
-   * with its error.
-   */
-  send(page: LoadablePage, statements: Statements): SentTurn<PageOutcome>;
 }
 
 /**
@@ -86,96 +57,36 @@ export interface PageLoader {
  */
 type Statements = (facts: PageFacts, outcome: PageOutcome) => CompiledQuery[] | Promise<CompiledQuery[]>;
 
-/** What a loader is opened for. */
-interface LoaderUse {
-  /** True if all that it loads are the pages of one listing, which was never read to its end before. */
-  isFirstWalk?: boolean;
-}
-
 /** Creates the resource's table, empty, if it does not exist yet, so that a query finds it from the first run on. */
-export async function openPageLoader(
-  context: LoadContext,
-  policy: OlderPolicy,
-  { isFirstWalk = false }: LoaderUse = {},
-): Promise<PageLoader> {
+export async function openPageLoader(context: LoadContext, policy: OlderPolicy): Promise<PageLoader> {
   const { owned } = context;
-  const known = isFirstWalk ? null : createRecogniser(context);
-  const shaping = isFirstWalk ? shapeAhead(context) : null;
-  const first = firstRows(context);
-  const ahead = pagesAhead(context, policy, { known, first, shaping });
-  await owned.takeTurn(async () => {
-    await openTables(context);
-    if (isFirstWalk) await first.look();
-    ahead.wrote(new Set());
-  });
-  const loadHere = async (page: LoadablePage, statements: Statements, begun: PreparedPage | null) =>
-    untilCurrent(context, async (isFirst) => {
-      const prepared = (isFirst ? begun : null) ?? (await preparePage(context, policy, shapeOf(owned), page));
-      const written = await writePage(context, page, prepared, statements);
-      const outcome = await written.answer;
-      ahead.wrote(written.keys);
-      return outcome;
-    });
-  /** What was sent last; it fails if anything before it has. */
-  let sent: Promise<void> | undefined;
-  const loader: PageLoader = {
-    known: known ?? shaping,
-    prepare: (page) => ahead.begin(page),
-    load: (page, statements) =>
-      owned.takeTurn(async () => {
-        await sent;
-        first.goOn();
-        return loadHere(page, statements, await ahead.take(page));
-      }),
-    send: (page, statements) =>
-      owned.sendInTurn(loader, async () => {
-        first.goOn();
-        const begun = await ahead.take(page);
-        if (begun === null || !mayOverlap(context, begun)) {
-          await sent;
-          return { answer: Promise.resolve(await loadHere(page, statements, begun)) };
-        }
-        const { keys, committed, answer } = await writePage(context, page, begun, statements, sent);
-        sent = committed;
-        ahead.wrote(keys);
-        return { answer };
-      }),
-  };
-  return loader;
+  await owned.takeTurn(() => openTables(context));
+  return { load: (page, statements) => owned.takeTurn(() => loadPage(context, policy, page, statements)) };
 }
 
 async function openTables(context: LoadContext): Promise<void> {
   const { warehouse, owned, profile } = context;
   const { resource } = owned;
-  if (owned.shared !== null) return growAlone(context, openTables);
   const known = owned.shape ?? (await readTables(warehouse, resource));
   const initial = initialShape(resource, profile);
   const shape = known ?? (await growTables(context, null, initial, []));
   owned.shape = await finishReshape(context, shape);
 }
 
-/** A page that is being committed. */
-interface WrittenPage {
-  /** Of the records that it writes. */
-  keys: ReadonlySet<string>;
-  committed: Promise<void>;
-  answer: Promise<PageOutcome>;
-}
-
-/** Resolves once the page is handed over to the warehouse. `behind`: the commit of the page before, if that may be under way. */
-async function writePage(
+/** Compares a page with the warehouse, shapes what is new or changed, grows the tables if needed, and commits. */
+async function loadPage(
   context: LoadContext,
+  policy: OlderPolicy,
   page: LoadablePage,
-  prepared: PreparedPage,
   statements: Statements,
-  behind?: Promise<void>,
-): Promise<WrittenPage> {
+): Promise<PageOutcome> {
   const { warehouse, owned, runId } = context;
   const { resource } = owned;
+  const prepared = await preparePage(context, policy, shapeOf(owned), page);
   const { keyed, tombstones, found, fresh, lost, leftOut } = prepared;
   const unkeyed = prepared.setAside.length;
   const requestedAt = found.stampedAt;
-  const shaped = prepared.shaped ?? (await shapedFor(context, fresh));
+  const shaped = await shapedFor(context, fresh);
 
   const aside = shaped.rejects.map(({ index, reason, detail }) => rejected(fresh[index], reason, detail));
   const setAside = aside.length === 0 ? prepared.setAside : [...prepared.setAside, ...aside];
@@ -187,12 +98,9 @@ async function writePage(
   const stated = found.stated.map(({ key }) => ({ key, at: tombstones.get(key)?.at ?? null }));
   const facts = { ...listed, updated: updatedTimes(keyed, leftOut), older: found.older, stated, written };
   const together = await statements(facts, outcome);
-  if (prepared.shaped === null) await coverRows(context, shaped.rows);
-  else await coverYears(context, prepared.years);
-  const committed = warehouse.commit({
-    ...(behind === undefined ? {} : { behind }),
-    ...(owned.shared === null ? {} : { growths: owned.shared.growths }),
-    page: prepared.rows ?? prepareRows(context, shapeOf(owned), shaped.rows, written, requestedAt),
+  await coverRows(context, shaped.rows);
+  await warehouse.commit({
+    rows: pageRows(context, shaped.rows, written, requestedAt),
     lease: owned.lease(),
     statements: [
       ...(mayResolve
@@ -204,13 +112,10 @@ async function writePage(
       ...together,
     ],
   });
-  const answer = committed.then(() => {
-    owned.openRejects += setAside.length;
-    const live = tombstones.size === 0 ? keyed : keyed.filter(({ key }) => !tombstones.has(key));
-    for (const watch of owned.watches) noteSeen(watch, live, page.requestedAt);
-    return outcome;
-  });
-  return { keys: new Set(written.map(keyOf)), committed, answer };
+  owned.openRejects += setAside.length;
+  const live = tombstones.size === 0 ? keyed : keyed.filter(({ key }) => !tombstones.has(key));
+  for (const watch of owned.watches) noteSeen(watch, live, page.requestedAt);
+  return outcome;
 }
 
 /** The records as rows of tables that have grown to hold them. */
@@ -219,7 +124,6 @@ export async function shapedFor(context: LoadContext, records: readonly KeyedRec
   const before = shapeOf(owned);
   const shaped = await shapeForWarehouse(context, { shape: before, profile, records });
   if (shaped.shape === before) return shaped;
-  if (owned.shared !== null) return growAlone(context, (alone) => shapedFor(alone, records));
   owned.shape = await growTables(context, before, shaped.shape, shaped.changes);
   owned.shape = await finishReshape(context, owned.shape);
   // Columns may have come under other names, and stored bodies may have made more of them.

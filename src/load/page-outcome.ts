@@ -16,6 +16,8 @@ export interface PageOutcome {
   clashes: KeyClashes;
   /** Keys of rows of which the same walk has shown an older state before; absent for none. */
   overwritten?: readonly string[];
+  /** Fields that change with every response, as it seems; absent for none. */
+  volatile?: readonly string[];
   /** Rows that an older state of the record replaced. */
   wentBack: number;
   /** Values that went into `_overflow`, were left out by the contract, or were repaired for their column. */
@@ -36,7 +38,11 @@ export function outcomeOf(
   // The rest are records without any change, and second copies on the same page that say the same.
   const unchanged = records - inserted - updated - rejected - clashes.older - clashes.undecided;
   const rows = { records, inserted, updated, unchanged, rejected, wentBack: found.wentBack };
-  const { overwritten } = found;
-  const rare = { ...(forgotten === 0 ? {} : { forgotten }), ...(overwritten.length === 0 ? {} : { overwritten }) };
+  const { overwritten, volatile = [] } = found;
+  const rare = {
+    ...(forgotten === 0 ? {} : { forgotten }),
+    ...(overwritten.length === 0 ? {} : { overwritten }),
+    ...(volatile.length === 0 ? {} : { volatile }),
+  };
   return { ...rows, ...rare, clashes, overflowed, discarded, repaired };
 }

@@ -1,40 +1,26 @@
-import type { Years } from '../model/calendar-day.ts';
-import type { SourceRecord } from '../model/json.ts';
+import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Column, ResourceShape, TableRows } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { sameJson } from '../shape/records/fingerprint.ts';
+import { comparedPart } from '../shape/mask-fields.ts';
+import { recordDifferences } from '../shape/records/record-difference.ts';
 import { storedValue, takenIn } from '../shape/records/as-record.ts';
-import { shapeRecords, type ShapedPage } from '../shape/shape-page.ts';
 import { toTimestampText } from '../shape/columns/timestamps.ts';
 import { tombstoneOf, type Tombstone } from '../shape/tombstone.ts';
-import { storedZone, updatedColumns } from '../shape/columns/updated-time.ts';
-import { yearsOfRows } from '../shape/columns/years-of-rows.ts';
+import { storedZone, updatedColumns, updatedTime } from '../shape/columns/updated-time.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { currentBodies } from '../state/versions.ts';
 import { difference, isOlder, type Difference, type OlderPolicy } from './difference.ts';
 import { dropForgotten } from './drop-forgotten.ts';
-import { yearOf } from './grow-calendar.ts';
-import {
-  keyRecords,
-  readWhole,
-  type KeyClashes,
-  type KeyedRecord,
-  type LeftOut,
-  type SetAside,
-} from './key-records.ts';
-import type { ShapedBody } from '../warehouse/page-shaper.ts';
-import type { PreparedRows, StoredRow } from '../warehouse/warehouse.ts';
+import { keyRecords, type KeyClashes, type KeyedRecord, type LeftOut, type SetAside } from './key-records.ts';
+import type { PageRows, StoredRow } from '../warehouse/warehouse.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';
 import type { LoadContext } from './load-context.ts';
-import { rowsAhead } from './rows-ahead.ts';
-import type { Lookup } from './recognise-records.ts';
 
 export interface LoadablePage {
   records: readonly SourceRecord[];
   /** Local epoch milliseconds just before the page was asked for. */
   requestedAt: number;
-  /** True if none of its records was on a page of the same walk before. */
-  isNew?: boolean;
 }
 
 /** A page compared with what the warehouse holds. */
@@ -56,12 +42,6 @@ export interface PreparedPage {
   found: Difference;
   /** The records that must be written: the new ones, then the changed ones. */
   fresh: readonly KeyedRecord[];
-  /** `fresh` as rows; null if the tables must grow first. */
-  shaped: ShapedPage | null;
-  /** Of the times in these rows; null if they have none. */
-  years: Years | null;
-  /** `shaped` as the warehouse commits it; null if the tables must grow first, or records of it are to be set aside. */
-  rows: PreparedRows | null;
 }
 
 /** A live row whose record the profile's filter leaves out. */
@@ -71,47 +51,23 @@ export interface LostRow {
   isOlder: boolean;
 }
 
-/** What is known of a page before it is prepared. */
-interface Foreknown {
-  /** What was read of the warehouse already; null for nothing. */
-  lookup: Lookup | null;
-  /** What was made of its records, taken to be new, for tables of the shape; null for nothing. */
-  bodies: readonly ShapedBody[] | null;
-}
-
-const NOTHING: Foreknown = { lookup: null, bodies: null };
-
 /** Reads and computes, and changes nothing. Throws `SyncError`. */
 export async function preparePage(
   context: LoadContext,
   policy: OlderPolicy,
   shape: ResourceShape,
   page: LoadablePage,
-  { lookup, bodies }: Foreknown = NOTHING,
 ): Promise<PreparedPage> {
-  const { profile, owned, clock } = context;
+  const { profile, owned } = context;
   const { records, forgotten } = dropForgotten(page.records, profile, owned.forgotten);
   const { keyed, setAside, leftOut, clashes } = keyRecords(records, profile);
   const tombstones = tombstonesAmong(keyed, profile);
   const requestedAt = timestampText(page.requestedAt);
-  const found = await findDifference(context, policy, shape, { keyed, tombstones, requestedAt, lookup });
+  const found = await findDifference(context, policy, shape, { keyed, tombstones, requestedAt });
   const lost = await lostAmong(context, shape, leftOut, requestedAt);
   const fresh = found.updates.length === 0 ? found.inserts : [...found.inserts, ...found.updates];
   const counted = { forgotten, taken: takenIn(records).length };
-  const prepared = { ...counted, keyed, tombstones, setAside, leftOut, lost, clashes, found, fresh };
-  const isNew = bodies !== null && found.inserts.length === page.records.length;
-  if (isNew)
-    return { ...prepared, ...rowsAhead(context, shape, bodies, { records: fresh, requestedAt: found.stampedAt }) };
-  for (const record of found.inserts) readWhole(record);
-  const shaped = shapeRecords({ shape, profile, records: fresh });
-  if (shaped.shape !== shape) return { ...prepared, shaped: null, years: null, rows: null };
-  const isWhole = shaped.rejects.length === 0;
-  return {
-    ...prepared,
-    shaped,
-    years: yearsOfRows(shaped.rows, yearOf(clock.now())),
-    rows: isWhole ? prepareRows(context, shape, shaped.rows, fresh, found.stampedAt) : null,
-  };
+  return { ...counted, keyed, tombstones, setAside, leftOut, lost, clashes, found, fresh };
 }
 
 function tombstonesAmong(keyed: readonly KeyedRecord[], profile: ResourceProfile): ReadonlyMap<string, Tombstone> {
@@ -124,50 +80,77 @@ function tombstonesAmong(keyed: readonly KeyedRecord[], profile: ResourceProfile
   return found;
 }
 
-/** Prepares a page's commit: `written` are the records of the rows of the resource's own table. */
-export function prepareRows(
-  { warehouse, owned, profile }: LoadContext,
-  shape: ResourceShape,
+/** What a commit writes; `written` are the records of the rows of the resource's own table. */
+export function pageRows(
+  { owned, profile }: LoadContext,
   rows: readonly TableRows[],
   written: readonly KeyedRecord[],
   requestedAt: string,
-): PreparedRows {
+): PageRows {
   const { resource } = owned;
-  const children = shape.tables.slice(1);
-  return warehouse.prepare({ resource, history: profile.history, requestedAt, rows, children, records: written });
+  const children = shapeOf(owned).tables.slice(1);
+  return { resource, history: profile.history, requestedAt, rows, children, records: written };
 }
 
 async function findDifference(
   { warehouse, owned, profile, clock }: LoadContext,
   policy: OlderPolicy,
   shape: ResourceShape,
-  {
-    keyed,
-    tombstones,
-    requestedAt,
-    lookup,
-  }: Pick<PreparedPage, 'keyed' | 'tombstones'> & { requestedAt: string; lookup: Lookup | null },
+  { keyed, tombstones, requestedAt }: Pick<PreparedPage, 'keyed' | 'tombstones'> & { requestedAt: string },
 ): Promise<Difference> {
   const { resource } = owned;
   const [table] = shape.tables;
   if (table === undefined) throw new Error(`the shape of ${resource} has no table`);
   const updated = updatedColumns(table.columns, profile);
-  const isLookedUp = lookup !== null && keyed.every(({ key }) => lookup.keys.has(key));
-  const rows = isLookedUp ? lookup.rows : await warehouse.stored(table, keyed.map(keyOf), updated);
+  const rows = await warehouse.stored(table, keyed.map(keyOf), updated);
   const stored = asMoments(rows, updated, profile);
   const found = difference(keyed, stored, requestedAt, policy, timestampText(clock.now()), tombstones);
   if (profile.history === 'none' || found.updates.length === 0) return found;
 
   const bodies = await currentBodies(warehouse.own, resource, found.updates.map(keyOf));
+  const compared = comparedPart(profile.fields);
+  const before = new Map<string, JsonValue>();
   // The same members in another order, or other spacing, is no change.
   const changed = found.updates.filter(({ key, value }) => {
     const body = bodies.get(key);
-    return body === undefined || stored.get(key)?.deletedAt !== null || !sameJson(storedValue(body, profile), value);
+    if (body === undefined || stored.get(key)?.deletedAt !== null) return true;
+    const known = storedValue(body, profile);
+    before.set(key, known);
+    return !sameJson(compared(known), compared(value));
   });
   const unchanged = found.unchanged + found.updates.length - changed.length;
   const keys = new Set(found.overwritten.length === 0 ? [] : changed.map(keyOf));
   const overwritten = found.overwritten.filter((key) => keys.has(key));
-  return { ...found, updates: changed, unchanged, overwritten };
+  return {
+    ...found,
+    updates: changed,
+    unchanged,
+    overwritten,
+    volatile: volatileFields(keyed, changed, before, profile),
+  };
+}
+
+/** Of fewer records a page shows nothing. */
+const LEAST_VOLATILE = 10;
+const NEARLY_ALL = 0.9;
+
+/** Fields that differ from the stored bodies in nearly all records of a page, whose times of change have not moved. */
+function volatileFields(
+  keyed: readonly KeyedRecord[],
+  changed: readonly KeyedRecord[],
+  before: ReadonlyMap<string, JsonValue>,
+  profile: ResourceProfile,
+): string[] {
+  const least = Math.max(LEAST_VOLATILE, keyed.length * NEARLY_ALL);
+  if (changed.length < least) return [];
+  const counts = new Map<string, number>();
+  for (const { key, value, updated } of changed) {
+    const known = before.get(key) ?? null;
+    if (updated === null || updatedTime(known, profile)?.at !== updated.at) continue;
+    const paths = recordDifferences(known, value).map(({ path }) => path.replaceAll('[]', ''));
+    for (const path of new Set(paths)) counts.set(path, (counts.get(path) ?? 0) + 1);
+  }
+  return [...counts].flatMap(([path, count]) => (count >= least && path !== '' ? [path] : []));
 }
 
 /** Those of the records that have a live row which was written before this moment. */

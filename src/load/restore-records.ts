@@ -10,7 +10,7 @@ import { coverRows } from './grow-calendar.ts';
 import { keyRecords } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
 import { shapedFor } from './page-loader.ts';
-import { keyOf, prepareRows, shapeOf } from './prepare-page.ts';
+import { keyOf, pageRows, shapeOf } from './prepare-page.ts';
 import { sourceTexts } from './source-texts.ts';
 
 const RECORDS_PER_STEP = 100;
@@ -51,7 +51,7 @@ async function restorePart(context: LoadContext, records: readonly SourceRecord[
   const back = keys.filter((key) => (rows.get(key)?.deletedAt ?? null) !== null);
   await coverRows(context, shaped.rows);
   await warehouse.commit({
-    page: prepareRows(context, shapeOf(owned), shaped.rows, fresh, at),
+    rows: pageRows(context, shaped.rows, fresh, at),
     lease: owned.lease(),
     statements: [
       ...resolveRejects(warehouse.own, resource, keys, at),

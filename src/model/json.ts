@@ -32,11 +32,6 @@ export interface SourceRecord {
   /** Its key by the profile of its resource, and when it last changed, if somebody has asked for them already. */
   key?: string;
   updated?: Updated | null;
-  /**
-   * True if `value` holds no more than the key and the time of change: the source is that of the stored row, and nobody
-   * has read it. `wholeRecord` does.
-   */
-  isPartial?: boolean;
   /** Why it cannot become a row: it has no value and is set aside with its body. Absent for one that can. */
   aside?: { readonly reason: string; readonly detail: string };
   /** True if the profile's filter leaves it out: the service lists it, and it gets no row. */

@@ -7,8 +7,6 @@ import { ConfigError, SyncError } from '../model/errors.ts';
 import { lstatOf, namesIn, regularFile, sweepFolder } from './file-entries.ts';
 import { codeOf, told } from './file-faults.ts';
 import { makeFolder, syncFolder, UnsyncedFolders } from './folders.ts';
-import type { SmallFile } from './small-files/small-file.ts';
-import { smallFiles } from './small-files/small-file-writer.ts';
 import { objectAt, objectMissing, objectPath, OWNER, type ObjectStore, type StoredObject } from './object-store.ts';
 
 /** Below the store, on its file system, so that a rename is enough. */
@@ -162,22 +160,29 @@ async function ensured(folder: string, unsynced: UnsyncedFolders): Promise<void>
   unsynced.add(path.dirname(folder));
 }
 
+/** A file that is written to `path`, made durable and renamed to `target`, on the same file system. */
+interface PlacedFile {
+  path: string;
+  target: string;
+  bytes: number;
+  fileMode: number;
+}
+
 /** Puts a file in its place unless it is there; its bytes are on the disk before it has its name. */
-type Placed = (file: SmallFile) => Promise<void>;
+type Placed = (file: PlacedFile) => Promise<void>;
 
 function written(content: Buffer): Placed {
   return async (file) => {
-    if ((await smallFiles.write(file, content)) === 'written') return;
     await writeFile(file.path, content, { mode: file.fileMode });
     await moved(file);
   };
 }
 
-async function isThere({ target, bytes }: SmallFile): Promise<boolean> {
+async function isThere({ target, bytes }: PlacedFile): Promise<boolean> {
   return (await regularFile(target))?.size === bytes;
 }
 
-async function moved(file: SmallFile): Promise<void> {
+async function moved(file: PlacedFile): Promise<void> {
   const { path: from, target, bytes, fileMode } = file;
   if (await isThere(file)) return rm(from, { force: true });
   {

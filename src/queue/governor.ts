@@ -72,6 +72,8 @@ export interface Governor {
    * what may be sent until the next one counts as used.
    */
   state(isLast?: boolean): string;
+  /** Forgets the waits and quotas that the service has stated; the next request finds out whether they hold. */
+  forgetWaits(): Promise<void>;
   /** Refuses all that waits. */
   close(): void | Promise<void>;
 }
@@ -179,6 +181,10 @@ class QueueGovernor implements Governor {
     this.#savedAt = this.#counts.requests;
     const moment = { now: this.#clock.now(), monotonic: this.#keeper.now() };
     return storeBudget(this.#keeper.budget, moment, isLast ? null : sent);
+  }
+
+  async forgetWaits(): Promise<void> {
+    await this.#keeper.forgetWaits();
   }
 
   async close(): Promise<void> {

@@ -28,7 +28,7 @@ export function controlledSource({ source, activity, keeper, clock }: Controlled
     clock,
     scheduler: () => keeper.scheduler,
     elsewhere: () => (keeper.isLed ? null : askElsewhere(source.warehouse, clock)),
-    retry: (resources) => keeper.retry(resources),
+    retry: (resources, now) => keeper.retry(resources, now),
     pausesChanged: () => keeper.pausesChanged(),
     wake: () => keeper.wake(),
     walk: async (resource) => {

@@ -26,8 +26,8 @@ export interface SourceWork {
   governor(): GovernorFigures | null;
   /** Called when deliveries have been stored. */
   wake(): void;
-  /** Forgets that the service has refused a credential or a record. */
-  retry(): void;
+  /** Forgets that the service has refused a credential or a record, with `now` also waits that it has stated. */
+  retry(now: boolean): Promise<void>;
   /** Called when resources have been paused or resumed. */
   pausesChanged(): Promise<void>;
 }
@@ -130,8 +130,8 @@ export class Keeper {
   }
 
   /** Forgets what was refused of these resources, so that the service is asked again. */
-  retry(resources: readonly string[]): void {
-    this.#options.work.retry();
+  async retry(resources: readonly string[], now: boolean): Promise<void> {
+    await this.#options.work.retry(now);
     this.#scheduler?.retry(resources);
   }
 

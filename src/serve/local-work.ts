@@ -64,10 +64,9 @@ export class LocalWork implements SourceWork {
     this.#drain?.wake();
   }
 
-  retry(): void {
+  async retry(now: boolean): Promise<void> {
     // Opened for it: what is kept of a refusal outlives the client.
-    const retried = this.#resting?.use(async (app) => app.client.retry());
-    retried?.catch(() => undefined);
+    await this.#resting?.use((app) => app.retry(now)).catch(() => undefined);
     this.#drain?.retry();
   }
 

@@ -62,10 +62,13 @@ function endedSecrets({ name, webhook }: SourceSettings, now: number): ServeWarn
   return [{ source: name, message, hint: 'take out of webhook.secrets what the sender does not use any more' }];
 }
 
-/** Warns of settings files that hold secrets and may be read by others than their owner. */
-export function exposedFiles({ exposed }: Pick<Settings, 'exposed'>): readonly ServeWarning[] {
-  return exposed.map((file) => ({
+/** Warns of settings files that hold secrets and that other users may read, and of settings that have no effect. */
+export function settingsWarnings({ exposed, worker }: Pick<Settings, 'exposed' | 'worker'>): readonly ServeWarning[] {
+  const files = exposed.map((file) => ({
     message: `${file} holds secrets, and others than its owner may read it`,
     hint: `take the secrets from the environment or from files (\${…}, \${file:…}), or: chmod 600 ${file}`,
   }));
+  if (worker.range_pages === undefined) return files;
+  const message = 'worker.range_pages in the settings is deprecated and has no effect: one process reads each listing';
+  return [...files, { message, hint: 'remove the line' }];
 }

@@ -46,7 +46,7 @@ export class SourceSet {
     this.#local = { apps: new LocalApps(options.clock), ticks: sharedTicks(cronTick()) };
     this.#first = Object.values(settings.sources).map((source) => this.#prepare(source));
     const shared = this.#first.filter(({ source }) => isShared(source));
-    this.#cluster = joinCluster({ ...options, sources: shared, rangePages: settings.worker.range_pages });
+    this.#cluster = joinCluster({ ...options, sources: shared });
   }
 
   get isStopping(): boolean {

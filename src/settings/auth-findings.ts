@@ -43,10 +43,9 @@ const NEEDS: { readonly [T in SchemeType]: (scheme: SchemeOf<T>) => Needs | null
  */
 export function authFindings(auth: AuthSettings | undefined, { auth: schemes }: Profile): SettingsFinding[] {
   const types = schemes?.map(({ type }) => type) ?? [];
-  const wanted = types.length === 0 ? 'type and secret' : `type ${types.join(' or ')}`;
   if (auth === undefined) {
-    if (types.includes('none')) return [];
-    return [{ path: ['auth'], part: 'key', message: `expected auth with ${wanted}, got nothing` }];
+    if (types.length === 0 || types.includes('none')) return [];
+    return [{ path: ['auth'], part: 'key', message: `expected auth with type ${types.join(' or ')}, got nothing` }];
   }
   const plan = authPlan(schemes, auth);
   if (plan === null) {

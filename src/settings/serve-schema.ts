@@ -39,15 +39,9 @@ export const workerSchema = z
       .nullable()
       .default(8081)
       .meta({ description: 'Its port; 0 picks a free one, null listens nowhere' }),
-    range_pages: z
-      .int()
-      .min(2)
-      .nullable()
-      .default(50)
-      .meta({
-        description:
-          'Pages of a numbered listing that make a range at least, where several processes on one Postgres walk it together; null walks every listing in one (assumed)',
-        examples: [20, null],
-      }),
+    range_pages: z.unknown().optional().meta({
+      deprecated: true,
+      description: 'Deprecated and ignored: each listing is read by one process.',
+    }),
   })
   .meta({ description: 'Health and metrics of `worker`; hosts and auth are those of serve' });

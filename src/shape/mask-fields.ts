@@ -48,6 +48,14 @@ export function fieldMask(
   };
 }
 
+/** Returns records as they are compared: without the fields of which a change alone is none. */
+export function comparedPart(fields: Readonly<Record<string, { compare: boolean }>>): (value: JsonValue) => JsonValue {
+  const uncompared = Object.entries(fields).filter(([, { compare }]) => !compare);
+  if (uncompared.length === 0) return (value) => value;
+  const root = placesOf(Object.fromEntries(uncompared.map(([path]) => [path, { exclude: true, hash: false }])));
+  return (value) => maskedAt(value, root, String);
+}
+
 /** The same for the same key, and tells nothing of it. */
 export function keyMark(key: string): string {
   return createHmac('sha256', key).update('content-sync hash_key').digest('hex').slice(0, HASH_DIGITS);

@@ -36,8 +36,6 @@ export interface TableNode {
   shape: TableShape;
   /** Place in the row of the column for fields that found no room; -1 while there is none. */
   overflowAt: number;
-  /** Rows for a hundred records, as on the page before: whole, because a number with a fraction is another kind. */
-  rowsPerHundred: number;
 }
 
 /** The fields of one object, or of one row. */
@@ -106,7 +104,7 @@ export function shapeTree(shape: ResourceShape, profile: ShapeProfile): ShapeTre
 
 /** A table without any row so far. */
 export function newTable(shape: TableShape, index: number): TableNode {
-  return { index, shape, overflowAt: -1, rowsPerHundred: 0 };
+  return { index, shape, overflowAt: -1 };
 }
 
 function newLevel(table: TableNode, path: SourcePath, depth: number): Level {

@@ -17,25 +17,9 @@ export interface TableSheet {
   overflow: string[];
 }
 
-/** Cells for which room is made at the beginning: a page may have one record with very many elements. */
-const MOST_CELLS = 200_000;
-
-/** A sheet with room for what the page before made of so many records: an array that grows is copied again and again. */
-export function openSheet(node: TableNode, records: number): TableSheet {
+export function openSheet(node: TableNode): TableSheet {
   const width = node.shape.key.length + node.shape.columns.length;
-  const rows = node.index === 0 ? records : Math.ceil((records * node.rowsPerHundred) / 100);
-  const cells = nulls(Math.min(rows * width, MOST_CELLS));
-  return { node, cells, width, base: 0, end: 0, recordAt: 0, overflow: [] };
-}
-
-/**
- * One by one: an array that is made at its length may stay one with holes to the engine, even once it is filled, and takes
- * several times as long then to be sent to another thread.
- */
-function nulls(count: number): Cell[] {
-  const cells: Cell[] = [];
-  for (let at = 0; at < count; at += 1) cells.push(null);
-  return cells;
+  return { node, cells: [], width, base: 0, end: 0, recordAt: 0, overflow: [] };
 }
 
 /** Begins a row of nulls behind its key and its positions in arrays. */
@@ -59,9 +43,7 @@ export function takeBack(sheet: TableSheet): void {
   sheet.end = sheet.recordAt;
 }
 
-/** The rows of a page of so many records. */
-export function closeSheet({ node, cells, width, end }: TableSheet, records: number): TableRows {
+export function closeSheet({ node, cells, width, end }: TableSheet): TableRows {
   cells.length = end;
-  if (records > 0) node.rowsPerHundred = Math.ceil((end / width / records) * 100);
   return { table: node.shape, width, cells };
 }

@@ -66,7 +66,7 @@ export function writeRows(tree: ShapeTree, contract: Contract, records: readonly
   const run: Run = {
     tree,
     contract,
-    sheets: tree.tables.map((node) => openSheet(node, records.length)),
+    sheets: tree.tables.map((node) => openSheet(node)),
     key: '',
     positions: [],
     rejection: null,
@@ -86,7 +86,7 @@ export function writeRows(tree: ShapeTree, contract: Contract, records: readonly
     index += 1;
   }
   const { rejects, overflowed, discarded, repaired, misfit, spills } = run;
-  const rows = run.sheets.map((sheet) => closeSheet(sheet, records.length));
+  const rows = run.sheets.map((sheet) => closeSheet(sheet));
   return { rows, rejects, overflowed, discarded, repaired, misfit, spills };
 }
 

@@ -14,7 +14,10 @@ const request = {
     .regex(/^\/[^?#]*$/, 'expected a path that begins with /, without ? or #')
     .nullable()
     .default(null)
-    .meta({ description: 'Path of the request; null: that of the resource.', examples: ['/_changes'] }),
+    .meta({
+      description: 'Path of the request; null: that of the resource, for `start` that of the feed.',
+      examples: ['/_changes'],
+    }),
   method,
   query: z
     .record(z.string().min(1), templateSchema(['cursor', 'page', 'partition']))

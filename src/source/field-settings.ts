@@ -61,6 +61,14 @@ const fieldSettings = z.strictObject({
         "True to copy a keyed hash in place of its values (personal data): 32 hex digits of HMAC-SHA256 under the source's `hash_key`, the same for the same value, so that it can be counted and joined. Null stays null; in an object or a list, each value is hashed.",
       examples: [true],
     }),
+  compare: z
+    .boolean()
+    .default(true)
+    .meta({
+      description:
+        'False for a field that changes with every response, such as a signed URL or a counter: it is stored with the next change of another field, and a change of it alone is none.',
+      examples: [false],
+    }),
   rename: z
     .string()
     .regex(/^[a-z][a-z0-9_]{0,62}$/, 'expected a name in snake_case')
@@ -130,6 +138,11 @@ export function hiddenFields({ resources }: { resources: Readonly<Record<string,
     Object.entries(fields).flatMap(([path, { exclude, hash }]) => (exclude || hash ? [path] : [])),
   );
   return [...new Set(paths)];
+}
+
+/** True if a change of some field alone is none. */
+export function hasUncompared(fields: Readonly<Record<string, FieldSettings>>): boolean {
+  return Object.values(fields).some(({ compare }) => !compare);
 }
 
 interface Hiding {

@@ -47,23 +47,46 @@ export const numberedEnd = z
     examples: [{ status: [400], body: { path: 'code', contains: 'invalid_page_number' } }, { repeated_page: true }],
   });
 
+const followed = {
+  ...byStatus,
+  unchanged_cursor: z
+    .boolean()
+    .default(false)
+    .meta({
+      description:
+        'True if the last page names itself as the next one: its cursor is the one that was sent. On a page that is empty, or shorter than others before it, that is the end without this setting too.',
+      examples: [true],
+    }),
+};
+
 /** For pages that name the one after them. */
 export const followedEnd = z
+  .strictObject(followed)
+  .nullable()
+  .default(null)
+  .meta({
+    description: ENDS,
+    examples: [{ unchanged_cursor: true }],
+  });
+
+/** For pages by a cursor. */
+export const cursorEnd = z
   .strictObject({
-    ...byStatus,
-    unchanged_cursor: z
-      .boolean()
-      .default(false)
+    ...followed,
+    cursor: z
+      .array(z.union([z.string(), z.int()]))
+      .default([])
       .meta({
-        description: 'True if the last page names itself as the next one: its cursor is the one that was sent.',
-        examples: [true],
+        description:
+          'Values of the cursor that say that no page follows, besides null, false and the empty string. A number also stands for the same number as text.',
+        examples: [[0], [-1, 'END']],
       }),
   })
   .nullable()
   .default(null)
   .meta({
     description: ENDS,
-    examples: [{ unchanged_cursor: true }],
+    examples: [{ unchanged_cursor: true }, { cursor: [0] }],
   });
 
 /** For pages behind the last record of the one before. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { bodyPath } from './body-path.ts';
-import { followedEnd, keysetEnd, numberedEnd } from './page-end.ts';
+import { cursorEnd, followedEnd, keysetEnd, numberedEnd } from './page-end.ts';
 import { requestPlace } from './request-place.ts';
 
 /** Location of a value in an answer: a path in its body, or `header:<name>`. */
@@ -31,16 +31,26 @@ const sized = {
     .meta({ description: 'Records asked for per page.', examples: [50] }),
   total: answerPlace
     .nullable()
-    .default(null)
+    .optional()
     .meta({
-      description: 'Location of the number of all records; a walk that finds fewer is incomplete.',
-      examples: ['meta.pagination.total', 'header:X-WP-Total'],
+      description:
+        'Location of the number of all records: a scan that finds fewer is incomplete. Without it, totals at their usual places count too, but end no scan; null if those count something else than the listing.',
+      examples: ['meta.pagination.total', 'header:X-WP-Total', null],
+    }),
+  ignored_totals: z
+    .array(answerPlace)
+    .default([])
+    .meta({
+      description:
+        'Locations of totals that count something else than this listing, such as drafts or all collections.',
+      examples: [['meta.total_count']],
     }),
   pages: answerPlace
     .nullable()
-    .default(null)
+    .optional()
     .meta({
-      description: 'Location of the number of all pages, by which the last one is known to be the last.',
+      description:
+        'Location of the number of all pages, by which the last one is known to be the last; null if the usual places for it count something else.',
       examples: ['meta.pagination.pageCount', 'header:X-WP-TotalPages'],
     }),
   count: bodyPath
@@ -91,12 +101,13 @@ export const pageSchema = z.discriminatedUnion('style', [
     cursor_param: cursorParam.default('cursor'),
     first_cursor: firstCursor,
     next_cursor: answerPlace.default('next_cursor').meta({
-      description: 'Location of the cursor of the next page: null or empty on the last one.',
+      description:
+        'Location of the cursor of the next page: null, false or empty on the last one (other values: `end.cursor`).',
       examples: ['meta.next_cursor', 'header:X-Next-Cursor'],
     }),
     has_more: hasMore,
     absent_is_end: absentIsEnd,
-    end: followedEnd,
+    end: cursorEnd,
     ...sized,
   }),
   z.strictObject({
@@ -195,7 +206,7 @@ export const pageSchema = z.discriminatedUnion('style', [
       .meta({ description: 'There is none: one answer is the whole list.', examples: [null] }),
     pages: z
       .null()
-      .default(null)
+      .optional()
       .meta({ description: 'There is none: one answer is the whole list.', examples: [null] }),
   }),
 ]);

@@ -42,6 +42,11 @@ export const filterCondition = z
     error: 'expected in, not_in or exists',
   });
 
+/** How a response may say that it lists no records, other than by an empty list. */
+const spelling = z.union([z.null(), z.literal('absent'), z.literal('object'), z.literal(204), z.literal(404)]);
+
+export type EmptySpelling = z.output<typeof spelling>;
+
 /** How records are found in an answer and told apart: the fields of a resource. */
 export const recordFields = {
   records: recordsPath.default('data').meta({
@@ -49,6 +54,14 @@ export const recordFields = {
       "Path of the records in a page's body; the empty string if the body is the array of them. `[0]` is an element and `[-1]` the last one, `[*]` each element, `*` each value of a map; a key that holds a dot or a bracket is quoted. An entry without what the path says (a row without its `doc`) is set aside with its body.",
     examples: ['data', 'posts[0].items', 'rows[*].doc', 'query.pages.*', '"odata.value"'],
   }),
+  empty: z
+    .array(spelling)
+    .default([])
+    .meta({
+      description:
+        'What says that nothing is listed, besides an empty list: `null` or an empty object (`object`) in place of the list, no value at `records` at all (`absent`), status `204` without content, or status `404` for a first page. It holds for the listing, for that of one parent, for a window of reports and for feeds (404 in a feed only if `expired` does not name it). A response with a total of 0 needs no setting.',
+      examples: [[null], ['absent', 204], [404]],
+    }),
   key_field: z
     .string()
     .regex(/^[^.[\]"'*]+$/, 'expected the plain name of a field')

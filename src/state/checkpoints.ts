@@ -3,7 +3,6 @@ import { z } from 'zod';
 import { ConfigError } from '../model/errors.ts';
 import { timestampMs } from '../model/timestamp-text.ts';
 import { WALK_MODES } from '../model/vocabulary.ts';
-import { boundStatement } from './bound-statement.ts';
 import type { CheckpointRow, OwnTables } from '../warehouse/own-tables.ts';
 
 /** Meaning of a checkpoint row as this version writes it. */
@@ -15,7 +14,8 @@ const timestamp = z
   .refine((text) => !Number.isNaN(timestampMs(text)), 'expected a date and a time that there are');
 const count = z.int().min(0);
 
-const checkpointSchema: z.ZodType<CheckpointRow> = z.strictObject({
+/** Columns that only earlier versions used are ignored. */
+const checkpointSchema: z.ZodType<CheckpointRow> = z.object({
   resource: z.string().min(1),
   format: z.int(),
   fingerprint: z.string().min(1),
@@ -29,7 +29,6 @@ const checkpointSchema: z.ZodType<CheckpointRow> = z.strictObject({
   unproved_full_at: timestamp.nullable(),
   kept_size: count.nullable(),
   due_at: timestamp.nullable(),
-  ranges_given_up_at: timestamp.nullable(),
   walk_mode: z.enum(WALK_MODES).nullable(),
   walk_position: z.string().regex(/^\//, 'expected a path').nullable(),
   walk_since: z.string().nullable(),
@@ -60,7 +59,6 @@ export function freshCheckpoint(resource: string, fingerprint: string): Checkpoi
     unproved_full_at: null,
     kept_size: null,
     due_at: null,
-    ranges_given_up_at: null,
     full_credential: null,
     ...NO_WALK,
   };
@@ -119,14 +117,19 @@ function resetDamaged({ issues }: z.ZodError): Partial<CheckpointRow> {
 }
 
 /** The statement that stores a checkpoint; belongs into the transaction of the rows that it speaks of. */
-export const saveCheckpoint = boundStatement((own, row: CheckpointRow) => {
+export function saveCheckpoint(own: Kysely<OwnTables>, row: CheckpointRow): CompiledQuery {
   const { resource: _, ...values } = row;
   return own
     .insertInto('_sync_checkpoints')
     .values(row)
     .onConflict((conflict) => conflict.column('resource').doUpdateSet(values))
     .compile();
-});
+}
+
+/** The statement that forgets until when the service asked not to be requested. */
+export function forgetDueTimes(own: Kysely<OwnTables>): CompiledQuery {
+  return own.updateTable('_sync_checkpoints').set({ due_at: null }).where('due_at', 'is not', null).compile();
+}
 
 export function deleteCheckpoint(own: Kysely<OwnTables>, resource: string): CompiledQuery {
   return own.deleteFrom('_sync_checkpoints').where('resource', '=', resource).compile();

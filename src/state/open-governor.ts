@@ -4,7 +4,9 @@ import { timestampText } from '../model/timestamp-text.ts';
 import { createGovernor, type Governor, type GovernorOptions } from '../queue/governor.ts';
 import type { SharedBudget } from '../queue/budget/shared-row.ts';
 import type { SourceSettings } from '../settings/settings.ts';
-import { rateDialectSchema } from '../source/rate-dialect.ts';
+import { parseJson } from '../shape/json/parse-json.ts';
+import { canonicalHash } from '../shape/records/fingerprint.ts';
+import { rateDialectSchema, type RateDialect } from '../source/rate-dialect.ts';
 import type { Coordination } from '../warehouse/coordination.ts';
 import type { OwnTables } from '../warehouse/own-tables.ts';
 
@@ -60,6 +62,22 @@ export async function openGovernor(
   return governor;
 }
 
+/**
+ * Compares `rate_limit` with the one under which the stored waits were read: if an operator has changed it, they are
+ * forgotten, because they may have been read in a wrong unit.
+ */
+export async function compareRateLimit(own: Kysely<OwnTables>, budget: string, dialect: RateDialect) {
+  const name = `${budget} rate_limit`;
+  const hash = canonicalHash(parseJson(JSON.stringify(dialect)));
+  const known = await readLimit(own, name);
+  return {
+    isChanged: known !== null && known !== hash,
+    save: async (now: number): Promise<void> => {
+      if (known !== hash) await saveLimit(own, name, hash, now);
+    },
+  };
+}
+
 /** The same, which whoever asked for it closes by itself. */
 export async function ownGovernor(
   place: Omit<GovernorPlace, 'opened'>,
@@ -73,6 +91,7 @@ export async function ownGovernor(
     isCrowded: (lane) => governor.isCrowded(lane),
     figures: () => governor.figures(),
     state: () => governor.state(),
+    forgetWaits: () => governor.forgetWaits(),
     close: () => opened.disposeAsync(),
   };
 }

@@ -1,3 +1,4 @@
+import PQueue from 'p-queue';
 import type { Years } from '../model/calendar-day.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
@@ -7,7 +8,6 @@ import { readTables } from './column-catalog.ts';
 import { NO_PRIVACY_KEY, readForgotten, type Forgotten, type PrivacyKey } from './forgotten.ts';
 import { acquireLease, type Lease } from './leases.ts';
 import { countOpenRejects } from './rejects.ts';
-import { Turns, type SentTurn, type Unanswered } from './turns.ts';
 import type { UsedColumn } from '../warehouse/in-use.ts';
 import type { LeaseProof, Warehouse } from '../warehouse/warehouse.ts';
 
@@ -39,39 +39,8 @@ export interface OwnedResource {
   readonly watches: Set<Map<string, number>>;
   /** Columns that others' things kept from widening, since somebody last told of them. */
   readonly besides: UsedColumn[];
-  /** While other processes write rows of the resource too: what that takes; null while nobody does. */
-  shared: SharedTables | null;
-  /** Turns begun so far: what was read since the latest began still holds, except for what that turn writes. */
-  readonly turns: number;
   /** Runs `work` when no other turn is under way: a walk and a re-fetch must not write between each other's steps. */
   takeTurn<T>(work: () => Promise<T>): Promise<T>;
-  /**
-   * A turn that is over once what it writes is sent, before that is answered. It may begin while what the same `sender`
-   * has sent in the turn before is unanswered; other turns wait until all is.
-   */
-  sendInTurn<T>(sender: object, work: () => Promise<Unanswered<T>>): SentTurn<T>;
-  /** The oldest turn that is not answered; the latest if all are. What is read now may miss what this and later ones write. */
-  readonly oldestTurn: number;
-}
-
-/** The tables of a resource that several processes write. */
-export interface SharedTables {
-  /** How often tables had changed when the shape was read. */
-  growths: number;
-  /** Runs `work`, which changes the tables under this lease, while no other process does. */
-  grow<T>(work: (lease: () => LeaseProof) => Promise<T>): Promise<T>;
-}
-
-/**
- * Throws `lease_held` while other processes write the resource: rows may not go meanwhile, because what those processes
- * have listed a moment ago is not known here.
- */
-export function refuseBesideOthers({ shared, resource }: Pick<OwnedResource, 'shared' | 'resource'>): void {
-  if (shared === null) return;
-  throw new SyncError('lease_held', `${resource} is being walked by several processes`, {
-    recovery: 'stop',
-    hint: 'wait until it is done; it is tried again then',
-  });
 }
 
 /** The resources of one source that this process owns, shared by all who acquire them. */
@@ -118,10 +87,9 @@ class SharedOwnership {
   shape: ResourceShape | null = null;
   years: Years | null = null;
   openRejects = 0;
-  shared: SharedTables | null = null;
   readonly watches = new Set<Map<string, number>>();
   readonly besides: UsedColumn[] = [];
-  readonly turns = new Turns();
+  readonly turns = new PQueue({ concurrency: 1 });
   forgotten: Forgotten;
   lease: Lease;
   readonly #warehouse: Warehouse;
@@ -170,7 +138,7 @@ class SharedOwnership {
   }
 
   async release(): Promise<void> {
-    await this.turns.allAnswered();
+    await this.turns.onIdle();
     await this.lease.release();
   }
 }
@@ -192,31 +160,18 @@ function viewOf(acquired: Acquired<SharedOwnership>): OwnedResource {
     watches: own.watches,
     besides: own.besides,
     lease: () => lease.proof(),
-    takeTurn: (work) => own.turns.take(work),
-    sendInTurn: (sender, work) => own.turns.send(sender, work),
+    takeTurn: (work) => own.turns.add(work),
     rereadForgotten: () => own.rereadForgotten(),
     get forgotten() {
       return own.forgotten;
     },
-    reacquire: () => own.turns.take(() => own.renew()),
+    reacquire: () => own.turns.add(() => own.renew()),
     release: (now) => acquired.release(now),
     recover: async (error) => {
       // A statement may notice before the lease does: a table that no longer exists, for example, is no `SyncError`.
       if (error instanceof SyncError && error.code !== 'lease_lost') return false;
       // If the database cannot be reached, or another process owns the resource by now, the error at hand says more.
-      return own.turns.take(catchUp).catch(() => false);
-    },
-    get turns() {
-      return own.turns.begun;
-    },
-    get oldestTurn() {
-      return own.turns.oldest;
-    },
-    get shared() {
-      return own.shared;
-    },
-    set shared(shared) {
-      own.shared = shared;
+      return own.turns.add(catchUp).catch(() => false);
     },
     get shape() {
       return own.shape;

@@ -3,7 +3,6 @@ import type { ErrorReport } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { Outcome, RunStatus } from '../model/vocabulary.ts';
 import type { OwnTables, TimestampText } from '../warehouse/own-tables.ts';
-import { boundStatement } from './bound-statement.ts';
 import type { RunRow } from '../warehouse/run-row.ts';
 
 export const NO_FIGURES = {
@@ -63,13 +62,10 @@ export function beginRun(own: Kysely<OwnTables>, start: RunStart, now: number, i
 
 type RunPart = Pick<RunStart, 'run_id' | 'resource'>;
 
-const setFigures = boundStatement((own, { run_id, resource, ...figures }: RunPart & RunFigures) =>
-  own.updateTable('_sync_runs').set(figures).where('run_id', '=', run_id).where('resource', '=', resource).compile(),
-);
-
 /** The figures so far, to be committed with what they count: a killed run then leaves those of what it has stored. */
 export function saveFigures(own: Kysely<OwnTables>, { run_id, resource }: RunPart, figures: RunFigures): CompiledQuery {
-  return setFigures(own, { ...figures, run_id, resource });
+  const part = own.updateTable('_sync_runs').set(figures);
+  return part.where('run_id', '=', run_id).where('resource', '=', resource).compile();
 }
 
 export interface RunEnd {

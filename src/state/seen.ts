@@ -1,9 +1,8 @@
 import type { CompiledQuery, Kysely } from 'kysely';
-import { boundStatement } from './bound-statement.ts';
 import type { OwnTables, SeenRow, TimestampText } from '../warehouse/own-tables.ts';
 
 /** Notes which ids a page of a full walk had; belongs into the page's transaction. */
-export const rememberSeen = boundStatement((own, row: SeenRow) => {
+export function rememberSeen(own: Kysely<OwnTables>, row: SeenRow): CompiledQuery {
   const { ids, unkeyed, position } = row;
   return own
     .insertInto('_sync_seen')
@@ -12,15 +11,11 @@ export const rememberSeen = boundStatement((own, row: SeenRow) => {
       conflict.columns(['resource', 'walk_started_at', 'page']).doUpdateSet({ ids, unkeyed, position }),
     )
     .compile();
-});
-
-const forgetSeenOf = boundStatement((own, { resource }: Pick<SeenRow, 'resource'>) =>
-  own.deleteFrom('_sync_seen').where('resource', '=', resource).compile(),
-);
+}
 
 /** Forgets what the walks of a resource have met. */
 export function forgetSeen(own: Kysely<OwnTables>, resource: string): CompiledQuery {
-  return forgetSeenOf(own, { resource });
+  return own.deleteFrom('_sync_seen').where('resource', '=', resource).compile();
 }
 
 /** Everything that a walk has met. */

@@ -64,10 +64,19 @@ export function listingWalk(
   extraQuery: ExtraQuery = {},
 ): WalkOptions {
   const acceptsEnd = profile.accept.includes('end');
+  const acceptsStates = profile.accept.includes('states');
+  const isFiltered = extraQuery.values?.['since'] !== undefined;
   const asked = { client, resource: profile, listing, meter, signal, clock, lane, ...extraQuery };
   const value = extraQuery.values?.['partition'] ?? partition ?? null;
   const oldest = profile.incremental?.overlap;
-  const options = { ...asked, runAhead: 0, acceptsEnd, ...(oldest === undefined ? {} : { oldest }) };
+  const options = {
+    ...asked,
+    runAhead: 0,
+    acceptsEnd,
+    acceptsStates,
+    isFiltered,
+    ...(oldest === undefined ? {} : { oldest }),
+  };
   return profile.partitions === null || value === null ? options : inPartition(options, profile.partitions, value);
 }
 

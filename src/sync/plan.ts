@@ -51,10 +51,12 @@ export function planWalk(input: PlanInput): WalkPlan {
   const fingerprint = fingerprintOf(profile);
   const stored = restart ? null : input.stored;
   if (stored !== null) refuseOtherData(stored, fingerprint, resource);
-  const base = baseOf(stored ?? freshCheckpoint(resource, fingerprint), fingerprint);
+  const base = stored ?? freshCheckpoint(resource, fingerprint);
   if (base.due_at !== null && timestampMs(base.due_at) > now) throw stillParked(resource, base.due_at);
 
-  const mayGoOn = command === 'sync' || base.walk_mode === 'full' || interrupted?.mode === 'incremental';
+  // After a full scan that missed records, an interrupted incremental one may have been to supply them: both are lost.
+  const isWhole = base.walk_mode === 'full' || base.unproved_full_at === null;
+  const mayGoOn = isWhole && (command === 'sync' || base.walk_mode === 'full' || interrupted?.mode === 'incremental');
   if (base.walk_mode !== null && isSameWalk(base.fingerprint, fingerprint) && mayGoOn) {
     const walk_credential = base.walk_credential === credential ? credential : SEVERAL;
     return { mode: base.walk_mode, checkpoint: { ...base, walk_credential }, resumed: true };
@@ -65,11 +67,6 @@ export function planWalk(input: PlanInput): WalkPlan {
   const mode: WalkMode = goesOn ? 'incremental' : 'full';
   const checkpoint = { ...startWalk({ ...base, fingerprint }, mode, since, now), walk_credential: credential };
   return { mode, checkpoint, resumed: false };
-}
-
-/** What was learned of the listing as it was asked for before is forgotten. */
-function baseOf(stored: CheckpointRow, fingerprint: string): CheckpointRow {
-  return stored.fingerprint === fingerprint ? stored : { ...stored, ranges_given_up_at: null };
 }
 
 /** The checkpoint at the first page of a walk. */
@@ -147,8 +144,12 @@ function fieldsOf({ fields, mask }: ResourceProfile): JsonObject {
 /** Fields of a page that came later are left out without a value. */
 const LATER_PAGE_FIELDS: ReadonlySet<string> = new Set(['end', 'first_cursor', 'next_page']);
 
-function cutOf(page: ResourceProfile['page']): JsonObject {
-  const fields = Object.entries(page).filter(([name, value]) => value !== null || !LATER_PAGE_FIELDS.has(name));
+/** What of a page's profile says how the listing is cut. */
+export function cutOf(page: ResourceProfile['page']): JsonObject {
+  const { total = null, pages = null, ignored_totals: _, ...rest } = page;
+  const fields = Object.entries({ ...rest, total, pages }).filter(
+    ([name, value]) => value !== null || !LATER_PAGE_FIELDS.has(name),
+  );
   return Object.fromEntries(fields);
 }
 

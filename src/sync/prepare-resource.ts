@@ -6,7 +6,6 @@ import { forgetDeletes } from '../state/deletes.ts';
 import { forgetFeeds } from '../state/feeds.ts';
 import { saveReshape } from '../state/reshapes.ts';
 import { beginRun, readRun, type RunStart } from '../state/runs.ts';
-import { forgetRanges } from '../state/ranges.ts';
 import { forgetSeen } from '../state/seen.ts';
 import { forgetWindows } from '../state/windows.ts';
 import { forgetViews, viewColumns } from '../state/view-catalog.ts';
@@ -121,7 +120,6 @@ async function forgetResource({ warehouse, owned, clock, profile }: ResourceCont
       forgetDeletes(own, resource),
       saveReshape(own, resource, null),
       forgetSeen(own, resource),
-      ...forgetRanges(own, resource),
       own.deleteFrom('_sync_suspects').where('resource', '=', resource).compile(),
       forgetFeeds(own, resource),
       ...forgetWindows(own, resource),

@@ -1,31 +1,27 @@
-import type { Doubt, SureRecord, WalkEnd } from '../extract/guards/walk-end.ts';
+import type { Doubt, PageSizes, WalkEnd } from '../extract/guards/walk-end.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import type { Warning } from './warnings.ts';
 
-/** Conclusions from the end of a walk. */
+/** Conclusions from the end of a scan. */
 export interface WalkProof {
-  /** True if the walk met every record, or the profile accepts that nothing shows it. */
+  /** True if the scan saw every record, or the profile accepts that nothing shows it. */
   isProved: boolean;
-  /** True if records that the walk has not met may be suspected to be gone. */
+  /** True if records that the scan has not seen become delete candidates. */
   maySweep: boolean;
   /** The doubts that are left to be reported. */
   doubts: readonly Doubt[];
-  /** True if records that changed meanwhile may be missing, which the filter lists. */
+  /** True if records that changed meanwhile may be missing, which the filter or the feed lists. */
   needsCatchUp: boolean;
   /** True if it proves nothing because pages came out of a cache. */
   isKept: boolean;
-  /** True if another walk may prove what this one did not. */
+  /** True if another scan may prove what this one did not. */
   mayRepeat: boolean;
 }
 
-/** Doubts that come from movement, which may be over when the listing is walked again. */
+/** Doubts that come from movement, which may be over when the listing is scanned again. */
 const BY_MOVEMENT: ReadonlySet<Doubt['code']> = new Set(['slipped', 'entered', 'unwatched']);
-
-const filterFailed: Doubt = {
-  code: 'slipped',
-  message: 'records moved between the pages, and the filter does not list those that may have slipped past',
-  hint: 'run it again when less is changed, and try the filter with: content-sync check',
-};
+/** Evidence that a record may be on no page that was read, so that its absence says nothing. */
+const FORBIDS_DELETES: ReadonlySet<Doubt['code']> = new Set(['slipped', 'entered', 'fewer']);
 
 const WARNING_CODES: Readonly<Record<Doubt['code'], Warning['code']>> = {
   unproved: 'end_unproved',
@@ -34,56 +30,59 @@ const WARNING_CODES: Readonly<Record<Doubt['code'], Warning['code']>> = {
   entered: 'listing_moved',
   unwatched: 'listing_moved',
   cached: 'pages_cached',
+  unread: 'listing_unread',
 };
 
-/** A walk's relation to the one before it, which it repeats because that one proved nothing. */
-export interface Repetition {
-  /** That walk, if this one reads the same; else null. */
-  former: WalkEnd | null;
-  /** The last sure record of that walk, if this one completes it by asking for what lies behind; else null. */
-  behind: SureRecord | null;
-}
-
-/** Concludes from the end of a walk what is proved about its records. Pure. */
+/** Concludes from the end of a scan what is known of its records. `former`: the scan that this one repeats. Pure. */
 export function proveWalk(
   end: WalkEnd,
-  { accept, incremental, feed, item }: Pick<ResourceProfile, 'accept' | 'incremental' | 'feed' | 'item'>,
-  { former, behind }: Repetition,
+  { accept, incremental, feed }: Pick<ResourceProfile, 'accept' | 'incremental' | 'feed'>,
+  former: WalkEnd | null,
 ): WalkProof {
-  const { prints } = end;
-  // A filter that does not list the record that it was set by lists others no better.
-  const doubts = behind === null || end.met(behind.key) ? end.doubts : [...end.doubts, filterFailed];
-  const isSame = former !== null && former.prints === prints;
-  const needsCatchUp = (incremental !== null || feed !== null) && doubts.some(({ code }) => code === 'entered');
-  const hasSlipped = doubts.some(({ code }) => code === 'slipped');
-  const open = doubts.filter(({ code }) => {
+  const isSame = former !== null && former.prints === end.prints;
+  const codes = new Set(end.doubts.map(({ code }) => code));
+  // A feed lists what was created while the scan ran.
+  const isGrowthFed = feed !== null && end.shortfall?.isGrowth === true;
+  const isListedLater = codes.has('entered') && (incremental !== null || feed !== null) && !codes.has('slipped');
+  const open = end.doubts.filter(({ code }) => {
     if (code === 'unwatched') return !isSame;
-    // Records that came onto pages already read are listed by the filter, and are those that the total misses.
-    return !needsCatchUp || hasSlipped || (code !== 'entered' && code !== 'fewer');
+    if (code === 'fewer') return !isGrowthFed;
+    return code !== 'entered' || !isListedLater;
   });
   const isAccepted = accept.includes('end');
   const isKept = open.some(({ code }) => code === 'cached') && !accept.includes('cache');
-  const shown = open.filter(({ code }) => code !== 'cached');
-  const isShort = open.some(({ code }) => code === 'fewer');
+  // Rows of a listing that was not read count as listed: other listings show their deletes.
+  const isRead = !codes.has('unread');
+  const shown = open.filter(({ code }) => code !== 'cached' && code !== 'unread');
+  const isShort = shown.some(({ code }) => code === 'fewer');
   const hasMoved = shown.some(({ code }) => BY_MOVEMENT.has(code));
   return {
-    isProved: !isKept && (shown.length === 0 || (isAccepted && !isShort)),
-    // A listing that leaves records out shows it by its total; each is read alone before it is deleted.
-    maySweep: !isKept && shown.every(({ code }) => isAccepted || code === 'fewer') && (item !== null || !isShort),
-    doubts: isAccepted ? open : open.filter(({ code }) => code !== 'fewer' || !hasMoved),
-    needsCatchUp,
+    isProved: !isKept && isRead && (shown.length === 0 || (isAccepted && !isShort)),
+    maySweep: !isKept && end.doubts.every(({ code }) => !FORBIDS_DELETES.has(code)) && shown.every(() => isAccepted),
+    // The total says by itself that records are missing, whatever moved.
+    doubts: isShort ? open.filter(({ code }) => !BY_MOVEMENT.has(code)) : open,
+    needsCatchUp: isListedLater || isGrowthFed,
     isKept,
-    mayRepeat: isKept || (hasMoved && !isAccepted),
+    mayRepeat: isKept || (hasMoved && !isAccepted) || (isShort && !isSame),
   };
 }
 
-/** The warnings of a run whose walk ended so. */
+/** The warnings of a run whose scan ended so. */
 export function endWarnings({ doubts }: WalkProof, { pageSize }: WalkEnd): Warning[] {
   const told = new Map(doubts.map(({ code, message, hint }) => [WARNING_CODES[code], { message, hint }]));
   const warnings = Array.from(told, ([code, { message, hint }]): Warning => ({ code, message, hint }));
-  if (pageSize === null) return warnings;
-  const message = `${pageSize.asked} records were asked for per page, and the largest that was not the last held ${pageSize.came}`;
+  return pageSize === null ? warnings : [...warnings, pageSizeWarning(pageSize)];
+}
+
+function pageSizeWarning({ asked, least, most }: PageSizes): Warning {
+  if (least < asked && asked <= most) {
+    const message = `a page before the last one held ${least} records, though ${asked} were asked for and others held as many`;
+    const hint = 'ask the service whether it leaves records out; nothing to do if it hides some of a page';
+    return { code: 'page_size_differs', message, hint };
+  }
+  const came = most < asked ? most : least;
+  const message = `${asked} records were asked for per page, and the largest that was not the last held ${came}`;
   const hint =
     'set page.size in the profile to what the service gives, and page.size_param to the parameter that it reads';
-  return [...warnings, { code: 'page_size_differs', message, hint }];
+  return { code: 'page_size_differs', message, hint };
 }

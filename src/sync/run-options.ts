@@ -2,7 +2,6 @@ import type { Page } from '../extract/page.ts';
 import type { RunFigures } from '../state/runs.ts';
 import type { SyncCommand, WalkPlan } from './plan.ts';
 import type { ResourceReport, RunNotes } from './report.ts';
-import type { RangeCrew } from './ranges/crew.ts';
 import type { SourceContext } from './resource-context.ts';
 
 /** Called as a run goes on. */
@@ -24,6 +23,4 @@ export interface RunOptions extends SourceContext {
   restart: boolean;
   signal: AbortSignal;
   watcher: RunWatcher;
-  /** Who walks ranges of large listings beside this process; absent: nobody. */
-  crew?: RangeCrew;
 }

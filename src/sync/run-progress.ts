@@ -3,7 +3,6 @@ import type { WalkMode } from '../model/vocabulary.ts';
 import { NO_FIGURES, type RunFigures, type RunStart } from '../state/runs.ts';
 import type { PageOutcome } from '../load/page-loader.ts';
 import { NO_NOTES, type RunNotes } from './report.ts';
-import type { RangeCrew } from './ranges/crew.ts';
 import type { ResourceContext } from './resource-context.ts';
 import type { RunWatcher } from './run-options.ts';
 import type { Warning } from './warnings.ts';
@@ -16,7 +15,7 @@ export interface RunProgress {
   /** Requests of all its walks. */
   meter: RequestMeter;
   notes: RunNotes;
-  /** Records that share a key with another one and differ from it, such a key, and one of those that are older: ranges that an earlier version has begun have none stored. */
+  /** Records that share a key with another one and differ from it, such a key, and one of those that are older. */
   shared: { count: number; example: string | null; older?: string | null };
   warnings: Warning[];
 }
@@ -26,7 +25,6 @@ export interface RunContext extends ResourceContext {
   run: RunStart;
   progress: RunProgress;
   watcher: RunWatcher;
-  crew?: RangeCrew | undefined;
 }
 
 /** Nothing is counted yet; `warnings` are reported before the first page. */
@@ -71,16 +69,27 @@ function withRecords(figures: RunFigures, outcome: PageOutcome): RunFigures {
   };
 }
 
-function note({ notes, shared }: RunProgress, { clashes, ...outcome }: PageOutcome): void {
+function note({ notes, shared, warnings }: RunProgress, { clashes, ...outcome }: PageOutcome): void {
   notes.went_back += outcome.wentBack;
   notes.overflowed += outcome.overflowed;
   notes.discarded += outcome.discarded;
   notes.repaired += outcome.repaired;
-  const { overwritten = [] } = outcome;
+  const { overwritten = [], volatile = [] } = outcome;
+  const isNew = volatile.length > 0 && !warnings.some(({ code }) => code === 'fields_volatile');
+  if (isNew) warnings.push(volatileWarning(volatile));
   notes.older_copies += clashes.older + overwritten.length;
   shared.count += clashes.undecided;
   shared.example ??= clashes.example;
   shared.older ??= clashes.olderExample ?? overwritten[0] ?? null;
+}
+
+function volatileWarning(fields: readonly string[]): Warning {
+  const settings = fields.map((field) => `${field}: { compare: false }`).join(', ');
+  return {
+    code: 'fields_volatile',
+    message: `${fields.join(', ')} changed in nearly all records of a page, and their times of change did not`,
+    hint: `if the service writes it anew in every response, as a signed URL or a counter, set fields: { ${settings} } in the profile: it is stored, and a change of it alone is none`,
+  };
 }
 
 /** Reported if records that differ have one key. */

@@ -128,11 +128,11 @@ function runResource(options: RunOptions, prepared: PreparedResource): Promise<R
 async function runWhole(options: RunOptions, prepared: PreparedResource): Promise<ResourceReport> {
   const startedAt = options.clock.monotonic();
   const progress = newProgress(prepared.run.mode, prepared.warnings, prepared.context.meter);
-  const { watcher, crew } = options;
+  const { watcher } = options;
   let part = prepared;
   for (let left = MOST_SET_BACKS; ; left -= 1) {
     try {
-      return await attempt({ ...part.context, run: part.run, progress, watcher, crew }, part, { options, startedAt });
+      return await attempt({ ...part.context, run: part.run, progress, watcher }, part, { options, startedAt });
     } catch (error) {
       const isSetBack = error instanceof SetBack || (await part.context.owned.recover(error));
       if (left === 0 || !isSetBack) throw error;

@@ -42,6 +42,8 @@ const WARNING_KINDS = {
   feed_not_begun: { isPartial: false, proof: null },
   /** The service no longer knows the place in its feed: everything was walked instead. */
   feed_refused: { isPartial: false, proof: null },
+  /** Fields changed in nearly all records of a page, whose times of change did not. */
+  fields_volatile: { isPartial: false, proof: null },
   /** Files that could not be fetched; that are none that the profile admits; or that were not asked for yet. */
   files_failed: { isPartial: true, proof: null },
   files_refused: { isPartial: true, proof: null },
@@ -52,6 +54,8 @@ const WARNING_KINDS = {
   filter_not_believed: { isPartial: false, proof: 'filter' },
   /** The listing has a total, and ended before it. */
   total_not_reached: { isPartial: true, proof: null },
+  /** The service refused one of several listings: its rows stay as they were. */
+  listing_unread: { isPartial: true, proof: null },
   /** Pages come larger or smaller than they were asked for. */
   page_size_differs: { isPartial: false, proof: null },
   /** A record that was read alone was not the listed one. */
@@ -62,8 +66,6 @@ const WARNING_KINDS = {
   listing_moved: { isPartial: true, proof: 'end' },
   /** Pages came out of a cache, from other moments than the walk. */
   pages_cached: { isPartial: true, proof: 'cache' },
-  /** A listing that was walked in ranges was walked again in one. */
-  ranges_given_up: { isPartial: false, proof: null },
   /** Rows that no filter by time can ever list; the run has walked fully instead, unless that is accepted. */
   records_without_updated: { isPartial: false, proof: 'filter' },
   /** A window of reports is as large as the service lists at most. */
@@ -72,6 +74,8 @@ const WARNING_KINDS = {
   window_held: { isPartial: true, proof: null },
   /** Windows of reports were older than they are kept. */
   windows_dropped: { isPartial: false, proof: null },
+  /** The service refused a window: its rows stay as they were, and the next run requests it again. */
+  window_unread: { isPartial: true, proof: null },
   /** One window alone is too much for the service. */
   window_too_large: { isPartial: true, proof: null },
   /** Sums that the service tells of a range are not those of its rows. */

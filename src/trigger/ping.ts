@@ -32,14 +32,14 @@ const ATTEMPTS = 3;
 const PLACEHOLDER = '{resource}';
 
 /**
- * The ping for the end of a run. A run that was put off or stopped is neither a success nor a failure: unless a later one
- * makes up for it, the monitor misses its ping.
+ * The ping for the end of a run. A run that was interrupted is neither a success nor a failure: unless a later one makes
+ * up for it, the monitor misses its ping.
  */
 const KINDS: Readonly<Record<RunStatus, PingKind | null>> = {
   ok: 'success',
   partial: 'failure',
   failed: 'failure',
-  deferred: null,
+  deferred: 'failure',
   interrupted: null,
 };
 

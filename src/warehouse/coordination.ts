@@ -65,8 +65,6 @@ export interface Coordination extends ControlPost {
    * are led now. One statement, however many sources there are.
    */
   lead(sources: readonly string[], owner: string, forMs: number): Promise<string[]>;
-  /** Notes that this process takes work, for so many milliseconds; returns how many do. It is gone with `resign`. */
-  present(owner: string, forMs: number): Promise<number>;
   /** Gives back the lead of all sources. */
   resign(owner: string): Promise<void>;
   /**

@@ -35,8 +35,6 @@ export interface CheckpointRow {
   /** Records on the largest page that named a next one; null if none did yet. */
   kept_size: number | null;
   due_at: TimestampText | null;
-  /** When a walk in ranges last proved nothing; null if the last one did, or with other settings of the resource. */
-  ranges_given_up_at: TimestampText | null;
   /** The unfinished walk; all null between walks. */
   walk_mode: WalkMode | null;
   walk_position: string | null;
@@ -148,27 +146,6 @@ export interface SeenRow {
   position: string | null;
 }
 
-/** A part of a full walk that several processes make together (`sync/ranges/walk-in-ranges.ts`). */
-export interface RangeRow {
-  resource: string;
-  range: number;
-  walk_started_at: TimestampText;
-  /** The run under whose id its records are set aside. */
-  run_id: string;
-  /** The index of its first page; that of the listing's first is 0. */
-  first_page: number;
-  /** The index of the page that it reads last, the first one of its neighbour; null for the last range. */
-  border_page: number | null;
-  /** `failed`: its progress says by which error. */
-  state: 'open' | 'done' | 'failed';
-  /** How often it was begun again because the listing moved. */
-  attempts: number;
-  /** Where it goes on; null at its beginning. */
-  position: string | null;
-  /** JSON (`sync/ranges/range-progress.ts`). */
-  progress: string;
-}
-
 export interface FeedRow {
   resource: string;
   /** `deletes`: a listing of deletes beside that of the records. `changes`: all changes in their order. */
@@ -231,7 +208,6 @@ export interface OwnTables {
   _sync_tokens: TokenRow;
   _sync_reshapes: ReshapeRow;
   _sync_seen: SeenRow;
-  _sync_ranges: RangeRow;
   _sync_windows: WindowRow;
   _sync_suspects: SuspectRow;
   _sync_feeds: FeedRow;

@@ -28,26 +28,10 @@ export interface PageRows {
   records: readonly WrittenRecord[];
 }
 
-/** A page as `prepare` returns it. A database may add what it has encoded already. */
-export interface PreparedRows {
-  readonly rows: PageRows;
-}
-
 /** Everything that one page changes, committed whole or not at all. */
-export interface PageCommit<Prepared extends PreparedRows = PreparedRows> {
-  /** The result of `prepare` of the same warehouse. */
-  page: Prepared;
+export interface PageCommit {
+  rows: PageRows;
   lease: LeaseProof;
   /** Statements on own tables (checkpoint, rejects, ...) that belong to the same moment. */
   statements: readonly CompiledQuery[];
-  /**
-   * Where other processes write rows of the resource too: how often tables had changed when the page was compared with
-   * what is there. If they have changed since, or one of its rows has, it throws `page_outdated` and writes nothing.
-   */
-  growths?: number;
-  /**
-   * What `commit` has returned for the page before, which may still be under way: this page is written behind it, or not
-   * at all; it fails with what that one fails with. The rows of neither may depend on the other.
-   */
-  behind?: Promise<void>;
 }

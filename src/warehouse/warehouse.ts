@@ -5,18 +5,17 @@ import type { HistoryPolicy } from '../model/vocabulary.ts';
 import type { KeyPlan } from './key-plan.ts';
 import type { LeaseProof } from './lease-proof.ts';
 import type { GoneRecord } from './gone-record.ts';
-import type { PageCommit, PageRows, PreparedRows } from './page-commit.ts';
+import type { PageCommit } from './page-commit.ts';
 import type { SnapshotReader } from './snapshot-reader.ts';
 import type { TimeSpan } from './time-span.ts';
 import type { NameState } from './name-state.ts';
-import type { PageShaper, ShapedBody } from './page-shaper.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
 import type { RowCounting } from './row-counting.ts';
 import type { TableStaging, TableSwap } from './table-swap.ts';
 import type { ViewChange, ViewDialect } from './view-dialect.ts';
 
 export type { LeaseProof } from './lease-proof.ts';
-export type { PageCommit, PageRows, PreparedRows, WrittenRecord } from './page-commit.ts';
+export type { PageCommit, PageRows, WrittenRecord } from './page-commit.ts';
 
 /** The state of a row that is already there. */
 export interface StoredRow {
@@ -132,10 +131,6 @@ export interface Warehouse extends RowCounting {
   readonly named: (table: string) => RawBuilder<unknown>;
   /** True if processes of other machines may write to it too. */
   readonly isOnNetwork: boolean;
-  /** True if this thread may go on while a page is being written: a server writes it, or a thread of its own. */
-  readonly writesAside: boolean;
-  /** True if it gains something to hand over a page while the one before is still being written, with `behind`. */
-  readonly commitsOverlap: boolean;
   /** Epoch milliseconds of the clock that all who write to it go by: the database's own, or this machine's. */
   now(): Promise<number>;
   /**
@@ -171,13 +166,6 @@ export interface Warehouse extends RowCounting {
   swapTables(swap: TableSwap): Promise<void>;
   /** Writes rows anew that are there already; versions and our own columns stay as they are. */
   rewrite(rows: RowRewrite): Promise<void>;
-  /** Null where records are shaped by this thread alone. */
-  readonly shaper: PageShaper | null;
-  /**
-   * Encodes a page for `commit`, without asking the database: may be called while another page is being written. `bodies`:
-   * what the `shaper` has made of its records, all of them; then `rows.rows` are asked for only if it could not be written so.
-   */
-  prepare(rows: PageRows, bodies?: readonly ShapedBody[]): PreparedRows;
   /** Writes one page. Throws `lease_lost` when somebody else owns the resource by now, or the database was set back. */
   commit(page: PageCommit): Promise<void>;
   /** Marks rows as deleted, with a version that says so. Returns the keys of those that were live until then. */

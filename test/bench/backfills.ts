@@ -25,15 +25,15 @@ export interface Case {
 export const CASES: readonly Case[] = [
   {
     name: 'default',
-    ratio: { sqlite: [0.75, 0.95], postgres: [0.55, 0.75] },
-    cpu: { sqlite: [5, 4], postgres: [4.5, 3.5] },
+    ratio: { sqlite: [0.6, 0.75], postgres: [0.45, 0.6] },
+    cpu: { sqlite: [3.2, 2], postgres: [3.2, 2] },
     isFlat: false,
     history: 'all',
     isAgain: false,
   },
   {
     name: 'second',
-    ratio: { sqlite: [0.85, 1.1], postgres: [0.8, 1] },
+    ratio: { sqlite: [0.85, 1], postgres: [0.75, 0.9] },
     cpu: {},
     isFlat: false,
     history: 'all',

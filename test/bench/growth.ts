@@ -4,8 +4,8 @@ import type { Figure } from './figures.ts';
 import { measure, type Measured } from './measure.ts';
 import { backfillOf, expectRecords, startPosts, type Service } from './product.ts';
 
-/** Resident memory at the largest size, in megabytes; a worker thread has its own heap. */
-const MEMORY = { floor: 260, aim: 200 };
+/** Resident memory at the largest size, in megabytes. */
+const MEMORY = { floor: 250, aim: 180 };
 const LOW_MEMORY = { floor: 160, aim: 160 };
 /** CPU per record at the largest size against that at the smallest. */
 const GROWTH = { floor: 1.1, aim: 1 };

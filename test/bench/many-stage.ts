@@ -56,7 +56,6 @@ export async function staged(
   sandboxes: Sandboxes,
   resources: string[],
   use: (stage: Stage) => Promise<void>,
-  pages?: { page: Record<string, unknown>; concurrency: number },
 ) {
   const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-many-'));
   const name = `many_${Date.now()}`;
@@ -64,7 +63,7 @@ export async function staged(
   await admin.connect();
   await admin.query(`CREATE DATABASE ${name}`);
   const config = path.join(folder, 'content-sync.yaml');
-  writeConfig(folder, config, `${server.url(name)}?schema={source}`, sandboxes, resources, pages);
+  writeConfig(folder, config, `${server.url(name)}?schema={source}`, sandboxes, resources);
   const queue = new WorkQueue({ address: server.url(name), clock: systemClock, failed: tell });
   const running: ChildProcess[] = [];
   try {
@@ -119,12 +118,10 @@ function writeConfig(
   warehouse: string,
   { accounts }: Sandboxes,
   resources: string[],
-  pages?: { page: Record<string, unknown>; concurrency: number },
 ): void {
-  const page = { size: PAGE, ...pages?.page };
+  const page = { size: PAGE };
   const profile = {
     extends: 'content-service',
-    ...(pages === undefined ? {} : { http: { concurrency: pages.concurrency } }),
     resources: { content: { page }, images: { page }, analytics: { page } },
   };
   writeFileSync(path.join(folder, 'profile.yaml'), JSON.stringify(profile));
@@ -134,7 +131,7 @@ function writeConfig(
       base_url: url,
       auth: { type: 'api_key', key: apiKey },
       profile: './profile.yaml',
-      rate: { share: 1, ...(pages === undefined ? {} : { requests_per_second: 1_000 }) },
+      rate: { share: 1 },
       resources,
       webhook: { secrets: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'] },
     },

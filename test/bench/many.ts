@@ -4,7 +4,6 @@ import { systemClock } from '../../src/observe/system-clock.ts';
 import { askDrain } from '../../src/serve/work-items/work-items.ts';
 import { openInbox } from '../../src/warehouse/databases.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts';
-import { oneResource } from './many-on-one.ts';
 import { nameOf, PAGE, staged, startSandboxes, sum, tell, type AccountFigures, type Sandboxes } from './many-stage.ts';
 
 /**
@@ -17,8 +16,6 @@ const { values: options } = parseArgs({
     rate: { type: 'string', default: '4' },
     seconds: { type: 'string', default: '20' },
     workers: { type: 'string', default: '1,2,4' },
-    /** `resource`: only that of many workers on one resource. */
-    only: { type: 'string', default: '' },
   },
 });
 const ACCOUNTS = Number(options.accounts);
@@ -126,8 +123,7 @@ async function accounts(server: PostgresServer): Promise<void> {
 
 const server = await startPostgres({ settings: { fsync: 'on', full_page_writes: 'on' } });
 try {
-  if (options.only !== 'resource') await accounts(server);
-  await oneResource(server);
+  await accounts(server);
 } finally {
   await server.remove();
 }

@@ -67,7 +67,6 @@ export const PLACES: Readonly<Record<string, Stage>> = {
   'src/views': 'write',
   'src/state': 'write',
   'src/warehouse': 'write',
-  'src/warehouse/postgres/pages/shape-body.ts': 'shape',
 };
 
 /** Libraries and parts of Node, in the same way. */

@@ -30,6 +30,7 @@ const openGate: Governor = {
   isCrowded: () => false,
   figures: () => NO_FIGURES,
   state: () => '{}',
+  forgetWaits: async () => {},
   close: () => {},
 };
 

@@ -145,7 +145,7 @@ describe('F033 an answer without an array of records', () => {
     const server = await startListing(() => ({ body: { items: [], meta: {} } }));
     const { error } = await collect(walkOver(server, pageProfile('page', 1)));
     expect(error).toMatchObject({
-      hint: 'The body has the keys "items", "meta". Set records in the profile to where the array is.',
+      hint: 'The body has the keys "items", "meta". Set records in the profile to where the array is. If this means that nothing is listed, set empty: [absent].',
     });
   });
 

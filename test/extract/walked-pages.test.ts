@@ -123,20 +123,6 @@ describe('a walk over numbered pages with a total that moves while it is read', 
     expect(doubts).toContain('entered');
   });
 
-  it('says of each page whether a record of it was on one before', async () => {
-    const server = await startListing(moving(({ length }) => (length > 2 ? 'xabcdefgh' : 'abcdefgh')));
-    const { pages } = await collect(walkOver(server, pageProfile('page', 2), { runAhead: 0 }));
-    const met = new Set<unknown>();
-    const expected = pages.map((page) => {
-      const ids = idsOf([page]);
-      const isNew = ids.every((id) => !met.has(id));
-      for (const id of ids) met.add(id);
-      return isNew;
-    });
-    expect(pages.map(({ isNew }) => isNew ?? false)).toEqual(expected);
-    expect(new Set(expected)).toEqual(new Set([true, false]));
-  });
-
   it('doubts that it met all where the listing grew again behind a page that was refused', async () => {
     const { doubts } = await walked({ list: grownAgain, isRefused: true, runAhead: 0, stayed: 'cdefgh' });
     expect(doubts).toContain('slipped');

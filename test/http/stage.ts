@@ -37,6 +37,7 @@ export function openGovernor(dialect = 'auto'): Governor & { facts: (AnswerFacts
       malformedHeaders: 0,
     }),
     state: () => '',
+    forgetWaits: async () => undefined,
     close: () => undefined,
   };
 }

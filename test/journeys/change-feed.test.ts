@@ -36,7 +36,7 @@ const BY_SEQUENCE = {
   deleted: { field: 'deleted' },
   next: 'last_seq',
   more: 'pending',
-  start: { query: { since: 'now', limit: '0' }, path: '/_changes', cursor: 'last_seq' },
+  start: { query: { since: 'now', limit: '0' }, cursor: 'last_seq' },
   expired: { status: [400], body: { path: 'reason', contains: 'unknown seq' } },
 };
 

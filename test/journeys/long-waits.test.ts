@@ -3,10 +3,11 @@ import { exitCodeOfStatus } from '../../src/cli/command/exit-code.ts';
 import { timestampMs } from '../../src/model/timestamp-text.ts';
 import { LONGEST_WAIT_MS } from '../../src/queue/limits/rate-time.ts';
 import { startListing, type Reply } from '../extract/listing-server.ts';
-import { USUAL, type TestDatabase } from '../support/databases.ts';
+import { DATABASES, USUAL, type TestDatabase } from '../support/databases.ts';
 import { pushedClock } from '../support/hurried-clock.ts';
 import type { Journey } from '../support/journey.ts';
 import { ownService, type OwnService } from '../support/own-service.ts';
+import { freePort, until } from '../support/serving.ts';
 
 const SECOND = 1_000;
 const DAY = 86_400_000;
@@ -132,5 +133,60 @@ describe.for([USUAL])('a wait beyond max_wait, on $name', (database) => {
     const began = clock.monotonic();
     expect((await stage.run('backfill', { clock })).status).toBe('ok');
     expect(clock.monotonic() - began).toBeGreaterThanOrEqual(SECOND);
+  });
+});
+
+// Processes on Postgres share the wait, those on SQLite do not.
+describe.for(DATABASES)('a wait that is a mistake, on $name', (database) => {
+  const refused = { status: 429, headers: retryAfter(1_000 * DAY) };
+  const refusing = (times: number) => ownService(database, {}, (url, count) => (count <= times ? refused : page(url)));
+  const rows = (stage: Journey): Promise<unknown> =>
+    stage.read((db) => db.prepare('SELECT count(*) FROM report').pluck().get());
+
+  it('is shown with the command that lifts it: retry --now sends one request, and what that is told counts', async () => {
+    const stage = await refusing(2);
+    expect((await stage.run('backfill')).resources[0]?.error?.hint).toContain('content-sync retry --now');
+    expect((await stage.command('status', '--exit-code')).stdout).toContain('content-sync retry --now');
+    expect(await stage.command('retry')).toMatchObject({ code: 1 });
+    expect(stage.service.requests).toHaveLength(1);
+
+    expect(await stage.command('retry', '--now')).toMatchObject({ code: 4 });
+    expect((await stage.run('sync')).status).toBe('deferred');
+    expect(stage.service.requests).toHaveLength(2);
+
+    expect(await stage.command('retry', 'report', '--now')).toMatchObject({ code: 0, stderr: '' });
+    expect(stage.service.requests).toHaveLength(3);
+    const due = await stage.read((db) => db.prepare('SELECT due_at FROM _sync_checkpoints').pluck().get());
+    expect(due ?? null).toBeNull();
+    expect((await stage.run('sync')).status).toBe('ok');
+    expect(await rows(stage)).toBe(3);
+  });
+
+  it('is lifted by another rate_limit in the profile, also for check', async () => {
+    const stage = await refusing(1);
+    expect((await stage.run('backfill')).status).toBe('deferred');
+    const resources = {
+      content: null,
+      images: null,
+      analytics: null,
+      report: { path: '/report', page: { style: 'cursor' } },
+    };
+    stage.setProfile({
+      resources,
+      rate_limit: { headers: [{ name: 'retry-after', means: 'retry_after', unit: 'ms' }] },
+    });
+    await stage.command('check');
+    expect(stage.service.requests.length).toBeGreaterThan(1);
+    expect((await stage.run('sync')).status).toBe('ok');
+  });
+
+  it('is lifted in a running serve', async () => {
+    const stage = await refusing(1);
+    const serving = stage.start('serve', '--port', String(await freePort()));
+    await until('put off', async () => stage.service.requests.length === 1 && (await dueIn(stage, 0)) > 0);
+    expect(await stage.command('retry', '--now')).toMatchObject({ code: 0, stderr: '' });
+    await until('copied', async () => (await rows(stage)) === 3);
+    serving.kill('SIGTERM');
+    expect(await serving.ended).toMatchObject({ code: 0 });
   });
 });

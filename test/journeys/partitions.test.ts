@@ -42,6 +42,10 @@ function byPost(docs: readonly Doc[], url: URL, field: string): Reply {
   );
 }
 
+function threeOf(post: string): Doc[] {
+  return [1, 2, 3].map((n) => ({ id: `${post}${n}`, title: `${post} ${n}` }));
+}
+
 function alone(doc: Doc | undefined): Reply {
   return doc === undefined ? { status: 404, body: {} } : { body: doc };
 }
@@ -90,6 +94,77 @@ async function inPieces(stage: Journey, command: 'backfill' | 'sync'): Promise<{
 }
 
 describe.for(eitherDatabase(import.meta.filename))('the same listing for several values on $name', (database) => {
+  it.for([
+    ['status 403', { status: 403, body: {} }],
+    ['status 422', { status: 422, body: {} }],
+    ['status 500', { status: 500, body: {} }],
+    ['a login page', { headers: { 'content-type': 'text/html' }, body: '<html>log in</html>' }],
+    ['a redirect to another origin', { status: 302, headers: { location: 'http://127.0.0.1:1/login' }, body: '' }],
+    ['something else than a list', { body: { data: 'no' } }],
+  ] as const)('is read but for the one that is refused with %s', async ([, refusal]) => {
+    const state: { isRefused: boolean; isFirstGone: boolean; hasNew: boolean } = {
+      isRefused: false,
+      isFirstGone: false,
+      hasNew: false,
+    };
+    const posts = ['a', 'b', 'c'].map((id) => ({ id, updated_at: MOMENT(1) }));
+    const { stage } = await stageFor(
+      database,
+      {
+        posts: { path: '/posts', item: null, page: { style: 'cursor' } },
+        notes: {
+          path: '/posts/{partition}/notes',
+          item: null,
+          updated: null,
+          page: { style: 'cursor' },
+          partitions: { parent: 'posts', field: 'post_id' },
+        },
+      },
+      ({ pathname }) => {
+        const [, , post = ''] = pathname.split('/');
+        if (post === '') return { body: { data: posts, next_cursor: null } };
+        if (post === 'b' && state.isRefused) return { ...refusal };
+        const added = post === 'c' && state.hasNew ? [{ id: 'new', title: 'new' }] : [];
+        const found = threeOf(post).slice(post === 'a' && state.isFirstGone ? 1 : 0);
+        return { body: { data: [...found, ...added], next_cursor: null } };
+      },
+    );
+    stage.setSource({ deletes: { settle: '0s', max_part: 1 } });
+    const live = () => rows(stage, 'SELECT id FROM notes WHERE _deleted_at IS NULL ORDER BY id');
+    await stage.run('backfill');
+    expect(await live()).toHaveLength(9);
+    Object.assign(state, { isRefused: true, isFirstGone: true, hasNew: true });
+    const { resources } = await stage.run('backfill');
+    const report = resources.find(({ resource }) => resource === 'notes');
+    expect(report).toMatchObject({ status: 'partial', deleted: 1, warnings: [{ code: 'listing_unread' }] });
+    expect(report?.warnings?.[0]?.message).toContain('post_id b');
+    const expected = [...threeOf('a').slice(1), ...threeOf('b'), ...threeOf('c')].map(({ id }) => id);
+    expect(await live()).toEqual([...expected, 'new']);
+    state.isRefused = false;
+    expect((await stage.run('sync')).status).toBe('ok');
+    expect(await live()).toEqual([...expected, 'new']);
+  });
+
+  it('fails with the error of the first if all of them are refused', async () => {
+    const { stage } = await stageFor(
+      database,
+      {
+        articles: {
+          path: '/articles',
+          item: null,
+          incremental: null,
+          page: { style: 'cursor' },
+          partitions: { values: LOCALES, param: 'locale', field: 'locale' },
+        },
+      },
+      () => ({ status: 403, body: {} }),
+    );
+    expect((await stage.run('backfill')).resources[0]).toMatchObject({
+      status: 'failed',
+      error: { code: 'forbidden' },
+    });
+  });
+
   it('is walked behind the id of its last record, by which one listing tells its records apart', async () => {
     const respond = (url: URL): Reply => {
       const since = Number(url.searchParams.get('since_id') ?? 0);
@@ -198,7 +273,9 @@ describe.for(eitherDatabase(import.meta.filename))('the same listing for several
     expect((await stage.run('backfill', { signal: stop.signal, watcher })).status).toBe('interrupted');
     const { status, resources } = await stage.run('backfill');
     expect(status).toBe('partial');
-    expect(JSON.stringify(resources[0]?.warnings)).toContain('locale en: the listing ended after 4 records');
+    expect(JSON.stringify(resources[0]?.warnings)).toContain(
+      'locale en: the scan saw 4 distinct records, but the service reports a total of 5',
+    );
   });
 
   it('sets a record aside that says to be of another listing', async () => {

@@ -125,7 +125,7 @@ describe('a listing whose end nothing shows', () => {
     );
     expect(await ended(stage)).toMatchObject({
       error: 'pagination_missing',
-      hint: expect.stringMatching(/^At has_more it says true\. .*page\.next_cursor/),
+      hint: expect.stringMatching(/^The response says at has_more: true\. .*page\.next_cursor/),
     });
   });
 

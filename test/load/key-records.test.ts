@@ -6,14 +6,6 @@ function keyed(texts: readonly string[], profile: ProfileChoice = {}) {
   return keyRecords(recordsOf(texts), profileWith(profile));
 }
 
-/** Of two records with one key, of which nobody here has read more than that. */
-function clashesOfPartial(second: string) {
-  const records = recordsOf(['{"id":"1","a":1,"b":2}', second]);
-  for (const [at, record] of records.entries())
-    Object.assign(record, { value: { id: '1' }, hash: `hash ${at}`, isPartial: true });
-  return keyRecords(records, profileWith()).clashes;
-}
-
 describe('keyRecords', () => {
   it('F104 sets aside what has no usable key, with its source as it came, and keeps the rest', () => {
     const bad = [
@@ -60,11 +52,6 @@ describe('keyRecords', () => {
   it('F092 keeps 20 digits of an id apart', () => {
     const { keyed: records } = keyed(['{"id":12345678901234567890}', '{"id":12345678901234567891}']);
     expect(records.map(({ key }) => key)).toEqual(['12345678901234567890', '12345678901234567891']);
-  });
-
-  it('reads copies that somebody else has read, to see whether they say the same', () => {
-    expect(clashesOfPartial('{"id":"1","b":2,"a":1}')).toMatchObject({ undecided: 0 });
-    expect(clashesOfPartial('{"id":"1","b":2,"a":3}')).toMatchObject({ undecided: 1, example: '1' });
   });
 
   it('F107 gives one hash to the same members in another order, if no body is there to compare', () => {

@@ -19,7 +19,7 @@ async function stage() {
     ticks: () => ({ stop: () => undefined }),
     governor: () => null,
     wake: () => void log.push('wake'),
-    retry: () => undefined,
+    retry: () => Promise.resolve(),
     pausesChanged: () => Promise.resolve(),
     open: async (opened) => {
       if (wanted.problem !== null) throw wanted.problem;

@@ -38,6 +38,15 @@ describe('the secrets for the scheme of a profile', () => {
     expect(load(files(auth, scheme)).sources['blog']?.auth.type).toBe(/type: (\w+)/.exec(auth ?? scheme)?.[1]);
   });
 
+  it('are none where neither the profile nor the settings name a scheme', () => {
+    const without = config({ [`    auth: ${AUTH}\n`]: '', 'profile: content-service': 'profile: ./p.yaml' });
+    const made = {
+      'config.yaml': without,
+      'p.yaml': 'resources: { posts: { path: /posts, page: { style: cursor } } }\n',
+    };
+    expect(load(made).sources['blog']?.auth).toEqual({ type: 'none' });
+  });
+
   it.each<[string | null, string, string, RegExp]>([
     [null, '{ type: bearer }', 'sources.blog.auth', /auth with type bearer, got nothing/],
     [

@@ -55,12 +55,6 @@ const rows: FaultRow[] = [
     /a text, got nothing/,
   ],
   [
-    'a source without a credential',
-    config({ [`    auth: ${AUTH}\n`]: '', 'blog:': '‸blog:' }),
-    'sources.blog.auth',
-    /expected .*got nothing/,
-  ],
-  [
     'one file for two sources',
     config({ '/{source}': '' })
       .replace('sqlite', '‸sqlite')

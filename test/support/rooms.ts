@@ -28,9 +28,8 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
   trigger: { '.': [], drain: ['.'], schedule: ['.'], signature: ['.'] },
   warehouse: {
     '.': ['sqlite', 'postgres'],
-    sqlite: ['.', 'page-thread'],
-    postgres: ['.', 'page-thread'],
-    'page-thread': [],
+    sqlite: ['.'],
+    postgres: ['.'],
     copy: ['.', 'sqlite', 'postgres'],
   },
   'warehouse/postgres': {
@@ -66,7 +65,6 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
   probe: { '.': ['ask', 'experiments', 'result'], ask: [], experiments: ['.', 'ask'], result: ['.'] },
   // Formats and places know nothing of each other.
   export: { '.': ['formats', 'places'], formats: [], places: [] },
-  // A bucket needs no thread.
-  'object-store': { '.': ['bucket', 'small-files'], bucket: [], 'small-files': ['.'] },
+  'object-store': { '.': ['bucket'], bucket: [] },
   queue: { '.': ['budget', 'limits'], budget: ['.', 'limits'], limits: [] },
 };

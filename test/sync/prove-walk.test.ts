@@ -1,10 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Doubt, WalkEnd } from '../../src/extract/guards/walk-end.ts';
-import { endWarnings, proveWalk, type Repetition } from '../../src/sync/prove-walk.ts';
+import { endWarnings, proveWalk } from '../../src/sync/prove-walk.ts';
 import { profileWith } from '../support/page-records.ts';
-
-const FIRST: Repetition = { former: null, behind: null };
-const KEY = Buffer.from('12345678');
 
 function endWith(codes: readonly Doubt['code'][], fields: Partial<WalkEnd> = {}): WalkEnd {
   const doubts = codes.map((code): Doubt => ({ code, message: `${code} seen`, hint: 'do' }));
@@ -13,7 +10,7 @@ function endWith(codes: readonly Doubt['code'][], fields: Partial<WalkEnd> = {})
     records: 1,
     doubts,
     prints: 'a',
-    sure: null,
+    shortfall: null,
     met: () => true,
     pageSize: null,
     settleMs: 0,
@@ -21,11 +18,11 @@ function endWith(codes: readonly Doubt['code'][], fields: Partial<WalkEnd> = {})
   };
 }
 
-function judged(codes: readonly Doubt['code'][], profile: object = {}, repetition = FIRST) {
+function judged(codes: readonly Doubt['code'][], profile: object = {}, former: WalkEnd | null = null) {
   const { isProved, mayRepeat, maySweep, needsCatchUp } = proveWalk(
     endWith(codes),
     profileWith({ incremental: null, ...profile }),
-    repetition,
+    former,
   );
   return { isProved, mayRepeat, maySweep, needsCatchUp };
 }
@@ -36,9 +33,10 @@ describe('the end of a walk', () => {
   it.each<[string, readonly Doubt['code'][], object, object]>([
     ['no doubt: proved', [], {}, { isProved: true, mayRepeat: false, maySweep: true }],
     ['no proof of the end: not', ['unproved'], {}, { isProved: false, mayRepeat: false, maySweep: false }],
-    ['no proof, accepted', ['unproved'], { accept: ['end'] }, { isProved: true, mayRepeat: false }],
+    ['no proof, accepted', ['unproved'], { accept: ['end'] }, { isProved: true, mayRepeat: false, maySweep: true }],
     ['movement: walked again', ['slipped', 'fewer'], {}, { isProved: false, mayRepeat: true, maySweep: false }],
-    ['movement, accepted', ['slipped'], { accept: ['end'] }, { isProved: true, mayRepeat: false }],
+    ['movement, accepted', ['slipped'], { accept: ['end'] }, { isProved: true, mayRepeat: false, maySweep: false }],
+    ['insertions, accepted', ['entered'], { accept: ['end'] }, { isProved: true, mayRepeat: false, maySweep: false }],
     ['pages out of a cache: walked again', ['cached'], {}, { isProved: false, mayRepeat: true, maySweep: false }],
     [
       'pages out of a cache, another proof accepted',
@@ -58,21 +56,17 @@ describe('the end of a walk', () => {
       { accept: ['cache'] },
       { isProved: false, mayRepeat: true },
     ],
-    ['fewer than the total, accepted: never', ['fewer'], { accept: ['end'] }, { isProved: false, mayRepeat: false }],
-    [
-      'fewer than the total: what is missing is read alone',
-      ['fewer'],
-      { item: '/a/{id}' },
-      { isProved: false, maySweep: true },
-    ],
-    ['fewer, and nothing can be read alone', ['fewer'], { item: null }, { isProved: false, maySweep: false }],
+    ['fewer than the total, accepted: never', ['fewer'], { accept: ['end'] }, { isProved: false, mayRepeat: true }],
+    ['fewer, and records can be fetched alone', ['fewer'], { item: '/a/{id}' }, { isProved: false, maySweep: false }],
+    ['movement, accepted: no deletes', ['entered'], { accept: ['end'] }, { isProved: true, maySweep: false }],
     [
       'records came onto pages that were read',
       ['entered', 'fewer'],
       {},
       { isProved: false, mayRepeat: true, needsCatchUp: false },
     ],
-    ['records came, and a filter lists them', ['entered', 'fewer'], FILTER, { isProved: true, needsCatchUp: true }],
+    ['records came, and a filter lists them', ['entered'], FILTER, { isProved: true, needsCatchUp: true }],
+    ['records came, and fewer than the total', ['entered', 'fewer'], FILTER, { isProved: false, mayRepeat: true }],
     ['records came and slipped', ['entered', 'slipped'], FILTER, { isProved: false, mayRepeat: true }],
     ['page numbers and no total', ['unwatched'], {}, { isProved: false, mayRepeat: true }],
   ])('with %s', (_, codes, profile, expected) => {
@@ -80,24 +74,23 @@ describe('the end of a walk', () => {
   });
 
   it('is proved by a second walk that meets the same', () => {
-    expect(judged(['unwatched'], {}, { former: endWith(['unwatched']), behind: null }).isProved).toBe(true);
-    const other = { former: endWith(['unwatched'], { prints: 'b' }), behind: null };
+    expect(judged(['unwatched'], {}, endWith(['unwatched'])).isProved).toBe(true);
+    const other = endWith(['unwatched'], { prints: 'b' });
     expect(judged(['unwatched'], {}, other)).toMatchObject({ isProved: false, mayRepeat: true });
   });
 
-  it('behind a sure record is proved only if that record was met again', () => {
-    const behind = { key: KEY, updated: '2026-01-01T00:00:00Z' };
-    const end = endWith([], { met: (key) => key !== KEY });
-    expect(proveWalk(end, profileWith(FILTER), { former: null, behind })).toMatchObject({
-      isProved: false,
-      mayRepeat: true,
+  it('growth of the total is listed by a feed', () => {
+    const end = endWith(['fewer'], { shortfall: { count: 1, isGrowth: true } });
+    const fed = profileWith({
+      incremental: { mode: 'feed', path: '/changes', query: { since: '{cursor}' }, next: 'at' },
     });
-    expect(proveWalk(endWith([]), profileWith(FILTER), { former: null, behind }).isProved).toBe(true);
+    expect(proveWalk(end, fed, null)).toMatchObject({ isProved: true, needsCatchUp: true, maySweep: false });
+    expect(proveWalk(end, profileWith(FILTER), null)).toMatchObject({ isProved: false, mayRepeat: true });
   });
 
   it('is reported once for each kind of doubt, with what came for a page', () => {
-    const end = endWith(['unproved', 'slipped', 'entered'], { pageSize: { asked: 100, came: 25 } });
-    const warnings = endWarnings(proveWalk(end, profileWith({ incremental: null }), FIRST), end);
+    const end = endWith(['unproved', 'slipped', 'entered'], { pageSize: { asked: 100, least: 25, most: 25 } });
+    const warnings = endWarnings(proveWalk(end, profileWith({ incremental: null }), null), end);
     expect(warnings.map(({ code }) => code)).toEqual(['end_unproved', 'listing_moved', 'page_size_differs']);
   });
 });

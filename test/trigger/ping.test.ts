@@ -39,7 +39,7 @@ describe('pings', () => {
     ['success where all is well', { content: 'ok', images: 'ok' }, ['GET /start', 'GET /ok']],
     ['failure where a resource failed', { content: 'ok', images: 'failed' }, ['GET /start', 'GET /fail']],
     ['failure where records were set aside', { content: 'ok', images: 'partial' }, ['GET /start', 'GET /fail']],
-    ['nothing where it was put off', { content: 'ok', images: 'deferred' }, ['GET /start']],
+    ['failure where it was deferred', { content: 'ok', images: 'deferred' }, ['GET /start', 'GET /fail']],
     ['nothing where it was stopped', { content: 'failed', images: 'interrupted' }, ['GET /start']],
   ])('tell the start of a run, and at its end %s', async (_, ends, expected) => {
     const { asked, url } = await monitor();
@@ -97,7 +97,7 @@ describe('pings', () => {
   it.each<[string, Error, string[]]>([
     ['a failure where it threw', new ConfigError('profile_changed', 'x'), ['GET /start', 'GET /fail']],
     ['nothing where it was stopped', new SyncError('interrupted', 'x', { recovery: 'stop' }), ['GET /start']],
-    ['nothing where it was put off', new DeferredError('x', 1), ['GET /start']],
+    ['a failure where it was deferred', new DeferredError('x', 1), ['GET /start', 'GET /fail']],
   ])('tell %s, and pass the error on', async (_, error, expected) => {
     const { asked, url } = await monitor();
     const output = collector();

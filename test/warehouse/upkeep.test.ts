@@ -47,21 +47,6 @@ describe('the upkeep of a warehouse', () => {
     expect(rowsIn(file, 'SELECT total(length(state)) AS n FROM _sync_limits')).toEqual([{ n: 20_000_000 }]);
   });
 
-  it('keeps the next write from copying all that a reader had held up, until it is done itself', async () => {
-    const { warehouse, file, reader } = await grown();
-    await warehouse.upkeep();
-    const before = statSync(file).size;
-    reader.exec('COMMIT');
-    await saveLimit(warehouse.own, '0', '', 0);
-    expect(statSync(file).size).toBe(before);
-    await warehouse.upkeep();
-    expect(statSync(file).size).toBeGreaterThan(SMALL_WAL);
-    // From now on SQLite does it again by itself, when there is little to copy.
-    await fill(warehouse, 18);
-    await fill(warehouse, 18);
-    expect(walBytes(file)).toBeLessThan(25_000_000);
-  });
-
   it('never throws, and does its work the next time: another program writes', async () => {
     const { warehouse, file, reader } = await grown();
     reader.exec('COMMIT');
@@ -70,15 +55,6 @@ describe('the upkeep of a warehouse', () => {
     expect((await warehouse.upkeep()).walBytes).toBeGreaterThan(SMALL_WAL);
     writer.close();
     expect(await warehouse.upkeep()).toEqual({ walBytes: 0 });
-  });
-
-  it('takes several calls at once as one, and waits for it when the warehouse is closed', async () => {
-    const { warehouse, reader, file } = await grown();
-    reader.exec('COMMIT');
-    const all = Promise.all([warehouse.upkeep(), warehouse.upkeep(), warehouse.upkeep()]);
-    await warehouse.close();
-    expect(await all).toEqual([{ walBytes: 0 }, { walBytes: 0 }, { walBytes: 0 }]);
-    expect(rowsIn(file, 'PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }]);
   });
 
   it('is done at the end of a run too, where another program stays connected', async () => {

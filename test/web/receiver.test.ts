@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { describe, expect, it, vi } from 'vitest';
 import { timestampText } from '../../src/model/timestamp-text.ts';
 import { eitherDatabase } from '../support/databases.ts';
@@ -5,6 +6,8 @@ import { HandClock } from '../support/hand-clock.ts';
 import { receiverStage, SECRET, send, signed, type Sent } from './receiver-stage.ts';
 
 const HOUR_MS = 3_600_000;
+const JSON_TYPE = { 'content-type': 'application/json' };
+const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 
 describe.for(eitherDatabase(import.meta.filename))('a delivery on $name', (database) => {
   it('that is signed stands in the inbox when it is answered, as it came', async () => {
@@ -105,6 +108,23 @@ describe.for(eitherDatabase(import.meta.filename))('a delivery on $name', (datab
     expect((await stage.rows()).map((row) => row.body)).toEqual(bodies.map((body) => Buffer.from(body)));
   });
 
+  it.for<[what: string, headers: object, body: string | Buffer, expected: string]>([
+    ['gzip', { 'content-encoding': 'gzip' }, gzipSync('{"id":1}'), '{"id":1}'],
+    ['a form', FORM, 'a=b&payload=%7B%22id%22%3A+%22%C3%A9%22%7D', '{"id": "é"}'],
+    ['a gzip form', { ...FORM, 'content-encoding': 'gzip' }, gzipSync('payload=%7B%7D'), '{}'],
+    ['a form without its field', FORM, 'a=b', 'content_type'],
+    ['a gzip bomb', { 'content-encoding': 'gzip' }, gzipSync(Buffer.alloc(1_048_577)), 'too_large'],
+    ['no gzip', { 'content-encoding': 'gzip' }, '{"id":1}', 'content_encoding'],
+  ])('that is %s: the raw bytes are signed, and the JSON in them is stored', async ([, more, body, expected]) => {
+    const stage = await receiverStage({ database });
+    const { headers, ...delivery } = signed(stage.source, { body });
+    await send(stage.port, { ...delivery, headers: { ...headers, ...more } });
+    const { refused } = (await stage.receiver.figures()).sources['blog'] ?? {};
+    expect([...(await stage.rows()).map((row) => row.body.toString()), ...Object.keys(refused ?? {})]).toEqual([
+      expected,
+    ]);
+  });
+
   it('that could not be looked at for a bug of ours is asked for again, and the receiver lives on', async () => {
     const clock = new HandClock();
     const stage = await receiverStage({ database, clock });
@@ -147,12 +167,9 @@ describe('what is refused', () => {
     ['POST to /healthz', { ...plain, path: '/healthz' }, 405],
     ['no content type', { body: '{}' }, 415],
     ['plain text', { headers: { 'content-type': 'text/plain' }, body: '{}' }, 415],
-    ['a form', { headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: 'a=1' }, 415],
-    [
-      'a compressed body',
-      { headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' }, body: 'x' },
-      415,
-    ],
+    ['a form', { headers: FORM, body: 'payload={}' }, 401],
+    ['a gzip body', { headers: { ...JSON_TYPE, 'content-encoding': 'gzip' }, body: 'x' }, 401],
+    ['an unknown coding', { headers: { ...JSON_TYPE, 'content-encoding': 'zstd' }, body: 'x' }, 415],
     ['something else than HTTP expects', { ...plain, headers: { ...plain.headers, expect: '200-maybe' } }, 417],
   ];
 

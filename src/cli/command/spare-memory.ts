@@ -1,16 +1,14 @@
 import v8 from 'node:v8';
 import { setMemoryUse } from '../../model/memory-use.ts';
-import { pageThreads } from '../../warehouse/page-thread/thread-budget.ts';
 
 /**
- * From now on this process takes as little memory as it can do with: no threads for pages (a heap of its own each), small
- * caches, hardly any pages ahead, and a heap that is collected rather than grown. To be called before anything is opened:
+ * From now on this process takes as little memory as it can do with: small caches, hardly any pages
+ * fetched ahead, and a heap that is collected rather than grown. To be called before anything is opened:
  * on Linux the process begins anew, under the same id.
  */
 export function spareMemory(): void {
   if (process.platform === 'linux' && process.env[ARENAS] === undefined) beginAnew();
   setMemoryUse('low');
-  pageThreads.most = 0;
   v8.setFlagsFromString('--optimize-for-size');
   v8.setFlagsFromString('--heap-growing-percent=30');
 }

@@ -1,18 +1,26 @@
 import { Command } from 'commander';
+import { newMeter } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { ControlAnswer, ControlRequest } from '../../serve/controls/control-request.ts';
 import { done } from '../../serve/controls/answers.ts';
+import { firstPage } from '../../sync/listing-walk.ts';
 import { pauseResources, readPauses, resumeResources } from '../../state/pauses.ts';
 import { openWarehouse } from '../../warehouse/databases.ts';
 import type { CliContext } from '../command/context.ts';
+import { impatiently } from '../check.ts';
 import { askServe, caller, findServe } from '../command/find-serve.ts';
 import { print } from '../command/output.ts';
 import { forEachSource, namedSources, readSettings, withSourceOptions, silentLog } from '../command/sources.ts';
 import type { ChosenSource, SourceOptions } from '../command/sources.ts';
-import { whileOpen } from '../command/with-app.ts';
+import { withApp, whileOpen } from '../command/with-app.ts';
 
-type ControlOptions = SourceOptions & { json?: true };
+type ControlOptions = SourceOptions & { json?: true; now?: true };
 type Action = 'pause' | 'resume' | 'retry';
+
+interface Asked {
+  action: Action;
+  now?: true;
+}
 
 /** `content-sync pause`: nothing of these resources is walked or read again until they are resumed. */
 export function pauseCommand(context: CliContext): Command {
@@ -26,7 +34,10 @@ export function resumeCommand(context: CliContext): Command {
 
 /** `content-sync retry`: after a refusal that was mended, the running `serve` need not wait. */
 export function retryCommand(context: CliContext): Command {
-  return resourceCommand('retry', context);
+  return resourceCommand('retry', context).option(
+    '--now',
+    'forget how long the service asked to wait, and send one request; works without a running `serve` too',
+  );
 }
 
 /** `content-sync reload`: the running `serve` reads its config anew. */
@@ -51,7 +62,8 @@ function resourceCommand(action: Action, context: CliContext): Command {
     .option('--json', 'print one JSON object per source on stdout')
     .action(async (names: string[], options: ControlOptions) => {
       await forEachSource(context, options, names, async (chosen) => {
-        tell(context, options, chosen.source.name, await control(context, chosen, action, names));
+        const asked = { action, ...(options.now === true && { now: options.now }) };
+        tell(context, options, chosen.source.name, await control(context, chosen, asked, names));
       });
     });
 }
@@ -60,28 +72,29 @@ function resourceCommand(action: Action, context: CliContext): Command {
 async function control(
   context: CliContext,
   chosen: ChosenSource,
-  action: Action,
+  asked: Asked,
   names: readonly string[],
 ): Promise<ControlAnswer[]> {
   const { name: source } = chosen.source;
   const door = await findServe(context, chosen);
   const requests: ControlRequest[] =
-    names.length === 0 ? [{ action, source }] : chosen.resources.map((resource) => ({ action, source, resource }));
+    names.length === 0 ? [{ ...asked, source }] : chosen.resources.map((resource) => ({ ...asked, source, resource }));
   const answers: ControlAnswer[] = [];
   for (const request of door === null ? [] : requests) {
     const answer = door === null ? null : await askServe(door, request, context.signal);
     if (answer !== null) answers.push(answer);
   }
-  return answers.length > 0 ? answers : [await withoutServe(context, chosen, action)];
+  return answers.length > 0 ? answers : [await withoutServe(context, chosen, asked)];
 }
 
 /** A pause is stored, so that the next process honours it. */
-async function withoutServe(
-  { clock }: CliContext,
-  { source, resources }: ChosenSource,
-  action: Action,
-): Promise<ControlAnswer> {
-  if (action === 'retry') throw nothingRuns('try again');
+async function withoutServe(context: CliContext, chosen: ChosenSource, { action, now }: Asked): Promise<ControlAnswer> {
+  const { clock } = context;
+  const { source, resources } = chosen;
+  if (action === 'retry') {
+    if (now === true) return requestNow(context, chosen);
+    throw nothingRuns('try again');
+  }
   const what = `${source.name} ${resources.join(', ')}`;
   return whileOpen(await openWarehouse(source.warehouse, clock), async (warehouse) => {
     const { own } = warehouse;
@@ -95,6 +108,21 @@ async function withoutServe(
         ? `${what}: paused; no serve runs just now, and the next one honours it`
         : `${what}: ${left.length === 0 ? 'nothing of it was paused' : 'resumed; the next serve or sync goes on'}`,
     );
+  });
+}
+
+/** Forgets the stored wait, and sends one request to find out whether the service answers again. Throws if it does not. */
+async function requestNow(context: CliContext, { source, resources, log }: ChosenSource): Promise<ControlAnswer> {
+  const once = { ...source.profile, http: { ...source.profile.http, attempts: 1 } };
+  return withApp(context, { source: impatiently({ ...source, profile: once }), log }, async (app) => {
+    await app.retry(true);
+    const { client, listing } = app;
+    const { clock, signal } = context;
+    const profiles = resources.flatMap((resource) => app.source.profile.resources[resource] ?? []);
+    const profile = profiles.find(({ partitions, windows }) => partitions === null && windows === null);
+    if (profile === undefined) return done(`${source.name}: the wait is forgotten; run content-sync sync`);
+    await firstPage({ profile, listing, client, clock, signal, meter: newMeter() }, 'incremental', {});
+    return done(`${source.name}: the wait is forgotten, and the service answers; run content-sync sync`);
   });
 }
 

@@ -101,18 +101,20 @@ interface OwnNext {
 }
 
 /**
- * The step from a page that names itself as the next one, if that is declared to be the end. Its records must be new: if
- * the service does not know the cursor's parameter, each page is the first one. Of the first one nobody can tell by that: a
- * service may give back whatever it was sent, so it must be short, or is to be proved otherwise.
+ * The step from a page that names itself as the next one. It is the end if the page is empty or shorter than one that named
+ * a next page, or if the profile declares it. Its records must be new: if the service does not know the cursor's
+ * parameter, each page is the first one. A service may return any cursor that it is sent, so a first page must be short.
  */
 export function stepFromOwn(step: PageStep, { page, read, before, kept }: OwnNext): PageStep {
-  const isOwn = 'next' in step && step.next === positionOf(read.url);
-  if (!isOwn || !declaredEnd(page).unchanged_cursor) return step;
+  if (!('next' in step) || step.next !== positionOf(read.url)) return step;
   const received = read.records.length;
   if (received === 0) return { end: 'unchanged' };
-  if (before !== null) return lastKnown(read.keys, before.keys) === -1 ? { end: 'unchanged' } : step;
+  const isNew = before === null || lastKnown(read.keys, before.keys) === -1;
+  if (received < kept && isNew) return { end: 'short' };
+  if (!declaredEnd(page).unchanged_cursor) return step;
+  if (before !== null) return isNew ? { end: 'unchanged' } : step;
   const isAlone = received === 1 && page.size_param !== null && page.size > 1;
-  return isAlone || received < kept ? { end: 'short' } : { end: null, fault: OWN_FIRST };
+  return isAlone ? { end: 'short' } : { end: null, fault: OWN_FIRST };
 }
 
 const OWN_FIRST: GuardFault = {

@@ -1,4 +1,5 @@
 import type { PagePosition } from '../page.ts';
+import type { UndeclaredSignals } from '../requests/undeclared-signals.ts';
 import { eachKey } from './page-keys.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
 
@@ -18,22 +19,16 @@ export interface LedgerEntry extends MetPage {
   overlap: number;
   /** True if a record may have slipped between the page before and this one with nothing to show for it. */
   isBoundary: boolean;
-  /** The times of its records by the service's word, in their order; null if one has none. */
-  updated: readonly ({ text: string; at: number } | null)[];
+  /** What its response says of the whole listing at places that the profile does not name. */
+  signals: UndeclaredSignals;
 }
 
 /** The part of a walk that was stored before it was taken up again; nothing for a new one. */
 export interface WalkBefore {
-  /** Its pages, if they are cut by number. */
   pages: readonly MetPage[];
-  /** Records that it met; null if nobody counted. */
-  records: number | null;
+  /** True if these are all pages that it has read. */
+  isWhole: boolean;
   leastTotal: number | null;
-}
-
-/** A page of a listing that is cut by number, with what is needed to find where it moved. */
-export interface WatchedPage extends MetPage {
-  lastUpdated: string | null;
 }
 
 /** Records on a page, with and without a key. */

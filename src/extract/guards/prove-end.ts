@@ -4,10 +4,9 @@ import { REFUSED_CODES } from '../requests/ask.ts';
 import { walkError, type GuardFault } from './guard-fault.ts';
 import type { PagePosition } from '../page.ts';
 import type { PageStep, PageStyle } from '../page-styles/page-style.ts';
-import { sentTexts, withPlaces } from '../page-styles/page-variables.ts';
+import { withPlaces } from '../page-styles/page-variables.ts';
 import { positionOf } from '../page-styles/position.ts';
 import { readPage, type ReadableResource, type ReadPage } from '../requests/read-page.ts';
-import { unnamedSignals } from '../page-styles/unnamed-signals.ts';
 import type { EndProof } from './walk-end.ts';
 
 /** The last page by its page style, and what its walk knows. */
@@ -38,9 +37,6 @@ export interface ProvedEnd {
 /** The result of asking for a page with a record less, after which there must be a next one. */
 type Trial = 'names_next' | 'names_none' | 'says_nothing';
 
-/** Ends that a body which says otherwise cannot outweigh. */
-const CERTAIN: ReadonlySet<EndProof | null> = new Set(['total', 'pages', 'empty'] as const);
-
 /**
  * The proof that a listing ends with this page. If the service only leaves out to name a next page, it is tried whether
  * it names one where there must be one. Throws if the answer speaks for more records than came; if nothing
@@ -54,19 +50,18 @@ export async function proveEnd(last: LastPage): Promise<ProvedEnd> {
     const isTotal = read.total !== null && met !== null && met >= read.total;
     return isTotal ? proved('total') : { proof: null, fault: ties, kept };
   }
-  if (step.end !== null && CERTAIN.has(step.end)) return proved(step.end);
-  if (read.total !== null && met !== null && met >= read.total) return proved('total');
+  // A page behind the last one may count on for ever.
   if (read.records.length === 0) return proved(step.end ?? 'empty');
-  const { records, page } = last.resource;
-  const [signal] = unnamedSignals(read.answer.json, records, page, new Set(sentTexts(read.url).values()));
-  if (step.end !== null) {
-    const where = signal && `The last page by page.style ${page.style} says at ${signal.path}: ${signal.shown}`;
-    return where === undefined ? proved(step.end) : { proof: null, fault: unnamedFault(where), kept };
+  const { more } = read.signals;
+  const hasAll = read.total !== null && met !== null && met >= read.total;
+  if (step.end !== null || hasAll) {
+    const where = `The last page by page.style ${last.resource.page.style} says that more follows at ${more}`;
+    return more === null ? proved(step.end ?? 'total') : { proof: null, fault: unnamedFault(where), kept };
   }
-  const trial = signal === undefined ? await tryLess(last) : 'names_none';
+  const trial = more === null ? await tryLess(last) : 'names_none';
   // Whoever gives so many and names no next page then has no more: nor has a shorter page.
   if (trial === 'names_next') return { ...proved('signal'), kept: Math.max(kept, read.records.length) };
-  const hint = signal === undefined ? step.fault.hint : `At ${signal.path} it says ${signal.shown}. ${step.fault.hint}`;
+  const hint = more === null ? step.fault.hint : `The response says at ${more}. ${step.fault.hint}`;
   const fault = { ...step.fault, hint };
   if (!last.acceptsEnd && (trial === 'names_none' || isFull(last))) throw walkError(fault, positionOf(read.url));
   return { proof: null, fault, kept };
@@ -111,7 +106,7 @@ async function tryLess({ read, resource, style, first, ask }: LastPage): Promise
   const counts = {
     records: cut.records,
     received: wanted,
-    fresh: wanted,
+    isEmpty: false,
     seen: wanted,
     total: null,
     pages: null,

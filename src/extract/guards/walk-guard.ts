@@ -7,11 +7,11 @@ import type { Page, PagePosition } from '../page.ts';
 const MOST_EMPTY_PAGES = 10;
 
 /**
- * In a numbered listing, records that appear at its head push the others one page on: a page so small may then be
- * the page before it again, this many times in a row, with nobody lying.
+ * In a numbered listing, records that are created at its head push the others on, so that a page may repeat the one
+ * before it. The second page of a service that does not know the page parameter is the first one, whatever its size.
  */
-const DRIFT_RECORDS = 10;
-const MOST_DRIFTED_PAGES = 3;
+const MIN_FULL_PAGE = 10;
+const MAX_PUSHED_PAGES = 3;
 
 /** Pages in a row that may repeat others where records come in parts. */
 const MOST_EQUAL_PARTS = 50;
@@ -19,6 +19,8 @@ const MOST_EQUAL_PARTS = 50;
 const REPEATED_HINT =
   'A feed that has come to its end often gives its last position again. If the service says the end in another field, ' +
   'name that in the profile (page.has_more); else check page there: the listing is not taken for complete.';
+const PARAMETER_HINT =
+  'The service may not know the page parameter, or take page 0 for page 1 (page.first): compare page in the profile with its documentation.';
 const CYCLE_HINT =
   'The service goes in circles and the listing is not complete: report it there; check page in the profile.';
 
@@ -35,6 +37,7 @@ export class WalkGuard {
   private readonly hasParts: boolean;
   private emptyPages = 0;
   private repeatedPages = 0;
+  private pages = 0;
 
   /**
    * `drifts`: pages are cut by number, so a moving listing shifts them. `start`: where the walk begins. `hasParts`: a
@@ -76,13 +79,17 @@ export class WalkGuard {
 
   private refuseStandstill({ position, records }: Checked): void {
     if (records.length === 0) return;
+    this.pages += 1;
     this.repeatedPages = this.contents.add(outlineOf(records)) ? 0 : this.repeatedPages + 1;
-    const drifting = this.drifts && records.length < DRIFT_RECORDS ? MOST_DRIFTED_PAGES : 0;
-    if (this.repeatedPages <= (this.hasParts ? MOST_EQUAL_PARTS : drifting)) return;
+    const isSecond = this.pages === 2;
+    const mayBePushed = this.drifts && (!isSecond || records.length < MIN_FULL_PAGE);
+    const allowed = this.hasParts ? MOST_EQUAL_PARTS : mayBePushed ? MAX_PUSHED_PAGES : 0;
+    if (this.repeatedPages <= allowed) return;
+    const isUnknown = isSecond || this.pages === this.repeatedPages + 1;
     const fault = {
       code: 'guard_page_repeated',
       message: `The page carries the same ${records.length} records as a page before it`,
-      hint: 'The service may not know the page parameter, or take page 0 for page 1 (page.first): compare page in the profile with its documentation.',
+      hint: isUnknown ? PARAMETER_HINT : CYCLE_HINT,
     };
     throw walkError(fault, position);
   }

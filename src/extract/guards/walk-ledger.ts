@@ -3,8 +3,9 @@ import { KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
 import { KeptKeys } from './kept-keys.ts';
 import { KeySet } from './key-set.ts';
 import { eachKey, lastKnown, pushedOn } from './page-keys.ts';
-import { holds, sizeOf, type LedgerEntry, type MetPage, type WalkBefore, type WatchedPage } from './met-page.ts';
-import { doubtsOf, type Doubt, type SureRecord } from './walk-end.ts';
+import type { UndeclaredSignals } from '../requests/undeclared-signals.ts';
+import { holds, sizeOf, type LedgerEntry, type MetPage, type WalkBefore } from './met-page.ts';
+import { doubtsOf, type Doubt, type MissingRecords, type Shortfall } from './walk-end.ts';
 
 /** Pages in a row without a new record that are believed, however few had brought one before. */
 const MOST_STALE_PAGES = 20;
@@ -15,17 +16,24 @@ const MOST_STALE_PAGES = 20;
  */
 export class WalkLedger {
   readonly #keys = new KeySet();
-  readonly #pages: WatchedPage[] = [];
+  readonly #pages: MetPage[] = [];
   readonly #kept = new KeptKeys();
   /** True if pages are cut by number, so that what moves shifts them. */
   #isCutByNumber: boolean;
   readonly #hasParts: boolean;
+  /** True if several states of one record are listed, so that the service counts each of them. */
+  readonly #hasStates: boolean;
+  readonly #isFiltered: boolean;
   #leastTotal: number | null;
   #lastTotal: number | null = null;
+  /** The latest counts at places that the profile does not name, by their path. */
+  readonly #undeclaredTotals = new Map<string, number>();
+  #undeclaredPages: Shortfall['signal'] | null = null;
+  #pagesRead: number;
   /** True if two pages one behind the other told the same total: it is one of the listing, not of each page. */
   #hasSteadyTotal = false;
-  /** Null if the walk was taken up without what it had met before. */
-  #records: number | null;
+  /** False if the scan was resumed without the keys of the pages before. */
+  readonly #isCounted: boolean;
   #staleRun = 0;
   #productive = 0;
   #received = 0;
@@ -34,14 +42,24 @@ export class WalkLedger {
   /** The page that first held a record which came again much later: from there on one may have slipped past. */
   #slippedFrom: number | null = null;
   #unwatched = false;
-  #ascends = true;
-  #latest = -Infinity;
 
-  /** `hasParts`: a record may stand on many pages, and counts once. */
-  constructor(isCutByNumber: boolean, { pages, records, leastTotal }: WalkBefore, hasParts = false) {
-    this.#isCutByNumber = isCutByNumber;
+  /**
+   * `hasParts`: a record may be on several pages. `hasStates`: several listed records may share a key. `isFiltered`: only
+   * changes are listed.
+   */
+  constructor(
+    isCutByNumber: boolean,
+    { pages, isWhole, leastTotal }: WalkBefore,
+    { hasParts = false, hasStates = false, isFiltered = false } = {},
+  ) {
+    // Pages before an interruption that turned out to have no numbers have no position either.
+    this.#isCutByNumber = isCutByNumber && pages.every(({ position }) => position !== '');
     this.#hasParts = hasParts;
+    this.#hasStates = hasStates;
+    this.#isFiltered = isFiltered;
     this.#leastTotal = leastTotal;
+    this.#isCounted = isWhole;
+    this.#pagesRead = pages.length;
     for (const page of pages) {
       // A page that was read again stands twice.
       const isAgain = this.last?.position === page.position;
@@ -49,9 +67,6 @@ export class WalkLedger {
       this.#unkeyed += page.unkeyed;
       if (!isAgain) this.#received += sizeOf(page);
     }
-    this.#records = isCutByNumber && pages.length === 0 && records !== 0 ? null : records;
-    // Times are not kept over a kill.
-    if (pages.length > 0) this.#ascends = false;
   }
 
   /** The pages have no numbers after all: what moves shifts nothing. */
@@ -70,12 +85,20 @@ export class WalkLedger {
 
   /** Records on all pages so far, those that came twice counted twice; null if nobody counted. */
   get received(): number | null {
-    return this.#records === null ? null : this.#received;
+    return this.#isCounted ? this.#received : null;
   }
 
-  /** Records so far, each of them once if pages are cut by number; null if nobody counted. */
+  /** Distinct records so far, as far as their keys tell; null if the scan was resumed without them. */
   get met(): number | null {
-    return this.#isCutByNumber && this.#records !== null ? this.#keys.size + this.#unkeyed : this.#records;
+    if (!this.#isCounted) return null;
+    return this.#hasStates ? this.#received : this.#keys.size + this.#unkeyed;
+  }
+
+  /** Distinct records with those of one more page; null if `met` is. */
+  metWith(keys: Uint8Array, received: number): number | null {
+    const { met } = this;
+    const unkeyed = received - keys.length / KEY_FINGERPRINT_BYTES;
+    return met === null ? null : met + (this.#hasStates ? received : this.newAmong(keys) + unkeyed);
   }
 
   /** True if so many pages in a row brought no new record that the walk goes in circles. */
@@ -128,6 +151,7 @@ export class WalkLedger {
   /** The page before, read again: what slipped from it is no longer missing. Returns how many keys on it are new. */
   reread(page: LedgerEntry): number {
     this.#noteTotal(page.total);
+    this.#noteUndeclared(page.signals);
     const known = this.#keys.size;
     eachKey(page.keys, (high, low) => this.#keys.add(high, low));
     const last = this.#pages.at(-1);
@@ -146,7 +170,8 @@ export class WalkLedger {
     const isFirst = this.#pages.length === 0;
     if (totalBefore !== null && entry.total === totalBefore) this.#hasSteadyTotal = true;
     this.#noteTotal(entry.total);
-    if (this.#records !== null) this.#records += entry.unkeyed;
+    this.#noteUndeclared(entry.signals);
+    this.#pagesRead += 1;
     this.#unkeyed += entry.unkeyed;
     const shared = entry.overlap === Infinity ? this.#sharedBy(entry) : entry.overlap;
     this.#received += sizeOf(entry) - shared;
@@ -157,7 +182,6 @@ export class WalkLedger {
       if (again > Math.max(0, grown)) this.#entered += 1;
       if (!isFirst && entry.isBoundary && entry.total === null && entry.overlap === 0) this.#unwatched = true;
     }
-    this.#followTimes(entry);
     return again > 0;
   }
 
@@ -167,14 +191,41 @@ export class WalkLedger {
 
   /** The doubts against the walk, now that it has ended. */
   doubts(): Doubt[] {
+    const shortfall = this.#shortfall();
     return doubtsOf({
-      // As many as the total says, but not all of them where it says that there are any: some are gone, others unread.
-      hasSlipped: this.#slippedFrom !== null || (this.hasMetAll && this.#endsBeforeTotal),
+      // As many distinct records as the total, but on fewer places: some were deleted since, and others are unread.
+      hasSlipped: this.#slippedFrom !== null || (shortfall === null && this.hasMetAll && this.#endsBeforeTotal),
       hasEntered: this.#entered > 0,
       isUnwatched: this.#unwatched,
-      met: this.met,
-      leastTotal: this.#leastTotal,
+      hasRepeats: !this.#hasParts && !this.#hasStates && this.#received > this.#keys.size + this.#unkeyed,
+      shortfall,
     });
+  }
+
+  /** How many records are missing to the total; null if none are known to be. */
+  missing(): MissingRecords | null {
+    const short = this.#shortfall();
+    if (short === null || short.unit === 'pages') return null;
+    const isGrowth = short.signal.path === null && short.seen >= (this.#leastTotal ?? Infinity);
+    return { count: short.signal.count - short.seen, isGrowth };
+  }
+
+  /** The count of the service that exceeds most what the scan has read; null if all are reached. */
+  #shortfall(): Shortfall | null {
+    const { met } = this;
+    if (met === null) return null;
+    const declared = this.#lastTotal ?? this.#leastTotal;
+    if (declared !== null && met < declared)
+      return { unit: 'records', seen: met, signal: { path: null, count: declared } };
+    // Beside a declared total of the changes, an undeclared one may well be that of the whole listing.
+    if (this.#isFiltered && declared !== null) return null;
+    const totals = [...this.#undeclaredTotals].map(([path, count]) => ({ path, count }));
+    const largest = totals.toSorted((a, b) => b.count - a.count)[0];
+    if (largest !== undefined && met < largest.count) return { unit: 'records', seen: met, signal: largest };
+    const pages = this.#undeclaredPages;
+    // A total that is reached outweighs a number of pages, which may be of other pages.
+    if (declared !== null || largest?.count === met || pages === null || this.#pagesRead >= pages.count) return null;
+    return { unit: 'pages', seen: this.#pagesRead, signal: pages };
   }
 
   /** One text for all pages, which another walk that meets the same has too. */
@@ -182,14 +233,6 @@ export class WalkLedger {
     const digest = createHash('sha1');
     for (const { keys } of this.#pages) digest.update(keys);
     return digest.digest('hex');
-  }
-
-  /** The last record that was read before anything moved; null if the listing does not ascend by time. */
-  sure(): SureRecord | null {
-    if (!this.#ascends || this.#slippedFrom === null) return null;
-    const page = this.#pages[this.#slippedFrom - 1];
-    if (page === undefined || page.lastUpdated === null || page.keys.length === 0) return null;
-    return { key: page.keys.subarray(-KEY_FINGERPRINT_BYTES), updated: page.lastUpdated };
   }
 
   /** How many of the keys are met for the first time. */
@@ -212,20 +255,22 @@ export class WalkLedger {
     this.#lastTotal = total;
   }
 
+  #noteUndeclared({ totals, pages }: UndeclaredSignals): void {
+    for (const { path, count } of totals) this.#undeclaredTotals.set(path, count);
+    this.#undeclaredPages = pages[0] ?? this.#undeclaredPages;
+  }
+
   /** Returns with how many of the last records of the page before the page begins. */
   #admitKeys({ position, keys, unkeyed }: MetPage, overlap: number): number {
     let isNew = false;
-    const knownBefore = this.#keys.size;
     const again = this.#isCutByNumber ? pushedOn(this.last?.keys ?? new Uint8Array(), keys) : 0;
     eachKey(keys, (high, low, index) => {
       if (this.#keys.add(high, low)) isNew = true;
       else if (this.#isCutByNumber && index >= again && overlap !== Infinity) this.#slipped(high, low);
     });
-    const counted = this.#hasParts ? this.#keys.size - knownBefore : keys.length / KEY_FINGERPRINT_BYTES;
-    if (this.#records !== null) this.#records += counted;
     if (isNew) this.#productive += 1;
     if (keys.length > 0) this.#staleRun = isNew ? 0 : this.#staleRun + 1;
-    if (this.#isCutByNumber) this.#pages.push({ position, keys: this.#kept.keep(keys), unkeyed, lastUpdated: null });
+    if (this.#isCutByNumber) this.#pages.push({ position, keys: this.#kept.keep(keys), unkeyed });
     return again;
   }
 
@@ -233,14 +278,5 @@ export class WalkLedger {
   #slipped(high: number, low: number): void {
     const first = this.#pages.findIndex(({ keys }) => holds(keys, high, low));
     if (first !== -1) this.#slippedFrom = Math.min(this.#slippedFrom ?? Infinity, first);
-  }
-
-  #followTimes({ updated }: LedgerEntry): void {
-    for (const time of updated) {
-      if (time === null || time.at < this.#latest) this.#ascends = false;
-      else this.#latest = time.at;
-    }
-    const page = this.#pages.at(-1);
-    if (page !== undefined) page.lastUpdated = updated.at(-1)?.text ?? null;
   }
 }

@@ -48,7 +48,7 @@ const FLAGS: ReadonlyMap<JsonValue | undefined, boolean | null> = new Map<JsonVa
 ]);
 
 /**
- * The body carries a token for the next page. Null and the empty string are the end; so is an absent token on a page
+ * The body carries a token for the next page. Null, false, the empty string and the values of `end.cursor` are the end; so is an absent token on a page
  * that is shorter than others which had one. `has_more`, if the profile names it, decides; missing or null, the token
  * alone decides.
  */
@@ -57,7 +57,7 @@ function nextByCursor(profile: PageProfiles['cursor'], facts: PageFacts): PageSt
   if (more === false) return { end: 'signal' };
   if (typeof more === 'object' && more !== null) return more;
   const found = valueIn(facts, profile.next_cursor);
-  const token = tokenOf(found);
+  const token = isEndValue(found, profile.end?.cursor ?? []) ? '' : tokenOf(found);
   if (token === null) return invalid(profile.next_cursor, found, 'a text, a number or null');
   if (token !== '') return cursorStep(profile, facts.url, { token, from: profile.next_cursor });
   if (more === true) {
@@ -77,6 +77,12 @@ export function hasMore(
   const found = valueIn(facts, profile.has_more);
   const flag = FLAGS.get(found);
   return flag === undefined ? invalid(profile.has_more, found, 'true or false') : flag;
+}
+
+/** True for a value in place of a token that says that no page follows. */
+function isEndValue(found: JsonValue | undefined, declared: readonly (string | number)[]): boolean {
+  if (typeof found === 'string' || typeof found === 'number') return declared.map(String).includes(String(found));
+  return found === false;
 }
 
 /** The empty string if there is no token; null for a value that can be none. */

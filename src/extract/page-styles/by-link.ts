@@ -53,10 +53,10 @@ function badLink(why: string, header: string | string[] | undefined): GuardFault
   };
 }
 
-/** The body names the next page by its URL; null and the empty string are the end. */
+/** The body names the next page by its URL; null, false and the empty string are the end. */
 function nextByUrl(profile: PageProfiles['next-url'], facts: PageFacts): PageStep | GuardFault {
   const found = valueIn(facts, profile.next_url);
-  if (found === null || found === '') return { end: 'signal' };
+  if (found === null || found === false || found === '') return { end: 'signal' };
   if (typeof found === 'string') return linkedStep(facts, found);
   if (found === undefined) return absentStep(profile, facts, { place: profile.next_url, field: 'page.next_url' });
   return {

@@ -102,10 +102,10 @@ export function offsetStyle(profile: PageProfiles['offset']): PageStyle {
 function continuationOf(
   { size, end }: PageProfiles['page' | 'offset'],
   seen: number | null,
-  { received, fresh, total, kept }: PageFacts,
+  { received, isEmpty, total, kept }: PageFacts,
 ): 'more' | 'gap' | { end: EndProof } {
   const isKnown = total !== null && seen !== null;
-  if (fresh === 0) return isKnown && seen < total ? 'gap' : { end: 'empty' };
+  if (isEmpty) return isKnown && seen < total ? 'gap' : { end: 'empty' };
   if (isKnown && received < size && seen === total) return { end: 'total' };
   return end?.short_page === true && total === null && received < size && kept >= size ? { end: 'short' } : 'more';
 }
@@ -113,8 +113,8 @@ function continuationOf(
 function gapFault(seen: number, total: number | null): GuardFault {
   return {
     code: 'guard_empty_pages',
-    message: `The listing ends after ${seen} records, but tells a total of ${total}`,
-    hint: 'Run again; if it stays, and the total counts more than is listed, set page.total: null in the profile.',
+    message: `The page at offset ${seen} is empty, but the service reports a total of ${total}`,
+    hint: 'Run again. If it stays and the total counts more than is listed, set page.total: null in the profile.',
   };
 }
 

@@ -23,8 +23,8 @@ export interface PageFacts {
   /** The records of this page, and how many they are. */
   records: readonly SourceRecord[];
   received: number;
-  /** Those of them that lie behind the page before: fewer if a page overlaps with the one before it. */
-  fresh: number;
+  /** True if it holds no record, or only the last one of the page before, with which it was asked to begin. */
+  isEmpty: boolean;
   /** Records on all pages of the walk, this one included; null after a resume, where nobody counted. */
   seen: number | null;
   /** How many there are in all, as this answer tells it. */

@@ -36,7 +36,8 @@ function hasVariables(url: URL): boolean {
 
 /**
  * The position that a `next` link of an answer names, or why it is not followed. Relative links are fine; another
- * origin (also by scheme or port), `//host` and user names are refused, since the credential would go there. A link
+ * origin, `//host` and user names are refused, since the credential would go there. A service behind a proxy that ends
+ * TLS writes http: into its links: such a link is followed by https, as a position never names a scheme. A link
  * says nothing of headers and body, whatever its fragment holds. A credential in the link's own query (`withheld`) is
  * left out: it is added anew to each request.
  */
@@ -49,6 +50,7 @@ export function linkedPosition(
   if (isUnsendable(link)) return badNext(link, 'holds control characters or half characters');
   if (!URL.canParse(link, answeredUrl.href)) return badNext(link, 'is not a URL');
   const target = new URL(link, answeredUrl);
+  if (baseUrl.protocol === 'https:' && target.protocol === 'http:') target.protocol = 'https:';
   const named = target.username !== '' || target.password !== '';
   if (target.origin !== baseUrl.origin || named || /^\s*[\\/]{2}/.test(link)) return foreignNext(baseUrl, link);
   target.hash = '';

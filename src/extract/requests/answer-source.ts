@@ -43,8 +43,6 @@ const MOST_MISSES = 3;
 /** How an answer is got, and what of it is needed to look ahead. */
 interface AheadOptions {
   get: (position: PagePosition, asked: { stop: AbortSignal; isAhead: boolean }) => Promise<PageAnswer>;
-  /** Reads what was left unread of an answer until its turn. */
-  read: (answer: PageAnswer) => Promise<PageAnswer>;
   urlOf: (position: PagePosition) => URL;
   /** Records in an answer, without checking it. */
   countOf: (answer: ApiAnswer) => number;
@@ -107,7 +105,7 @@ export class RunAhead implements AnswerSource {
     if ('error' in ended) throw ended.error;
     const waited = this.options.clock.monotonic() - asked;
     this.window.answered(ended.answer.latencyMs, waited, ended.answer.bytes.length);
-    return this.options.read(ended.answer);
+    return ended.answer;
   }
 
   async foresee(page: Foreseen): Promise<void> {

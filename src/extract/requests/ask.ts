@@ -1,10 +1,12 @@
 import type { ApiAnswer, ApiClient, ApiRequest, RequestMeter } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
+import type { JsonValue } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import type { AnswerRule } from '../../source/outcome-rule.ts';
 import { declaredEnd } from '../../source/page-end.ts';
 import type { PageProfile } from '../../source/page-style.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
+import type { EmptySpelling } from '../../source/record-fields.ts';
 import { walkError } from '../guards/guard-fault.ts';
 import type { PagePosition } from '../page.ts';
 import { requestAt, type RequestParts } from '../page-styles/listing-request.ts';
@@ -17,13 +19,13 @@ export interface AskOptions {
   meter: RequestMeter;
   signal?: AbortSignal | undefined;
   /** Whose pages they are: what a refusal means depends on how they are cut. */
-  resource: Pick<ResourceProfile, 'page'>;
+  resource: Pick<ResourceProfile, 'page'> & Partial<Pick<ResourceProfile, 'empty'>>;
   /** How the service says that what was asked for is too much at once; absent or null if it does not. */
   tooLarge?: AnswerRule | null | undefined;
 }
 
 /** The options that may differ from page to page. */
-export type AskedFor = Pick<ApiRequest, 'hold' | 'whenFull' | 'unread' | 'skips'> & { stop?: AbortSignal };
+export type AskedFor = Pick<ApiRequest, 'hold' | 'whenFull' | 'skips'> & { stop?: AbortSignal };
 
 /** Asks for a page by its position. */
 export type Ask = (at: PagePosition, asked?: AskedFor) => Promise<ApiAnswer>;
@@ -35,8 +37,17 @@ const EXPIRED_CODES: ReadonlySet<string> = new Set(['not_found', 'gone', 'bad_re
 export class PastEnd extends SyncError {}
 
 /** True if the service no longer knows the position that was asked for. */
-export function isExpired(error: unknown): boolean {
+export function isExpired(error: unknown): error is SyncError {
   return error instanceof SyncError && error.code === 'cursor_expired';
+}
+
+/** Codes of a response that refuses this one listing or window, while others of the same service may be readable. */
+const UNIT_REFUSAL =
+  /^(?:bad_(?:request|content|cursor|json|link_header|next|page|text)|not_(?:found|supported|the_api)|(?:guard|pagination)_\w+|gone|busy|empty_body|error_in_body|forbidden|foreign_next|listing_missing|outcome_rule|page_too_short|partial_answer|redirect_refused|service_error|too_many_redirects|unexpected_status)$/;
+
+/** True if the service refused one of several listings or windows for good, so that the others can still be read. */
+export function isUnitRefusal(error: unknown): error is SyncError {
+  return error instanceof SyncError && UNIT_REFUSAL.test(error.code);
 }
 
 /** Codes by which a page is refused that may not be there. */
@@ -55,6 +66,11 @@ export function askFor(options: AskOptions, parts: RequestParts, first: URL): As
   const pastLast = status.length === 0 ? tooLarge : { status, body };
   return async (position, { stop, skips: refusal, ...asked } = {}) => {
     const signal = eitherOf(options.signal, stop);
+    let isNothing = false;
+    const isGone: ApiRequest['isGone'] = (found) => {
+      isNothing = saysNothing(found, resource.empty, position === firstPosition);
+      return isNothing;
+    };
     const skips = refusal ?? (position === firstPosition ? tooLarge : pastLast);
     try {
       const request = requestAt(parts, urlAt(first, position));
@@ -64,17 +80,45 @@ export function askFor(options: AskOptions, parts: RequestParts, first: URL): As
         meter,
         signal,
         skips,
+        isGone,
         ...asked,
       });
       if (answer.outcome === 'ok') return answer;
+      if (isNothing) return { ...answer, outcome: 'ok' };
       if (answer.code === 'declared' && skips === tooLarge) throw tooLargeError(position);
       if (answer.code === 'declared') throw pastEnd(expiredError(position, resource.page));
     } catch (error) {
       const expired = error instanceof SyncError && EXPIRED_CODES.has(error.code) && position !== firstPosition;
-      throw expired ? expiredError(position, resource.page, error) : error;
+      throw expired ? expiredError(position, resource.page, error) : withEmptyHint(error);
     }
     throw position === firstPosition ? skippedError(position) : expiredError(position, resource.page);
   };
+}
+
+/** True for a response without a JSON list that says, by the profile, that nothing is listed. */
+export function saysNothing(
+  { status, json }: { status: number; json: JsonValue | undefined },
+  empty: readonly EmptySpelling[] = [],
+  isFirst = false,
+): boolean {
+  if (status === 204) return empty.includes(204);
+  return status === 404 ? isFirst && empty.includes(404) : status < 300 && json === null && empty.includes(null);
+}
+
+/** Statuses in place of an empty list, by the code of their error. */
+const NOTHING_BY_CODE: ReadonlyMap<string, number> = new Map([
+  ['empty_body', 204],
+  ['not_found', 404],
+]);
+
+/** The error, with the name of the setting by which the same response lists nothing. */
+export function withEmptyHint(error: unknown): unknown {
+  const status = error instanceof SyncError ? NOTHING_BY_CODE.get(error.code) : undefined;
+  if (!(error instanceof SyncError) || status === undefined) return error;
+  const { code, message, recovery, requestId, cause } = error;
+  const advice = `If status ${status} means that nothing is listed, set empty: [${status}] in the profile.`;
+  const hint = error.hint === undefined ? advice : `${error.hint} ${advice}`;
+  return new SyncError(code, message, { recovery, hint, requestId, cause });
 }
 
 function eitherOf(...signals: (AbortSignal | undefined)[]): AbortSignal | undefined {
@@ -112,7 +156,7 @@ const EXPIRED_HINT =
   'too, ask for larger pages (page.size in the profile), or compare page there with an answer of the service.';
 
 /** Without anything that tells of an end, the page after the last one is asked for. */
-function pastEndHint({ total, pages }: PageProfile): string {
+function pastEndHint({ total = null, pages = null }: PageProfile): string {
   if (total === null && pages === null) {
     return (
       'Where a service refuses pages past the end, something must tell where that is: set page.total (records) or ' +

@@ -9,6 +9,7 @@ import type { PagePosition } from '../page.ts';
 import { positionOf, urlAt } from '../page-styles/position.ts';
 import { proveEnd, type LastPage, type ProvedEnd } from '../guards/prove-end.ts';
 import { isExpired, PastEnd } from './ask.ts';
+import type { PageSizes } from '../guards/walk-end.ts';
 import type { PageMemory } from './page-memory.ts';
 import { readPage, type ReadPage } from './read-page.ts';
 import type { WalkLedger } from '../guards/walk-ledger.ts';
@@ -61,12 +62,12 @@ export class PageReader {
     return this.#kept;
   }
 
-  /** Not null if no page but the last held as many records as were asked for. */
-  get pageSize(): { asked: number; came: number } | null {
+  /** Not null if a page that is not the last held more or fewer records than were asked for. */
+  get pageSize(): PageSizes | null {
     const { size: asked, size_param } = this.#options.resource.page;
     const { least, most } = this.#sizes;
-    if (size_param === null || most === 0 || (least <= asked && asked <= most)) return null;
-    return { asked, came: most < asked ? most : least };
+    if (size_param === null || most === 0 || (least === asked && asked <= most)) return null;
+    return { asked, least, most };
   }
 
   /**
@@ -135,12 +136,14 @@ export class PageReader {
     const known = read.overlap === 0 ? -1 : lastKnown(read.keys, ledger.last?.keys ?? new Uint8Array());
     const fresh = resource.parts ? ledger.newAmong(read.keys) : received - known - 1;
     const seen = ledger.received === null ? null : ledger.received + fresh;
-    const met = ledger.met === null ? null : ledger.met + fresh;
+    const met = ledger.metWith(read.keys, received);
     const before = this.#last;
     if (before !== null && fresh > 0) this.#addSize(before.records.length);
     this.#last = read;
     const { url, total, pages, answer } = read;
-    const counts = { received, fresh, total, pages, seen, kept: this.#kept };
+    // A page that begins a record early is empty if it holds nothing else.
+    const isEmpty = received === 0 || (read.overlap === 1 && received === 1 && known === 0);
+    const counts = { received, isEmpty, total, pages, seen, kept: this.#kept };
     const place = {
       url,
       answeredUrl: answer.url,

@@ -1,26 +1,80 @@
 import type { ApiAnswer } from '../../http/client.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
-import { fieldAt } from '../../shape/records/field-at.ts';
+import { isEach, stepsOf } from '../../model/body-path.ts';
+import { fieldAt, isObject, stepInto } from '../../shape/records/field-at.ts';
 import { asRecord, type RecordSight } from '../../shape/records/as-record.ts';
 import { selectRecords } from '../../shape/records/select-records.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
+import type { EmptySpelling } from '../../source/record-fields.ts';
 import { accountOf, bodyAccount, countAt, countIn } from './body-account.ts';
 import type { GuardFault } from '../guards/guard-fault.ts';
 import { pageKeys } from '../guards/page-keys.ts';
+import { sentTexts } from '../page-styles/page-variables.ts';
+import { undeclaredSignals, type UndeclaredSignals } from './undeclared-signals.ts';
 
 /** The part of a resource's profile by which an answer is read. */
 export type ReadableResource = Pick<ResourceProfile, 'records' | 'page' | 'id'> & Partial<RecordFields> & RecordSight;
 
 /** The fields that say how records are seen; each may be absent. */
-type RecordFields = Pick<ResourceProfile, 'key_field' | 'unwrap' | 'filter' | 'parts'>;
+type RecordFields = Pick<ResourceProfile, 'key_field' | 'unwrap' | 'filter' | 'parts' | 'empty'>;
+
+type ListingAnswer = Pick<ApiAnswer, 'bytes' | 'json' | 'headers' | 'status'>;
+
+/** Where the records of a response are, and how it may say that there are none. */
+interface RecordPlace extends Pick<ReadableResource, 'records'>, Partial<Pick<RecordFields, 'key_field' | 'empty'>> {
+  page?: Pick<ResourceProfile['page'], 'total'>;
+}
 
 /** The records of an answer as the resource sees them; null if it has none where they should be. Pure. */
 export function recordsOf(
-  { bytes, json }: Pick<ApiAnswer, 'bytes' | 'json'>,
-  resource: Pick<ReadableResource, 'records'> & Partial<RecordFields> & RecordSight,
+  answer: ListingAnswer,
+  resource: RecordPlace & Partial<RecordFields> & RecordSight,
 ): SourceRecord[] | null {
-  const records = selectRecords(bytes, json, resource.records, resource.key_field);
-  return records?.map((record) => asRecord(record, resource)) ?? null;
+  return listedRecords(answer, resource)?.map((record) => asRecord(record, resource)) ?? null;
+}
+
+/** The records as they came: none if the response says so in a way that the profile or a total of 0 confirms. Pure. */
+export function listedRecords(answer: ListingAnswer, place: RecordPlace): SourceRecord[] | null {
+  const records = selectRecords(answer.bytes, answer.json, place.records, place.key_field);
+  if (records !== null) return records;
+  const spelling = spellingIn(answer, place.records);
+  if (spelling === undefined) return null;
+  const isNothing = place.empty?.includes(spelling) || isZeroTotal(answer, place.page?.total ?? null);
+  return isNothing ? [] : null;
+}
+
+/** How a response without a list may say that nothing is listed; undefined if something else is there. */
+function spellingIn({ json, status }: ListingAnswer, path: string): EmptySpelling | undefined {
+  if (status === 204 || status === 404) return status;
+  let found: JsonValue | undefined = json;
+  for (const step of json === null ? [] : stepsOf(path)) {
+    if (isEach(step)) break;
+    found = stepInto(found, step);
+  }
+  if (found === undefined) return 'absent';
+  if (found === null) return null;
+  return isObject(found) && Object.keys(found).length === 0 ? 'object' : undefined;
+}
+
+const TOTAL =
+  /^(?:@odata\.count|hydra:totalItems|count|total|total_?(?:count|docs|items|results|records|elements|hits))$/i;
+const TOTAL_HEADERS = ['header:x-total-count', 'header:x-wp-total', 'header:x-total'];
+/** Services nest a total no deeper: `meta.pagination.total`. */
+const TOTAL_DEPTH = 3;
+
+/** True if the response states a total of 0, where the profile names it or under a well-known name, and no other total. */
+function isZeroTotal(answer: ListingAnswer, declared: string | null): boolean {
+  const totals = [declared, ...TOTAL_HEADERS].flatMap((place) => countIn(answer, place) ?? []);
+  const look = (value: JsonValue, depth: number): void => {
+    if (!isObject(value) || depth > TOTAL_DEPTH) return;
+    for (const [key, below] of Object.entries(value)) {
+      const total = TOTAL.test(key) ? countAt(below, '') : null;
+      if (total === null) look(below, depth + 1);
+      else totals.push(total);
+    }
+  };
+  look(answer.json, 1);
+  return totals.length > 0 && totals.every((total) => total === 0);
 }
 
 /** The content of one page's answer. */
@@ -33,6 +87,8 @@ export interface ReadPage {
   keys: Buffer;
   total: number | null;
   pages: number | null;
+  /** What it says of the whole listing at places that the profile does not name. */
+  signals: UndeclaredSignals;
   /** False if records of it may have further parts on the next page. */
   completesParts: boolean;
 }
@@ -44,9 +100,10 @@ export function readPage(answer: ApiAnswer, url: URL, resource: ReadableResource
   if (records === null) return noRecords(answer, path);
   const shortfall = shortfallOf(answer, page.count, records.length);
   if (shortfall !== null) return shortfall;
-  const counts = { total: countIn(answer, page.total), pages: countIn(answer, page.pages) };
+  const counts = { total: countIn(answer, page.total ?? null), pages: countIn(answer, page.pages ?? null) };
   const completesParts = isComplete(answer.json, resource.parts?.complete ?? null);
-  return { url, answer, records, keys: pageKeys(records, id), completesParts, ...counts };
+  const signals = undeclaredSignals(answer, path, page, new Set(sentTexts(url).values()));
+  return { url, answer, records, keys: pageKeys(records, id), completesParts, signals, ...counts };
 }
 
 /** The sign is there and does not say the opposite; it may be the empty text. */
@@ -60,8 +117,14 @@ function noRecords(answer: ApiAnswer, path: string): GuardFault {
   return {
     code: 'bad_page',
     message: `Expected an array of records ${where}, found ${accountOf(fieldAt(answer.json, path))}`,
-    hint: placeHint(answer.json),
+    hint: `${placeHint(answer.json)}${emptyHint(answer, path)}`,
   };
+}
+
+/** Names the setting by which such a response lists nothing. */
+export function emptyHint(answer: ListingAnswer, path: string): string {
+  const spelling = spellingIn(answer, path);
+  return spelling === undefined ? '' : ` If this means that nothing is listed, set empty: [${spelling}].`;
 }
 
 function placeHint(json: JsonValue): string {

@@ -1,7 +1,7 @@
 import type { JsonValue } from '../../model/json.ts';
 import { SyncError } from '../../model/errors.ts';
 import { exactSize, roughSize, type JsonSize } from '../../shape/json/json-size.ts';
-import { isLong, parseAround, parseBody, unreadOf } from '../../shape/json/parse-body.ts';
+import { parseBody } from '../../shape/json/parse-body.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
 import { OPEN_BRACE, OPEN_BRACKET } from '../../shape/json/scan-json.ts';
 import type { AnswerHold } from '../body/answer-memory.ts';
@@ -33,8 +33,6 @@ export interface BodyBounds {
 /** The same, and the account of the memory that it takes. */
 interface Limits extends BodyBounds {
   hold: AnswerHold;
-  /** Where records may be left unread; absent: nowhere. */
-  unread?: string | undefined;
 }
 
 /** Bytes of memory that a body takes for each of its own (as bytes, as text, in its values), and for each value. */
@@ -83,8 +81,8 @@ function readContent({ bytes, headers }: WireAnswer, limits: Limits): Content {
     const other = isContainer(decoded.bytes) ? null : otherThanJson(decoded.text);
     if (other !== null) return other;
     const { digits } = admit(decoded.bytes, limits);
-    const json = parsedAround(decoded.bytes, digits, limits.unread) ?? parseBody(decoded.bytes, digits);
-    return json === null ? { ...NOTHING, code: 'empty_body' } : { ...NOTHING, bytes: decoded.bytes, json };
+    const json = parseBody(decoded.bytes, digits);
+    return json === null ? { ...NOTHING, json, code: 'empty_body' } : { ...NOTHING, bytes: decoded.bytes, json };
   } catch (error) {
     if (!(error instanceof SyncError)) throw error;
     return {
@@ -95,13 +93,6 @@ function readContent({ bytes, headers }: WireAnswer, limits: Limits): Content {
       defect: error.message + around(decoded.text, error.message),
     };
   }
-}
-
-/** The body without the records at this path; null if they do not lie there, or if nothing is to be left out. */
-function parsedAround(bytes: Buffer, digits: number, path: string | undefined): JsonValue | null {
-  if (path === undefined || !isLong(bytes)) return null;
-  const json = parseAround(bytes, digits);
-  return json !== null && unreadOf(fieldAt(json, path)) !== null ? json : null;
 }
 
 function isContainer(bytes: Buffer): boolean {

@@ -97,17 +97,17 @@ async function fill(context: LoadContext, rebuild: Rebuild): Promise<void> {
     if (shaped.shape !== after) throw new Error('a body that the tables were made for does not fit them');
     const aside = new Set(shaped.rejects.map(({ index }) => index));
     const written = records.filter((_, index) => !aside.has(index));
-    const page = warehouse.prepare({
+    const page = {
       resource: owned.resource,
       history: 'none',
       requestedAt,
       rows: shaped.rows.map(({ table, width, cells }) => ({ table: names.get(table.name) ?? table, width, cells })),
       children: beside.tables.slice(1),
       records: written.map(({ key, bytes }) => ({ key, bytes, version: 1, hash: textHash(bytes) })),
-    });
+    } as const;
     const keys = written.map(({ key }) => key);
     await coverRows(context, shaped.rows);
-    await warehouse.commit({ page, lease: owned.lease(), statements: keepStamps(context, rebuild, keys) });
+    await warehouse.commit({ rows: page, lease: owned.lease(), statements: keepStamps(context, rebuild, keys) });
   }
 }
 

@@ -5,6 +5,9 @@ import type { Budget, BudgetAnswer } from './budget.ts';
 import type { BudgetOptions } from './budget-options.ts';
 import type { Waiters } from '../lane-queue.ts';
 
+/** A stated wait that is longer may be a mistake, such as milliseconds in place of seconds. */
+const LONG_WAIT_MS = 86_400_000;
+
 /** One request that waits, and since when by the monotonic clock. */
 export interface Arrival {
   lane: Lane;
@@ -42,6 +45,8 @@ export interface BudgetKeeper {
   start(lane: Lane): number;
   /** Takes in the end of a request; null if no answer came. */
   end(request: number, lane: Lane, answer: BudgetAnswer | null): void;
+  /** Forgets what the service has stated, on behalf of an operator. */
+  forgetWaits(): void | Promise<void>;
   /** Starts nothing more. */
   close(): void | Promise<void>;
 }
@@ -50,7 +55,9 @@ export interface BudgetKeeper {
 export function deferredBy(delay: number, clock: Clock): DeferredError {
   const until = Math.ceil(clock.now() + delay);
   const when = new Date(until).toISOString();
-  return new DeferredError(`the service allows the next request only at ${when}`, until, {
-    hint: `run again after ${when}, or raise max_wait`,
-  });
+  const hint =
+    delay > LONG_WAIT_MS
+      ? 'If the wait is a mistake: content-sync retry --now forgets it. If it is in another unit, set rate_limit in the profile.'
+      : `run again after ${when}, or raise max_wait`;
+  return new DeferredError(`the service allows the next request only at ${when}`, until, { hint });
 }

@@ -103,6 +103,14 @@ export function newBudget(options: BudgetOptions, restored: RestoredBudget, at: 
   };
 }
 
+/** Forgets every wait and quota that the service has stated: one request goes first, to see whether the way is open. */
+export function forgetWaits(budget: Budget): void {
+  budget.pausedUntil = 0;
+  budget.probing = true;
+  budget.refusals = 0;
+  budget.quotas.clear();
+}
+
 /** Counts the processes that send requests now. */
 export function noteProcesses({ options, slots }: Budget, processes: number): void {
   boundBy(slots, mostSlots(options, processes));

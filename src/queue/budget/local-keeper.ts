@@ -5,6 +5,7 @@ import { restoreBudget } from './restart-codec.ts';
 import { deferredBy, type BudgetKeeper, type KeeperOptions, type WaitingLine } from './budget-keeper.ts';
 import {
   delayOf,
+  forgetWaits,
   newBudget,
   noteBudgetAnswer,
   noteFailure,
@@ -68,6 +69,11 @@ export class LocalKeeper implements BudgetKeeper {
     if (yields(lane)) this.#yielding -= 1;
     if (answer === null) noteFailure(this.budget, request);
     else noteBudgetAnswer(this.budget, request, answer);
+  }
+
+  forgetWaits(): void {
+    forgetWaits(this.budget);
+    this.pump();
   }
 
   close(): void {

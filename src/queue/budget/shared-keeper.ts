@@ -3,7 +3,7 @@ import type { Clock } from '../../model/clock.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { sleepOrAbort, waitAtMost, WOKEN } from '../../model/waiting.ts';
 import { deferredBy, type BudgetKeeper, type KeeperOptions, type WaitingLine } from './budget-keeper.ts';
-import type { Budget, BudgetAnswer } from './budget.ts';
+import { forgetWaits, type Budget, type BudgetAnswer } from './budget.ts';
 import type { BudgetOptions } from './budget-options.ts';
 import { hasYielding, yields } from '../lane-queue.ts';
 import { SharedRow, type SharedBudget } from './shared-row.ts';
@@ -86,6 +86,16 @@ export class SharedKeeper implements BudgetKeeper {
 
   get budget(): Budget {
     return this.#state.budget;
+  }
+
+  async forgetWaits(): Promise<void> {
+    for (let isStored = false; !isStored;) {
+      await this.#row.read();
+      const state = this.#restored();
+      forgetWaits(state.budget);
+      isStored = await this.#row.store(storeShared(state, this.now()));
+    }
+    this.pump();
   }
 
   /** Takes this process out of the row, so that none waits for it; if that takes too long, it is forgotten by itself. */

@@ -3,9 +3,6 @@ import { SyncError } from '../../model/errors.ts';
 import { WorkQueue } from '../work-items/work-queue.ts';
 import { queueName, type ItemOf, type WorkEnd } from '../work-items/work-items.ts';
 import type { WalkResult } from './ask-walk.ts';
-import type { RangeCrew } from '../../sync/ranges/crew.ts';
-import { doRange } from './do-range.ts';
-import { countHands, type Hands } from './hands.ts';
 import { doWalk, failedWith } from './do-walk.ts';
 import { createOpenApps, type ClusterSource, type OpenApp, type OpenApps, type OpenAppsOptions } from './open-apps.ts';
 import { SourceDrain, type DrainUser } from './source-drain.ts';
@@ -15,16 +12,12 @@ interface ClusterWorkOptions extends Omit<OpenAppsOptions, 'stopping' | 'sources
   address: string;
   /** Walks under way at once. */
   atOnce: number;
-  /** Pages that make a range of a walk at least; null: no walk is cut into ranges. */
-  rangePages: number | null;
   /** Called with errors that pass by themselves. */
   failed: (error: unknown) => void;
 }
 
 /** Drains mostly wait, for more deliveries or for the service. */
 const DRAINS_AT_ONCE = 64;
-/** The other processes are to have their part. */
-const RANGES_AT_ONCE = 2;
 const CONFIRMS_AT_ONCE = 2;
 /** A drain stays this long for the next deliveries, so that a storm is one item and not many. */
 const LINGER_MS = 10_000;
@@ -46,7 +39,6 @@ export class ClusterWork {
   /** By their names in the queue. */
   readonly #joined = new Map<string, JoinedSource>();
   readonly #drains = new Map<string, SourceDrain>();
-  readonly #hands: Hands;
   readonly #stopping = new AbortController();
   #wokenAt = Number.NEGATIVE_INFINITY;
 
@@ -56,8 +48,6 @@ export class ClusterWork {
     this.queue = new WorkQueue({ address, clock, failed });
     this.apps = createOpenApps({ sources: this.#joined, clock, secrets, stopping: this.#stopping.signal });
     this.queue.work('walk', atOnce, (item, signal) => this.#walk(item, signal));
-    this.#hands = countHands(address, clock);
-    this.queue.work('range', RANGES_AT_ONCE, (item, signal) => this.#range(item, signal));
     this.queue.work('drain', DRAINS_AT_ONCE, (item, signal) => this.#drain(item, signal));
     this.queue.work('settle', CONFIRMS_AT_ONCE, (item, signal) => this.#confirm(item, signal));
   }
@@ -98,9 +88,9 @@ export class ClusterWork {
     return [...this.#joined.keys()];
   }
 
-  /** Forgets what was refused of a source, in this process. */
-  retry(source: string): void {
-    this.apps.use(source, async ({ app }) => app.client.retry()).catch(() => undefined);
+  /** Forgets what was refused of a source, in this process; `now` forgets stated waits, which all processes share. */
+  async retry(source: string, now: boolean): Promise<void> {
+    await this.apps.use(source, ({ app }) => app.retry(now)).catch(() => undefined);
     this.lookAgain(source);
   }
 
@@ -120,7 +110,6 @@ export class ClusterWork {
   async stop(): Promise<void> {
     this.#stopping.abort(new SyncError('interrupted', 'the process is ending', { recovery: 'stop' }));
     await this.queue.close();
-    await this.#hands.stop();
     for (const { uses } of this.#joined.values()) while (uses.size > 0) await Promise.allSettled(uses);
     await this.apps.close();
   }
@@ -132,7 +121,7 @@ export class ClusterWork {
       try {
         return await this.apps.use(source, (open) =>
           this.#whileDraining(source, open, { resource }, () =>
-            doWalk({ app: open.app, clock, watcher, secrets, crew: this.#crewOf(source) }, item, until),
+            doWalk({ app: open.app, clock, watcher, secrets }, item, until),
           ),
         );
       } catch (error) {
@@ -140,27 +129,6 @@ export class ClusterWork {
         return { is: 'done', result: failedWith(error, secrets) };
       }
     });
-  }
-
-  /** All processes on the database walk ranges, this one included. */
-  #crewOf(source: string): RangeCrew | undefined {
-    const { rangePages } = this.#options;
-    if (rangePages === null) return undefined;
-    return {
-      leastPages: rangePages,
-      hands: () => this.#hands.count(),
-      offer: async (resource, ranges) => {
-        for (const range of ranges) await this.queue.put({ kind: 'range', source, resource, range });
-        this.queue.wake('range');
-      },
-    };
-  }
-
-  #range(item: ItemOf<'range'>, signal: AbortSignal): Promise<WorkEnd<null>> {
-    const { clock } = this.#options;
-    return this.#whileJoined(item.source, signal, (_, until) =>
-      this.apps.use(item.source, ({ app }) => doRange({ app, clock }, item, until)),
-    );
   }
 
   #drain({ source }: ItemOf<'drain'>, signal: AbortSignal): Promise<WorkEnd<null>> {

@@ -3,7 +3,6 @@ import type { Clock } from '../../model/clock.ts';
 import { errorReport, SyncError } from '../../model/errors.ts';
 import { scrubOwn } from '../../observe/scrub/scrub.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
-import type { RangeCrew } from '../../sync/ranges/crew.ts';
 import type { RunReport } from '../../sync/report.ts';
 import type { RunWatcher } from '../../sync/run-options.ts';
 import { readPauses } from '../../state/pauses.ts';
@@ -17,8 +16,6 @@ export interface WalkParts {
   clock: Clock;
   watcher: RunWatcher;
   secrets: readonly string[];
-  /** Absent: listings are walked in one. */
-  crew?: RangeCrew | undefined;
 }
 
 /** By then another process may have released the resource. */
@@ -28,7 +25,7 @@ const OWNED_ELSEWHERE: ReadonlySet<string> = new Set(['lease_held', 'lease_lost'
 
 /** Walks a resource, unless another walk has made it fresh since the item was queued. */
 export async function doWalk(
-  { app, clock, watcher, secrets, crew }: WalkParts,
+  { app, clock, watcher, secrets }: WalkParts,
   item: WalkItem,
   signal: AbortSignal,
 ): Promise<WorkEnd<WalkResult>> {
@@ -43,7 +40,6 @@ export async function doWalk(
       command: { [resource]: command },
       resources: [resource],
       restart: false,
-      ...(crew ? { crew } : {}),
     };
     const walk = (until: AbortSignal): Promise<RunReport> => app.sync({ ...asked, signal: until, watcher });
     const report = await pauses.unlessPaused(resource, signal, walk);

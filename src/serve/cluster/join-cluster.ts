@@ -23,8 +23,6 @@ export interface ClusterOptions {
   secrets: string[];
   /** Walks under way at once in each database; 8 if absent. */
   atOnce?: number;
-  /** Pages that make a range of a walk at least, so that several processes walk one listing; null: none is cut. */
-  rangePages: number | null;
   /** Does what other processes ask for of sources that this one leads; absent in a process that leads none. */
   follow?: Controls['follow'];
 }
@@ -140,11 +138,11 @@ async function closeDatabase({ work, lead, controls }: SharedDatabase): Promise<
 }
 
 function openDatabase(
-  { clock, log, secrets, atOnce = AT_ONCE, rangePages, follow }: ClusterOptions,
+  { clock, log, secrets, atOnce = AT_ONCE, follow }: ClusterOptions,
   address: string,
 ): SharedDatabase {
   const failed = errorLogger(log, clock);
-  const work = new ClusterWork({ address, clock, secrets, atOnce, rangePages, failed });
+  const work = new ClusterWork({ address, clock, secrets, atOnce, failed });
   const keepers = new Map<string, Keeper>();
   const controls = takeControls({
     address,
@@ -152,7 +150,7 @@ function openDatabase(
     clock,
     failed,
     heard: (source, { action }) => {
-      if (action === 'retry') work.retry(source);
+      if (action === 'retry') void work.retry(source, false);
     },
     leaderOf: (source) => {
       const keeper = keepers.get(source);

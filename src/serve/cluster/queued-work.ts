@@ -43,7 +43,7 @@ export function queuedWork({ source, log, watcher, clock, shared, opening, inbox
     ticks: () => ({ stop: () => undefined }),
     governor: () => shared.apps.peek(name)?.governor.figures() ?? null,
     wake: () => shared.wake(name),
-    retry: () => shared.retry(name),
+    retry: (now) => shared.retry(name, now),
     pausesChanged: async () => {
       shared.lookAgain(name);
       await queue.put({ kind: 'drain', source: name });

@@ -3,13 +3,14 @@ import { z } from 'zod';
 const source = z.string().min(1).meta({ description: 'Name of a source of the config' });
 const resource = z.string().min(1).optional().meta({ description: 'One resource; all of the source where absent' });
 const ids = z.array(z.string().min(1)).optional().meta({ description: 'Only these; all that wait where absent' });
+const now = z.literal(true).optional().meta({ description: 'Forget a wait that the service has stated' });
 
 /** What a running process can be told to do, from the command line or from its page. */
 export const controlRequestSchema = z.discriminatedUnion('action', [
   z.strictObject({ action: z.literal('sync'), source, resource, mode: z.enum(['incremental', 'full']) }),
   z.strictObject({ action: z.literal('pause'), source, resource }),
   z.strictObject({ action: z.literal('resume'), source, resource }),
-  z.strictObject({ action: z.literal('retry'), source, resource }),
+  z.strictObject({ action: z.literal('retry'), source, resource, now }),
   z.strictObject({ action: z.literal('replay'), source, ids }),
   z.strictObject({ action: z.literal('confirm'), source, resource, ids }),
   z.strictObject({ action: z.literal('discard'), source, resource, ids }),

@@ -27,8 +27,8 @@ export interface ControlledSource {
   scheduler(): Pick<Scheduler, 'walkNow' | 'figures'> | null;
   /** Non-null if another process leads the source. */
   elsewhere(): AskElsewhere | null;
-  /** Forgets what was refused of these resources, and looks what is due. */
-  retry(resources: readonly string[]): void;
+  /** Forgets what was refused of these resources, with `now` also waits that the service has stated; looks what is due. */
+  retry(resources: readonly string[], now: boolean): Promise<void>;
   /** Called when resources have been paused or resumed. */
   pausesChanged(): Promise<void>;
   /** Called when deliveries or decisions wait. */

@@ -17,6 +17,7 @@ type StoredAction = Exclude<ControlAction, 'reload' | 'sync'>;
 interface Choice {
   resource?: string | undefined;
   ids?: readonly string[] | undefined;
+  now?: true | undefined;
 }
 
 type Carry = (on: ControlledSource, asked: Choice, origin: ControlOrigin) => Promise<ControlAnswer>;
@@ -43,7 +44,7 @@ const ACTIONS: Readonly<Record<StoredAction, Carry>> = {
     const resources = chosen(on, asked);
     const paused = pausedAmong(resources, await pausesOf(on));
     if (paused !== null) return whilePaused(on, paused);
-    return retry(on, resources, named(on, asked));
+    return retry(on, resources, named(on, asked), asked.now === true);
   },
   replay: async (on, { ids }) => {
     const { name, warehouse, webhook } = on.source;
@@ -107,20 +108,26 @@ export function pausesOf(on: ControlledSource): Promise<ReadonlyMap<string, Paus
   return withWarehouse(on, ({ own }) => readPauses(own));
 }
 
-async function retry(on: ControlledSource, resources: readonly string[], what: string): Promise<ControlAnswer> {
+async function retry(
+  on: ControlledSource,
+  resources: readonly string[],
+  what: string,
+  now: boolean,
+): Promise<ControlAnswer> {
   const scheduler = on.scheduler();
   const figures = scheduler?.figures() ?? [];
   const isFailed = async (resource: string, own: Warehouse['own']): Promise<boolean> => {
-    const now = figures.find((each) => each.resource === resource);
-    if (now?.running !== null) return false;
+    const schedule = figures.find((each) => each.resource === resource);
+    if (schedule?.running !== null) return false;
     // Also one of another process, or under settings from before.
-    return now.failures > 0 || (await lastRun(own, resource))?.status === 'failed';
+    const status = (await lastRun(own, resource))?.status;
+    return schedule.failures > 0 || status === 'failed' || (now && status === 'deferred');
   };
   const failures = await withWarehouse(on, ({ own }) => Promise.all(resources.map((each) => isFailed(each, own))));
   const failed = resources.filter((_, index) => failures[index]);
   const { warehouse, webhook } = on.source;
   const hurried = webhook === null ? 0 : await hurryDeliveries(warehouse, on.clock, resources);
-  on.retry(resources);
+  await on.retry(resources, now);
   on.wake();
   for (const resource of failed) {
     // Whatever it comes to shows in the runs, as it does for a walk that was due.

@@ -30,6 +30,8 @@ type Check<T> = (status: T, now: number, source: SourceStatus) => Finding | read
 /** A walk without a new page for so long stands still, unless the service asked for a pause. */
 const STUCK_MS = 15 * 60_000;
 const OLD_DELIVERY_MS = 5 * 60_000;
+/** A stated wait that is longer may be a mistake. */
+const LONG_WAIT_MS = 86_400_000;
 const NEARLY_FULL = 0.9;
 /** So much log means that a reader keeps the database from folding it back. */
 const LARGE_WAL = 256_000_000;
@@ -183,10 +185,12 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
     const what = `Another process (${owner.name}) works on it since ${agoText(owner.since, now)}`;
     return finding('look', what, 'this one takes over by itself when that one ends');
   },
-  function parked({ parked_until }, now) {
+  function parked({ parked_until }, now, { source }) {
     if (parked_until === null || parked_until <= now) return null;
     const what = `The service asked to be left alone; the next request goes out ${inText(parked_until, now)}`;
-    return finding('look', what, null);
+    if (parked_until - now <= LONG_WAIT_MS) return finding('look', what, null);
+    const next = 'if that is a mistake, forget it; if the wait is in another unit, set rate_limit in the profile';
+    return finding('late', what, next, `content-sync retry --now --source ${source}`);
   },
   function heldDeletes({ resource, suspects: { held } }, _now, { source }) {
     if (held === 0) return null;

@@ -18,15 +18,6 @@ export interface WalkItem {
   seen?: TimestampText | null;
 }
 
-/** A part of the walk of a large listing, which another process leads. */
-export interface RangeItem {
-  kind: 'range';
-  source: string;
-  resource: string;
-  /** As `_sync_ranges` has it. */
-  range: number;
-}
-
 /** Deliveries of a source wait in its inbox. */
 export interface DrainItem {
   kind: 'drain';
@@ -41,7 +32,7 @@ export interface ConfirmItem {
 }
 
 /** Work that any process may do which has the source in its settings. */
-export type WorkItem = WalkItem | RangeItem | DrainItem | ConfirmItem;
+export type WorkItem = WalkItem | DrainItem | ConfirmItem;
 export type WorkKind = WorkItem['kind'];
 export type ItemOf<Kind extends WorkKind> = Extract<WorkItem, { kind: Kind }>;
 
@@ -59,17 +50,15 @@ interface KindOfWork {
 
 export const WORK_KINDS: Readonly<Record<WorkKind, KindOfWork>> = {
   walk: { pollMs: 1_000, spreadMs: 100, heartbeatSeconds: 20, deleteAfterSeconds: 3_600 },
-  range: { pollMs: 500, spreadMs: 1_000, heartbeatSeconds: 20, deleteAfterSeconds: 300 },
   drain: { pollMs: 1_000, spreadMs: 10, heartbeatSeconds: 20, deleteAfterSeconds: 300 },
   settle: { pollMs: 5_000, spreadMs: 100, heartbeatSeconds: 20, deleteAfterSeconds: 300 },
 };
 
 /** In the order in which they are asked for. */
-export const KINDS_OF_WORK: readonly WorkKind[] = ['walk', 'range', 'drain', 'settle'];
+export const KINDS_OF_WORK: readonly WorkKind[] = ['walk', 'drain', 'settle'];
 
 /** Two items of a kind with the same key are the same work. */
 export function keyOf(item: WorkItem): string {
-  if (item.kind === 'range') return `${resourceKey(item.source, item.resource)}/${item.range}`;
   return 'resource' in item ? resourceKey(item.source, item.resource) : item.source;
 }
 

@@ -27,13 +27,15 @@ interface Parts {
 }
 
 const DATE_LENGTH = 10;
+/** Other counts of digits are more likely a number, or a date such as `20261127120000`. */
+const UNIX_TEXT = /^(?:\d{10}(?:\.\d{1,9})?|\d{13}|\d{16})$/;
 const EARLIEST = Date.parse('0001-01-01T00:00:00Z');
 const LATEST = Date.parse('9999-12-31T23:59:59.999Z');
 
 /**
  * Reads a moment as sources write it: ISO 8601 date or date and time (`Z`, `±hh:mm`, or local, which is read in `zone`,
  * as UTC without one), or a Unix time in seconds (< 10^11), milliseconds (< 10^14) or microseconds (< 10^17), by
- * its size. A date alone is its first moment in UTC, as its cell is. Null for anything else and for moments that
+ * its size; as a text only with the digits that these have since 2001. A date alone is its first moment in UTC, as its cell is. Null for anything else and for moments that
  * no calendar has.
  */
 export function parseInstant(moment: JsonValue | undefined, zone: TimeZone | null = null): Instant | null {
@@ -44,7 +46,7 @@ export function parseInstant(moment: JsonValue | undefined, zone: TimeZone | nul
   const plain = plainMoment(moment);
   if (!Number.isNaN(plain)) return { epochMs: plain, nanos: 0 };
   const parts = readParts(moment);
-  if (parts === null) return null;
+  if (parts === null) return UNIX_TEXT.test(moment) ? epochInstant(Number(moment)) : null;
   const nanos = parts.nanos % 1e6;
   const epochMs = momentOf(parts, zone);
   if (!inRange(epochMs)) return null;

@@ -15,8 +15,6 @@ export interface CutArray {
   values: JsonValue[];
   /** Of each element the position where it begins and the one after it. */
   borders: number[];
-  /** How many elements were not read. */
-  unread: number;
   /** True if it holds several objects and nothing else. */
   isCut: boolean;
   /** The position after the array, or after what was read of it. */
@@ -27,8 +25,6 @@ export interface CutArray {
 export interface Body {
   bytes: Buffer;
   read: (text: string) => JsonValue;
-  /** True if elements between the first and the last one are left unread where their borders can be guessed. */
-  isLazy: boolean;
 }
 
 /** So many bytes outside of arrays of objects are searched for one: it is all that is read one by one. */
@@ -60,7 +56,7 @@ function cutArray(body: Body, open: number): CutArray {
   const first = skipBlank(bytes, open + 1);
   const firstEnd = valueEnd(bytes, first);
   const second = nextObject(bytes, firstEnd);
-  const array: CutArray = { bytes, open, values: [], borders: [], unread: 0, isCut: false, end: firstEnd };
+  const array: CutArray = { bytes, open, values: [], borders: [], isCut: false, end: firstEnd };
   if (second === null) return array;
   const key = skipBlank(bytes, second + 1);
   const seam = bytes.subarray(firstEnd - 1, bytes[key] === QUOTE ? stringEnd(bytes, key) : key + 1);
@@ -84,9 +80,7 @@ function addElements(body: Body, array: CutArray, first: number, expected: Seam 
   let seam = expected;
   for (let start: number | null = first; start !== null;) {
     const seamAt: number = seam === null ? -1 : bytes.indexOf(seam.seam, start);
-    const isLeft = body.isLazy && seamAt !== -1 && values.length > 0;
-    if (isLeft) array.unread += 1;
-    const guessed: JsonValue | undefined = isLeft ? {} : seamAt === -1 ? undefined : parsedIf(body, start, seamAt + 1);
+    const guessed: JsonValue | undefined = seamAt === -1 ? undefined : parsedIf(body, start, seamAt + 1);
     if (guessed === undefined) seam = null;
     const end: number = guessed === undefined ? valueEnd(bytes, start) : seamAt + 1;
     values.push(guessed ?? read(bytes.toString('utf8', start, end)));
@@ -110,7 +104,7 @@ function nextObject(bytes: Buffer, end: number): number | null {
 }
 
 /** The element that reaches so far; undefined if there is no such element. */
-export function parsedIf({ bytes, read }: Body, start: number, end: number): JsonValue | undefined {
+function parsedIf({ bytes, read }: Body, start: number, end: number): JsonValue | undefined {
   try {
     return read(bytes.toString('utf8', start, end));
   } catch {

@@ -1,6 +1,6 @@
 import { EACH_ELEMENT, isEach, stepsOf, type PathStep } from '../../model/body-path.ts';
 import type { JsonObject, JsonValue, SourceRecord } from '../../model/json.ts';
-import { cutOf, type KnownElement } from '../json/parse-body.ts';
+import { cutOf } from '../json/parse-body.ts';
 import { COMMA, QUOTE, skipSpace, stringEnd, valueEnd } from '../json/scan-json.ts';
 import { isObject, stepInto } from './field-at.ts';
 import { withField } from './with-field.ts';
@@ -10,7 +10,6 @@ interface Placed {
   value: JsonValue;
   start: number;
   end?: number;
-  known?: KnownElement | undefined;
 }
 
 /** The entry of an array or map that a path goes on from, and its key in the last map on the way. */
@@ -116,9 +115,8 @@ function addAside({ bytes, path, records }: Search, entry: Entry | null): boolea
   return true;
 }
 
-function recordAt(bytes: Buffer, { value, start, end = valueEnd(bytes, start), known }: Placed): SourceRecord {
-  if (known === undefined) return { value, bytes: bytes.subarray(start, end) };
-  return { value, bytes: known.source, hash: known.hash, isPartial: known.partial !== null };
+function recordAt(bytes: Buffer, { value, start, end = valueEnd(bytes, start) }: Placed): SourceRecord {
+  return { value, bytes: bytes.subarray(start, end) };
 }
 
 function follow(bytes: Buffer, from: Placed, steps: readonly PathStep[]): Placed | null {
@@ -160,11 +158,8 @@ function valuesOf(bytes: Buffer, start: number, map: JsonObject): Entry[] {
 function elementsOf(bytes: Buffer, open: number, values: readonly JsonValue[]): Placed[] {
   const cut = cutOf(bytes, values);
   if (cut !== null) {
-    const { borders, known } = cut;
-    return values.map((value, index) => {
-      const [start = 0, end = 0] = [borders[2 * index], borders[2 * index + 1]];
-      return { value, start, end, known: known?.[index] };
-    });
+    const { borders } = cut;
+    return values.map((value, index) => ({ value, start: borders[2 * index] ?? 0, end: borders[2 * index + 1] ?? 0 }));
   }
   let at = skipSpace(bytes, open + 1);
   return values.map((value) => {
@@ -177,7 +172,7 @@ function elementsOf(bytes: Buffer, open: number, values: readonly JsonValue[]): 
 }
 
 /** Where the values of the object at `open` begin, by key; the last one, if a key occurs twice. */
-export function membersOf(bytes: Buffer, open: number): Map<string, number> {
+function membersOf(bytes: Buffer, open: number): Map<string, number> {
   const starts = new Map<string, number>();
   let at = skipSpace(bytes, open + 1);
   while (bytes[at] === QUOTE) {

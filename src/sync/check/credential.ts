@@ -75,7 +75,7 @@ async function asOther(context: RequestContext, { position }: Page, as: OtherCal
     const records = recordsOf(answer, resource);
     // An answer that is no listing is as good as a refusal.
     if (records === null) return null;
-    return pageAsListed({ records, total: countIn(answer, profile.page.total), next: null }, profile);
+    return pageAsListed({ records, total: countIn(answer, profile.page.total ?? null), next: null }, profile);
   } catch (error) {
     if (isRefusal(error)) return null;
     throw error;

@@ -21,8 +21,6 @@ export interface PassedPage {
   kept?: number;
   /** Of the last page: false if nothing proves that the walk met every record. */
   isProved?: boolean;
-  /** Of the last page: true if the walk makes a full one whole. */
-  completesFull?: boolean;
   updated: readonly DatedKey[];
   /** Of local times in `updated`; absent or null if they are UTC. */
   zone?: TimeZone | null;
@@ -33,8 +31,14 @@ export interface PassedPage {
  * Pure, so that the checkpoint can be committed together with the page's rows.
  */
 export function checkpointAfter(checkpoint: CheckpointRow, page: PassedPage, now: number): CheckpointRow {
+  const walked = passPage(checkpoint, page, now);
+  if (page.next !== null) return walked;
+  return page.isProved === false ? unproved(walked, now) : finished(walked, page, now);
+}
+
+function passPage(checkpoint: CheckpointRow, page: PassedPage, now: number): CheckpointRow {
   const clock = checkpoint.walk_clock ?? clockAtStart(page, now);
-  const walked: CheckpointRow = {
+  return {
     ...checkpoint,
     walk_position: page.next,
     walk_clock: clock,
@@ -44,8 +48,6 @@ export function checkpointAfter(checkpoint: CheckpointRow, page: PassedPage, now
     walk_total: leastOf(checkpoint.walk_total, page.total ?? null),
     kept_size: page.kept ? page.kept : checkpoint.kept_size,
   };
-  if (page.next !== null) return walked;
-  return page.isProved === false ? unproved(walked, now) : finished(walked, page, now);
 }
 
 function leastOf(a: number | null, b: number | null): number | null {
@@ -67,7 +69,7 @@ const FURTHEST_AHEAD_MS = 86_400_000;
  * The service's clock when the walk began. If no answer has a `Date`, the newest record of the first
  * page is a lower bound of it, unless it is dated in the future. Never the local clock: it may be wrong by hours.
  */
-export function clockAtStart(page: Pick<PassedPage, 'serverDate' | 'updated'>, now: number): string | null {
+function clockAtStart(page: Pick<PassedPage, 'serverDate' | 'updated'>, now: number): string | null {
   if (page.serverDate !== null) return timestampText(page.serverDate);
   const plausible = page.updated.filter(({ at }) => at <= now + FURTHEST_AHEAD_MS);
   const newest = plausible.reduce((most, { at }) => Math.max(most, at), -Infinity);
@@ -97,7 +99,7 @@ function highWater(
 
 function finished(walked: CheckpointRow, page: PassedPage, now: number): CheckpointRow {
   const at = timestampText(now);
-  const isFull = walked.walk_mode === 'full' || page.completesFull === true;
+  const isFull = walked.walk_mode === 'full';
   const other = otherCredential(walked, isFull);
   return {
     ...walked,

@@ -35,7 +35,12 @@ export function sinceValue(
   if (at === -Infinity) return null;
   const step = stepOf(incremental, cursor);
   const isFine = step <= 1_000;
-  const isPast = isFine && looks !== null && isSettled(at, { overlap: incremental.overlap, step }, looks);
+  // A cursor with microseconds lies within its millisecond: asking from there rounds down.
+  const isPast =
+    isFine &&
+    !hasMicroseconds(cursor) &&
+    looks !== null &&
+    isSettled(at, { overlap: incremental.overlap, step }, looks);
   const from = isPast ? at + step : at - incremental.overlap - (isFine ? 0 : step);
   return isNamedFormat(incremental.format)
     ? writtenMoment(from, incremental, like, zone)
@@ -69,6 +74,14 @@ export function writtenMoment(
   if (!isNamedFormat(format)) return patternText(epochMs, format, local);
   const isLocal = local !== null && format === 'as_sent' && isLocalTime(like);
   return isLocal ? localText(epochMs, like, local) : FORMATS[format](epochMs, like);
+}
+
+function hasMicroseconds(cursor: string): boolean {
+  return fractionDigits(cursor) > 3 || /^\d{15,}/.test(cursor);
+}
+
+function fractionDigits(text: string): number {
+  return /\.(\d+)/.exec(text)?.[1]?.length ?? 0;
 }
 
 function isNumber(text: string): boolean {
@@ -135,8 +148,14 @@ const FORMATS: Readonly<Record<NamedFormat, Format>> = {
   epoch_s: epochSeconds,
   epoch_ms: epochMilliseconds,
   as_sent: (epochMs, like) => {
-    if (!isNumber(like)) return like.includes('.') ? iso(epochMs, like) : iso(epochMs, like).replace(/\.\d+/, '');
+    if (!isNumber(like)) {
+      const fraction = fractionDigits(like);
+      // As many digits as the service writes, which may compare texts.
+      return iso(epochMs, like).replace(/\.(\d+)/, fraction === 0 ? '' : `.$1${'0'.repeat(Math.max(0, fraction - 3))}`);
+    }
     // Unix seconds have ten digits until the year 2286.
-    return (like.length > 11 ? epochMilliseconds : epochSeconds)(epochMs, like);
+    const digits = like.split('.', 1)[0]?.length ?? 0;
+    if (digits <= 11) return like.includes('.') ? (epochMs / 1_000).toFixed(3) : epochSeconds(epochMs, like);
+    return digits > 14 ? `${epochMs}000` : epochMilliseconds(epochMs, like);
   },
 };

@@ -1,104 +1,102 @@
-import { refuseBesideOthers } from '../../state/owned-resource.ts';
 import PQueue from 'p-queue';
-import { readItem, type ItemReading } from '../../extract/read-item.ts';
+import { isOtherAnswer, readItem, type ItemReading } from '../../extract/read-item.ts';
 import type { PageOutcome } from '../../load/page-loader.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
-import type { PageProfile } from '../../source/page-style.ts';
+import type { ResourceProfile } from '../../source/profile.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
+import { holdSuspects } from '../../state/stated-suspects.ts';
 import { holdOpen, readSuspects } from '../../state/suspects.ts';
 import { inParts } from '../../state/in-parts.ts';
 import type { SuspectRow } from '../../warehouse/own-tables.ts';
 import { checkItemReading } from '../item/check-reading.ts';
 import { loadRecord, type FoundRecord } from '../item/load-record.ts';
 import { withResource, type ResourceContext, type SourceContext } from '../resource-context.ts';
-import { confirmStated, isShown } from './confirm-stated.ts';
-import { confirmTold } from './confirm-told.ts';
-import type { Gone } from './corroborate.ts';
-import { softDeleteWatched, watching } from './soft-delete-gone.ts';
+import { liveRows, type Gone } from './corroborate.ts';
+import { deleteVolume, tooMany } from './delete-limits.ts';
+import { softDeleteWatched, watching, type Evidence } from './soft-delete-gone.ts';
+import { listingDelayMs } from './sweep.ts';
 
-/** Counts of one confirmation. */
+/** Counts of one verification. */
 export interface ConfirmedDeletes {
   deleted: number;
-  /** The error that kept some suspects from being read; they stay as they are. */
+  /** The error that kept candidates from being verified; they stay as they are. */
   trouble: SyncError | null;
-  /** True if there were no suspects at all in the states that were asked for. */
+  /** True if there were no candidates in the requested states. */
   isNone: boolean;
 }
 
-/** Items that one run reads at most; the rest waits for the next run. */
+/** Max records fetched individually per run; the rest waits for the next run. */
 const READS_PER_RUN = 2_000;
-/** Items read before anything is decided: few, so that a reading is not old by then. */
+/** Records fetched before any is decided: few, so that a response is not old by then. */
 const READS_PER_STEP = 20;
 const READS_AT_ONCE = 4;
-/** After so many failures in one step the next ones are not tried. */
-const FAILURES = 3;
-/** Rows per transaction, if whole walks decide. */
+/** After this many errors in one step, the next candidates are not fetched. */
+const MAX_ERRORS = 3;
+/** Rows per transaction, if nothing is fetched. */
 const ROWS_PER_STEP = 500;
+/** The listing is requested for these: few, so that its response is not old by then. */
+const TOLD_ROWS_PER_STEP = 100;
 
-/** Page styles in which a record may slip from a page that is still to come to one that was read. */
-const DRIFTING: ReadonlySet<PageProfile['style']> = new Set(['page', 'offset']);
+/** Page styles in which a record can move from a page still to come to one already read. */
+const DRIFTING: ReadonlySet<string> = new Set(['page', 'offset']);
+/** Complete scans without the record that verify a delete where fetching it alone verifies nothing. */
+const SCANS_WITHOUT_FETCH = 2;
 
-/** One suspect and what the service answered for it. */
+/** Reasons by which the service itself names the record, in the record or in a feed of deletes. */
+const NAMED: ReadonlySet<SuspectRow['reason']> = new Set(['stated', 'left_out', 'told']);
+
+/** One candidate and the service's response for it. */
 interface Look {
   suspect: SuspectRow;
   answer: ItemReading | { error: SyncError };
 }
 
 type States = readonly ('open' | 'released')[];
+type StepEvidence = Omit<Evidence, 'watch'>;
 
-/** Called with the outcome of every record that proved to exist. */
+/** Called with the outcome of every record that exists after all. */
 type Loaded = (outcome: PageOutcome) => void;
 
 /**
- * Carries out the deletes that a person has released, for a command and for `serve`, which looks for them now and then.
- * Throws `SyncError('lease_held')` if another process owns the resource: then that one does it.
+ * Carries out the deletes that an operator has confirmed, for a command and for `serve`, which looks for them regularly.
+ * Throws `SyncError('lease_held')` if another process owns the resource: then that process does it.
  */
 export function deleteReleased(
   source: SourceContext,
   resource: string,
   signal: AbortSignal,
 ): Promise<ConfirmedDeletes> {
-  return withResource(source, resource, signal, (context) => {
-    refuseBesideOthers(context.owned);
-    return confirmDeletes(context, ['released'], () => undefined);
-  });
+  return withResource(source, resource, signal, (context) => confirmDeletes(context, ['released'], () => undefined));
 }
 
 /**
- * Reads suspects alone: those that are gone become deleted rows, those that exist are loaded like any other record.
- * What cannot be read stays as it is. If records cannot be read alone, whole walks decide. Throws `DeferredError`, the
- * signal's reason and what the warehouse throws, with everything until then in place.
+ * Verifies delete candidates. Tombstones and operator-confirmed deletes need no request. Other candidates are fetched
+ * individually if the profile has `item`: rows of missing records are marked as deleted, existing records are loaded.
+ * Without `item`, complete scans decide. Throws `DeferredError`, the signal's reason and what the warehouse throws, with
+ * everything until then in place.
  */
 export async function confirmDeletes(
   context: ResourceContext,
   states: States,
   loaded: Loaded,
 ): Promise<ConfirmedDeletes> {
-  const { warehouse, owned } = context;
-  const [first] = await readSuspects(warehouse.own, owned.resource, states, 1);
-  if (first === undefined) return { deleted: 0, trouble: null, isNone: true };
-  return { ...(await confirmSuspects(context, states, loaded)), isNone: false };
-}
-
-async function confirmSuspects(
-  context: ResourceContext,
-  states: States,
-  loaded: Loaded,
-): Promise<Omit<ConfirmedDeletes, 'isNone'>> {
   const { warehouse, owned, profile, credential } = context;
+  const candidates = await readSuspects(warehouse.own, owned.resource, states);
+  const confirmed: ConfirmedDeletes = { deleted: 0, trouble: null, isNone: candidates.length === 0 };
+  if (confirmed.isNone) return confirmed;
   const known = (await readCheckpoint(warehouse.own, owned.resource))?.full_credential ?? credential;
-  const allowed = states.filter((state) => state === 'released' || known === credential);
-  const stated = await confirmStated(context, allowed);
-  if (profile.item === null) {
-    const told = await confirmTold(context, allowed, loaded);
-    return { deleted: stated + told + (await confirmByWalks(context, allowed)), trouble: null };
+  const allowed = candidates.filter(({ state }) => state === 'released' || known === credential);
+  const named = allowed.filter(isNamedOpen);
+  const isHeld = await holdIfTooMany(context, named);
+  const rest = isHeld ? allowed.filter((candidate) => !isNamedOpen(candidate)) : allowed;
+  for (const [evidence, group] of groupByEvidence(rest, (candidate) => evidenceAtHand(candidate, profile))) {
+    confirmed.deleted += await deleteGroup(context, group, evidence, loaded);
   }
-  const suspects = await readSuspects(warehouse.own, owned.resource, allowed, READS_PER_RUN);
-  const confirmed: Omit<ConfirmedDeletes, 'isNone'> = { deleted: stated, trouble: null };
-  const unstated = suspects.filter((suspect) => !isShown(suspect));
-  for (const part of inParts(unstated, READS_PER_STEP)) {
-    const step = await confirmStep(context, part, loaded);
+  if (profile.item === null) return confirmed;
+  const toFetch = rest.filter((candidate) => !hasTombstone(candidate)).slice(0, READS_PER_RUN);
+  for (const part of inParts(toFetch, READS_PER_STEP)) {
+    const step = await fetchAndDelete(context, part, loaded);
     confirmed.deleted += step.deleted;
     confirmed.trouble ??= step.trouble;
     if (step.isHopeless) return confirmed;
@@ -106,7 +104,95 @@ async function confirmSuspects(
   return confirmed;
 }
 
-async function confirmStep(
+function isNamedOpen({ reason, state }: SuspectRow): boolean {
+  return state === 'open' && NAMED.has(reason);
+}
+
+/** True if the record itself showed that it is deleted, or that `filter` leaves it out. */
+function hasTombstone({ reason }: SuspectRow): boolean {
+  return reason === 'stated' || reason === 'left_out';
+}
+
+/** Holds the deletes that the service names if they are too many together. */
+async function holdIfTooMany(context: ResourceContext, named: readonly SuspectRow[]): Promise<boolean> {
+  const { warehouse, owned, deletes } = context;
+  const table = owned.shape?.tables[0];
+  if (named.length === 0 || table === undefined) return false;
+  const ids = named.map(({ record_id }) => record_id);
+  let asked = 0;
+  for (const part of inParts(ids, ROWS_PER_STEP)) {
+    const rows = await warehouse.stored(table, part, []);
+    for (const { deletedAt } of rows.values()) if (deletedAt === null) asked += 1;
+  }
+  const detail = tooMany(deletes, { asked, ...(await deleteVolume(context, table)) });
+  if (detail === null) return false;
+  await warehouse.apply(holdSuspects(warehouse.own, owned.resource, ids, detail), owned.lease());
+  return true;
+}
+
+const BY_TOMBSTONE: StepEvidence = { reason: 'stated', witness: 'stated', isReleased: false };
+const BY_OPERATOR: StepEvidence = { reason: 'missing', witness: 'scans', isReleased: true };
+const BY_SCANS: StepEvidence = { reason: 'missing', witness: 'scans', isReleased: false };
+const BY_SCAN_AND_FETCH: StepEvidence = { reason: 'missing', witness: 'walked', isReleased: false };
+const BY_FEED: StepEvidence = { reason: 'told', witness: 'told', isReleased: false };
+const BY_FETCH: StepEvidence = { reason: 'missing', witness: 'untold', isReleased: false };
+
+/** The evidence that decides a candidate without fetching it individually; null if there is none. */
+function evidenceAtHand(candidate: SuspectRow, { item, page }: ResourceProfile): StepEvidence | null {
+  const { reason, state, sweeps } = candidate;
+  const isReleased = state === 'released';
+  if (hasTombstone(candidate)) return { ...BY_TOMBSTONE, reason, isReleased };
+  if (item !== null || reason === 'older') return null;
+  if (isReleased) return BY_OPERATOR;
+  if (reason === 'told') return BY_FEED;
+  // An event and one scan that agrees with it prove as much as two scans.
+  const needed = reason === 'missing' && DRIFTING.has(page.style) ? SCANS_WITHOUT_FETCH : 1;
+  return sweeps >= needed ? BY_SCANS : null;
+}
+
+function groupByEvidence<T>(items: readonly T[], find: (item: T) => StepEvidence | null): [StepEvidence, T[]][] {
+  const groups = new Map<string, [StepEvidence, T[]]>();
+  for (const item of items) {
+    const evidence = find(item);
+    if (evidence === null) continue;
+    const key = Object.values(evidence).join();
+    const group = groups.get(key) ?? [evidence, []];
+    group[1].push(item);
+    groups.set(key, group);
+  }
+  return [...groups.values()];
+}
+
+async function deleteGroup(
+  context: ResourceContext,
+  group: readonly SuspectRow[],
+  evidence: StepEvidence,
+  loaded: Loaded,
+): Promise<number> {
+  let deleted = 0;
+  for (const step of inParts(group, evidence === BY_FEED ? TOLD_ROWS_PER_STEP : ROWS_PER_STEP)) {
+    const keys = step.map(({ record_id }) => record_id);
+    deleted += await watching(context.owned, keys, async (watch) => {
+      // A row that was written after the evidence stays.
+      const gone = step.map((candidate) => goneAt(candidate, timestampMs(candidate.evidence_at)));
+      const outcome = await softDeleteWatched(context, gone, { ...evidence, watch });
+      for (const listed of outcome.listed) await loadOlder(context, loaded, listed.key, listed);
+      return outcome.deleted.length;
+    });
+  }
+  return deleted;
+}
+
+function goneAt({ record_id: key, deleted_at: deletedAt }: SuspectRow, confirmedAt: number) {
+  return { key, confirmedAt, deletedAt };
+}
+
+/** An older state is accepted too, because the service returned it just now. */
+async function loadOlder(context: ResourceContext, loaded: Loaded, key: string, found: FoundRecord): Promise<void> {
+  loaded(await loadRecord(context, key, found, { acceptsOlder: true }));
+}
+
+async function fetchAndDelete(
   context: ResourceContext,
   suspects: readonly SuspectRow[],
   loaded: Loaded,
@@ -114,75 +200,90 @@ async function confirmStep(
   const { warehouse, owned } = context;
   const keys = suspects.map(({ record_id }) => record_id);
   return watching(owned, keys, async (watch) => {
-    const { looks, ends } = await lookAt(context, suspects);
-    const troubles = looks.flatMap(({ answer }) => ('error' in answer ? [answer.error] : []));
-    // Its older state is accepted too: it was read alone just now.
-    const keep = async (key: string, found: FoundRecord): Promise<void> =>
-      loaded(await loadRecord(context, key, found, { acceptsOlder: true }));
+    const { looks, ends } = await fetchEach(context, suspects);
     for (const { suspect, answer } of looks) {
-      if (!('error' in answer) && answer.isThere) await keep(suspect.record_id, answer);
+      if (!('error' in answer) && answer.isThere) await loadOlder(context, loaded, suspect.record_id, answer);
     }
-    const confirmed = { deleted: 0, trouble: troubles[0] ?? null };
-    let doubt: string | null = null;
-    for (const { chosen, ...evidence } of sortedLooks(looks)) {
-      const outcome = await softDeleteWatched(context, chosen.flatMap(goneIn), {
-        reason: 'missing',
-        ...evidence,
-        watch,
-      });
-      for (const listed of outcome.listed) await keep(listed.key, listed);
-      confirmed.deleted += outcome.deleted.length;
+    let [deleted, doubt]: [number, string | null] = [0, null];
+    const decided = new Set(await decidedByScans(context, looks));
+    for (const [evidence, alike] of groupByEvidence(looks, (look) => evidenceFor(look, decided.has(look)))) {
+      const outcome = await softDeleteWatched(context, alike.map(goneBy), { ...evidence, watch });
+      for (const listed of outcome.listed) await loadOlder(context, loaded, listed.key, listed);
+      deleted += outcome.deleted.length;
       doubt ??= outcome.doubt;
     }
-    // The path of single records leads nowhere: whatever else waits would be misread.
+    // The path of single records leads nowhere, so the responses for other candidates would be misread.
     if (doubt !== null) await warehouse.apply([holdOpen(warehouse.own, owned.resource, doubt)], owned.lease());
     if (ends.length > 0) throw ends[0];
-    return { ...confirmed, isHopeless: doubt !== null || troubles.length >= FAILURES };
+    const errors = looks.flatMap((look) => ('error' in look.answer && !decided.has(look) ? [look.answer.error] : []));
+    const isHopeless = doubt !== null || errors.filter((error) => !isOtherAnswer(error)).length >= MAX_ERRORS;
+    return { deleted, trouble: errors[0] ?? null, isHopeless };
   });
 }
 
-/** Sorted by other evidence. Those that are listed in an older state are listed, and so are not gone. */
-function sortedLooks(looks: readonly Look[]) {
-  const stated = looks.filter(isStated);
-  const suspected = looks.filter((look) => look.suspect.reason !== 'older' && !isStated(look));
-  const open = suspected.filter(({ suspect }) => suspect.state !== 'released');
-  const released = suspected.filter(({ suspect }) => suspect.state === 'released');
-  const unmet = open.filter(({ suspect }) => suspect.sweeps === 0);
-  const isTold = ({ suspect }: Look): boolean => suspect.reason === 'told';
-  return [
-    { chosen: stated, reason: 'stated', witness: 'stated', isReleased: false },
-    { chosen: released, witness: 'walked', isReleased: true },
-    { chosen: open.filter(({ suspect }) => suspect.sweeps > 0), witness: 'walked', isReleased: false },
-    { chosen: unmet.filter(isTold), reason: 'told', witness: 'told', isReleased: false },
-    { chosen: unmet.filter((look) => !isTold(look)), witness: 'untold', isReleased: false },
-  ] as const;
+/**
+ * The candidates that are gone although the service did not answer 404 or 410 for them: those that an operator has
+ * confirmed, and those that enough complete scans did not list and whose individual fetch returns something else.
+ */
+async function decidedByScans(context: ResourceContext, looks: readonly Look[]): Promise<Look[]> {
+  const failed = looks.filter(({ answer }) => 'error' in answer && answer.error.code !== 'item_unproved');
+  const released = failed.filter(({ suspect }) => suspect.state === 'released');
+  const unlisted = failed.filter(
+    ({ suspect: { state, sweeps, reason }, answer }) =>
+      state === 'open' &&
+      reason !== 'older' &&
+      sweeps >= SCANS_WITHOUT_FETCH &&
+      'error' in answer &&
+      isOtherAnswer(answer.error),
+  );
+  // As without `item`: the listing may not show a young row yet.
+  const delayMs = listingDelayMs(context);
+  const settled = await liveRows(
+    context,
+    unlisted.map(({ suspect }) => goneAt(suspect, timestampMs(suspect.evidence_at) - delayMs)),
+  );
+  return [...released, ...unlisted.filter(({ suspect }) => settled.has(suspect.record_id))];
 }
 
-/** The record itself was read, and says that it is deleted. */
-function isStated({ answer, suspect }: Look): boolean {
-  return 'isThere' in answer && !answer.isThere && answer.stated !== undefined && suspect.state !== 'released';
+/** The evidence that the record of a candidate is gone; null if it exists or the response shows nothing. */
+function evidenceFor({ suspect, answer }: Look, isDecided: boolean): StepEvidence | null {
+  const isReleased = suspect.state === 'released';
+  if ('error' in answer) return isDecided ? (isReleased ? BY_OPERATOR : BY_SCANS) : null;
+  if (answer.isThere) return null;
+  if (isReleased) return BY_OPERATOR;
+  if (answer.stated !== undefined) return BY_TOMBSTONE;
+  // It is listed, in an older state.
+  if (suspect.reason === 'older') return null;
+  if (suspect.sweeps > 0) return BY_SCAN_AND_FETCH;
+  return suspect.reason === 'told' ? BY_FEED : BY_FETCH;
 }
 
-/** The readings, and the errors that ended them; both, because what was read before counts. */
-async function lookAt(context: ResourceContext, suspects: readonly SuspectRow[]) {
+function goneBy({ suspect, answer }: Look): Gone {
+  if ('error' in answer) return goneAt(suspect, timestampMs(suspect.evidence_at));
+  const statedAt = answer.isThere ? undefined : answer.stated?.at;
+  return { ...goneAt(suspect, answer.requestedAt), deletedAt: statedAt ?? suspect.deleted_at };
+}
+
+/** Returns the responses, and the errors that ended the step; both, because earlier responses count. */
+async function fetchEach(context: ResourceContext, suspects: readonly SuspectRow[]) {
   const queue = new PQueue({ concurrency: READS_AT_ONCE });
   const looks: Look[] = [];
   const ends: unknown[] = [];
-  const look = async (suspect: SuspectRow): Promise<void> => {
+  const fetchOne = async (suspect: SuspectRow): Promise<void> => {
     if (ends.length > 0) return;
     try {
-      looks.push({ suspect, answer: await readProved(context, suspect.record_id) });
+      looks.push({ suspect, answer: await readVerified(context, suspect.record_id) });
     } catch (error) {
-      if (isPassing(error)) looks.push({ suspect, answer: { error } });
+      if (isAboutRecord(error)) looks.push({ suspect, answer: { error } });
       else ends.push(error);
     }
   };
-  await queue.addAll(suspects.map((suspect) => () => look(suspect)));
+  await queue.addAll(suspects.map((suspect) => () => fetchOne(suspect)));
   return { looks, ends };
 }
 
 /** Throws `item_unproved` if the record exists and may differ from what the listing would show. */
-async function readProved(context: ResourceContext, key: string): Promise<ItemReading> {
+async function readVerified(context: ResourceContext, key: string): Promise<ItemReading> {
   const { proof } = context;
   const reading = await readItem(context, key, 'bulk');
   const record = reading.isThere ? reading.record : reading.leftOut;
@@ -196,49 +297,7 @@ async function readProved(context: ResourceContext, key: string): Promise<ItemRe
   });
 }
 
-/** An error that only concerns this reading. */
-function isPassing(error: unknown): error is SyncError {
+/** True for an error that concerns this one fetch only. */
+function isAboutRecord(error: unknown): error is SyncError {
   return error instanceof SyncError && !(error instanceof DeferredError) && error.code !== 'interrupted';
-}
-
-function goneIn({ suspect, answer }: Look): Gone[] {
-  if ('isThere' in answer) {
-    if (answer.isThere) return [];
-    const deletedAt = answer.stated?.at ?? suspect.deleted_at;
-    return [{ key: suspect.record_id, confirmedAt: answer.requestedAt, deletedAt }];
-  }
-  // It has no path of its own and can never be read: then the person's decision is enough.
-  const isDecided = suspect.state === 'released' && answer.error.recovery === 'skip';
-  return isDecided ? [{ key: suspect.record_id, confirmedAt: timestampMs(suspect.evidence_at) }] : [];
-}
-
-/**
- * If records cannot be read alone: deletes those that enough whole walks in a row have not met, and those that a person
- * has released. Returns how many.
- */
-async function confirmByWalks(context: ResourceContext, states: States): Promise<number> {
-  const { warehouse, owned, profile } = context;
-  const suspects = await readSuspects(warehouse.own, owned.resource, states);
-  const gone = suspects.filter((suspect) => isGone(suspect, profile.page.style));
-  let deleted = 0;
-  for (const isReleased of [true, false]) {
-    const alike = gone
-      .filter(({ state }) => (state === 'released') === isReleased)
-      // Dated by the evidence: what was written since the walk began, or since the event, stays.
-      .map(({ record_id, evidence_at }) => ({ key: record_id, confirmedAt: timestampMs(evidence_at) }));
-    for (const step of inParts(alike, ROWS_PER_STEP)) {
-      const keys = step.map(({ key }) => key);
-      const outcome = await watching(owned, keys, (watch) =>
-        softDeleteWatched(context, step, { reason: 'missing', witness: 'walked', isReleased, watch }),
-      );
-      deleted += outcome.deleted.length;
-    }
-  }
-  return deleted;
-}
-
-/** An event and one walk that fits it prove as much as two walks. */
-function isGone({ state, reason, sweeps }: SuspectRow, style: PageProfile['style']): boolean {
-  const needed = reason === 'missing' && DRIFTING.has(style) ? 2 : 1;
-  return reason !== 'older' && (state === 'released' || sweeps >= needed);
 }

@@ -15,14 +15,15 @@ export interface Gone {
   /** When it was asked for; local epoch milliseconds. */
   confirmedAt: number;
   /** The service's own time of the delete, UTC text of our tables; null or absent if it names none. */
-  deletedAt?: string | null;
+  deletedAt?: string | null | undefined;
 }
 
 /**
- * Evidence for a delete besides the 404 or 410 of the record read alone. `walked`: a whole walk has not met it.
- * `told`: an event or a feed of deletes says that it is gone. `stated`: the record itself says so. `untold`: nothing else.
+ * Evidence for a delete. Besides a 404 or 410 for the record itself: `walked`: a complete scan did not list it; `told`: an
+ * event or a feed of deletes names it; `untold`: nothing else. Without such a response: `stated`: the record itself says
+ * so; `scans`: enough complete scans did not list it.
  */
-export type Witness = 'walked' | 'told' | 'stated' | 'untold';
+export type Witness = 'walked' | 'told' | 'stated' | 'scans' | 'untold';
 
 /** A record that cannot be read alone and that the listing shows all the same. */
 export interface ListedRecord {
@@ -60,7 +61,7 @@ export async function corroborate(
   witness: Witness,
   lane: Lane,
 ): Promise<Corroborated> {
-  if (witness === 'walked' || witness === 'stated') return { gone: [...gone], listed: [], waiting: [] };
+  if (witness !== 'told' && witness !== 'untold') return { gone: [...gone], listed: [], waiting: [] };
   const live = await liveRows(context, gone);
   const sorted: Corroborated = { gone: [], listed: [], waiting: [] };
   for (const each of gone) {

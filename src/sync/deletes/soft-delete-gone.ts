@@ -1,4 +1,3 @@
-import { refuseBesideOthers } from '../../state/owned-resource.ts';
 import type { CompiledQuery } from 'kysely';
 import { keyOf } from '../../load/prepare-page.ts';
 import type { TableShape } from '../../model/table.ts';
@@ -39,13 +38,13 @@ export interface SoftDeleteOutcome {
 }
 
 /** The evidence that records are gone. */
-interface Evidence {
+export interface Evidence {
   reason: SuspectRow['reason'];
-  /** Besides the reading. */
+  /** Besides the response for the record itself. */
   witness: Witness;
-  /** True if a person has decided it: then nothing is held. */
+  /** True if an operator has confirmed it: then nothing is held. */
   isReleased: boolean;
-  /** When loaders have last met the keys. */
+  /** When loaders last saw the keys. */
   watch: ReadonlyMap<string, number>;
 }
 
@@ -59,7 +58,6 @@ export function softDeleteGone(
   gone: readonly Gone[],
   witness: Witness,
 ): Promise<SoftDeleteOutcome> {
-  refuseBesideOthers(context.owned);
   const keys = gone.map(keyOf);
   const reason = REASONS[witness];
   return watching(context.owned, keys, (watch) =>
@@ -71,6 +69,7 @@ const REASONS: Readonly<Record<Witness, SuspectRow['reason']>> = {
   walked: 'missing',
   told: 'event',
   stated: 'stated',
+  scans: 'missing',
   untold: 'event',
 };
 
@@ -96,10 +95,10 @@ export async function softDeleteWatched(
   evidence: Evidence,
 ): Promise<SoftDeleteOutcome> {
   if (gone.length === 0) return { deleted: [], held: [], absent: [], listed: [], waiting: [], doubt: null };
-  const isStated = evidence.witness === 'stated';
-  const isSure = evidence.isReleased || isStated || (context.profile.item === null && evidence.reason !== 'told');
+  const needsNothing = evidence.isReleased || evidence.witness === 'stated' || evidence.witness === 'scans';
+  const isSure = needsNothing || (context.profile.item === null && evidence.reason !== 'told');
   const lane = evidence.reason === 'event' ? 'refetch' : 'bulk';
-  const found = await corroborate(context, gone, isSure ? 'walked' : evidence.witness, lane);
+  const found = await corroborate(context, gone, isSure ? 'scans' : evidence.witness, lane);
   const doubt = isSure || context.profile.item === null ? null : await doubtAnswer(context, found.gone, lane);
   return context.owned.takeTurn(async () => {
     const checkpoint = await readCheckpoint(context.warehouse.own, context.owned.resource);

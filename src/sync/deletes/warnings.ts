@@ -1,3 +1,4 @@
+import { isOtherAnswer } from '../../extract/read-item.ts';
 import { messageOf, type SyncError } from '../../model/errors.ts';
 import { readSuspects } from '../../state/suspects.ts';
 import { durationText } from '../../observe/figures.ts';
@@ -56,6 +57,7 @@ function unconfirmed(
   ];
   const what = parts.length === 0 ? 'records of which an event says that they are gone' : parts.join(', and ');
   const failed = trouble === null ? '' : `: they could not be read alone: ${messageOf(trouble)}`;
+  const isOther = trouble !== null && isOtherAnswer(trouble);
   const hint =
     young > missed
       ? 'the next whole walk after that time decides; deletes.settle in the settings is how late a listing may be'
@@ -63,7 +65,11 @@ function unconfirmed(
   return {
     code: 'deletes_unconfirmed',
     message: scrub(`still live and not confirmed to be gone: ${what}${failed}`),
-    hint: scrub(trouble?.hint ?? hint),
+    hint: scrub(
+      isOther
+        ? `${hint}; to decide sooner, name such responses under \`gone\` in the profile`
+        : (trouble?.hint ?? hint),
+    ),
   };
 }
 

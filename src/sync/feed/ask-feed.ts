@@ -1,5 +1,6 @@
 import { requestAt, singleRequest, type BuiltRequest } from '../../extract/page-styles/listing-request.ts';
 import { urlAt } from '../../extract/page-styles/position.ts';
+import { saysNothing, withEmptyHint } from '../../extract/requests/ask.ts';
 import { goneBy } from '../../extract/read-item.ts';
 import type { ApiAnswer, ApiRequest } from '../../http/client.ts';
 import type { TemplateValues } from '../../source/template.ts';
@@ -18,9 +19,16 @@ export async function askFeed(
 ): Promise<ApiAnswer | null> {
   const from = page ?? cursor;
   const request = feed.url && from !== null ? followed(context, feed, from) : built(context, feed, { cursor, page });
-  const isGone = from === null ? undefined : goneBy(feed.expired);
+  const isExpired = goneBy(from === null ? null : feed.expired);
+  let isNothing = false;
+  const isGone: typeof isExpired = (found) => {
+    const expired = isExpired(found);
+    isNothing = !expired && saysNothing(found, context.profile.empty, true);
+    return expired || isNothing;
+  };
   const answer = await ask(context, request, { isGone });
-  return answer.outcome === 'skip' ? null : answer;
+  if (answer.outcome === 'ok') return answer;
+  return isNothing ? { ...answer, outcome: 'ok' } : null;
 }
 
 /** The answer that names the present end of the feed. */
@@ -33,7 +41,9 @@ function ask(
   request: BuiltRequest,
   known: Pick<ApiRequest, 'isGone'>,
 ): Promise<ApiAnswer> {
-  return client.get({ ...request, ...known, lane: 'incremental', meter, signal });
+  return client.get({ ...request, ...known, lane: 'incremental', meter, signal }).catch((error: unknown) => {
+    throw withEmptyHint(error);
+  });
 }
 
 function built({ listing, profile }: ResourceContext, request: FeedRequest, values: TemplateValues): BuiltRequest {

@@ -16,6 +16,7 @@ import { readSuspects } from '../../state/suspects.ts';
 import { suspectStated } from '../../state/stated-suspects.ts';
 import type { FeedRow } from '../../warehouse/own-tables.ts';
 import { isMeant } from './feed-entries.ts';
+import { cutOf } from '../plan.ts';
 import { momentOf, sentMoment, sinceValue } from '../cursor/since.ts';
 import type { RunContext } from '../run-progress.ts';
 import type { Warning } from '../warnings.ts';
@@ -41,7 +42,11 @@ export async function readDeleteFeed(context: RunContext): Promise<string[]> {
   const { warehouse, owned, profile, progress, scrub } = context;
   const feed = profile.delete_feed;
   if (feed === null) return [];
-  const place = { resource: owned.resource, feed: 'deletes', fingerprint: canonicalHash(feed) } as const;
+  const place = {
+    resource: owned.resource,
+    feed: 'deletes',
+    fingerprint: canonicalHash({ ...feed, page: feed.page && cutOf(feed.page) }),
+  } as const;
   const known = await readFeed(warehouse.own, place);
   const from = known === null ? await firstMoment(context, feed) : known.cursor;
   const since = sinceFor(feed, from);
@@ -106,7 +111,7 @@ const HARMLESS: ReadonlySet<Doubt['code']> = new Set(['entered', 'unwatched', 'c
 async function* deletePages(context: RunContext, feed: DeleteFeed, since: string | null): AsyncGenerator<Page> {
   const { client, listing, meter, signal, clock, profile } = context;
   const id = feed.at === null ? feed.id : [feed.id, feed.at].flat();
-  const resource = { ...feed, page: feed.page ?? profile.page, id, updated: null };
+  const resource = { ...feed, page: feed.page ?? profile.page, id, updated: null, empty: profile.empty };
   const asked = { client, listing, meter, signal, clock, lane: 'incremental', runAhead: 0 } as const;
   const acceptsEnd = profile.accept.includes('end');
   const pages = walk({ ...asked, resource, values: { since }, acceptsEnd });

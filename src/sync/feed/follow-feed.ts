@@ -1,7 +1,7 @@
+import { emptyHint, listedRecords } from '../../extract/requests/read-page.ts';
 import { openPageLoader, type PageLoader } from '../../load/page-loader.ts';
 import { SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import { selectRecords } from '../../shape/records/select-records.ts';
 import type { ChangeFeed } from '../../source/change-feed.ts';
 import { readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
 import { saveFeed } from '../../state/feeds.ts';
@@ -71,7 +71,7 @@ async function takeFresh(context: RunContext, feed: ChangeFeed): Promise<void> {
   const { start } = feed;
   const place = await feedPlace(context, feed);
   if (start === null || 'walk' in start) return save(context, { ...place, fresh: null });
-  const answer = await askStart(context, start);
+  const answer = await askStart(context, { ...start, path: start.path ?? feed.path });
   const fresh = cursorAt(context, feed, answer, start.cursor);
   if (fresh !== null) return save(context, { ...place, fresh });
   throw new SyncError('feed_cursor_missing', `The answer names no cursor of the feed at ${start.cursor}`, {
@@ -108,8 +108,8 @@ async function readOne(
   // Pages may expire sooner than the cursor that they began at.
   if (answer === null) return from.page === null ? null : { place: { ...from, page: null }, isEnd: false };
   const path = feed.records ?? profile.records;
-  const entries = selectRecords(answer.bytes, answer.json, path);
-  if (entries === null) throw noEntries(path);
+  const entries = listedRecords(answer, { records: path, empty: profile.empty });
+  if (entries === null) throw noEntries(path, emptyHint(answer, path));
   const came = { answer, entries: entries.map(({ value }) => value) };
   const { isEnd, ...step } = feedStep(feed, came, from, (name) => cursorAt(context, feed, answer, name));
   const place = { ...from, ...step, moved_at: timestampText(clock.now()) };
@@ -132,13 +132,13 @@ async function save({ warehouse, owned }: RunContext, place: FeedRow): Promise<v
   await warehouse.apply([saveFeed(warehouse.own, place)], owned.lease());
 }
 
-function noEntries(path: string): SyncError {
+function noEntries(path: string, hint: string): SyncError {
   return new SyncError(
     'bad_page',
     `The feed's answer has no array of entries ${path === '' ? 'as its body' : `at ${path}`}`,
     {
       recovery: 'stop',
-      hint: 'Set incremental.records in the profile to where the entries of the feed are.',
+      hint: `Set incremental.records in the profile to where the entries of the feed are.${hint}`,
     },
   );
 }
@@ -146,7 +146,7 @@ function noEntries(path: string): SyncError {
 function refusedAnew(): SyncError {
   return new SyncError('feed_refused', 'The service refuses a cursor of the feed that it has just given', {
     recovery: 'stop',
-    hint: 'See how the cursor is sent and where it comes from (query, next and start of incremental in the profile), and what means that it is unknown (expired).',
+    hint: 'See how the cursor is sent and where it comes from (query, next and start of incremental in the profile), and what means that it is unknown (expired). If 404 means that nothing has changed, set empty: [404] and leave 404 out of expired.',
   });
 }
 

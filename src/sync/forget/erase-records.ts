@@ -1,4 +1,3 @@
-import { refuseBesideOthers } from '../../state/owned-resource.ts';
 import { sql, type CompiledQuery } from 'kysely';
 import { tendExamples } from '../../load/tend-examples.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
@@ -24,7 +23,6 @@ const RECORDS_PER_STEP = 50;
 export function eraseForgotten(source: SourceContext, resource: string, signal: AbortSignal): Promise<number> {
   return withResource(source, resource, signal, (context) =>
     context.owned.takeTurn(async () => {
-      refuseBesideOthers(context.owned);
       const requests = await unerased(context.warehouse.own, resource);
       if (requests.length === 0) return 0;
       // From here on whatever is loaded is dropped, whoever has asked the service for it.

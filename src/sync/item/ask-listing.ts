@@ -104,7 +104,7 @@ async function lookup(
         else (tombstoneOf(record.value, profile) === null ? records : tombstones).set(key, record);
       }
       if (page.end !== null) {
-        const isProved = proveWalk(page.end, profile, { former: null, behind: null }).isProved;
+        const isProved = proveWalk(page.end, profile, null).isProved;
         const isCapped = records.size >= (profile.incremental?.most ?? Infinity);
         return { records, tombstones, requestedAt, isWhole: isProved && isNamed && !isCapped && records.size > 0 };
       }

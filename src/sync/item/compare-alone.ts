@@ -1,6 +1,7 @@
 import { readItem, type ItemReading } from '../../extract/read-item.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
+import { comparedPart } from '../../shape/mask-fields.ts';
 import { isOfValues, recordDifferences, type RecordDifference } from '../../shape/records/record-difference.ts';
 import { recordKey } from '../../shape/records/record-key.ts';
 import { updatedTime } from '../../shape/columns/updated-time.ts';
@@ -35,16 +36,18 @@ export async function compareAlone(
   first?: JsonValue,
 ): Promise<Comparison> {
   const { profile } = context;
+  const compared = comparedPart(profile.fields);
+  const between = (a: JsonValue, b: JsonValue): RecordDifference[] => recordDifferences(compared(a), compared(b));
   const alone = first ?? valueOf(await readItem(context, key, lane));
-  if (alone !== null && recordDifferences(listed, alone).length === 0) return { is: 'same', value: alone };
+  if (alone !== null && between(listed, alone).length === 0) return { is: 'same', value: alone };
   const page = await firstPage(context, lane, extraQuery);
   const again = recordIn(page?.records ?? [], profile, key)?.value ?? null;
   if (again === null) return { is: 'moving' };
   const second = valueOf(await readItem(context, key, lane));
   if (second === null) return { is: 'gone' };
-  const differences = recordDifferences(again, second);
+  const differences = between(again, second);
   if (differences.length === 0) return { is: 'same', value: second };
-  const isSteady = [recordDifferences(listed, again), alone === null ? [] : recordDifferences(alone, second)].every(
+  const isSteady = [between(listed, again), alone === null ? [] : between(alone, second)].every(
     (each) => each.length === 0,
   );
   const times = [timeOf(again, profile), timeOf(second, profile)];

@@ -1,7 +1,9 @@
 import type { WalkEnd } from '../../extract/guards/walk-end.ts';
-import { SyncError } from '../../model/errors.ts';
+import { isUnitRefusal } from '../../extract/requests/ask.ts';
+import type { SyncError } from '../../model/errors.ts';
 import { saveCheckpoint } from '../../state/checkpoints.ts';
 import { saveFigures } from '../../state/runs.ts';
+import { saveWindows } from '../../state/windows.ts';
 import { checkpointAfter } from '../cursor/move-cursor.ts';
 import { endWarnings, proveWalk, type WalkProof } from '../prove-walk.ts';
 import { countPage, withPage, type RunContext } from '../run-progress.ts';
@@ -32,7 +34,7 @@ export async function askRange(
   const asked = (): Promise<RangeAnswer | TooMuch> =>
     readRange(context, { range, windows: reports.windows, hasEnd, lane, kept, formerEndedAt: doubted.formerEndedAt });
   for (let ask = begun ?? asked; ; ask = asked) {
-    const answer = await answerFor(walk, range, ask);
+    const answer = await answerFor(context, walk, range, ask);
     if (Array.isArray(answer)) return answer;
     try {
       const left = await takeOver(context, walk, { range, answer, doubted });
@@ -56,24 +58,56 @@ interface Doubted {
 
 /** The answer, or the ranges to ask for in its place. */
 async function answerFor(
+  context: RunContext,
   walk: ReportWalk,
   range: ReportRange,
   ask: BegunRange['answer'],
 ): Promise<RangeAnswer | ReportRange[]> {
   try {
     const answer = await ask();
+    Object.assign(walk.refusals, { inARow: 0, isAnyRead: true });
     if (!('tooMuch' in answer)) return answer;
     const halves = halvesOf(range);
     learnFromCut(walk, range, answer.tooMuch);
     if (halves !== null) return halves;
     if (answer.tooMuch !== 'refused' || answer.error === null) throw answer.error ?? new Error('nothing to cut');
-    noteUnread(walk, range, answer.error);
-    return [];
+    walk.isProved = false;
+    return deferWindow(context, walk, range, answer.error);
   } catch (error) {
-    const isRefused = error instanceof SyncError && error.code === 'bad_request';
-    if (!isRefused || range.to <= walk.today) throw error;
-    return withoutUnfinished(walk, range, error);
+    if (!isUnitRefusal(error)) throw error;
+    const isAhead = range.to > addDays(walk.today, error.code === 'bad_request' ? 0 : 1);
+    if (isAhead) return withoutUnfinished(walk, range, error);
+    return halvesOf(range) ?? deferWindow(context, walk, range, error);
   }
+}
+
+/** Refused windows in a row after which the run fails: the profile, the credential or the service is at fault. */
+const MAX_REFUSALS_IN_A_ROW = 10;
+
+/** Leaves a window that the service refuses as it is, to be requested again by the next run. */
+async function deferWindow(
+  { warehouse, owned }: RunContext,
+  walk: ReportWalk,
+  { from }: ReportRange,
+  error: SyncError,
+): Promise<ReportRange[]> {
+  const { refusals } = walk;
+  refusals.inARow += 1;
+  refusals.error ??= error;
+  if (refusals.inARow >= MAX_REFUSALS_IN_A_ROW) throw refusals.error;
+  refusals.days.push(from);
+  const [{ length: count }, { message, hint }] = [refusals.days, error];
+  const what =
+    count === 1 ? `the window of ${from} was` : `${count} windows (${refusals.days.slice(0, 3).join(', ')}) were`;
+  const told = `${what} not read, and the rows stay as they were: ${message}`;
+  const code = error.code === 'window_too_large' ? error.code : 'window_unread';
+  walk.warnings.set(code, { code, message: told, hint: `${hint ?? ''} The next run requests it again.`.trimStart() });
+  const row = walk.reports.rows.get(from);
+  if (row?.is_final !== 1) return [];
+  const due = { ...row, is_final: 0 } as const;
+  await owned.takeTurn(() => warehouse.apply(saveWindows(warehouse.own, [due]), owned.lease()));
+  walk.reports.rows.set(from, due);
+  return [];
 }
 
 /** Many services refuse days to come, and some the one that is not over. */
@@ -91,12 +125,6 @@ function withoutUnfinished(walk: ReportWalk, range: ReportRange, { message }: Sy
   return begun === range ? [] : [begun];
 }
 
-function noteUnread(walk: ReportWalk, { from }: ReportRange, { message, hint = '' }: SyncError): void {
-  walk.isProved = false;
-  const told = `the window of ${from} was not read: ${message}`;
-  walk.warnings.set('window_too_large', { code: 'window_too_large', message: told, hint });
-}
-
 /** Returns what is still to be asked for in place of the range; null if it is to be asked for once more. */
 async function takeOver(
   context: RunContext,
@@ -107,7 +135,7 @@ async function takeOver(
   const { page, end, body, isFull } = answer;
   const records = distinctRecords(page.records, context.profile);
   refuseOutside(records, range, reports);
-  const proof = proveWalk(end, context.profile, { former: doubted.former, behind: null });
+  const proof = proveWalk(end, context.profile, doubted.former);
   doubted.passes += 1;
   if (!proof.isProved && proof.mayRepeat && doubted.passes < MOST_PASSES) {
     doubted.former = end;
@@ -125,7 +153,7 @@ async function takeOver(
     }
   }
   const totals = differs.length === 0 ? null : { from: range.from, to: range.to, differs };
-  const isWhole = proof.isProved && !isFull;
+  const isWhole = proof.isProved && proof.maySweep && !isFull;
   const known = { range, page, isWhole, isCapped: isFull, totals };
   const isTaken = await replaceUnlessHeld(context, walk, known, doubted);
   if (isTaken) noteEnd(walk, proof, end);

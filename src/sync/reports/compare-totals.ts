@@ -30,10 +30,12 @@ export function compareTotals(
   records: readonly SourceRecord[],
 ): TotalDifference[] {
   return Object.entries(totals).flatMap(([field, path]) => {
-    const told = numberOf(fieldAt(body, path));
+    const stated = fieldAt(body, path) ?? null;
+    const told = numberOf(stated);
     const counted = records.reduce((sum, { value }) => sum + (numberOf(fieldAt(value, field)) ?? 0), 0);
+    const isNothing = stated === null && records.length === 0;
     const isSame = told !== null && Math.abs(told - counted) <= TOLERANCE * Math.max(1, Math.abs(told));
-    return isSame ? [] : [{ field, told, counted }];
+    return isSame || isNothing ? [] : [{ field, told, counted }];
   });
 }
 

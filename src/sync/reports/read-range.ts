@@ -8,8 +8,13 @@ import type { Lane } from '../../model/vocabulary.ts';
 import type { ReportWindows } from '../../source/report-windows.ts';
 import { listingWalk } from '../listing-walk.ts';
 import type { ResourceContext } from '../resource-context.ts';
-import { joinedPage, type JoinedPage } from '../walk/joined-page.ts';
 import { rangeQuery, type ReportRange } from './report-ranges.ts';
+
+/** The pages of a range, which are committed as one. */
+export interface JoinedPage extends Page {
+  /** The pages of the service that are in it. */
+  parts: readonly Page[];
+}
 
 /** How a range is asked for. */
 export interface RangeRequest {
@@ -89,12 +94,30 @@ async function collect(context: ResourceContext, asked: RangeRequest, pages: Pag
 }
 
 function answered(pages: readonly Page[], { most }: ReportWindows): RangeAnswer {
-  const page = joinedPage(pages);
   const last = pages.at(-1);
   if (last?.end == null) throw new Error('a range came to no end');
+  const page = joinPages(pages, last);
   const rows = pages.reduce((sum, { records, again }) => sum + records.length - again, 0);
   const told = Math.max(rows, ...pages.map(({ total }) => total ?? 0));
   return { page, end: last.end, body: last.answer?.json ?? null, isFull: most !== null && told >= most };
+}
+
+/** Pages as one: requested when the first of them was, and with the position after the last. */
+function joinPages(parts: readonly Page[], last: Page): JoinedPage {
+  const first = parts[0] ?? last;
+  const totals = parts.flatMap(({ total }) => total ?? []);
+  return {
+    ...last,
+    position: first.position,
+    records: parts.flatMap(({ records }) => records),
+    requestedAt: Math.min(...parts.map(({ requestedAt }) => requestedAt)),
+    serverDate: first.serverDate,
+    total: totals.length === 0 ? null : Math.min(...totals),
+    keys: Buffer.concat(parts.map(({ keys }) => keys)),
+    release: () => parts.forEach(({ release }) => release()),
+    discard: () => parts.forEach(({ discard }) => discard()),
+    parts,
+  };
 }
 
 function walkOptions(

@@ -14,7 +14,7 @@ import { goneStatements, rowsOfDays } from '../../state/window-rows.ts';
 import { saveWindows } from '../../state/windows.ts';
 import type { WindowRow } from '../../warehouse/window-row.ts';
 import type { ResourceContext } from '../resource-context.ts';
-import type { JoinedPage } from '../walk/joined-page.ts';
+import type { JoinedPage } from './read-range.ts';
 import type { ToldTotals } from './compare-totals.ts';
 import { isFinalAt } from './due-windows.ts';
 import { contentsOf, whyHeldBack, type RowOfDay, type WindowContents } from './range-contents.ts';

@@ -1,3 +1,4 @@
+import type { SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import type { ReportWindows } from '../../source/report-windows.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
@@ -28,6 +29,8 @@ export interface ReportWalk {
   likely: number | null;
   /** False once something may be missing that no later range brings. */
   isProved: boolean;
+  /** The windows that the service refused, by their first days, and the error of the first one. */
+  refusals: { days: Day[]; error: SyncError | null; inARow: number; isAnyRead: boolean };
   /** To be reported at its end, one of each kind. */
   warnings: Map<Warning['code'], Warning>;
 }

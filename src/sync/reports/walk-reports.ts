@@ -26,7 +26,8 @@ export async function walkReports(context: RunContext, plan: WalkPlan, windows: 
   const { warehouse, owned, clock, progress } = context;
   const { walk, due } = await openWalk(context, plan, windows);
   await walkRanges(context, walk, due);
-  const { isProved } = walk;
+  const { isProved, refusals } = walk;
+  if (refusals.error !== null && !refusals.isAnyRead) throw refusals.error;
   const ended = { next: null, pages: 0, records: 0, serverDate: null, isProved, updated: [] };
   const checkpoint = checkpointAfter(walk.checkpoint, ended, clock.now());
   await owned.takeTurn(() => warehouse.apply([saveCheckpoint(warehouse.own, checkpoint)], owned.lease()));
@@ -83,6 +84,7 @@ async function openWalk(
     cutsByTotals: true,
     likely: likelyRows(rows.values()),
     isProved: true,
+    refusals: { days: [], error: null, inARow: 0, isAnyRead: false },
     warnings: new Map(),
   };
   return { walk, due };

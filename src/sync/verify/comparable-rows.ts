@@ -1,9 +1,10 @@
 import type { Cell, ResourceShape, SourcePath, TableRows, TableShape } from '../../model/table.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import { EACH, pathText } from '../../shape/columns/source-path.ts';
+import { EACH, keysOf, keysOfText, OVERFLOW, pathText } from '../../shape/columns/source-path.ts';
 import { textHash } from '../../shape/records/fingerprint.ts';
 import { shapeRecords } from '../../shape/shape-page.ts';
 import type { ShapeRecord } from '../../shape/write-rows.ts';
+import type { FieldSettings } from '../../source/field-settings.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { canonicalDecimal, canonicalJson } from '../../warehouse/copy/value-kinds.ts';
 import type { ReadColumn, SnapshotReader, ViewQuery } from '../../warehouse/snapshot-reader.ts';
@@ -36,6 +37,24 @@ const CANONICAL: Partial<Record<ColumnType, (text: string) => string>> = {
     text.replace(/\+00$/, '').replace(/(\.\d*?)0+$/, (_, fraction: string) => fraction.replace(/\.$/, '')),
   json: canonicalJson,
 };
+
+/** The shape without what is held of fields with `compare: false`; their values within other columns neither. */
+export function comparedShape(shape: ResourceShape, fields: Readonly<Record<string, FieldSettings>>): ResourceShape {
+  const uncompared = Object.entries(fields).flatMap(([path, { compare }]) => (compare ? [] : [keysOfText(path)]));
+  if (uncompared.length === 0) return shape;
+  const startsWith = (path: readonly string[], start: readonly string[]): boolean =>
+    start.every((key, at) => path[at] === key);
+  const isCompared = (path: SourcePath): boolean =>
+    path.at(-1) !== OVERFLOW && !uncompared.some((field) => startsWith(keysOf(path), field));
+  const tables = shape.tables.map((table) => {
+    const columns = table.columns.filter(
+      ({ path, type }) =>
+        isCompared(path) && !(type === 'json' && uncompared.some((field) => startsWith(field, keysOf(path)))),
+    );
+    return { ...table, columns };
+  });
+  return { ...shape, tables: tables.filter(({ path }) => isCompared(path)) };
+}
 
 /** A value of another type than its column stays as it is, and so differs. */
 function canonicalCell(type: ColumnType, cell: Cell): string | null {

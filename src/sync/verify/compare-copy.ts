@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { ResourceShape } from '../../model/table.ts';
 import type { HistoryPolicy } from '../../model/vocabulary.ts';
+import { comparedPart } from '../../shape/mask-fields.ts';
 import { storedValue } from '../../shape/records/as-record.ts';
 import { canonicalHash, textHash } from '../../shape/records/fingerprint.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
@@ -135,7 +136,7 @@ async function compareBodies(copy: CopySnapshot, records: readonly CopiedRecord[
 
 function parseBody(body: string, profile: ResourceProfile) {
   try {
-    return storedValue(body, profile);
+    return comparedPart(profile.fields)(storedValue(body, profile));
   } catch {
     return undefined;
   }

@@ -6,6 +6,7 @@ import type { SourceRecord } from '../../model/json.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
 import { storedZone, updatedColumns, updatedTime } from '../../shape/columns/updated-time.ts';
+import { comparedPart } from '../../shape/mask-fields.ts';
 import { storedValue } from '../../shape/records/as-record.ts';
 import { canonicalHash } from '../../shape/records/fingerprint.ts';
 import { recordDifferences } from '../../shape/records/record-difference.ts';
@@ -114,8 +115,9 @@ async function readListedRecords(
   suspicions: Map<string, Suspicion>,
 ): Promise<(readonly [key: string, ListedContent])[]> {
   const { profile, shape, findings } = context;
+  const toCompared = comparedPart(profile.fields);
   const isDeleted = ({ value }: KeyedRecord): boolean => tombstoneOf(value, profile) !== null;
-  const live = records.filter((record) => !isDeleted(record));
+  const live = records.flatMap((record) => (isDeleted(record) ? [] : [{ ...record, value: toCompared(record.value) }]));
   const stored = await readStoredRows(context, live.map(keyOf));
   const expected = rowsOfRecords(shape, profile, live);
   return records.map((record) => {
@@ -132,7 +134,7 @@ async function readListedRecords(
       if (hasChanged) findings.addChanged(key);
       else suspicions.set(key, 'missing');
     }
-    const bits = toBits(hashContent(canonicalHash(value), hashRows(rows)));
+    const bits = toBits(hashContent(canonicalHash(toCompared(value)), hashRows(rows)));
     return [key, hasChanged ? bits + CHANGED : bits];
   });
 }
@@ -250,7 +252,9 @@ async function reportRecord(
   { key, record, row }: { key: string; record: SourceRecord; row: StoredRow | undefined },
 ): Promise<void> {
   const { shape, profile, findings } = context;
-  const expected = rowsOfRecords(shape, profile, [{ ...record, key }]).get(key) ?? null;
+  const toCompared = comparedPart(profile.fields);
+  const value = toCompared(record.value);
+  const expected = rowsOfRecords(shape, profile, [{ ...record, value, key }]).get(key) ?? null;
   if (expected === null) {
     findings.setAside += 1;
     return;
@@ -261,12 +265,12 @@ async function reportRecord(
   else {
     const fields = differingFields(expected, copied.rows);
     const text = (await currentBodies(snapshot.own, shape.resource, [key])).get(key);
-    const body = text === undefined ? null : storedValue(text, profile);
+    const body = text === undefined ? null : toCompared(storedValue(text, profile));
     // Without stored bodies the hash of the row is that of the record.
     const hash = profile.history === 'none' ? copied.hash : canonicalHash(body);
     if (fields.length > 0) difference = { kind: 'other', id: key, fields };
-    else if (hash !== canonicalHash(record.value)) {
-      const paths = body === null ? [] : recordDifferences(body, record.value).map(({ path }) => path);
+    else if (hash !== canonicalHash(value)) {
+      const paths = body === null ? [] : recordDifferences(body, value).map(({ path }) => path);
       difference = { kind: 'body', id: key, ...(paths.length === 0 ? {} : { fields: paths }) };
     }
   }

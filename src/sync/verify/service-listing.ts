@@ -19,7 +19,7 @@ import type { ReportWindow } from '../reports/report-days.ts';
 import { halvesOf, nextRange, type ReportRange } from '../reports/report-ranges.ts';
 import type { RunContext } from '../run-progress.ts';
 import { pagesOf } from '../walk/load-pages.ts';
-import { endedBy } from '../walk/send-pages.ts';
+import { endedBy } from '../walk/load-pages.ts';
 import { windowsOf } from '../walk/windows.ts';
 
 /** A listing that moves while it is read is scanned this many times. */
@@ -150,7 +150,7 @@ async function scanOnce(
     try {
       await readPage(page);
       if (page.end !== null) {
-        const { proof } = endedBy(context, page, page.end, { former, behind: null });
+        const { proof } = endedBy(context, page, page.end, { former });
         const isComplete = proof.isProved && !proof.needsCatchUp;
         scan.end = page.end;
         scan.doubts.push(...(isComplete ? proof.doubts : page.end.doubts));

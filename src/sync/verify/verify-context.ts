@@ -40,19 +40,15 @@ export function readingContext(
     shape,
     forgotten,
     years: null,
-    shared: null,
     openRejects: 0,
     watches: new Set(),
     besides: [],
-    turns: 0,
-    oldestTurn: 0,
     rereadForgotten: () => Promise.resolve(),
     lease: refuse,
     recover: () => Promise.resolve(false),
     reacquire: () => Promise.resolve(),
     release: () => Promise.resolve(),
     takeTurn: (work) => work(),
-    sendInTurn: refuse,
   };
   return toRunContext(resourceContext(source, owned, { meter: newMeter(), signal }));
 }

@@ -4,10 +4,12 @@ import type { FilesSettings } from '../../settings/file-stores.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { readShapes } from '../../state/column-catalog.ts';
 import { readForgotten, type PrivacyKey } from '../../state/forgotten.ts';
+import { hasUncompared } from '../../source/field-settings.ts';
 import { lastWalkBegan } from '../../state/runs.ts';
 import { saveVerification } from '../../state/verifications.ts';
 import type { Verdict, VerifyMode } from '../../warehouse/verification-row.ts';
 import type { SourceContext } from '../resource-context.ts';
+import { comparedShape } from './comparable-rows.ts';
 import { checkFiles } from './check-structure.ts';
 import { compareInternally, compareWithListing } from './compare-listing.ts';
 import { Findings, type VerifyReport } from './report.ts';
@@ -49,7 +51,10 @@ export async function verifyResource(
   const copiedUntil = await readCopiedUntil(source, resource, mode);
   const forgotten = await readForgotten(warehouse.own, resource, source.privacy);
   const findings = new Findings();
-  const context = { ...readingContext(source, { shape, forgotten }, signal), shape, findings, copiedUntil };
+  const reading = readingContext(source, { shape, forgotten }, signal);
+  const { fields } = reading.profile;
+  if (hasUncompared(fields)) findings.notCompared.add('fields with compare: false');
+  const context = { ...reading, shape: comparedShape(shape, fields), findings, copiedUntil };
   const internal =
     mode === 'internal' ? await compareInternally(context).then(() => ({ listing: null, isComplete: true })) : null;
   const { listing, isComplete } = internal ?? (await compareWithListing(context));

@@ -38,9 +38,9 @@ export function newEvidence({ cursor, cursor_key }: CheckpointRow, profile: Reso
   return { ...nothing, witness: cursor_key, cursorAt };
 }
 
-/** Adds pages that are about to be committed together. */
-export function addPage(evidence: FilterEvidence, { keys, leftOut, updated }: PageFacts, pages = 1): void {
-  evidence.pages += pages;
+/** Adds a page that is about to be committed. */
+export function addPage(evidence: FilterEvidence, { keys, leftOut, updated }: PageFacts): void {
+  evidence.pages += 1;
   evidence.hasWitness ||=
     evidence.witness !== null && [keys, leftOut].some((met) => met.includes(evidence.witness ?? ''));
   for (const { key, at } of updated) {

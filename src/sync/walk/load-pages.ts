@@ -1,4 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { CompiledQuery } from 'kysely';
+import type { WalkEnd } from '../../extract/guards/walk-end.ts';
 import type { Page } from '../../extract/page.ts';
 import { isNumbered } from '../../extract/page-styles/page-styles.ts';
 import { partitionedWalk } from '../../extract/partitioned-walk.ts';
@@ -6,26 +8,27 @@ import { walk, type WalkOptions } from '../../extract/walk.ts';
 import { walkWindows } from '../../extract/walk-windows.ts';
 import type { Windows } from '../../extract/windows.ts';
 import { openPageLoader } from '../../load/page-loader.ts';
-import { memoryUse } from '../../model/memory-use.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Lane, WalkMode } from '../../model/vocabulary.ts';
+import { updatedZone } from '../../shape/columns/updated-time.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
-import type { SentTurn } from '../../state/turns.ts';
+import { saveCheckpoint } from '../../state/checkpoints.ts';
+import { saveFigures } from '../../state/runs.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
-import { olderPolicy, openSuspects } from '../deletes/page-suspects.ts';
-import { bundles } from './bundles.ts';
+import { checkpointAfter } from '../cursor/move-cursor.ts';
+import { olderPolicy, openSuspects, suspectStatements, type WalkSuspects } from '../deletes/page-suspects.ts';
+import { goOnAfterWalk, walkedCursor } from '../feed/feed-place.ts';
 import type { Numbering } from '../../extract/guards/prove-numbering.ts';
-import type { FilterEvidence } from './filter-evidence.ts';
-import { EACH_PAGE, joinedPage, smallPages, type JoinedPage } from './joined-page.ts';
+import { addPage, type FilterEvidence } from './filter-evidence.ts';
 import type { WalkPlan } from '../plan.ts';
-import type { RunContext } from '../run-progress.ts';
+import { countPage, withPage, type RunContext } from '../run-progress.ts';
 import { filterQuery, listingWalk } from '../listing-walk.ts';
 import { isNewestFirst, orderOf } from './newest-first.ts';
-import type { Repetition } from '../prove-walk.ts';
+import { proveWalk, type WalkProof } from '../prove-walk.ts';
 import { partitionsOf } from './partitions-of.ts';
 import { resumeWalk } from './resume-walk.ts';
-import { pageSender, type EndedWalk } from './send-pages.ts';
-import { positionFrom } from './stored-position.ts';
+import { seenStatements, type CommittedPage } from './seen-statements.ts';
+import { positionFrom, storedPosition } from './stored-position.ts';
 
 /** Which lane a walk's requests take: people wait for an incremental one. */
 const LANES_BY_MODE: Readonly<Record<WalkMode, Lane>> = { full: 'backfill', incremental: 'incremental' };
@@ -36,8 +39,8 @@ const LEAST_AHEAD_ON_NETWORK = 2;
 /** One of the walks that `walkWhole` makes. */
 export interface OneWalk {
   plan: WalkPlan;
-  /** Its relation to the walk before it. */
-  repetition: Repetition;
+  /** The scan that this one repeats; null if there is none. */
+  former: WalkEnd | null;
   /** When that walk had ended, in local epoch milliseconds; null if there was none. */
   formerEndedAt: number | null;
   /** Collects what its pages show about the filter. */
@@ -46,106 +49,125 @@ export interface OneWalk {
   numbering: Numbering;
   /** Null if the listing is asked for at once. */
   windows: Windows | null;
+  /** Called with the fingerprints of each page's keys. */
+  onKeys?: (keys: Uint8Array) => void;
+  /** True if it supplies what a full scan has missed, which alone may move the cursor. */
+  isCatchUp?: boolean;
+}
+
+/** The end of a walk, and what it proves. */
+export interface EndedWalk {
+  end: WalkEnd;
+  proof: WalkProof;
 }
 
 /** A walk that came to its end. */
 export interface LoadedWalk extends EndedWalk {
   checkpoint: CheckpointRow;
+  /** The checkpoint that it would have if it had seen every record. */
+  ifProved: CheckpointRow;
 }
 
 /**
- * One walk: pages come out of the API, each becomes rows, and the rows and the checkpoint that says so are committed as
- * one; while a page is being written, the next one is asked for and prepared. A kill between two lines of this loop
- * costs those two pages and nothing else; of numbered ones also what is fetched ahead, less the more of them wait here.
- * Returns the finished walk; throws `SyncError` with everything up to the last committed page in place.
+ * Copies the pages of one listing. The next pages are fetched while this loop works; each page becomes rows, and one
+ * transaction writes the rows together with the checkpoint after the page, under the lease. A kill loses only the pages
+ * that were fetched and not yet committed. Returns the finished walk; throws `SyncError` with everything up to the last
+ * committed page in place.
  */
 export async function loadPages(context: RunContext, one: OneWalk): Promise<LoadedWalk> {
-  const { warehouse, clock, profile, signal } = context;
+  const { clock, profile, owned, progress, watcher, signal } = context;
   const { mode, checkpoint: planned } = one.plan;
   const walkStartedAt = planned.walk_started_at ?? timestampText(clock.now());
   const suspects = await openSuspects(context, { mode, walkStartedAt });
-  const isFirstWalk = planned.last_success_at === null && isOneListing(profile, one.windows);
-  // Where pages are cut by number a record also comes again because others have moved, which is known by then.
-  const known = isNumbered(profile.page) ? {} : { walkStartedAt };
-  const loader = await openPageLoader(context, { ...olderPolicy(suspects), ...known }, { isFirstWalk });
+  // In a numbered listing a record is also listed twice because others have moved; that is detected elsewhere.
+  const states = isNumbered(profile.page) ? {} : { walkStartedAt };
+  const loader = await openPageLoader(context, { ...olderPolicy(suspects), ...states });
   const { start, before } = await resumeWalk(context, planned, one.windows !== null);
   const order = orderOf(profile, start);
-  const sender = pageSender(context, one, { loader, suspects, start });
-  // Where pages are written in our own thread, one that is prepared meanwhile only takes memory.
-  const mayOverlap = warehouse.writesAside;
-  const writing: SentTurn<void>[] = [];
-  try {
-    const stop = new AbortController();
-    const more = {
-      before,
-      // What is missing from every whole walk is asked for by those alone.
-      ...(mode === 'full' ? { numbering: one.numbering } : {}),
-      ...knownLength(profile, one),
-      formerEndedAt: one.formerEndedAt,
-      overlaps: mayOverlap,
-      signal: AbortSignal.any([signal, stop.signal]),
-      ...(order === null ? {} : { isEnough: order.begin }),
-      // What is no first walk of one listing, and meets nothing that is stored, has all records read here.
-      ...(loader.known === null || (planned.last_success_at === null && !isFirstWalk) ? {} : { known: loader.known }),
-    };
-    const pages = await pagesOf(context, one, start, more);
-    const isAhead = mayOverlap && isNumbered(profile.page);
-    for await (const page of isAhead ? aheadOf(context, one, pages, stop) : joinedEach(pages)) {
-      if (mayOverlap) loader.prepare(page);
-      // Where a stop came among the pages before the end, it comes before the end.
-      await writing.at(-1)?.[page.end === null ? 'sent' : 'answered'];
-      writing.push(sender.write(page));
-      // So a kill costs no more than the page that is sent, and the one that is asked for next.
-      while (writing.length > (mayOverlap ? 1 : 0)) {
-        await writing[0]?.answered;
-        writing.shift();
-      }
-      // Lets requests and signals through between pages that are there already.
-      await nextTurn();
-    }
-  } finally {
-    await allAnswered(writing);
+  const pages = await pagesOf(context, one, start, {
+    before,
+    // What is missing from every whole walk is asked for by those alone.
+    ...(mode === 'full' ? { numbering: one.numbering } : {}),
+    ...knownLength(profile, one),
+    formerEndedAt: one.formerEndedAt,
+    ...(order === null ? {} : { isEnough: order.begin }),
+  });
+  let checkpoint = start;
+  let ifProved = start;
+  let ended: EndedWalk | null = null;
+  for await (const page of pages) {
+    ended = page.end === null ? null : endedBy(context, page, page.end, one);
+    const proof = ended?.proof ?? null;
+    let next = checkpoint;
+    const outcome = await loader.load(page, (facts, counted) => {
+      addPage(one.evidence, facts);
+      one.onKeys?.(page.keys);
+      const committed = { page, facts, counted, before: checkpoint, proof };
+      next = checkpointBehind(context, committed, proof?.isProved ?? false);
+      ifProved = checkpointBehind(context, committed, true);
+      return statementsWith(context, suspects, committed, next);
+    });
+    checkpoint = next;
+    countPage(progress, outcome);
+    watcher.page(owned.resource, page, progress.figures);
+    signal.throwIfAborted();
+    page.discard();
+    // Lets requests and signals through between pages that are already there.
+    await nextTurn();
   }
   one.evidence.disorder ??= order?.broken() ?? null;
-  const { checkpoint, ended } = sender;
   if (ended === null) throw new Error('a walk came to no end');
-  return { checkpoint, ...ended };
+  return { checkpoint, ifProved, ...ended };
+}
+
+/** A page that names where the changes go on is the last one by that. */
+export function endedBy(
+  context: RunContext,
+  page: Page,
+  end: WalkEnd,
+  { former, isCatchUp = false }: Pick<OneWalk, 'former' | 'isCatchUp'>,
+): EndedWalk {
+  const isNamed = walkedCursor(context, page) !== null;
+  const shown = isNamed ? { ...end, doubts: end.doubts.filter(({ code }) => code !== 'unproved') } : end;
+  const proof = proveWalk(shown, context.profile, former);
+  return { end: shown, proof: isCatchUp ? { ...proof, isProved: false } : proof };
+}
+
+function checkpointBehind(
+  { profile, scrub, clock }: RunContext,
+  { page, facts, before }: CommittedPage,
+  isProved: boolean,
+): CheckpointRow {
+  const { next, total, kept, again, serverDate } = page;
+  const shown = { next, total, kept, again, serverDate, isProved };
+  const after = checkpointAfter(before, { ...facts, ...shown, zone: updatedZone(profile) }, clock.now());
+  return { ...after, walk_position: storedPosition(after.walk_position, profile.query, scrub) };
+}
+
+/** What is committed together with the rows of a page. */
+function statementsWith(
+  context: RunContext,
+  suspects: WalkSuspects,
+  committed: CommittedPage,
+  next: CheckpointRow,
+): CompiledQuery[] {
+  const { warehouse, run, progress } = context;
+  const { page, facts, counted, before, proof } = committed;
+  const isWholeCopy = proof?.isProved === true && before.walk_mode === 'full';
+  return [
+    ...suspectStatements(context, suspects, facts, page.requestedAt),
+    saveCheckpoint(warehouse.own, next),
+    saveFigures(warehouse.own, run, withPage(progress.figures, counted, progress.meter)),
+    ...seenStatements(context, committed, next),
+    ...(isWholeCopy ? goOnAfterWalk(context, walkedCursor(context, page)) : []),
+  ];
 }
 
 /** A walk that reads the same again has seen where the listing ends: behind that nothing is asked for ahead. */
-function knownLength(profile: ResourceProfile, { repetition, windows }: OneWalk): Pick<WalkOptions, 'most'> {
-  const records = repetition.former?.records ?? null;
-  return records === null || !isOneListing(profile, windows) ? {} : { most: records };
-}
-
-/** Resolves once all have ended. Throws the error of the first one that has failed: it says why the others have. */
-async function allAnswered(turns: readonly SentTurn<void>[]): Promise<void> {
-  const ended = await Promise.allSettled(turns.map(({ answered }) => answered));
-  for (const each of ended) if (each.status === 'rejected') throw each.reason;
-}
-
-/**
- * Pages that are made while others are prepared and written, so that neither this thread nor the one that writes waits
- * because of one that takes longer; small ones that have come meanwhile are joined. Not of a listing whose pages name the
- * next one: there a kill would cost more pages.
- */
-async function* aheadOf(
-  { profile, runAhead }: RunContext,
-  { windows }: OneWalk,
-  pages: AsyncIterable<Page>,
-  stop: AbortController,
-): AsyncGenerator<JoinedPage> {
-  const bundling = isOneListing(profile, windows) && memoryUse() !== 'low' ? smallPages(runAhead) : EACH_PAGE;
-  for await (const parts of bundles(pages, bundling, () => stop.abort())) yield joinedPage(parts);
-}
-
-/** True if no page of the walk is put together from several, and none is in another listing than the one before. */
-function isOneListing({ partitions, parts }: ResourceProfile, windows: Windows | null): boolean {
-  return partitions === null && windows === null && !parts;
-}
-
-async function* joinedEach(pages: AsyncIterable<Page>): AsyncGenerator<JoinedPage> {
-  for await (const page of pages) yield joinedPage([page]);
+function knownLength({ partitions, parts }: ResourceProfile, { former, windows }: OneWalk): Pick<WalkOptions, 'most'> {
+  const records = former?.records ?? null;
+  const isOneListing = partitions === null && windows === null && !parts;
+  return records === null || !isOneListing ? {} : { most: records };
 }
 
 /** The pages of the listing, of all its windows, or of all its listings. */
@@ -153,8 +175,7 @@ export async function pagesOf(
   context: RunContext,
   { windows }: Pick<OneWalk, 'windows'>,
   start: CheckpointRow,
-  more: Pick<WalkOptions, 'before' | 'overlaps' | 'isEnough' | 'known' | 'numbering' | 'most' | 'formerEndedAt'> &
-    Partial<Pick<WalkOptions, 'signal'>>,
+  more: Pick<WalkOptions, 'before' | 'isEnough' | 'numbering' | 'most' | 'formerEndedAt'>,
 ): Promise<AsyncIterable<Page>> {
   const options = { ...walkOptions(context, start), ...more };
   const { partitions } = context.profile;

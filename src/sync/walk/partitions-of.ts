@@ -4,6 +4,7 @@ import type { TableShape } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { keyParts } from '../../extract/key-parts.ts';
 import type { Partitions } from '../../extract/partitioned-walk.ts';
+import { keyFingerprints } from '../../shape/records/key-fingerprint.ts';
 import { pathText } from '../../shape/columns/source-path.ts';
 import { parentOf, type PartitionProfile } from '../../source/partition-fields.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
@@ -32,7 +33,9 @@ export async function partitionsOf(
 ): Promise<Partitions> {
   const { warehouse, clock } = context;
   const now = (): number => clock.now();
-  if ('values' in profile) return { values: profile.values, late: [], mayBeGone: false, now };
+  const storedKeys = (value: string): Promise<Uint8Array> =>
+    walk_mode === 'full' ? keysOfListing(context, value) : Promise.resolve(new Uint8Array());
+  if ('values' in profile) return { values: profile.values, late: [], mayBeGone: false, storedKeys, now };
   await proveParents(context, profile.parent);
   const isChangedOnly = profile.changed_only && walk_mode === 'incremental' && last_success_at !== null;
   const began = isChangedOnly ? await lastWalkBegan(warehouse.own, resource, last_success_at) : null;
@@ -42,7 +45,25 @@ export async function partitionsOf(
   const witness = isFiltered ? keyParts(context.profile, cursor_key).partition : null;
   const chosen = parents.filter(({ value, syncedAt }) => since === null || syncedAt >= since || value === witness);
   const late = parents.filter(({ syncedAt }) => walk_started_at !== null && syncedAt >= walk_started_at);
-  return { values: valuesOf(chosen), late: valuesOf(late), mayBeGone: true, now };
+  return { values: valuesOf(chosen), late: valuesOf(late), mayBeGone: true, storedKeys, now };
+}
+
+/** Fingerprints of the keys of the stored rows that came from one listing. */
+async function keysOfListing({ warehouse, owned, profile, signal }: RunContext, value: string): Promise<Uint8Array> {
+  const table = owned.shape?.tables[0];
+  if (table === undefined) return new Uint8Array();
+  // Keys are sorted by their bytes: those of a listing follow each other if its field is the first part.
+  const prefix = [profile.id].flat()[0] === profile.partitions?.field ? JSON.stringify([value]).slice(0, -1) : '';
+  const found: string[] = [];
+  let keys = await warehouse.keysAfter(table, prefix, KEYS_PER_STEP);
+  while (keys.length > 0) {
+    found.push(...keys.filter((key) => keyParts(profile, key).partition === value));
+    const last = keys.at(-1) ?? '';
+    if (!last.startsWith(prefix)) break;
+    signal.throwIfAborted();
+    keys = await warehouse.keysAfter(table, last, KEYS_PER_STEP);
+  }
+  return keyFingerprints(found);
 }
 
 async function proveParents({ warehouse, progress }: RunContext, parent: string): Promise<void> {

@@ -1,5 +1,4 @@
 import type { MetPage, WalkBefore } from '../../extract/guards/met-page.ts';
-import { isNumbered } from '../../extract/page-styles/page-styles.ts';
 import { joinPosition, splitPosition, type PartitionPlace } from '../../extract/partition-position.ts';
 import { readSeenPages } from '../../state/seen.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
@@ -10,15 +9,15 @@ import { isNewestFirst } from './newest-first.ts';
 import { positionFrom } from './stored-position.ts';
 
 /**
- * Where a walk starts, and the pages that it has read before an interruption, so that it can prove that its place still
- * holds. A walk by page numbers of which no page is remembered begins again: the listing may have moved meanwhile.
+ * Where a scan starts, and the pages that it has read before an interruption, so that it can tell whether its place still
+ * holds and count distinct records. A scan of which pages are not remembered begins again.
  */
 export async function resumeWalk(
   context: ResourceContext,
   planned: CheckpointRow,
   hasWindows: boolean,
 ): Promise<{ start: CheckpointRow; before: WalkBefore }> {
-  const nothing: WalkBefore = { pages: [], records: 0, leastTotal: null };
+  const nothing: WalkBefore = { pages: [], isWhole: true, leastTotal: null };
   // A window is begun again.
   if (planned.walk_position === null || hasWindows) return { start: planned, before: nothing };
   // The newest records come first: a walk that reads only those begins again.
@@ -28,27 +27,26 @@ export async function resumeWalk(
   }
   const { place, inner } = splitPosition(planned.walk_position);
   const pages = await rememberedPages(context, planned, place?.partition ?? null);
-  if (place !== null) return resumeIn(context, planned, { place, inner }, pages);
-  if (pages.length === 0 && isNumbered(context.profile.page)) {
+  if (place !== null) return resumeIn(planned, { place, inner }, pages);
+  if (pages.length < planned.walk_pages) {
     const { walk_mode: mode, walk_since: since } = planned;
     return { start: startWalk(planned, mode ?? 'full', since, context.clock.now()), before: nothing };
   }
-  return { start: planned, before: { pages, records: planned.walk_records, leastTotal: planned.walk_total } };
+  return { start: planned, before: { pages, isWhole: true, leastTotal: planned.walk_total } };
 }
 
 /** The same for the one of several listings in which the walk stands: only that one begins again. */
 function resumeIn(
-  { profile }: ResourceContext,
   planned: CheckpointRow,
   { place, inner }: { place: PartitionPlace; inner: string },
   pages: readonly MetPage[],
 ): { start: CheckpointRow; before: WalkBefore } {
-  const isLost = pages.length === 0 && inner !== '' && isNumbered(profile.page);
+  const isLost = pages.length === 0 && inner !== '';
   const from = isLost ? { place: { ...place, records: 0, leastTotal: null }, inner: '' } : { place, inner };
-  const { records, leastTotal } = from.place;
+  const { leastTotal } = from.place;
   return {
     start: { ...planned, walk_position: joinPosition(from.place, from.inner) },
-    before: { pages, records, leastTotal },
+    before: { pages, isWhole: true, leastTotal },
   };
 }
 
@@ -63,10 +61,9 @@ async function rememberedPages(
   const pages: MetPage[] = [];
   for await (const { ids, unkeyed, position } of readSeenPages(warehouse.own, resource, { walk_started_at })) {
     const whole = positionFrom(position, profile.query, filterQuery(profile, walk_since).values ?? {});
-    const at = whole === null ? null : splitPosition(whole);
-    if (at !== null && (at.place?.partition ?? null) === partition) {
-      pages.push({ position: at.inner, keys: ids, unkeyed });
-    }
+    // Only the position of a page by number is stored whole; the keys of others count all the same.
+    const at = whole === null ? { place: null, inner: '' } : splitPosition(whole);
+    if ((at.place?.partition ?? null) === partition) pages.push({ position: at.inner, keys: ids, unkeyed });
   }
   return pages;
 }

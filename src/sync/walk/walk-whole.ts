@@ -1,22 +1,24 @@
 import { longerOf } from '../../extract/guards/page-ages.ts';
-import type { SureRecord } from '../../extract/guards/walk-end.ts';
+import { KeySet } from '../../extract/guards/key-set.ts';
+import { eachKey } from '../../extract/guards/page-keys.ts';
+import { readItem, type ItemReading } from '../../extract/read-item.ts';
+import { openPageLoader } from '../../load/page-loader.ts';
+import type { WalkEnd } from '../../extract/guards/walk-end.ts';
 import { AGE_STEP_MS } from '../../model/answer-age.ts';
-import { SyncError } from '../../model/errors.ts';
+import { DeferredError, SyncError } from '../../model/errors.ts';
 import { isNumberingFault } from '../../extract/guards/prove-numbering.ts';
 import { updatedZone } from '../../shape/columns/updated-time.ts';
-import type { ResourceProfile } from '../../source/profile.ts';
+import { keyFingerprints, KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
 import { NO_WALK, readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { sinceValue } from '../cursor/since.ts';
-import { finishJoined } from '../ranges/join-walk.ts';
-import { walkInRanges } from '../ranges/walk-in-ranges.ts';
 import { newEvidence, type FilterEvidence } from './filter-evidence.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
 import { forgetCursor } from '../filter/trusted-plan.ts';
 import { windowsOf } from './windows.ts';
 import { loadPages, type LoadedWalk, type OneWalk } from './load-pages.ts';
-import { endWarnings, type Repetition, type WalkProof } from '../prove-walk.ts';
+import { endWarnings, type WalkProof } from '../prove-walk.ts';
 
 /** The result of walking a resource until its records are known to be whole, or for as often as is worth it. */
 export interface WholeWalk extends Pick<WalkProof, 'isProved' | 'maySweep' | 'needsCatchUp'> {
@@ -27,18 +29,15 @@ export interface WholeWalk extends Pick<WalkProof, 'isProved' | 'maySweep' | 'ne
   evidence: FilterEvidence;
 }
 
-/** So often a walk that proved nothing is made again from the beginning, and in all. */
-const REPETITIONS = { whole: 2, all: 4 };
-/** So long a walk waits for a cache before it is made again. */
-const MOST_CACHED_MS = 600_000;
-/** Records that share a moment with the last one that is sure are read again. */
-const TIES_MS = 1_000;
+/** A scan that saw too little is repeated at most twice; with those that only showed that there is a cache, at most four times. */
+const MAX_REPETITIONS = { whole: 2, all: 4 };
+/** The longest wait for a cache before a listing is scanned again. */
+const MAX_CACHE_WAIT_MS = 600_000;
 
 /**
- * Walks a resource, and again if records moved between its pages meanwhile: from the last time that is sure if the
- * listing ascends by time and has a filter, else from the beginning. A position that the service no longer knows begins
- * the walk again, once. `hasFilter` is false if the walk must not be made whole by the filter. Adds its warnings to the
- * run's. Throws as `loadPages` does.
+ * Scans a listing, and scans it again if records moved between its pages or if fewer records were seen than the service
+ * counts. A position that the service no longer knows begins the scan again, once. `hasFilter` is false if the filter
+ * must not supply what a scan has missed. Adds its warnings to the run's. Throws as `loadPages` does.
  */
 export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = true): Promise<WholeWalk> {
   const context = hasFilter ? run : { ...run, profile: { ...run.profile, incremental: null } };
@@ -47,45 +46,144 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
   const { evidence } = collected;
   const planned = await withRows(context, asked);
   let plan = planned;
-  let repetition: Repetition = { former: null, behind: null };
+  const former: WalkEnd[] = [];
   let formerEndedAt: number | null = null;
   let settleMs: number | null = 0;
   const repeated = { whole: 0, all: 0 };
   for (;;) {
     // Also a filter that is not trusted is all that such a service can be asked by: the windows try it themselves.
     const windows = await windowsOf(run, plan.checkpoint);
-    const isFirst = repeated.all === 0;
-    const { checkpoint, end, proof } =
-      (isFirst ? await inRanges(context, plan) : null) ??
-      (await oneWalk(context, { plan, repetition, formerEndedAt, windows, ...collected }));
-    const { isProved, maySweep, needsCatchUp, mayRepeat } = proof;
-    const next = nextPass(profile, planned, { end, proof, repetition });
+    const one = { plan, former: former.at(-1) ?? null, formerEndedAt, windows, ...collected };
+    const loaded = await oneWalk(context, one);
+    const { end, proof } = loaded;
+    const completed = proof.isProved ? null : await supplyMissing(context, loaded, one, former);
+    const { isProved } = completed?.proof ?? proof;
     repeated.all += 1;
-    // A walk that was given kept pages has only shown that there is a cache.
-    repeated.whole += next.since === planned.checkpoint.walk_since && !proof.isKept ? 1 : 0;
-    const isEnough = repeated.all > REPETITIONS.all || repeated.whole > REPETITIONS.whole;
+    // A scan that was given cached pages has only shown that there is a cache.
+    repeated.whole += proof.isKept ? 0 : 1;
+    const isEnough = repeated.all > MAX_REPETITIONS.all || repeated.whole > MAX_REPETITIONS.whole;
     settleMs = longerOf(settleMs, end.settleMs);
     const waitMs = profile.accept.includes('cache') ? 0 : waitFor(settleMs, proof.isKept);
-    if (isProved || !mayRepeat || isEnough || waitMs === null) {
-      progress.warnings.push(...endWarnings(proof, end));
+    if (isProved || !proof.mayRepeat || isEnough || waitMs === null) {
+      const { checkpoint, proof: concluded } = completed ?? loaded;
+      progress.warnings.push(...endWarnings(concluded, end));
+      const { maySweep, needsCatchUp } = concluded;
       const { disorder } = evidence;
       const isUnsorted = isProved && plan.mode === 'full' && disorder !== null;
       const kept = isUnsorted ? await forgetCursor(context, { checkpoint, disorder, needsCatchUp }) : checkpoint;
       return { checkpoint: kept, isProved, maySweep, isEmpty: end.records === 0, needsCatchUp, evidence };
     }
+    former.push(end);
     formerEndedAt = clock.now();
     await clock.sleep(waitMs, context.signal);
-    const { walk_credential } = planned.checkpoint;
-    const again = sweepable({ ...checkpoint, walk_credential });
-    const begun = { ...startWalk(again, next.mode, next.since, clock.now()), walk_credential };
-    plan = { ...planned, mode: next.mode, checkpoint: begun, resumed: false };
-    repetition = next.repetition;
+    const { walk_credential, walk_since } = planned.checkpoint;
+    const again = sweepable({ ...loaded.checkpoint, walk_credential });
+    const begun = { ...startWalk(again, planned.mode, walk_since, clock.now()), walk_credential };
+    plan = { ...planned, checkpoint: begun, resumed: false };
   }
+}
+
+/** At most this many records are fetched individually to find out whether they still exist. */
+const MAX_FETCHED_ALONE = 100;
+
+/**
+ * For a scan that saw fewer records than the service counts: fetches by the filter what changed since it began, and counts
+ * the records that only an earlier scan saw and that still exist. Returns the scan as complete if that makes up the
+ * total; null if records are still missing.
+ */
+async function supplyMissing(
+  context: RunContext,
+  { end, proof, ifProved }: LoadedWalk,
+  one: OneWalk,
+  former: readonly WalkEnd[],
+): Promise<Pick<LoadedWalk, 'checkpoint' | 'proof'> | null> {
+  const missing = end.shortfall?.count ?? 0;
+  const isOnlyShort = proof.doubts.every(({ code }) => code === 'fewer');
+  if (missing === 0 || !isOnlyShort) return null;
+  const added = new KeySet();
+  const isNew = (key: Uint8Array): boolean => !end.met(key);
+  if (one.plan.mode === 'full' && ifProved.cursor !== null) {
+    await catchUp(context, one, ifProved.cursor, (keys) => {
+      eachFingerprint(keys, (key) => isNew(key) && eachKey(key, (high, low) => added.add(high, low)));
+    });
+  }
+  const left = missing - added.size;
+  if (left > 0 && !(await supplyFromBefore(context, end, former, left))) return null;
+  const checkpoint = { ...ifProved, walk_credential: null };
+  await context.warehouse.apply([saveCheckpoint(context.warehouse.own, checkpoint)], context.owned.lease());
+  const concluded = { ...proof, isProved: true, maySweep: false, doubts: [], needsCatchUp: false, mayRepeat: false };
+  return { checkpoint, proof: concluded };
+}
+
+/** Loads what the filter lists as changed since a scan began; the checkpoint stays that of a scan that missed records. */
+async function catchUp(
+  context: RunContext,
+  one: OneWalk,
+  cursor: string,
+  onKeys: (keys: Uint8Array) => void,
+): Promise<void> {
+  const { profile, warehouse, owned, clock } = context;
+  const since = profile.incremental && sinceValue(cursor, profile.incremental, null, updatedZone(profile));
+  const stored = await readCheckpoint(warehouse.own, owned.resource);
+  if (since === null || stored === null) return;
+  const checkpoint = startWalk(stored, 'incremental', since, clock.now());
+  const plan: WalkPlan = { mode: 'incremental', checkpoint, resumed: false };
+  const windows = await windowsOf(context, checkpoint);
+  await loadPages(context, { ...one, plan, former: null, formerEndedAt: null, windows, onKeys, isCatchUp: true });
+}
+
+/** Fetches individually what only earlier scans saw, and stores it; true if so many of these records still exist. */
+async function supplyFromBefore(
+  context: RunContext,
+  end: WalkEnd,
+  former: readonly WalkEnd[],
+  count: number,
+): Promise<boolean> {
+  const { warehouse, owned, profile } = context;
+  const table = owned.shape?.tables[0];
+  if (profile.item === null || former.length === 0 || table === undefined || count > MAX_FETCHED_ALONE) return false;
+  const candidates: string[] = [];
+  let keys = await warehouse.keysAfter(table, '', KEYS_PER_STEP);
+  for (; keys.length > 0; keys = await warehouse.keysAfter(table, keys.at(-1) ?? '', KEYS_PER_STEP)) {
+    let index = 0;
+    eachFingerprint(keyFingerprints(keys), (key) => {
+      const id = keys[index++];
+      if (id !== undefined && !end.met(key) && former.some(({ met }) => met(key))) candidates.push(id);
+    });
+    context.signal.throwIfAborted();
+  }
+  if (candidates.length < count || candidates.length > MAX_FETCHED_ALONE) return false;
+  const loader = await openPageLoader(context, { acceptsOlder: false });
+  let existing = 0;
+  for (const key of candidates) {
+    const found = await fetchAlone(context, key);
+    if (found?.isThere !== true) continue;
+    existing += 1;
+    await loader.load({ records: [found.record], requestedAt: found.requestedAt }, () => []);
+  }
+  return existing >= count;
+}
+
+const KEYS_PER_STEP = 20_000;
+
+/** Null if the service does not return the record. */
+async function fetchAlone(context: RunContext, key: string): Promise<ItemReading | null> {
+  try {
+    return await readItem(context, key, 'bulk');
+  } catch (error) {
+    context.signal.throwIfAborted();
+    if (!(error instanceof SyncError) || error instanceof DeferredError || error.recovery !== 'stop') throw error;
+    return null;
+  }
+}
+
+function eachFingerprint(keys: Uint8Array, visit: (key: Uint8Array) => void): void {
+  for (let at = 0; at < keys.length; at += KEY_FINGERPRINT_BYTES) visit(keys.subarray(at, at + KEY_FINGERPRINT_BYTES));
 }
 
 /** How long to wait before a walk is made again; null if a cache in front would give it the same pages. */
 function waitFor(settleMs: number | null, isKept: boolean): number | null {
-  if (settleMs !== null && settleMs <= MOST_CACHED_MS) return settleMs;
+  if (settleMs !== null && settleMs <= MAX_CACHE_WAIT_MS) return settleMs;
   return isKept ? null : AGE_STEP_MS;
 }
 
@@ -99,37 +197,6 @@ async function withRows({ warehouse }: RunContext, plan: WalkPlan): Promise<Walk
 /** For a resource that has rows though no full walk was whole: what the next one does not meet was met before. */
 function sweepable(checkpoint: CheckpointRow): CheckpointRow {
   return { ...checkpoint, full_credential: checkpoint.full_credential ?? checkpoint.walk_credential };
-}
-
-interface NextPass {
-  mode: WalkPlan['mode'];
-  since: string | null;
-  repetition: Repetition;
-}
-
-/** Returns how to walk again after a walk that proved nothing. */
-function nextPass(
-  profile: ResourceProfile,
-  { mode, checkpoint }: WalkPlan,
-  { end, proof, repetition }: Pick<LoadedWalk, 'end' | 'proof'> & { repetition: Repetition },
-): NextPass {
-  const isUnwatched = proof.doubts.every(({ code }) => code === 'unwatched');
-  const { behind } = repetition;
-  // If rows are known already, deletes have to be found as well, and only a whole walk does that.
-  const mayGoOn = behind === null && mode === 'full' && checkpoint.full_credential === null;
-  const sure = mayGoOn ? end.sure : isUnwatched ? behind : null;
-  const since = sure === null ? null : sinceOf(sure, profile);
-  if (sure === null || since === null)
-    return { mode, since: checkpoint.walk_since, repetition: { former: end, behind: null } };
-  return { mode: 'incremental', since, repetition: { former: behind === null ? null : end, behind: sure } };
-}
-
-/** Null if it is to be walked in one. */
-async function inRanges(context: RunContext, { checkpoint: planned }: WalkPlan): Promise<LoadedWalk | null> {
-  const joined = await walkInRanges(context, planned);
-  if (joined === null) return null;
-  const { end, proof } = joined;
-  return { checkpoint: await finishJoined(context, planned, joined), end, proof };
 }
 
 async function oneWalk(context: RunContext, one: OneWalk): Promise<LoadedWalk> {
@@ -149,10 +216,4 @@ async function forgetWalk({ warehouse, owned }: RunContext): Promise<void> {
   const stored = await readCheckpoint(warehouse.own, owned.resource);
   if (stored === null) return;
   await warehouse.apply([saveCheckpoint(warehouse.own, { ...stored, ...NO_WALK })], owned.lease());
-}
-
-/** The filter's value for what lies behind a record; null if there is no filter. */
-function sinceOf({ updated: text }: SureRecord, profile: ResourceProfile): string | null {
-  if (profile.incremental === null) return null;
-  return sinceValue(text, { ...profile.incremental, overlap: TIES_MS }, null, updatedZone(profile));
 }

@@ -12,8 +12,8 @@ export interface CopiedTable {
 }
 
 /**
- * Own tables of a source, copied beside its resources. Leases are left out: nobody holds any in the new place. So are ranges:
- * a walk that several processes were making begins anew there, and which years the calendar covers is found anew.
+ * Own tables of a source, copied beside its resources. Leases are left out: no process holds any in the new place.
+ * Which years the calendar covers is found again there.
  */
 export const OWN_TABLES: readonly CopiedTable[] = [
   { name: '_sync_versions', key: ['resource', 'id', 'version'] },

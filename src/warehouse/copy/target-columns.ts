@@ -15,7 +15,7 @@ const INTEGERS: ReadonlySet<string> = new Set(['bigint', 'integer']);
 /** The columns of a table in the database's schema, in their order; none if there is no such table. */
 export async function targetColumns(database: Database, table: string): Promise<TargetColumn[]> {
   const { rows } = await execute(database)<{ name: string; type: string }>(
-    `SELECT attname AS name, format_type(atttypid, NULL) AS type FROM pg_attribute
+    `SELECT attname AS name, trim('"' FROM format_type(atttypid, NULL)) AS type FROM pg_attribute
       JOIN pg_class ON pg_class.oid = attrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
       WHERE nspname = $1 AND relname = $2 AND attnum > 0 AND NOT attisdropped ORDER BY attnum`,
     [database.schema, table],

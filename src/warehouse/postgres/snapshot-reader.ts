@@ -68,7 +68,7 @@ async function begin(client: PoolClient, schema: string): Promise<void> {
   // None of these is a query: no snapshot is taken yet.
   await client.query(
     `SET LOCAL search_path = ${inSchema}; SET LOCAL timezone = 'UTC'; SET LOCAL extra_float_digits = 1;
-      SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL lock_timeout = 60000`,
+      SET LOCAL quote_all_identifiers = off; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL lock_timeout = 60000`,
   );
   if (rows.length === 0) return;
   const names = rows.map(({ name }) => `${inSchema}.${escapeIdentifier(name)}`);

@@ -1,4 +1,4 @@
-import { sql, type Kysely } from 'kysely';
+import { sql, type CompiledQuery, type Kysely } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
 import { NAMED } from '../name-state.ts';
 import type { OwnTables } from '../own-tables.ts';
@@ -16,10 +16,10 @@ import { VIEW_DIALECT } from './views/dialect.ts';
 import { dropTables } from './widening/drop-tables.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
 import { stageTables, swapTables } from './widening/swap-tables.ts';
-import { asStep, pageCommits } from './pages/page-commits.ts';
 import { rewriteRows } from './pages/rewrite-rows.ts';
-import { purge, softDelete } from './pages/row-writer.ts';
+import { purge, softDelete, stepsOf } from './pages/row-writer.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
+import type { Step } from './connection/batch.ts';
 import type { Session } from './connection/session.ts';
 
 /** Opens (and makes, and migrates) a source's schema. Throws `ConfigError` if it cannot be used. */
@@ -37,9 +37,6 @@ export async function openWarehouse(address: PostgresAddress, clock: Clock): Pro
 /** The warehouse in an open and migrated schema. */
 function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: () => Promise<void>): Warehouse {
   const { schema } = database;
-  const { closeShaper, ...commits } = pageCommits(database, (resource, write) =>
-    orUnindexed(database, resource, write),
-  );
 
   function underLease<T>(lease: LeaseProof, work: (session: Session) => Promise<T>): Promise<T> {
     return transact(database, work, { lease });
@@ -50,8 +47,6 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
     own,
     dialect: VIEW_DIALECT,
     isOnNetwork: true,
-    writesAside: true,
-    commitsOverlap: true,
     now: () => databaseNow(database),
     stored: storedRows(database),
     tableNames: () => tableNames(own, schema),
@@ -69,7 +64,11 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
         });
       return orUnindexed(database, rewrite.rows[0]?.table.name ?? '', work);
     },
-    ...commits,
+    commit: ({ rows, lease, statements }) => {
+      let attempts = 0;
+      const steps = (): Step[] => [...stepsOf(rows, (attempts += 1) > 1), ...statements.map(asStep)];
+      return orUnindexed(database, rows.resource, () => commitSteps(database, steps, lease));
+    },
     softDelete: (deletion) =>
       underLease(deletion.lease, async (session) => {
         const deleted = await softDelete(session, deletion);
@@ -78,18 +77,19 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
       }),
     purge: (old) => underLease(old.lease, (session) => purge(session, old)),
     liveSample: (table, resource, limit) => liveSample(database, table, resource, limit),
-    apply: (queries, lease) => commitSteps(database, () => queries.map(asStep), lease === undefined ? {} : { lease }),
+    apply: (queries, lease) => commitSteps(database, () => queries.map(asStep), lease),
     // The server keeps its own log small.
     // Each commit waits for the server's log, and the inbox is in the same one, behind what was committed before.
     persist: () => Promise.resolve(),
     clean: (tables) => cleanTables(database, tables),
     upkeep: () => Promise.resolve({ walBytes: 0 }),
     nameState: () => NAMED,
-    close: async () => {
-      await closeShaper();
-      await close();
-    },
+    close,
   };
+}
+
+function asStep({ sql: text, parameters: values }: CompiledQuery): Step {
+  return { text, values };
 }
 
 async function tableNames(own: Kysely<OwnTables>, schema: string): Promise<Set<string>> {

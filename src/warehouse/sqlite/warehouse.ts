@@ -8,12 +8,12 @@ import { cleanFile } from './connection/clean-file.ts';
 import { openFile, type OpenFile } from './connection/open-file.ts';
 import { readBeside } from './connection/read-beside.ts';
 import { configureWarehouse } from './connection/configure.ts';
-import { syncLog, walUpkeep } from './connection/wal-upkeep.ts';
+import { syncLog, truncateLargeWal } from './connection/wal-upkeep.ts';
 import { purge, rewriteRows, softDelete } from './pages/row-writer.ts';
-import { pageCommits } from './pages/page-commits.ts';
 import { statementRunner } from './pages/run-statements.ts';
 import { transactions, type Transact } from './pages/transactions.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
+import { createPageWriter } from './pages/write-page.ts';
 import { tendIndexes } from './keys/tend-indexes.ts';
 import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
@@ -36,25 +36,19 @@ export async function openWarehouse(file: string, clock: Clock): Promise<Warehou
 
 /** The warehouse on an open and migrated database. */
 function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
-  const { db, own, retryWhileLocked, retryWriting, name } = open;
+  const { db, own, retryWhileLocked, name } = open;
   const stored = storedRows(db, own);
   const runAll = statementRunner(db);
-  const transact = transactions(db, retryWriting);
-  const pages = pageCommits(open);
-  const foldWal = walUpkeep(db);
-  // By its path: that of another file is none of ours to fold back.
-  const upkeep = (): Promise<Upkeep> => (name.state().is === 'named' ? foldWal() : Promise.resolve({ walBytes: 0 }));
+  const transact = transactions(db, retryWhileLocked);
+  const writePage = createPageWriter(db);
+  // Skip if the file at this path was replaced.
+  const upkeep = (): Upkeep => (name.state().is === 'named' ? truncateLargeWal(db) : { walBytes: 0 });
 
   return {
     ...rowsIn(own),
     own,
     dialect: VIEW_DIALECT,
     isOnNetwork: false,
-    commitsOverlap: false,
-    shaper: null,
-    get writesAside() {
-      return pages.areAside;
-    },
     now: () => Promise.resolve(clock.now()),
     stored: (table, keys, updated) => retryWhileLocked(() => stored(table, keys, updated)),
     tableNames: () => tableNames(own),
@@ -62,17 +56,18 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     ...tableChanges(open, transact, runAll),
     tendKeys: (plan, lease) => {
       const run = (text: string): Promise<void> => transact(lease(), () => void db.exec(text));
-      // To sort takes about as much memory as the thread for pages, which has nothing to do any more.
-      return tendIndexes(db, plan, { begin: () => pages.rest(), run });
+      return tendIndexes(db, plan, run);
     },
     rewrite: (rewrite) =>
       transact(rewrite.lease, () => {
         rewriteRows(db, rewrite);
         runAll(rewrite.statements);
       }),
-    // Rows are bound as they are.
-    prepare: (rows) => ({ rows }),
-    commit: (page) => pages.commit(page),
+    commit: ({ rows, lease, statements }) =>
+      transact(lease, () => {
+        writePage(rows);
+        runAll(statements);
+      }),
     softDelete: (deletion) =>
       transact(deletion.lease, () => {
         const deleted = softDelete(db, own, deletion);
@@ -84,12 +79,11 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     apply: (queries, lease) => transact(lease, () => runAll(queries)),
     clean: () => cleanFile(db, retryWhileLocked),
     persist: () => syncLog(db.name),
-    upkeep,
+    upkeep: () => Promise.resolve(upkeep()),
     nameState: () => name.state(),
     close: async () => {
-      await pages.close();
       // If another program has the file open too, closing does not copy what was written.
-      await upkeep();
+      upkeep();
       await open.close();
     },
   };

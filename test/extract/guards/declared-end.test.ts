@@ -38,11 +38,11 @@ const expired: Responder = (url) =>
 
 /** 25 records by a cursor; behind the last page stands the cursor that `last` makes of the page's own. */
 const feed =
-  (last: (from: number) => string | number, ignores = false): Responder =>
+  (last: (from: number) => unknown, ignores = false, count = 25): Responder =>
   (url) => {
     const from = ignores ? 0 : Number(url.searchParams.get('cursor') ?? 0);
-    const data = numbered(25).slice(from, from + 10);
-    return { body: { data, next_cursor: from + 10 < 25 ? from + 10 : last(from) } };
+    const data = numbered(count).slice(from, from + 10);
+    return { body: { data, next_cursor: from + 10 < count ? from + 10 : last(from) } };
   };
 
 /** No record, and the cursor that was sent. */
@@ -140,13 +140,53 @@ describe('an end by an unchanged cursor', () => {
   const page = { style: 'cursor', end: { unchanged_cursor: true } };
 
   it.each<[string, object, Responder, [number, string]]>([
-    ['on a page with new records', page, feed((from) => from), [25, 'by unchanged']],
+    ['on a full page with new records', page, feed((from) => from, false, 30), [30, 'by unchanged']],
     ['on an empty page', page, feed(() => 25), [25, 'by unchanged']],
     ['on an empty first page', { ...page, first_cursor: '*' }, nothing, [0, 'by unchanged']],
-    ['that nothing declares', { style: 'cursor' }, feed((from) => from), [20, 'guard_repeated_cursor']],
+    ['that nothing declares, on a short page', { style: 'cursor' }, feed((from) => from), [25, 'by short']],
+    ['that nothing declares, on an empty page', { style: 'cursor' }, feed(() => 25), [25, 'by unchanged']],
+    [
+      'that nothing declares, on a full page',
+      { style: 'cursor' },
+      feed((from) => from, false, 30),
+      [20, 'guard_repeated_cursor'],
+    ],
     ['of a service that does not know the cursor', page, feed(() => 'x', true), [10, 'guard_repeated_cursor']],
   ])('%s', async (_, profile, respond, expected) => {
     expect(await ended(profile, respond)).toEqual(expected);
+  });
+});
+
+/** The cursor says the end, and has_more the opposite. */
+const contradicting: Responder = () => ({ body: { data: numbered(10), next_cursor: 0, has_more: true } });
+
+describe('an end by the value of the cursor', () => {
+  const declared = { style: 'cursor', end: { cursor: [0, -1] } };
+  const whole: [number, string] = [30, 'by signal'];
+
+  // A full last page, so that nothing else shows the end.
+  it.each<[unknown, object, [number, string]]>([
+    [null, { style: 'cursor' }, whole],
+    ['', { style: 'cursor' }, whole],
+    [false, { style: 'cursor' }, whole],
+    [undefined, { style: 'cursor', absent_is_end: true }, whole],
+    [0, declared, whole],
+    ['0', declared, whole],
+    [-1, declared, whole],
+    ['-1', declared, whole],
+    [0, { style: 'cursor' }, [30, 'guard_cycle']],
+    [true, declared, [20, 'pagination_invalid']],
+  ])('%j in %j', async (value, page, expected) => {
+    expect(
+      await ended(
+        page,
+        feed(() => value, false, 30),
+      ),
+    ).toEqual(expected);
+  });
+
+  it('is not believed where has_more says the opposite', async () => {
+    expect(await ended({ ...declared, has_more: 'has_more' }, contradicting)).toEqual([0, 'pagination_missing']);
   });
 });
 
@@ -177,7 +217,7 @@ describe('an end by an unchanged cursor on the first page', () => {
     ['that a smaller page proves', page, starred(7), [7, 'by signal']],
     ['that is full', page, starred(10), [10, 'by signal']],
     ['of a single record', page, starred(1), [1, 'by short']],
-    ['behind others', page, starred(25), [25, 'by unchanged']],
+    ['behind others', page, starred(25), [25, 'by short']],
     ['of a size that cannot be asked for', { ...page, size_param: null }, starred(7), [7, 'unproved']],
     ['of a service that gives back what it is sent', page, echoing(10), [0, 'guard_repeated_cursor']],
     ['of one that does so with fewer records than were asked for', page, echoing(7), [0, 'guard_repeated_cursor']],
@@ -203,13 +243,13 @@ describe('a list in one answer', () => {
       'of which a header tells more',
       page,
       { body: { data: numbered(7) }, headers: { 'x-total-count': '9' } },
-      [7, 'unproved'],
+      [7, 'fewer'],
     ],
     [
       'that says that it is a range',
       page,
       { body: { data: numbered(7) }, headers: { 'content-range': 'items 0-6/9' } },
-      [7, 'unproved'],
+      [7, 'fewer'],
     ],
     ['with fewer than its total', { ...page, total: 'n' }, { body: { data: numbered(7), n: 9 } }, [7, 'fewer']],
   ])('%s', async (_, profile, reply, expected) => {

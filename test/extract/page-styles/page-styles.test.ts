@@ -19,7 +19,7 @@ function nextOf(
   const json = parseJson(body);
   const received = facts.received ?? 2;
   const place = { url, answeredUrl: url, baseUrl: BASE, headers: {}, json, records: [] };
-  const counts = { received, fresh: received, seen: 2, total: null, pages: null, kept: 0 };
+  const counts = { received, isEmpty: received === 0, seen: 2, total: null, pages: null, kept: 0 };
   const step = openPageStyle(pageProfile(style, 2, { ...profile })).next({ ...place, ...counts, ...facts });
   if ('next' in step) return step.next.replace(/^[^?#]*/, '');
   return 'code' in step ? step.code : step.end;
@@ -41,7 +41,7 @@ describe('page style with the number of the next page', () => {
     ['false: the end', false, {}, 'signal'],
     ['none, where an earlier page had one: the end', undefined, { kept: 2 }, 'signal'],
     ['none, nor had any page before it', undefined, {}, null],
-    ['a number that counts on past the end', 3, { received: 0, fresh: 0 }, 'empty'],
+    ['a number that counts on past the end', 3, { received: 0 }, 'empty'],
     ['the number of this page', 2, {}, 'pagination_invalid'],
     ['a URL', '/posts?page=3', {}, 'pagination_invalid'],
   ])('%s', (_, next, facts, expected) => {
@@ -81,7 +81,8 @@ describe('cursor style', () => {
     ['null: the end', '{"next_cursor":null}', 'signal'],
     ['C35 the empty string: the end', '{"next_cursor":""}', 'signal'],
     ['an object', '{"next_cursor":{}}', 'pagination_invalid'],
-    ['a boolean', '{"next_cursor":false}', 'pagination_invalid'],
+    ['a boolean', '{"next_cursor":true}', 'pagination_invalid'],
+    ['false: the end', '{"next_cursor":false}', 'signal'],
     ['F210 CR LF in the token', '{"next_cursor":"a\\r\\nX-Evil: 1"}', 'bad_cursor'],
     ['F210 NUL in the token', '{"next_cursor":"a\\u0000"}', 'bad_cursor'],
     ['half a character', '{"next_cursor":"\\ud800"}', 'bad_cursor'],
@@ -112,7 +113,7 @@ describe('cursor style', () => {
       json,
       records: [],
       received: 1,
-      fresh: 1,
+      isEmpty: false,
       seen: 1,
       total: null,
     };
@@ -176,7 +177,7 @@ describe('page and offset style', () => {
     ['a page cut by the service advances by what came', { received: 1 }, '?offset=5'],
     ['F056 a page larger than asked for advances by what came', { received: 20 }, '?offset=24'],
     ['an empty page: the end', { received: 0 }, 'empty'],
-    ['a page with nothing but what the one before it had: the end', { received: 1, fresh: 0 }, 'empty'],
+    ['a page with nothing but what the one before it had: the end', { received: 1, isEmpty: true }, 'empty'],
     ['a short page that completes the total: the end', { received: 1, total: 5 }, 'total'],
     ['an empty page before the total', { received: 0, total: 9 }, 'guard_empty_pages'],
   ])('offset: %s', (_, facts, expected) => {

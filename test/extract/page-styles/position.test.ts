@@ -14,6 +14,8 @@ describe('F055 follows only links that stay at home', () => {
     ['a relative path', 'content?cursor=2', '/api/v1/content?cursor=2'],
     ['the whole URL', 'https://cms.example.com/api/v1/content?cursor=2', '/api/v1/content?cursor=2'],
     ['the default port and upper case', 'HTTPS://CMS.example.com:443/x', '/x'],
+    ['http instead of https', 'http://cms.example.com/x?y=1', '/x?y=1'],
+    ['http with the port of https', 'http://cms.example.com:443/x', '/x'],
     ['a fragment, which is dropped', '/x?y=1#z', '/x?y=1'],
   ])('%s', (_, link, expected) => {
     expect(linkedPosition(BASE, ANSWERED, link)).toBe(expected);
@@ -22,7 +24,8 @@ describe('F055 follows only links that stay at home', () => {
   it.each([
     ['another host', 'https://evil.example/v1'],
     ['another port', 'https://cms.example.com:8443/v1'],
-    ['http instead of https', 'http://cms.example.com/v1'],
+    ['http on another port', 'http://cms.example.com:8080/v1'],
+    ['http with a user name', 'http://me@cms.example.com/v1'],
     ['a protocol-relative link', '//evil.example/v1'],
     ['a protocol-relative link home', '//cms.example.com/v1'],
     ['backslashes for slashes', '\\\\evil.example/v1'],

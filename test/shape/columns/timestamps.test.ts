@@ -136,6 +136,10 @@ describe('parseInstant', () => {
       '2024-01-01T10:49:39+02:00',
       1704098979,
       1704098979000,
+      '1704098979',
+      '1704098979.0',
+      '1704098979000',
+      '1704098979000000',
     ];
     expect(forms.map((form) => parseInstant(form))).toEqual(forms.map(() => ({ epochMs: 1704098979000, nanos: 0 })));
   });
@@ -151,7 +155,7 @@ describe('parseInstant', () => {
     expect(parseInstant(moment)).toEqual(expected);
   });
 
-  it.each(['yesterday', '', '1704098979', Number.NaN, Number.POSITIVE_INFINITY, 1e18])(
+  it.each(['yesterday', '', '123456789', '20260101120000', Number.NaN, Number.POSITIVE_INFINITY, 1e18])(
     'F067 finds none in %j',
     (moment) => {
       expect(parseInstant(moment)).toBeNull();

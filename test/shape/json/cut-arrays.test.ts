@@ -4,15 +4,14 @@ import { cutArrays, type Body } from '../../../src/shape/json/cut-arrays.ts';
 
 const read = (part: string): JsonValue => JSON.parse(part);
 
-function bodyOf(text: string, isLazy = false): Body {
-  return { bytes: Buffer.from(text), read, isLazy };
+function bodyOf(text: string): Body {
+  return { bytes: Buffer.from(text), read };
 }
 
 /** Each array as the sources of its elements, by their borders, and the text behind it. */
-function cut(text: string, isLazy = false) {
-  return cutArrays(bodyOf(text, isLazy)).map(({ bytes, borders, unread, values, end }) => ({
+function cut(text: string) {
+  return cutArrays(bodyOf(text)).map(({ bytes, borders, values, end }) => ({
     sources: values.map((_, at) => bytes.toString('utf8', borders[2 * at], borders[2 * at + 1])),
-    unread,
     rest: bytes.toString('utf8', end),
   }));
 }
@@ -23,10 +22,9 @@ describe('arrays of objects in a body', () => {
     expect(cut(text)).toEqual([
       {
         sources: ['{"id":1}', '{"id":"},{"}', '{}', '{"id":[{"id":3},{"id":4}]}'],
-        unread: 0,
         rest: ', "more":[{"a":1},{"a":2}]}',
       },
-      { sources: ['{"a":1}', '{"a":2}'], unread: 0, rest: '}' },
+      { sources: ['{"a":1}', '{"a":2}'], rest: '}' },
     ]);
     const [first] = cutArrays(bodyOf(text));
     expect(first?.values).toEqual([{ id: 1 }, { id: '},{' }, {}, { id: [{ id: 3 }, { id: 4 }] }]);
@@ -46,17 +44,9 @@ describe('arrays of objects in a body', () => {
     expect(cut('{"one":[{"id":1}],"data":[{"id":2},{"id":3}]}')).toMatchObject([{ sources: ['{"id":2}', '{"id":3}'] }]);
   });
 
-  it('are guessed where elements are left unread: all but the first and the last', () => {
-    const text = '[{"id":1,"x":"é"},{"id":2,"x":[]},{"id":3},{"id":4}]';
-    const sources = ['{"id":1,"x":"é"}', '{"id":2,"x":[]}', '{"id":3}', '{"id":4}'];
-    expect(cut(text, true)).toEqual([{ sources, unread: 2, rest: '' }]);
-    const [array] = cutArrays(bodyOf(text, true));
-    expect(array?.values).toEqual([{ id: 1, x: 'é' }, {}, {}, { id: 4 }]);
-  });
-
   it('are not guessed where an element holds what stands between elements', () => {
     const text = '[{"id":1,"c":[{"id":5},{"id":6}]},{"id":2,"c":[{"id":7},{"id":8}]},{"id":3}]';
-    expect(cut(text, true)).toMatchObject([{ unread: 0, sources: { length: 3 } }]);
+    expect(cut(text)).toMatchObject([{ sources: { length: 3 } }]);
   });
 
   it('are searched for in the beginning of the body alone', () => {

@@ -1,11 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { JsonValue } from '../../../src/model/json.ts';
-import { isEach, stepsOf } from '../../../src/model/body-path.ts';
-import { roughDigits } from '../../../src/shape/json/json-size.ts';
-import { cutOf, parseAround, parseBody, parseInParts, readRest, unreadOf } from '../../../src/shape/json/parse-body.ts';
+import { cutOf, parseBody, parseInParts } from '../../../src/shape/json/parse-body.ts';
 import { parseJson } from '../../../src/shape/json/parse-json.ts';
-import { fieldAt } from '../../../src/shape/records/field-at.ts';
 import { selectRecords } from '../../../src/shape/records/select-records.ts';
 import { jsonSuite, naughtyStrings } from '../../support/corpora.ts';
 
@@ -22,23 +19,9 @@ function parsedOrNull(text: string): JsonValue {
   }
 }
 
-/** Bodies of which records were left unread and then read. */
-let around = 0;
-
-/** Expects the records to be left unread and then read as the slow way reads them, if they may be; returns whether they were. */
-function sameAround(bytes: Buffer, path: string): boolean {
-  const json = parseAround(bytes, roughDigits(bytes));
-  const unread = json === null || stepsOf(path).some(isEach) ? null : unreadOf(fieldAt(json, path));
-  if (json === null || unread === null || !readRest(unread, [])) return false;
-  expect(JSON.stringify(json)).toBe(JSON.stringify(parsedOrNull(bytes.toString())));
-  expect(selectRecords(bytes, json, path)?.map((record) => record.bytes.toString())).toEqual(cutSlowly(bytes, path));
-  return true;
-}
-
 /** Expects the body to be parsed and cut as the slow way does it, if it is cut at all; returns whether it was. */
 function sameAsSlow(text: string, path = 'data'): boolean {
   const bytes = Buffer.from(text);
-  around += sameAround(bytes, path) ? 1 : 0;
   const json = parseInParts(bytes);
   if (json === null) return false;
   expect(JSON.stringify(json)).toBe(JSON.stringify(parsedOrNull(text)));
@@ -121,7 +104,6 @@ describe('parseInParts', () => {
       { numRuns: 1_500, seed: 7 },
     );
     expect(cut).toBeGreaterThan(1_000);
-    expect(around).toBeGreaterThan(20);
   });
 
   it('takes nothing that the corpora refuse, and nothing otherwise', () => {
@@ -203,43 +185,3 @@ const records = fc
 const bodies = fc
   .tuple(records, anyValue, blank)
   .map(([list, other, space]) => `{"a":${other},"data":${space}${list},"b":${other}}`);
-
-describe('parseAround', () => {
-  const bytes = Buffer.from('{"total":3,"data":[{"id":1},{"id":2},{"id":03},{"id":4}]}');
-
-  it('takes what is known in place of a record, whatever it is made of', () => {
-    const json = parseAround(bytes, 0);
-    const unread = unreadOf(json === null ? undefined : fieldAt(json, 'data'));
-    if (json === null || unread === null) throw new Error('nothing was left unread');
-    expect(json).toEqual({ total: 3, data: [{ id: 1 }, {}, {}, { id: 4 }] });
-    const known = unread
-      .sources()
-      .map((source, at) => ({ source, hash: `${at}`, partial: at === 2 ? { id: 3 } : null }));
-    expect(readRest(unread, known)).toBe(true);
-    expect(selectRecords(bytes, json, 'data')).toEqual([
-      { value: { id: 1 }, bytes: Buffer.from('{"id":1}'), hash: '0', isPartial: false },
-      { value: { id: 2 }, bytes: Buffer.from('{"id":2}'), hash: '1', isPartial: false },
-      { value: { id: 3 }, bytes: Buffer.from('{"id":03}'), hash: '2', isPartial: true },
-      { value: { id: 4 }, bytes: Buffer.from('{"id":4}'), hash: '3', isPartial: false },
-    ]);
-    expect(unreadOf(fieldAt(json, 'data'))).toBeNull();
-  });
-
-  it.each([
-    ['no record', bytes],
-    // Until it is read it seems to be one list.
-    ['a list and another one', Buffer.from('{"data":[{"id":1},{"id":2}],"more":[{"id":1},{"id":2},{"id":3}]}')],
-  ])('says so if an element turns out to be %s', (_, body) => {
-    const json = parseAround(body, 0);
-    const unread = unreadOf(json === null ? undefined : fieldAt(json, 'data'));
-    expect(unread === null ? null : readRest(unread, [])).toBe(false);
-  });
-
-  it.each([
-    ['two lists', '{"data":[{"id":1},{"id":2},{"id":3}],"more":[{"x":1},{"x":2},{"x":3}]}'],
-    ['no list', '{"data":{"id":1}}'],
-    ['what is not valid', '{"data":[{"id":1},{"id":2},{"id":3}],}'],
-  ])('leaves nothing unread in a body with %s', (_, text) => {
-    expect(parseAround(Buffer.from(text), 0)).toBeNull();
-  });
-});

@@ -13,6 +13,10 @@ describe('sinceValue', () => {
     ['as_sent', '2026-11-20 12:00:00', '2026-11-20T11:50:00Z'],
     ['as_sent', '1763640000', '1763639400'],
     ['as_sent', '1763640000123', '1763639400123'],
+    ['as_sent', '1763640000.5', '1763639400.500'],
+    ['as_sent', '1763640000123456', '1763639400123000'],
+    ['as_sent', '2026-11-20T12:00:00.123456Z', '2026-11-20T11:50:00.123000Z'],
+    ['as_sent', '2026-11-20T12:00:00.1234567+00:00', '2026-11-20T11:50:00.1230000Z'],
     ['iso', '1763640000', '2025-11-20T11:50:00.000Z'],
     ['iso', '2026-11-20T12:00:00Z', '2026-11-20T11:50:00.000Z'],
     ['epoch_s', '2026-11-20T12:00:00.999Z', '1795175400'],
@@ -50,6 +54,15 @@ describe('sinceValue', () => {
     const own = '2026-07-10T10:00:00Z';
     expect(sinceValue(own, filter, null, timeZone('Europe/Zurich'), '2026-07-09 08:00:00')).toBe('2026-07-10 11:50:00');
     expect(sinceValue(own, filter, null, null, '1763640000')).toBe('1783677000');
+  });
+
+  it.each([
+    ['2026-11-20T12:00:00.123456Z', '2026-11-20T12:00:00.123000Z'],
+    ['2026-11-20T12:00:00.123000Z', '2026-11-20T12:00:00.123000Z'],
+    ['1763640000123456', '1763640000123000'],
+  ])('without an overlap never begins after the microsecond of the cursor %s', (written, since) => {
+    const look = Date.parse('2026-12-01T00:00:00Z');
+    expect(sinceValue(written, { ...filter, overlap: 0 }, { first: look, last: look })).toBe(since);
   });
 
   const cursor = '2026-11-20T12:00:00.250Z';

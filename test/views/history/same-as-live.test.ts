@@ -42,6 +42,7 @@ const COLUMNS: Readonly<Record<string, readonly string[]>> = {
   Größe: ['5', '6.5'],
   'a*b[c]': ['"globbed"'],
   "it's": ['"apostrophe"'],
+  'nul\0name': ['"cut"', '"off"'],
 };
 
 function records(): string[] {

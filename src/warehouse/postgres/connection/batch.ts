@@ -1,5 +1,4 @@
 import { Query, type Connection, type QueryResult, type QueryResultRow, type Submittable } from 'pg';
-import type { CopyData } from './copy-data.ts';
 import { VALUE_PARSERS } from './value-parsers.ts';
 
 /** One statement of a batch. */
@@ -7,7 +6,7 @@ export interface Step {
   text: string;
   values?: readonly unknown[];
   /** The data of a `COPY ... FROM STDIN`. */
-  data?: CopyData;
+  data?: Buffer;
   /**
    * Thrown if there was no row for it. It explains more than any error that follows from it. As with `refuse`, what
    * follows has been done by then: a COMMIT must be a question of its own.
@@ -32,8 +31,7 @@ interface Answering extends Submittable {
 
 interface Asked {
   step: Step;
-  /** Null if nobody wants the answer, and its values are plain: a query of `pg` costs more than what it sends. */
-  query: Answering | null;
+  query: Answering;
   answer: Answer | null;
   /** By `pg`, which has not sent all of it. */
   isRefused: boolean;
@@ -51,66 +49,25 @@ export class Batch implements Submittable {
   readonly #settle: PromiseWithResolvers<Answer[]>;
   /** Steps that are through. */
   #through = 0;
-  /** How often the data of the next one was taken. */
-  #executed = 0;
   #refusal: Error | null = null;
-  /** Where it was sent; null before. */
-  #connection: Connection | null = null;
-  #isWhole = true;
-  #isInTurn = false;
-  #isOver = false;
 
-  /** With `isSilent` no step is asked what it returns: `done` says only that they are done. */
-  constructor(steps: readonly Step[], answerMs: number, { isSilent = false }: { isSilent?: boolean } = {}) {
-    this.#asked = steps.map((step) => (isSilent && isPlain(step) ? unanswered(step) : asked(step)));
+  constructor(steps: readonly Step[], answerMs: number) {
+    this.#asked = steps.map(asked);
     this.query_timeout = answerMs;
     this.#settle = Promise.withResolvers<Answer[]>();
     this.done = this.#settle.promise;
   }
 
   submit(connection: Connection): void {
-    // Sent behind another one already, whose answer has come by now.
-    this.#isInTurn = true;
-    if (this.#connection === null) this.#send(connection);
-  }
-
-  /**
-   * True while another one may be sent behind it: the next answer is its own, and `pg` holds nothing back. Not behind one
-   * that was not sent whole: what it has begun is still open, and would be committed with the other one.
-   */
-  get mayBeFollowed(): boolean {
-    return this.#isInTurn && this.#isWhole && !this.#isOver;
-  }
-
-  /**
-   * Sends it behind one that `mayBeFollowed`, before that one is answered. To be handed to `pg` at once: that hands on the
-   * answers in the order in which it was given the questions.
-   */
-  sendBehind({ mayBeFollowed, connection }: Pick<Batch, 'mayBeFollowed' | 'connection'>): void {
-    if (!mayBeFollowed || connection === null) throw new Error('nothing may be sent behind this');
-    this.#send(connection);
-  }
-
-  /** Null until it is sent. */
-  get connection(): Connection | null {
-    return this.#connection;
-  }
-
-  #send(connection: Connection): void {
-    this.#connection = connection;
     // A query ends with a sync, after which the server would go on behind one that failed.
     const unsynced: Connection = Object.create(connection, { sync: { value: () => undefined } });
     connection.stream.cork();
     for (const asked of this.#asked) {
       const { query, step } = asked;
-      if (query === null) execute(connection, step);
-      else query.submit(unsynced);
+      query.submit(unsynced);
       // Its values cannot be sent: nothing behind it may be done, a COMMIT least of all.
-      if (asked.isRefused) {
-        this.#isWhole = false;
-        break;
-      }
-      if (step.data !== undefined) connection.stream.write(step.data.messages);
+      if (asked.isRefused) break;
+      if (step.data !== undefined) sendCopyData(connection, step.data);
     }
     connection.sync();
     connection.stream.uncork();
@@ -127,11 +84,11 @@ export class Batch implements Submittable {
   }
 
   handleRowDescription(message: unknown): void {
-    this.#current()?.query?.handleRowDescription(message);
+    this.#current()?.query.handleRowDescription(message);
   }
 
   handleDataRow(message: unknown): void {
-    this.#current()?.query?.handleDataRow(message);
+    this.#current()?.query.handleDataRow(message);
   }
 
   handleCopyInResponse(): void {
@@ -140,20 +97,17 @@ export class Batch implements Submittable {
 
   handleCommandComplete(message: unknown, connection: Connection): void {
     const current = this.#current();
-    this.#executed += 1;
-    if (current === undefined || this.#executed < (current.step.data?.executions ?? 1)) return;
-    this.#executed = 0;
+    if (current === undefined) return;
     this.#through += 1;
     const { query, step } = current;
-    query?.handleCommandComplete(message, connection);
-    query?.handleReadyForQuery(connection);
+    query.handleCommandComplete(message, connection);
+    query.handleReadyForQuery(connection);
     if (current.answer?.rowCount === 0) this.#refusal ??= step.ifNone?.() ?? null;
     const row: unknown = current.answer?.rows[0];
     if (isRow(row)) this.#refusal ??= step.refuse?.(row) ?? null;
   }
 
   handleReadyForQuery(): void {
-    this.#isOver = true;
     this.callback();
     const answers = this.#asked.flatMap(({ answer }) => answer ?? []);
     if (answers.length < this.#asked.length) this.#refusal ??= new Error('a statement of a batch was not sent');
@@ -162,7 +116,6 @@ export class Batch implements Submittable {
   }
 
   handleError(error: unknown): void {
-    this.#isOver = true;
     this.callback();
     const explain = this.#current()?.step.explain;
     this.#settle.reject(this.#refusal ?? (explain !== undefined && error instanceof Error ? explain(error) : error));
@@ -177,28 +130,14 @@ function isRow(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null;
 }
 
-const NO_ANSWER: Answer = { command: '', rowCount: null, oid: 0, fields: [], rows: [] };
+/** A message is a letter, and a length that includes itself. */
+const COPY_DATA_HEADER = Buffer.from('d\0\0\0\0', 'latin1');
+const COPY_DONE = Buffer.from('c\0\0\0\u0004', 'latin1');
 
-function unanswered(step: Step): Asked {
-  return { step, query: null, answer: NO_ANSWER, isRefused: false };
-}
-
-/** True if its values need nothing of what `pg` makes of lists and the like. */
-function isPlain({ values = [], ifNone, refuse }: Step): boolean {
-  const isAnswered = ifNone !== undefined || refuse !== undefined;
-  return !isAnswered && values.every((value) => value === null || value === undefined || sendable(value) !== null);
-}
-
-function execute(connection: Connection, { text, values = [] }: Step): void {
-  connection.parse({ name: '', text, types: [] }, true);
-  connection.bind({ values: values.map(sendable) }, true);
-  connection.execute({}, true);
-}
-
-/** Null for what is not plain. */
-function sendable(value: unknown): string | Buffer | null {
-  if (typeof value === 'string' || Buffer.isBuffer(value)) return value;
-  return typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean' ? String(value) : null;
+function sendCopyData(connection: Connection, data: Buffer): void {
+  const header = Buffer.from(COPY_DATA_HEADER);
+  header.writeInt32BE(data.length + 4, 1);
+  for (const bytes of [header, data, COPY_DONE]) connection.stream.write(bytes);
 }
 
 /** The query keeps what comes for it, and returns it when nothing more comes. */

@@ -57,7 +57,6 @@ async function openOwn(connection: string, clock: Clock): Promise<Coordination> 
     },
     lead: async (sources, owner, forMs) =>
       (await ask<{ source: string }>(LEAD, [sources, owner, forMs])).rows.map(({ source }) => source),
-    present: async (owner, forMs) => onlyRow(await ask<{ count: number }>(PRESENT, [owner, forMs])).count,
     resign: async (owner) => void (await ask(`DELETE FROM ${COMMON_SCHEMA}.leads WHERE owner = $1`, [owner])),
     claimToken: async (name, version, { owner, forMs }) =>
       onlyRow(await ask<StoredToken & { isMine: boolean }>(CLAIM, [name, version, owner, forMs])),
@@ -99,14 +98,6 @@ const LEAD = `INSERT INTO ${COMMON_SCHEMA}.leads AS led (source, owner, until)
   ON CONFLICT (source) DO UPDATE SET owner = excluded.owner, until = excluded.until
     WHERE led.owner = excluded.owner OR led.until <= now()
   RETURNING source`;
-
-/** A schema has no such name. The statement does not see its own row. */
-const PRESENT = `WITH gone AS (DELETE FROM ${COMMON_SCHEMA}.leads WHERE source LIKE '~worker/%' AND until < now() - interval '1 hour'),
-  here AS (INSERT INTO ${COMMON_SCHEMA}.leads AS led (source, owner, until)
-    VALUES ('~worker/' || $1, $1, now() + $2 * interval '1 millisecond')
-    ON CONFLICT (source) DO UPDATE SET until = excluded.until)
-  SELECT 1 + count(*)::int AS count FROM ${COMMON_SCHEMA}.leads
-    WHERE source LIKE '~worker/%' AND owner <> $1 AND until > now()`;
 
 /** Of a row `stored`; milliseconds by the database's clock. */
 const TOKEN = `stored.sealed, stored.version,

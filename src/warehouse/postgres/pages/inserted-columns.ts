@@ -1,13 +1,10 @@
 import type { Column, TableShape } from '../../../model/table.ts';
-import type { ColumnType } from '../../../model/vocabulary.ts';
 import { stampedColumns } from '../../own-columns.ts';
 import { DECLARED_TYPES } from '../connection/column-types.ts';
 
 export interface TypedColumn {
   name: string;
   type: string;
-  /** Ours, of the values that the column takes. */
-  kind: ColumnType;
 }
 
 /** The columns of a row as they are inserted. */
@@ -20,5 +17,5 @@ export function keyColumns({ key }: TableShape): TypedColumn[] {
 }
 
 export function declaredColumns(columns: readonly Pick<Column, 'name' | 'type'>[]): TypedColumn[] {
-  return columns.map(({ name, type }) => ({ name, type: DECLARED_TYPES[type], kind: type }));
+  return columns.map(({ name, type }) => ({ name, type: DECLARED_TYPES[type] }));
 }

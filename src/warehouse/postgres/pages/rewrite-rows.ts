@@ -1,9 +1,8 @@
 import type { Cell, TableRows } from '../../../model/table.ts';
 import type { RowRewrite } from '../../warehouse.ts';
-import { CopyMemory } from '../connection/copy-data.ts';
 import type { Session } from '../connection/session.ts';
-import { linesOf, listedRows } from './encode-page.ts';
-import { copyStatement, deleteStatement, jsonCell, rewriteStatement } from './row-statements.ts';
+import { copyRows } from './encode-page.ts';
+import { deleteStatement, jsonCell, rewriteStatement } from './row-statements.ts';
 
 /** Writes records anew that have their rows already; what is gone by now stays gone. Inside the caller's transaction. */
 export async function rewriteRows(session: Session, { rows, versions, children }: RowRewrite): Promise<void> {
@@ -11,12 +10,10 @@ export async function rewriteRows(session: Session, { rows, versions, children }
   if (root === undefined || root.cells.length === 0) return;
   const there = await updateRoot(session, root, versions);
   for (const table of children) await session.execute(deleteStatement(table), [[...there]]);
-  const memory = new CopyMemory();
   for (const { table, width, cells } of lists) {
     const kept = rowsOf(cells, width).filter(([key]) => there.has(String(key)));
     if (kept.length === 0) continue;
-    const data = linesOf(memory, listedRows({ table, width, cells: kept.flat() }));
-    await session.runAll([{ text: copyStatement(table), data }]);
+    await session.runAll([copyRows({ table, width, cells: kept.flat() })]);
   }
 }
 

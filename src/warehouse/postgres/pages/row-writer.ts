@@ -5,51 +5,35 @@ import { oncePer } from '../../once-per.ts';
 import { stampedColumns } from '../../own-columns.ts';
 import type { PageRows, WrittenRecord, SoftDelete, Purge } from '../../warehouse.ts';
 import type { Step } from '../connection/batch.ts';
-import type { CopyMemory } from '../connection/copy-data.ts';
 import type { Session } from '../connection/session.ts';
-import { createCopySteps } from './copy-steps.ts';
-import { encodePage, type EncodedPage } from './encode-page.ts';
+import { copySteps } from './encode-page.ts';
 import { byIndexes, deleteStatement, jsonCell, upsertStatement } from './row-statements.ts';
 
-/** What makes the steps that write a page. */
-export interface PageWriter {
-  /** `isRepeated` if a transaction with the page has failed before. */
-  stepsOf: (page: PageRows, isRepeated: boolean) => Step[];
-  /** Of a page all of whose records are new. */
-  stepsOfEncoded: (page: EncodedPage) => Step[];
-}
+const upsertInto = oncePer(upsertStatement);
+const deleteFrom = oncePer(deleteStatement);
 
 /**
- * Pages are written, rows, children and versions, by statements whose number does not depend on the number of rows, and
- * whose text is made once per table shape and kept.
- *
- * What is new goes straight into the tables, what is changed over what is there. A page that has failed before takes no
- * row to be new: somebody may have written one since it was looked up, and it would fail in the same way again.
+ * The statements that write a page, whose number does not depend on the number of rows: new rows are copied into the
+ * tables, changed ones are upserted. If a transaction with the page has failed before (`isRepeated`), no row is assumed
+ * to be new: another process may have written it since it was looked up.
  */
-export function createPageWriter(memory: CopyMemory): PageWriter {
-  const stepsOfEncoded = createCopySteps();
-  const upsertInto = oncePer(upsertStatement);
-  const deleteFrom = oncePer(deleteStatement);
-
-  const stepsOf = (page: PageRows, isRepeated: boolean): Step[] => {
-    const [root] = page.rows;
-    if (root === undefined || page.records.length === 0) return [];
-    const mayBeThere = ({ version }: WrittenRecord): boolean => isRepeated || version > 1;
-    const known = page.records.filter(mayBeThere);
-    const changed = (): Step[] => {
-      const rows = page.records.flatMap((record, index) => (mayBeThere(record) ? [jsonRow(root, page, index)] : []));
-      const keys = known.map(({ key }) => key);
-      return [
-        { text: upsertInto(root.table), values: [JSON.stringify(rows)] },
-        ...page.children.map((child) => ({ text: deleteFrom(child), values: [keys] })),
-      ];
-    };
+export function stepsOf(page: PageRows, isRepeated: boolean): Step[] {
+  const [root] = page.rows;
+  if (root === undefined || page.records.length === 0) return [];
+  const mayExist = ({ version }: WrittenRecord): boolean => isRepeated || version > 1;
+  const known = page.records.filter(mayExist);
+  const changed = (): Step[] => {
+    const rows = page.records.flatMap((record, index) => (mayExist(record) ? [jsonRow(root, page, index)] : []));
+    const keys = known.map(({ key }) => key);
     return [
-      ...byIndexes([...(known.length > 0 ? changed() : []), ...endVersions(page, isRepeated)]),
-      ...stepsOfEncoded(encodePage(memory, page, { mayBeThere, asText: isRepeated })),
+      { text: upsertInto(root.table), values: [JSON.stringify(rows)] },
+      ...page.children.map((child) => ({ text: deleteFrom(child), values: [keys] })),
     ];
   };
-  return { stepsOf, stepsOfEncoded };
+  return [
+    ...byIndexes([...(known.length > 0 ? changed() : []), ...endVersions(page, isRepeated)]),
+    ...copySteps(page, mayExist),
+  ];
 }
 
 /** A row of a resource's own table, stamped. */

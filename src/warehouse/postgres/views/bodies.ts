@@ -9,9 +9,10 @@ export const BODIES: BodyDialect = {
   list: (path) => `CASE WHEN jsonb_typeof(${at(path)}) = 'array' THEN ${at(path)} END`,
 };
 
-/** A key finds nothing in what is no object. */
+/** A key finds nothing in what is no object. `_sync_json` writes a NUL as its symbol. */
 function at(path: readonly string[]): string {
-  return `(b.j${path.map((key) => ` -> ${escapeLiteral(key.toWellFormed())}`).join('')})`;
+  const keys = path.map((key) => ` -> ${escapeLiteral(key.toWellFormed().replaceAll('\0', '␀'))}`);
+  return `(b.j${keys.join('')})`;
 }
 
 function text(value: string): string {

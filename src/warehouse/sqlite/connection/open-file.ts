@@ -9,7 +9,6 @@ import { migrate, writtenByNewer, type Migrations } from '../../migrate.ts';
 import { databaseError } from './errors.ts';
 import { BUSY_TIMEOUT_MS, lockRetryingDialect, lockRetry, type RetryWhileLocked } from './wait-for-lock.ts';
 import { namedFile, type NamedFile } from './named-file.ts';
-import { WriteGate } from './write-gate.ts';
 
 interface FileKind {
   migrations: Migrations;
@@ -25,10 +24,6 @@ export interface OpenFile<Tables> {
   own: Kysely<Tables>;
   /** Throws `warehouse_gone`, too, if the file is not the one of its name any more. */
   retryWhileLocked: RetryWhileLocked;
-  /** The same for work that writes, which waits for the writes of another thread. */
-  retryWriting: RetryWhileLocked;
-  /** Held while another thread of this process writes. */
-  gate: WriteGate;
   name: NamedFile;
   close: () => Promise<void>;
 }
@@ -43,9 +38,7 @@ export async function openFile<Tables>(
   const db = openDatabase(file, isReader);
   const waiting = lockRetry(clock, file);
   const retryWhileLocked: RetryWhileLocked = (work) => waiting(() => name.whileNamed(work));
-  const gate = new WriteGate();
-  const retryWriting: RetryWhileLocked = (work) => retryWhileLocked(() => gate.pass(work));
-  const own = new Kysely<Tables>({ dialect: lockRetryingDialect(db, { retryWhileLocked, retryWriting }) });
+  const own = new Kysely<Tables>({ dialect: lockRetryingDialect(db, retryWhileLocked) });
   try {
     await retryWhileLocked(() => configure(db));
     await retryWhileLocked(() => checkFile(db, file));
@@ -60,8 +53,6 @@ export async function openFile<Tables>(
       db,
       own,
       retryWhileLocked,
-      retryWriting,
-      gate,
       name,
       close: () => (isReader ? close() : name.close(db, close)),
     };

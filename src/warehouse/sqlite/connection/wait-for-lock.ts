@@ -52,18 +52,12 @@ async function untilFree<T>(work: () => T | Promise<T>, clock: Clock, isOver: ()
   }
 }
 
-/** What single statements are run by: those that read, and those that write. */
-interface Retries {
-  retryWhileLocked: RetryWhileLocked;
-  retryWriting: RetryWhileLocked;
-}
-
 /** Kysely's SQLite, whose single statements wait for another program's lock as our transactions do. */
-export function lockRetryingDialect(db: Database, retries: Retries): Dialect {
+export function lockRetryingDialect(db: Database, retry: RetryWhileLocked): Dialect {
   const dialect = new SqliteDialect({ database: db });
   return {
     createAdapter: () => new SingleStatements(),
-    createDriver: () => new LockRetryingDriver(db, retries),
+    createDriver: () => new LockRetryingDriver(db, retry),
     createIntrospector: (own) => dialect.createIntrospector(own),
     createQueryCompiler: () => dialect.createQueryCompiler(),
   };
@@ -79,24 +73,18 @@ class SingleStatements extends SqliteAdapter {
   }
 }
 
-const READS = /^\s*(?:SELECT|WITH|PRAGMA)\b/i;
-
 class LockRetryingDriver extends SqliteDriver {
-  readonly #retries: Retries;
+  readonly #retry: RetryWhileLocked;
 
-  constructor(db: Database, retries: Retries) {
+  constructor(db: Database, retry: RetryWhileLocked) {
     super({ database: db });
-    this.#retries = retries;
+    this.#retry = retry;
   }
 
   override async acquireConnection(): Promise<DatabaseConnection> {
     const connection = await super.acquireConnection();
-    const { retryWhileLocked, retryWriting } = this.#retries;
     return {
-      executeQuery: (query, options) => {
-        const retry = READS.test(query.sql) ? retryWhileLocked : retryWriting;
-        return retry(() => connection.executeQuery(query, options));
-      },
+      executeQuery: (query, options) => this.#retry(() => connection.executeQuery(query, options)),
       streamQuery: (query, size, options) => connection.streamQuery(query, size, options),
     };
   }

@@ -15,19 +15,13 @@ interface WantedIndex {
   statement: string;
 }
 
-/** How indexes are made. */
-interface IndexWork {
-  /** Called before the first one is made. */
-  begin: () => Promise<void>;
-  /** Runs a statement in a transaction of its own. */
-  run: (statement: string) => Promise<void>;
-}
-
-/** Brings the indexes up to date. */
-export async function tendIndexes(db: Database, plan: Planned, { begin, run }: IndexWork): Promise<void> {
-  const statements = missingIndexes(db, plan);
-  if (statements.length > 0) await begin();
-  for (const statement of statements) {
+/** Brings the indexes up to date; `run` runs a statement in a transaction of its own. */
+export async function tendIndexes(
+  db: Database,
+  plan: Planned,
+  run: (statement: string) => Promise<void>,
+): Promise<void> {
+  for (const statement of missingIndexes(db, plan)) {
     await sortedInFile(db, () => run(statement));
     // One index of a million rows takes a second.
     await nextTurn();

@@ -1,14 +1,11 @@
 import type { Database, Statement } from 'better-sqlite3';
 import type { CompiledQuery } from 'kysely';
 
-/** A statement with its values: all of it that crosses between threads. */
-export type PlainStatement = Pick<CompiledQuery, 'sql' | 'parameters'>;
-
 /**
  * Returns a function that runs statements inside the caller's transaction. Those with values are compiled once and kept;
  * one without any comes once, and may be long.
  */
-export function statementRunner(db: Database): (queries: readonly PlainStatement[]) => void {
+export function statementRunner(db: Database): (queries: readonly CompiledQuery[]) => void {
   const statements = new Map<string, Statement>();
   return (queries) => {
     for (const { sql: text, parameters } of queries) {

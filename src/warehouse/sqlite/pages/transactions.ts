@@ -1,47 +1,40 @@
 import type { Database } from 'better-sqlite3';
-import { LAST_DONE, LAST_STEP, migratedMeanwhile } from '../../migrate.ts';
+import { LAST_DONE, migratedMeanwhile } from '../../migrate.ts';
 import { leaseLost, type LeaseProof } from '../../warehouse.ts';
 import type { RetryWhileLocked } from '../connection/wait-for-lock.ts';
-import { leaseCheck, valuesOf, type WriteRefused } from './lease-check.ts';
-import type { KnownSteps } from './write-page.ts';
 
-/** Runs work in one transaction of this thread's connection, under the lease if one is given. */
+/** Runs work in one transaction, under the lease if one is given. */
 export type Transact = <T>(lease: LeaseProof | undefined, work: () => T) => Promise<T>;
 
-export const KNOWN_STEPS: KnownSteps = { lastDone: LAST_DONE, lastStep: LAST_STEP };
-
 export function transactions(db: Database, retryWhileLocked: RetryWhileLocked): Transact {
-  const check = leaseCheck(db, KNOWN_STEPS);
+  const check = leaseCheck(db);
   return (lease, work) => {
     const transaction = db.transaction(() => {
-      if (lease !== undefined) check(valuesOf(lease));
+      if (lease !== undefined) check(lease);
       return work();
     });
     return retryWhileLocked(() => {
-      // IMMEDIATE, because a read that turns into a write fails at once when somebody else has written in between.
-      const result = underLease(lease, () => transaction.immediate());
+      // IMMEDIATE, because a read that turns into a write fails at once when another process has written in between.
+      const result = transaction.immediate();
       lease?.committed();
       return result;
     });
   };
 }
 
-/** Does the work, and throws what is known by a code in the house's words. */
-export function underLease<T>(lease: LeaseProof | undefined, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    throw refusalOf(error, lease?.name ?? '');
-  }
-}
+const RENEW = `UPDATE "_sync_leases" SET "expires_at" = ?, "commits" = "commits" + 1
+  WHERE "name" = ? AND "token" = ? AND "fence" = ? AND "commits" >= ?`;
 
-/** What `WriteRefused` stands for, also if it comes from another thread; any other error as it is. */
-export function refusalOf(error: unknown, lease: string): unknown {
-  if (!(error instanceof Error && 'code' in error)) return error;
-  const code: unknown = error.code;
-  if (code === LOST) return leaseLost(lease);
-  return code === NEWER ? (migratedMeanwhile(error.message) ?? error) : error;
+/**
+ * Returns what verifies and renews a lease inside the caller's transaction. That throws `lease_lost`, or
+ * `warehouse_newer` if a newer version has migrated the tables.
+ */
+function leaseCheck(db: Database): (lease: LeaseProof) => void {
+  const lastDone = db.prepare(`SELECT ${LAST_DONE}`).pluck();
+  const renew = db.prepare(RENEW);
+  return ({ name, token, fence, expiresAt, commits }) => {
+    const newer = migratedMeanwhile(lastDone.get());
+    if (newer !== null) throw newer;
+    if (renew.run(expiresAt, name, token, fence, commits()).changes === 0) throw leaseLost(name);
+  };
 }
-
-const LOST: WriteRefused['code'] = 'lease_lost';
-const NEWER: WriteRefused['code'] = 'warehouse_newer';

@@ -3,7 +3,6 @@ import type { TableRows, TableShape } from '../../../model/table.ts';
 import { oncePer } from '../../once-per.ts';
 import { stampedColumns } from '../../own-columns.ts';
 import type { PageRows } from '../../warehouse.ts';
-import { leaseCheck, type LeaseValues } from './lease-check.ts';
 import {
   bound,
   deleteStatement,
@@ -12,39 +11,12 @@ import {
   upsertStatement,
   type MultiRowInsert,
 } from './row-statements.ts';
-import { statementRunner, type PlainStatement } from './run-statements.ts';
-
-/** What one transaction writes. */
-export interface WrittenPage {
-  rows: PageRows;
-  statements: readonly PlainStatement[];
-}
-
-/** What is known of the steps by which the tables came to be: the subquery for the last one, and the last that we know. */
-export interface KnownSteps {
-  lastDone: string;
-  lastStep: string;
-}
-
-/** Returns what writes a page in a transaction of its own, in whichever thread the connection is. */
-export function pageTransaction(db: Database, steps: KnownSteps): (page: WrittenPage, lease: LeaseValues) => void {
-  const check = leaseCheck(db, steps);
-  const writePage = createPageWriter(db);
-  const runAll = statementRunner(db);
-  const transaction = db.transaction(({ rows, statements }: WrittenPage, lease: LeaseValues) => {
-    check(lease);
-    writePage(rows);
-    runAll(statements);
-  });
-  // IMMEDIATE, because a read that turns into a write fails at once when somebody else has written in between.
-  return (page, lease) => transaction.immediate(page, lease);
-}
 
 /**
  * Writes the rows, children and versions of a page through statements that are compiled once per table shape and
  * kept. Runs inside the caller's transaction.
  */
-function createPageWriter(db: Database): (page: PageRows) => void {
+export function createPageWriter(db: Database): (page: PageRows) => void {
   const writeVersions = createVersionWriter(db);
   const insertInto = oncePer((table: TableShape) => {
     const width = insertedColumns(table).length;

@@ -68,7 +68,7 @@ function lastMember(path: readonly string[], shown: string): string {
 }
 
 function literal(text: string): string {
-  return `'${text.toWellFormed().replaceAll("'", "''").replaceAll('\0', '')}'`;
+  return `'${text.toWellFormed().replaceAll("'", "''").replaceAll('\0', "'||char(0)||'")}'`;
 }
 
 /** A NUL as its symbol. A control character stands in no valid JSON. The build takes raw templates in ASCII alone. */

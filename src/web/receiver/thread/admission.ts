@@ -3,27 +3,33 @@ import type { SignatureScheme } from '../../../source/signature-scheme.ts';
 import { hasToken } from '../../../source/signature-template.ts';
 import { challengeMethods } from '../../../trigger/signature/challenges.ts';
 import type { RefusalReason } from './answer.ts';
+import { DECODERS, FORM_TYPE, mediaTypeIn } from './body.ts';
 
 /** Requests that a source takes at all. */
 export interface Admission {
   methods: ReadonlySet<string>;
   isTaken: (contentType: string) => boolean;
   maxBody: number;
+  /** True if the scheme signs the fields of a form. */
+  signsFields: boolean;
 }
 
 const JSON_TYPE = /^application\/(?:json|[\w.!#$&^-]{1,80}\+json)$/;
 
 /**
- * JSON; forms if the scheme signs their fields; plain text if the sender asks with it whether the address is right. Browsers send the latter two to any address without asking, JSON they do not.
+ * JSON; forms if the scheme signs the body or its fields; plain text if the sender verifies the address with it. Browsers
+ * send the latter two to any address without a preflight request, but cannot sign them.
  */
 export function admissionOf(scheme: SignatureScheme, maxBody: number): Admission {
   const others = new Set<string>();
-  if (hasToken(scheme.signed, 'form_sorted')) others.add('application/x-www-form-urlencoded');
+  const signsFields = hasToken(scheme.signed, 'form_sorted');
+  if (signsFields || hasToken(scheme.signed, 'body', 'body_sha256')) others.add(FORM_TYPE);
   if (asksInPlainText(scheme.challenge)) others.add('text/plain');
   return {
     methods: new Set(['POST', ...challengeMethods(scheme)]),
     isTaken: (type) => JSON_TYPE.test(type) || others.has(type),
     maxBody,
+    signsFields,
   };
 }
 
@@ -40,10 +46,8 @@ export function refusalBeforeBody(
 ): RefusalReason | null {
   if (!methods.has(method)) return 'method';
   if (method !== 'GET') {
-    const [type = ''] = (headers['content-type'] ?? '').split(';', 1);
-    if (!isTaken(type.trim().toLowerCase())) return 'content_type';
-    // The bytes are signed as they are sent: nobody compresses them.
-    if ((headers['content-encoding'] ?? 'identity') !== 'identity') return 'content_type';
+    if (!isTaken(mediaTypeIn(headers['content-type']))) return 'content_type';
+    if (!DECODERS.has(headers['content-encoding'] ?? 'identity')) return 'content_encoding';
   }
   return Number(headers['content-length'] ?? 0) > maxBody ? 'too_large' : null;
 }

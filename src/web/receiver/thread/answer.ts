@@ -10,6 +10,7 @@ const REFUSALS = {
   not_found: 404,
   unknown_source: 404,
   content_type: 415,
+  content_encoding: 415,
   expectation: 417,
   too_large: 413,
   /** Too much at once; the sender is asked to come again. */

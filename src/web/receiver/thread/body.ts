@@ -1,4 +1,5 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
 
 /** Bytes of bodies that are held in memory, over all connections. */
 export interface BodyBudget {
@@ -84,4 +85,42 @@ export function readBody(
   request.on('error', () => undefined);
   request.on('data', onData).on('end', onEnd).on('close', onGone);
   return promise;
+}
+
+export const FORM_TYPE = 'application/x-www-form-urlencoded';
+
+/** The media type of a `Content-Type`, without its parameters. */
+export function mediaTypeIn(contentType: string | undefined): string {
+  const [type = ''] = (contentType ?? '').split(';', 1);
+  return type.trim().toLowerCase();
+}
+
+/** Content codings that are read. */
+export const DECODERS = new Map<string, (body: Buffer, options: { maxOutputLength: number }) => Buffer>([
+  ['identity', (body) => body],
+  ['gzip', gunzipSync],
+  ['x-gzip', gunzipSync],
+  ['deflate', inflateSync],
+  ['br', brotliDecompressSync],
+]);
+
+/**
+ * The JSON in a verified body, at most `limit` bytes: decompressed, and out of the field `payload` of a form, as GitHub
+ * sends it. A scheme that signs the fields of forms has no such field. Returns the reason if there is none.
+ */
+export function jsonIn(
+  body: Buffer,
+  headers: IncomingHttpHeaders,
+  { maxBody, signsFields }: { maxBody: number; signsFields: boolean },
+): Buffer | 'too_large' | 'content_encoding' | 'content_type' {
+  let json = body;
+  try {
+    json = DECODERS.get(headers['content-encoding'] ?? 'identity')?.(body, { maxOutputLength: maxBody }) ?? body;
+  } catch (error) {
+    const isLarge = error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE';
+    return isLarge ? 'too_large' : 'content_encoding';
+  }
+  if (signsFields || mediaTypeIn(headers['content-type']) !== FORM_TYPE) return json;
+  const payload = new URLSearchParams(json.toString()).get('payload');
+  return payload === null ? 'content_type' : Buffer.from(payload);
 }

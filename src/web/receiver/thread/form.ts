@@ -1,8 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { RefusalReason } from './answer.ts';
-import { readBody, type BodyBudget, type HeldBody } from './body.ts';
-
-const FORM = 'application/x-www-form-urlencoded';
+import { FORM_TYPE, mediaTypeIn, readBody, type BodyBudget, type HeldBody } from './body.ts';
 
 /** What came of a form: its text, or why it is not taken. */
 export type ReadForm = { body: string } | { refused: RefusalReason } | 'gone';
@@ -16,8 +14,8 @@ export async function readForm(
   { maxBytes, budget }: { maxBytes: number; budget: BodyBudget },
   invite: () => void,
 ): Promise<ReadForm> {
-  const { 'content-type': type = '', 'content-encoding': coding, 'content-length': length } = request.headers;
-  if (type.split(';', 1)[0]?.trim().toLowerCase() !== FORM || coding !== undefined) return { refused: 'content_type' };
+  const { 'content-type': type, 'content-encoding': coding, 'content-length': length } = request.headers;
+  if (mediaTypeIn(type) !== FORM_TYPE || coding !== undefined) return { refused: 'content_type' };
   if (Number(length ?? 0) > maxBytes) return { refused: 'too_large' };
   invite();
   const held: HeldBody = { bytes: 0, cut: null };

@@ -18,7 +18,7 @@ type Route =
   | { kind: 'none' };
 
 const FORM_PATH = '/control';
-const WEBHOOK = /^\/webhooks\/(?<source>[a-z][a-z0-9_-]{0,40})$/;
+const WEBHOOK = /^\/webhooks\/(?<source>[a-z][a-z0-9_-]{0,40})\/?$/;
 /** Nothing that a proxy and we might read differently: no escapes, no parameters, no empty or dotted segments. */
 const PLAIN_PATH = /^\/$|^(?:\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*){1,8}$/;
 

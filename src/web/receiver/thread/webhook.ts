@@ -8,7 +8,7 @@ import type { ReceiverNote } from '../calls.ts';
 import { countUp, observe, type SourceFigures } from '../figures.ts';
 import { refusalBeforeBody } from './admission.ts';
 import { refused, type Outcome, type RefusalReason } from './answer.ts';
-import { readBody, type BodyBudget, type HeldBody } from './body.ts';
+import { jsonIn, readBody, type BodyBudget, type HeldBody } from './body.ts';
 import { decoyRecipient, type Recipient } from './recipient.ts';
 import type { RefusedDeliveries } from './refused-deliveries.ts';
 
@@ -99,7 +99,11 @@ async function receive(
     if (answer !== null) return { kind: 'challenge', answer };
     if (!verdict.ok) return refused(verdict.reason);
     if (method !== 'POST') return refused('method');
-    return { kind: 'stored', effect: await store(mask(newDelivery(delivery, verdict, keptHeaders, now))) };
+    const json = jsonIn(body, request.headers, admission);
+    if (typeof json === 'string') return refused(json);
+    if (json !== body) budget.add(held, json.length);
+    const stored = newDelivery({ ...delivery, body: json }, verdict, keptHeaders, now);
+    return { kind: 'stored', effect: await store(mask(stored)) };
   } finally {
     budget.release(held);
   }

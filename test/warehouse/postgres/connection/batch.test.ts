@@ -1,7 +1,6 @@
 import type { Client } from 'pg';
 import { describe, expect, it } from 'vitest';
 import { Batch, type Step } from '../../../../src/warehouse/postgres/connection/batch.ts';
-import { COPIED_AT_ONCE, CopyMemory } from '../../../../src/warehouse/postgres/connection/copy-data.ts';
 import { CopyLines } from '../../../../src/warehouse/postgres/pages/copy-text.ts';
 import { asOtherClient, POSTGRES } from '../../../support/databases.ts';
 
@@ -20,7 +19,7 @@ function runAll(client: Client, steps: readonly Step[]) {
 }
 
 function copyOf(...rows: readonly (readonly [string, number])[]): Step {
-  const lines = new CopyLines(new CopyMemory(), 1);
+  const lines = new CopyLines(1);
   for (const row of rows) {
     for (const cell of row) lines.add(cell);
     lines.endLine();
@@ -58,12 +57,12 @@ describe.skipIf(POSTGRES.missing !== null)('statements in one round trip', () =>
     });
   });
 
-  it('copy many small rows some at a time, all of them or none', async () => {
-    const rows = Array.from({ length: 3 * COPIED_AT_ONCE + 1 }, (_, n): [string, number] => [`r${n}`, n]);
+  it('copy many rows, all of them or none', async () => {
+    const rows = Array.from({ length: 385 }, (_, n): [string, number] => [`r${n}`, n]);
     const sum: Step = { text: 'SELECT count(*)::int AS rows, sum(n)::int AS sum FROM t' };
     await onClient(async (client) => {
       const [copied, , last, found] = await runAll(client, [copyOf(...rows), sum, COPY, sum]);
-      expect([copied?.rowCount, last?.rowCount]).toEqual([1, 2]);
+      expect([copied?.rowCount, last?.rowCount]).toEqual([rows.length, 2]);
       expect(found?.rows).toEqual([{ rows: rows.length + 2, sum: (rows.length * (rows.length - 1)) / 2 + 3 }]);
       const twice = copyOf(...rows.map(([id, n]): [string, number] => [n === 300 ? 'sr299' : `s${id}`, n]));
       await expect(runAll(client, [twice, sum])).rejects.toMatchObject({ code: '23505' });

@@ -13,9 +13,9 @@ it('are the key, what a row of a resource is stamped with, and the columns of th
     'on timestamptz',
   ]);
   const list = insertedColumns({ name: 'l', path: ['a', '[]'], key: ['content_id', 'position'], columns });
-  expect(list.map(({ name, kind }) => `${name} ${kind}`)).toEqual([
+  expect(list.map(({ name, type }) => `${name} ${type}`)).toEqual([
     'content_id text',
-    'position integer',
-    'on timestamp',
+    'position bigint',
+    'on timestamptz',
   ]);
 });

@@ -14,8 +14,9 @@ describe('a request whose body was not read yet', () => {
     ['POST', { 'content-type': 'application/vnd.events+json; charset=utf-8' }, null],
     ['POST', {}, 'content_type'],
     ['POST', { 'content-type': 'text/plain' }, 'content_type'],
-    ['POST', { 'content-type': 'application/x-www-form-urlencoded' }, 'content_type'],
-    ['POST', { ...JSON_BODY, 'content-encoding': 'gzip' }, 'content_type'],
+    ['POST', { 'content-type': 'application/x-www-form-urlencoded' }, null],
+    ['POST', { ...JSON_BODY, 'content-encoding': 'gzip' }, null],
+    ['POST', { ...JSON_BODY, 'content-encoding': 'zstd' }, 'content_encoding'],
     ['POST', { ...JSON_BODY, 'content-length': '100' }, null],
     ['POST', { ...JSON_BODY, 'content-length': '101' }, 'too_large'],
     ['PUT', JSON_BODY, 'method'],
@@ -24,8 +25,9 @@ describe('a request whose body was not read yet', () => {
     expect(refusal('standard-webhooks', method, headers)).toBe(reason);
   });
 
-  it('may be a form if the scheme signs its fields, and a question if its sender asks one', () => {
+  it('may be a form only if the scheme signs it, and a question if its sender asks one', () => {
     expect(refusal('twilio', 'POST', { 'content-type': 'application/x-www-form-urlencoded' })).toBeNull();
+    expect(refusal('bearer', 'POST', { 'content-type': 'application/x-www-form-urlencoded' })).toBe('content_type');
     const question = signatureSchema.parse({ base: 'standard-webhooks', challenge: 'msgraph' });
     const admission = admissionOf(question, 100);
     expect(refusalBeforeBody(admission, 'POST', { 'content-type': 'text/plain' })).toBeNull();
