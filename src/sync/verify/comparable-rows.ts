@@ -29,21 +29,27 @@ export interface CopiedRecord {
 
 const BOOLEANS: Readonly<Record<string, string>> = { 0: 'false', f: 'false', 1: 'true', t: 'true' };
 
+const MAX_TIME_CHARACTERS = 40;
+
 const CANONICAL: Partial<Record<ColumnType, (text: string) => string>> = {
   boolean: (text) => BOOLEANS[text] ?? text,
   double: (text) => (Number.isNaN(Number(text)) ? text : String(Number(text))),
   numeric: canonicalDecimal,
-  timestamp: (text) =>
-    text.replace(/\+00$/, '').replace(/(\.\d*?)0+$/, (_, fraction: string) => fraction.replace(/\.$/, '')),
+  timestamp: canonicalTime,
   json: canonicalJson,
 };
+
+/** Without the zone of UTC and the zeros at the end of a fraction. A longer text is no time. */
+function canonicalTime(text: string): string {
+  if (text.length > MAX_TIME_CHARACTERS) return text;
+  const utc = text.replace(/\+00$/, '');
+  return utc.includes('.') ? utc.replace(/0+$/, '').replace(/\.$/, '') : utc;
+}
 
 /** The shape without what is held of fields with `compare: false`; their values within other columns neither. */
 export function comparedShape(shape: ResourceShape, fields: Readonly<Record<string, FieldSettings>>): ResourceShape {
   const uncompared = Object.entries(fields).flatMap(([path, { compare }]) => (compare ? [] : [keysOfText(path)]));
   if (uncompared.length === 0) return shape;
-  const startsWith = (path: readonly string[], start: readonly string[]): boolean =>
-    start.every((key, at) => path[at] === key);
   const isCompared = (path: SourcePath): boolean =>
     path.at(-1) !== OVERFLOW && !uncompared.some((field) => startsWith(keysOf(path), field));
   const tables = shape.tables.map((table) => {
@@ -54,6 +60,10 @@ export function comparedShape(shape: ResourceShape, fields: Readonly<Record<stri
     return { ...table, columns };
   });
   return { ...shape, tables: tables.filter(({ path }) => isCompared(path)) };
+}
+
+function startsWith(path: readonly string[], start: readonly string[]): boolean {
+  return start.every((key, at) => path[at] === key);
 }
 
 /** A value of another type than its column stays as it is, and so differs. */

@@ -53,7 +53,8 @@ export async function readListing<T>(
   readPage: (records: KeyedRecord[], rejected: number) => Promise<Iterable<readonly [key: string, T]>>,
 ): Promise<Listing<T>> {
   const { profile, clock, owned, signal } = context;
-  const listing = { seen: new Map<string, T>(), pages: 0, total: null as number | null };
+  const listing = { seen: new Map<string, T>(), pages: 0 };
+  let total: number | null = null;
   let former: WalkEnd | null = null;
   let formerEndedAt: number | null = null;
   for (let scans = 1; ; scans += 1) {
@@ -63,14 +64,16 @@ export async function readListing<T>(
       const { keyed, setAside, leftOut } = keyRecords(records, profile);
       for (const [key, record] of await readPage(keyed, setAside.length)) listing.seen.set(key, record);
       listing.pages += 1;
-      listing.total = profile.windows === null ? (page.total ?? listing.total) : null;
+      total = page.total ?? total;
       withoutKey += forgotten + setAside.length + leftOut.length;
     });
     const { doubts, end, settleMs } = scan;
+    // Each of several listings has a total of its own.
+    if (!scan.isOneListing) total = null;
     const isCounted =
-      listing.total !== null &&
+      total !== null &&
       withoutKey === 0 &&
-      listing.seen.size >= listing.total &&
+      listing.seen.size >= total &&
       doubts.every(({ code }) => SETTLED_BY_COUNT.has(code));
     const isComplete = scan.isComplete || (scans > 1 && isCounted);
     const waitMs = settleMs !== null && settleMs <= MAX_CACHE_WAIT_MS ? settleMs : scan.isCached ? null : AGE_STEP_MS;
@@ -79,6 +82,7 @@ export async function readListing<T>(
       return {
         ...listing,
         ...shown,
+        total,
         isComplete,
         showsExtraRows: isComplete && (scan.showsExtraRows || !scan.isComplete),
       };
@@ -115,6 +119,8 @@ interface Scan {
   mayRepeat: boolean;
   isCached: boolean;
   settleMs: number | null;
+  /** False for partitions, windows of time and reports. */
+  isOneListing: boolean;
 }
 
 async function scanOnce(
@@ -123,6 +129,8 @@ async function scanOnce(
   readPage: (page: Page) => Promise<void>,
 ): Promise<Scan> {
   const { profile, clock, owned, signal, warehouse } = context;
+  const start = startWalk(freshCheckpoint(owned.resource, fingerprintOf(profile)), 'full', null, clock.now());
+  const windows = await windowsOf(context, start);
   // Nothing is listed if no window of a report is final: then nothing is missing either.
   const scan: Scan = {
     end: null,
@@ -132,14 +140,11 @@ async function scanOnce(
     showsExtraRows: true,
     mayRepeat: false,
     isCached: false,
+    isOneListing: windows === null && profile.windows === null && profile.partitions === null,
   };
-  const start = startWalk(freshCheckpoint(owned.resource, fingerprintOf(profile)), 'full', null, clock.now());
   const pages =
     profile.windows === null
-      ? await pagesOf(context, { windows: await windowsOf(context, start) }, start, {
-          numbering: { isProved: former !== null },
-          formerEndedAt,
-        })
+      ? await pagesOf(context, { windows }, start, { numbering: { isProved: former !== null }, formerEndedAt })
       : readReportPages(context, profile.windows, (await readWindows(warehouse.own, owned.resource)).filter(isFinal));
   for await (const page of pages) {
     try {
