@@ -61,8 +61,6 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
     outcome: ['.', 'body'],
     body: [],
   },
-  // Experiments ask and judge; none of them knows how a profile is written.
-  probe: { '.': ['ask', 'experiments', 'result'], ask: [], experiments: ['.', 'ask'], result: ['.'] },
   // Formats and places know nothing of each other.
   export: { '.': ['formats', 'places'], formats: [], places: [] },
   'object-store': { '.': ['bucket'], bucket: [] },

@@ -28,8 +28,9 @@ export function readDoubt({ filter_doubt }: CheckpointRow, incremental: Incremen
   return parsed.success && parsed.data.filter === hashFilter(incremental) ? parsed.data : null;
 }
 
-function hashFilter({ overlap: _, ...filter }: IncrementalProfile): string {
-  return canonicalHash(filter);
+/** The overlap is no part of a question. */
+function hashFilter(incremental: IncrementalProfile): string {
+  return canonicalHash({ ...incremental, overlap: 0 });
 }
 
 /** Stores the question that the filter failed; null stores that it is trusted. */

@@ -20,6 +20,10 @@ function longer(record: OwnRecord | undefined): OwnRecord | undefined {
   return record && { ...record, title: `${String(record['title'])} and more` };
 }
 
+function withBody(record: OwnRecord | undefined): OwnRecord | undefined {
+  return record && { ...record, body: 'long' };
+}
+
 const OTHERWISE: [string, Behaviour['alone']][] = [
   [
     'with its relations expanded',
@@ -58,8 +62,7 @@ describe.for([USUAL])('a record read alone that is not the listed one, on $name'
   });
 
   it('with further fields: the rows are those of the listing, and nothing is wrong', async () => {
-    const alone: Behaviour['alone'] = (record) => record && { ...record, body: 'long' };
-    const stage = await ownStage(database, RECORDS, { behaviour: { alone } });
+    const stage = await ownStage(database, RECORDS, { behaviour: { alone: withBody } });
     const drained = await stage.listen();
     stage.service.put(changed(3));
     expect(await drained.hear(3)).toEqual(['walked']);
