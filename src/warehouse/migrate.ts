@@ -26,6 +26,7 @@ import * as calendarCovers from '../../migrations/024-calendar-covers.ts';
 import * as files from '../../migrations/025-files.ts';
 import * as windows from '../../migrations/026-windows.ts';
 import * as fileOwner from '../../migrations/027-file-owner.ts';
+import * as microseconds from '../../migrations/028-microseconds.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
 import * as roomAndDifferences from '../../migrations/inbox/002-room-and-differences.ts';
 import * as zonedTimes from '../../migrations/inbox/003-zoned-times.ts';
@@ -65,6 +66,7 @@ export const WAREHOUSE_MIGRATIONS: Migrations = {
   '025-files': files,
   '026-windows': windows,
   '027-file-owner': fileOwner,
+  '028-microseconds': microseconds,
 };
 export const INBOX_MIGRATIONS: Migrations = {
   '001-deliveries': deliveries,

@@ -132,6 +132,8 @@ export interface Warehouse extends RowCounting {
   readonly named: (table: string) => RawBuilder<unknown>;
   /** True if processes of other machines may write to it too. */
   readonly isOnNetwork: boolean;
+  /** False if times are cut to milliseconds. */
+  readonly keepsMicroseconds: boolean;
   /** True if this thread may go on while a page is being written: a server writes it, or a thread of its own. */
   readonly writesAside: boolean;
   /** True if it gains something to hand over a page while the one before is still being written, with `behind`. */

@@ -31,11 +31,12 @@ function spelled(type: ColumnType, cell: Cell): string | null {
   return cell === null ? null : (SPELLINGS[type]?.(String(cell)) ?? String(cell));
 }
 
+/** To the millisecond: SQLite keeps no more, nor does a copy from there. */
 function plainTime(text: string): string {
   const utc = text.endsWith('+00') ? text.slice(0, -3) : text;
   const point = utc.lastIndexOf('.');
   if (point === -1) return utc;
-  let end = utc.length;
+  let end = Math.min(utc.length, point + 4);
   while (utc[end - 1] === '0') end -= 1;
   return utc.slice(0, end - 1 === point ? point : end);
 }

@@ -50,6 +50,7 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
     own,
     dialect: VIEW_DIALECT,
     isOnNetwork: true,
+    keepsMicroseconds: true,
     writesAside: true,
     commitsOverlap: true,
     now: () => databaseNow(database),

@@ -50,6 +50,7 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     own,
     dialect: VIEW_DIALECT,
     isOnNetwork: false,
+    keepsMicroseconds: false,
     commitsOverlap: false,
     shaper: null,
     get writesAside() {

@@ -131,11 +131,13 @@ export class CopyFields extends CopyWriter implements CopyFormat {
 
   timestamp(text: string): boolean {
     if (text !== this.#time) {
-      const at = millisecondsOf(text);
-      if (at === null) return false;
+      const hasMicros = text.length === 26;
+      const at = millisecondsOf(hasMicros ? text.slice(0, 23) : text);
+      const micros = hasMicros ? Number(text.slice(23)) : 0;
+      if (at === null || Number.isNaN(micros)) return false;
       // Microseconds may be more than a number holds exactly: the halves never are.
       const high = Math.floor(at / TWO_32);
-      const low = (at - high * TWO_32) * 1000;
+      const low = (at - high * TWO_32) * 1000 + micros;
       const carried = Math.floor(low / TWO_32);
       this.#time = text;
       this.#timeHigh = high * 1000 + carried;
