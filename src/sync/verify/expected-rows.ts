@@ -34,8 +34,6 @@ export function expectedRecords(
 export function comparedShape(shape: ResourceShape, fields: Readonly<Record<string, FieldSettings>>): ResourceShape {
   const uncompared = Object.entries(fields).flatMap(([path, { compare }]) => (compare ? [] : [keysOfText(path)]));
   if (uncompared.length === 0) return shape;
-  const startsWith = (path: readonly string[], start: readonly string[]): boolean =>
-    start.every((key, at) => path[at] === key);
   const isCompared = (path: SourcePath): boolean =>
     path.at(-1) !== OVERFLOW && !uncompared.some((field) => startsWith(keysOf(path), field));
   const tables = shape.tables.map((table) => {
@@ -46,6 +44,10 @@ export function comparedShape(shape: ResourceShape, fields: Readonly<Record<stri
     return { ...table, columns };
   });
   return { ...shape, tables: tables.filter(({ path }) => isCompared(path)) };
+}
+
+function startsWith(path: readonly string[], start: readonly string[]): boolean {
+  return start.every((key, at) => path[at] === key);
 }
 
 /** The cells of one record by field; null if it is set aside. */

@@ -113,7 +113,7 @@ async function meet(
   const compared = comparedPart(profile.fields);
   const live = keyed
     .filter(({ value }) => tombstoneOf(value, profile) === null)
-    .map((record) => ({ ...record, value: compared(record.value) }));
+    .map((record) => Object.assign(record, { value: compared(record.value) }));
   const stored = await storedRows(context, live);
   const expected = new Map(expectedRecords(shape, profile, live).map(({ key, digest }) => [key, digest]));
   findings.setAside += setAside.length;
