@@ -42,11 +42,11 @@ EXCEPTION WHEN OTHERS THEN
 END $function$`;
 
 /**
- * A time as services write it, to the millisecond, or a date as its first moment; null for anything else. A time that
+ * A time as services write it, to the microsecond, or a date as its first moment; null for anything else. A time that
  * names no zone is read in `zone`, as UTC without one: where clocks are put back or forward, the earlier of the two
  * moments that it may mean, so that nothing is left out of what is asked for since then.
  */
-const MOMENT = `CREATE OR REPLACE FUNCTION "_sync_moment"(value text, zone text) RETURNS timestamptz
+export const MOMENT = `CREATE OR REPLACE FUNCTION "_sync_moment"(value text, zone text) RETURNS timestamptz
   LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE ${FIXED} AS $function$
 DECLARE
   parts text[] := regexp_match(value, '^([0-9]{4})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])'
@@ -62,7 +62,7 @@ BEGIN
   IF extract(month FROM clock) <> parts[2]::int THEN RETURN NULL; END IF;
   IF parts[4] IS NULL THEN RETURN clock AT TIME ZONE 'UTC'; END IF;
   clock := clock + make_interval(hours => parts[5]::int, mins => parts[6]::int,
-    secs => (coalesce(parts[8], '0') || '.' || left(coalesce(parts[10], '0'), 3))::double precision);
+    secs => (coalesce(parts[8], '0') || '.' || left(coalesce(parts[10], '0'), 6))::double precision);
   moment := clock AT TIME ZONE 'UTC';
   IF parts[12] IS NOT NULL THEN
     moment := moment + CASE parts[12] WHEN '-' THEN 1 ELSE -1 END

@@ -103,13 +103,8 @@ export async function openApp(options: AppOptions): Promise<App> {
   const known = { coordination, own: warehouse.own, isKept: coordination === null };
   const tokens = keepsRefreshToken(source) ? storedTokens(warehouse) : (coordination ?? undefined);
   const asking = await openClient(options, { ...known, tokens }, opened);
-  const { client, governor, listing, notices, forgetWaits, rateLimit } = asking;
-  const liftWaits = async (): Promise<void> => {
-    await forgetWaits();
-    await warehouse.apply([forgetDueTimes(warehouse.own)]);
-  };
-  if (rateLimit?.isChanged === true) await liftWaits();
-  await rateLimit?.save(clock.now());
+  const { client, listing, notices } = asking;
+  const retry = await openRetry(asking, warehouse, clock);
   const ownedResources = ownResources(warehouse, clock, lingerMs, privacy);
   opened.defer(() => ownedResources.close());
   const rights = { credential: credentialName(source), deletes: source.deletes };
@@ -124,15 +119,10 @@ export async function openApp(options: AppOptions): Promise<App> {
   return {
     source,
     warehouse,
-    client,
+    ...asking,
     files,
-    governor,
-    listing,
     ownedResources,
-    retry: async (now) => {
-      client.retry();
-      if (now) await liftWaits();
-    },
+    retry,
     sync: async (request) => {
       const begun = clock.now();
       const more = { runId: newRunId(clock), keepRunsMs };
@@ -151,6 +141,23 @@ export async function openApp(options: AppOptions): Promise<App> {
     repair: (found, signal) => repairResource({ ...parts, runId: newRunId(clock) }, found, signal),
     close: () => open.disposeAsync(),
   };
+}
+
+/** What `App.retry` does; waits that were read by another `rate_limit` are forgotten at once. */
+async function openRetry(
+  { client, forgetWaits, rateLimit }: Awaited<ReturnType<typeof openClient>>,
+  warehouse: Warehouse,
+  clock: Clock,
+): Promise<App['retry']> {
+  const retry = async (now: boolean): Promise<void> => {
+    client.retry();
+    if (!now) return;
+    await forgetWaits();
+    await warehouse.apply([forgetDueTimes(warehouse.own)]);
+  };
+  if (rateLimit?.isChanged === true) await retry(true);
+  await rateLimit?.save(clock.now());
+  return retry;
 }
 
 /** Records are only ever read through the profile that hides what is not to be copied. */

@@ -59,7 +59,8 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./control/control.ts')).resumeCommand,
   },
   retry: {
-    about: 'have the running `serve` try again now, after a fix; `--now` also forgets how long the service asked to wait',
+    about:
+      'have the running `serve` try again now, after a fix; `--now` also forgets how long the service asked to wait',
     load: async () => (await import('./control/control.ts')).retryCommand,
   },
   reload: {

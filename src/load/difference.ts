@@ -39,6 +39,8 @@ export interface Difference {
   overwritten: string[];
   /** Fields that differ in nearly all records of the page, of which none has another time of change. */
   volatile?: string[];
+  /** A time of change of a new record that the warehouse cuts to milliseconds; null for none. */
+  cutTime?: string | null;
 }
 
 /**

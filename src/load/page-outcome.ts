@@ -18,6 +18,8 @@ export interface PageOutcome {
   overwritten?: readonly string[];
   /** Fields that change with every response, as it seems; absent for none. */
   volatile?: readonly string[];
+  /** A time of change that was cut to milliseconds; absent for none. */
+  cutTime?: string;
   /** Rows that an older state of the record replaced. */
   wentBack: number;
   /** Values that went into `_overflow`, were left out by the contract, or were repaired for their column. */
@@ -38,11 +40,12 @@ export function outcomeOf(
   // The rest are records without any change, and second copies on the same page that say the same.
   const unchanged = records - inserted - updated - rejected - clashes.older - clashes.undecided;
   const rows = { records, inserted, updated, unchanged, rejected, wentBack: found.wentBack };
-  const { overwritten, volatile = [] } = found;
+  const { overwritten, volatile = [], cutTime = null } = found;
   const rare = {
     ...(forgotten === 0 ? {} : { forgotten }),
     ...(overwritten.length === 0 ? {} : { overwritten }),
     ...(volatile.length === 0 ? {} : { volatile }),
+    ...(cutTime === null ? {} : { cutTime }),
   };
   return { ...rows, ...rare, clashes, overflowed, discarded, repaired };
 }

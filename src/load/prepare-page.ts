@@ -105,6 +105,7 @@ async function findDifference(
   const rows = await warehouse.stored(table, keyed.map(keyOf), updated);
   const stored = asMoments(rows, updated, profile);
   const found = difference(keyed, stored, requestedAt, policy, timestampText(clock.now()), tombstones);
+  if (!warehouse.keepsMicroseconds) found.cutTime = finerTime(found.inserts);
   if (profile.history === 'none' || found.updates.length === 0) return found;
 
   const bodies = await currentBodies(warehouse.own, resource, found.updates.map(keyOf));
@@ -128,6 +129,14 @@ async function findDifference(
     overwritten,
     volatile: volatileFields(keyed, changed, before, profile),
   };
+}
+
+/** Records that are looked at for it. */
+const SAMPLE_SIZE = 10;
+
+function finerTime(records: readonly KeyedRecord[]): string | null {
+  const texts = records.slice(0, SAMPLE_SIZE).flatMap(({ updated }) => updated?.text ?? []);
+  return texts.find((text) => /\.\d{3}\d*[1-9]/.test(text)) ?? null;
 }
 
 /** Of fewer records a page shows nothing. */

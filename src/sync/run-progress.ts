@@ -69,14 +69,15 @@ function withRecords(figures: RunFigures, outcome: PageOutcome): RunFigures {
   };
 }
 
-function note({ notes, shared, warnings }: RunProgress, { clashes, ...outcome }: PageOutcome): void {
+function note({ notes, shared, warnings, mode }: RunProgress, { clashes, ...outcome }: PageOutcome): void {
   notes.went_back += outcome.wentBack;
   notes.overflowed += outcome.overflowed;
   notes.discarded += outcome.discarded;
   notes.repaired += outcome.repaired;
-  const { overwritten = [], volatile = [] } = outcome;
-  const isNew = volatile.length > 0 && !warnings.some(({ code }) => code === 'fields_volatile');
-  if (isNew) warnings.push(volatileWarning(volatile));
+  const { overwritten = [], volatile = [], cutTime } = outcome;
+  const isTold = (code: Warning['code']): boolean => warnings.some((warning) => warning.code === code);
+  if (volatile.length > 0 && !isTold('fields_volatile')) warnings.push(volatileWarning(volatile));
+  if (cutTime !== undefined && mode === 'full' && !isTold('times_cut')) warnings.push(cutWarning(cutTime));
   notes.older_copies += clashes.older + overwritten.length;
   shared.count += clashes.undecided;
   shared.example ??= clashes.example;
@@ -89,6 +90,14 @@ function volatileWarning(fields: readonly string[]): Warning {
     code: 'fields_volatile',
     message: `${fields.join(', ')} changed in nearly all records of a page, and their times of change did not`,
     hint: `if the service writes it anew in every response, as a signed URL or a counter, set fields: { ${settings} } in the profile: it is stored, and a change of it alone is none`,
+  };
+}
+
+function cutWarning(time: string): Warning {
+  return {
+    code: 'times_cut',
+    message: `the service writes times with microseconds, such as ${time}; SQLite keeps milliseconds`,
+    hint: 'nothing to do: changes are found by the whole time, and versions keep it; Postgres keeps microseconds in its columns too',
   };
 }
 

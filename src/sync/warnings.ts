@@ -74,6 +74,8 @@ const WARNING_KINDS = {
   pages_cached: { isPartial: true, proof: 'cache' },
   /** Rows that no filter by time can ever list; the run has walked fully instead, unless that is accepted. */
   records_without_updated: { isPartial: false, proof: 'filter' },
+  /** The database keeps milliseconds of times with microseconds. */
+  times_cut: { isPartial: false, proof: null },
   /** A window of reports is as large as the service lists at most. */
   window_capped: { isPartial: true, proof: null },
   /** An answer would take too much of a window away: it stays as it was until a person decides. */

@@ -28,6 +28,7 @@ import * as windows from '../../migrations/026-windows.ts';
 import * as fileOwner from '../../migrations/027-file-owner.ts';
 import * as noRanges from '../../migrations/028-no-ranges.ts';
 import * as checks from '../../migrations/029-checks.ts';
+import * as microseconds from '../../migrations/030-microseconds.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
 import * as roomAndDifferences from '../../migrations/inbox/002-room-and-differences.ts';
 import * as zonedTimes from '../../migrations/inbox/003-zoned-times.ts';
@@ -69,6 +70,7 @@ export const WAREHOUSE_MIGRATIONS: Migrations = {
   '027-file-owner': fileOwner,
   '028-no-ranges': noRanges,
   '029-checks': checks,
+  '030-microseconds': microseconds,
 };
 export const INBOX_MIGRATIONS: Migrations = {
   '001-deliveries': deliveries,

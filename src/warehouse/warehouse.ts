@@ -131,6 +131,8 @@ export interface Warehouse extends RowCounting {
   readonly named: (table: string) => RawBuilder<unknown>;
   /** True if processes of other machines may write to it too. */
   readonly isOnNetwork: boolean;
+  /** False if times are cut to milliseconds. */
+  readonly keepsMicroseconds: boolean;
   /** Epoch milliseconds of the clock that all who write to it go by: the database's own, or this machine's. */
   now(): Promise<number>;
   /**

@@ -136,12 +136,14 @@ describe.for([USUAL])('a wait beyond max_wait, on $name', (database) => {
   });
 });
 
+function rows(stage: Journey): Promise<unknown> {
+  return stage.read((db) => db.prepare('SELECT count(*) FROM report').pluck().get());
+}
+
 // Processes on Postgres share the wait, those on SQLite do not.
 describe.for(DATABASES)('a wait that is a mistake, on $name', (database) => {
   const refused = { status: 429, headers: retryAfter(1_000 * DAY) };
   const refusing = (times: number) => ownService(database, {}, (url, count) => (count <= times ? refused : page(url)));
-  const rows = (stage: Journey): Promise<unknown> =>
-    stage.read((db) => db.prepare('SELECT count(*) FROM report').pluck().get());
 
   it('is shown with the command that lifts it: retry --now sends one request, and what that is told counts', async () => {
     const stage = await refusing(2);

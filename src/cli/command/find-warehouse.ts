@@ -25,7 +25,7 @@ export async function findWarehouse(
     const reader = await database.lookForWarehouse(clock);
     if (reader === null) return { reader, finding: await missing(database, clock, found) };
     const server = await reader.server();
-    const where = server === null ? '' : `, ${server}`;
+    const where = server === null ? ', which keeps times to the millisecond' : `, ${server}`;
     if (await reader.isWritable()) return { reader, finding: found('ok', where) };
     const hint =
       'nothing can be copied by this user or role: give it the right to write, or run content-sync as another';

@@ -146,6 +146,7 @@ const SOURCE_CHECKS: readonly Check<SourceStatus>[] = [
 const NOT_TOLD: ReadonlySet<string> = new Set([
   'deletes_held',
   'api_deprecated',
+  'times_cut',
   'credential_renewed',
   'files_failed',
   'files_refused',

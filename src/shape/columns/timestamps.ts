@@ -60,8 +60,8 @@ export function isLocalTime(text: string): boolean {
 }
 
 /**
- * The text of a timestamp cell: UTC, `YYYY-MM-DD HH:MM:SS`, with `.SSS` only if there are milliseconds (the
- * rest is cut off; the version's body keeps it). A local time is read in `zone`, as UTC without one. Null unless `text`
+ * The text of a timestamp cell: UTC, `YYYY-MM-DD HH:MM:SS`, with `.SSS` or `.SSSSSS` only if there are milliseconds or
+ * microseconds (the rest is cut off; the version's body keeps it). A database may keep less. A local time is read in `zone`, as UTC without one. Null unless `text`
  * is an ISO 8601 date and time between the years 1 and 9999: no leap second, no 24:00, no date alone.
  */
 export function toTimestampText(text: string, zone: TimeZone | null = null): string | null {
@@ -87,8 +87,9 @@ function clockText(text: string): string {
 }
 
 function fractionText(nanos: number): string {
-  const ms = Math.floor(nanos / 1e6);
-  return ms === 0 ? '' : `.${String(ms).padStart(3, '0')}`;
+  const micros = Math.floor(nanos / 1e3);
+  if (micros % 1e3 !== 0) return `.${String(micros).padStart(6, '0')}`;
+  return micros === 0 ? '' : `.${String(micros / 1e3).padStart(3, '0')}`;
 }
 
 function epochInstant(moment: number): Instant | null {

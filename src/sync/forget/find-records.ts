@@ -71,7 +71,7 @@ const FORMS: Partial<Readonly<Record<ColumnType, (value: string) => readonly str
   timestamp: (value) => {
     const text = toTimestampText(value, null) ?? value;
     const short = text.replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '');
-    return [text, `${text}+00`, `${short}+00`];
+    return [text, text.slice(0, 23), `${text}+00`, `${short}+00`];
   },
   json: (value) => [value, JSON.stringify(value)],
 };

@@ -40,10 +40,16 @@ const CANONICAL: Partial<Record<ColumnType, (text: string) => string>> = {
 };
 
 /** Without the zone of UTC and the zeros at the end of a fraction. A longer text is no time. */
+/** To the millisecond: SQLite keeps no more, nor does a copy of a SQLite file. */
 function canonicalTime(text: string): string {
   if (text.length > MAX_TIME_CHARACTERS) return text;
   const utc = text.replace(/\+00$/, '');
-  return utc.includes('.') ? utc.replace(/0+$/, '').replace(/\.$/, '') : utc;
+  const point = utc.indexOf('.');
+  if (point === -1) return utc;
+  return utc
+    .slice(0, point + 4)
+    .replace(/0+$/, '')
+    .replace(/\.$/, '');
 }
 
 /** The shape without what is held of fields with `compare: false`; their values within other columns neither. */

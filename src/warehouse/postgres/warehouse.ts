@@ -47,6 +47,7 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
     own,
     dialect: VIEW_DIALECT,
     isOnNetwork: true,
+    keepsMicroseconds: true,
     now: () => databaseNow(database),
     stored: storedRows(database),
     tableNames: () => tableNames(own, schema),

@@ -49,6 +49,7 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     own,
     dialect: VIEW_DIALECT,
     isOnNetwork: false,
+    keepsMicroseconds: false,
     now: () => Promise.resolve(clock.now()),
     stored: (table, keys, updated) => retryWhileLocked(() => stored(table, keys, updated)),
     tableNames: () => tableNames(own),

@@ -30,7 +30,7 @@ function numeric(value: string): string {
 
 /** The form of most times, of days that each month has: the server reads it by itself, which is faster. */
 const PLAIN_TIME =
-  "'^(?!0000)[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,3})?Z$'";
+  "'^(?!0000)[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?Z$'";
 
 /** For the server, as for POSIX, an offset counts to the west. */
 function zoneName(zone: string): string {

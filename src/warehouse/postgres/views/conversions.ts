@@ -23,7 +23,8 @@ const AS_TEXT: Partial<Record<ColumnType, (sql: string) => string>> = {
   text: (sql) => sql,
   date: (sql) => `to_char(${sql}, 'YYYY-MM-DD')`,
   // As the warehouse writes times.
-  timestamp: (sql) => `replace(to_char(${sql} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS'), '.000', '')`,
+  timestamp: (sql) =>
+    `regexp_replace(to_char(${sql} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US'), '([.]000000|000)$', '')`,
   // As JSON writes numbers.
   double: (sql) =>
     `CASE WHEN abs(${sql}) >= 1e21 OR abs(${sql}) < 1e-6 AND ${sql} <> 0
@@ -75,10 +76,10 @@ const MOMENT = `'^${DAY}([Tt ]${CLOCK}${ZONE})?$'`;
 
 /**
  * A text as a time of the zone UTC, without a zone: in the form in which tables hold times and dates, or as ISO 8601
- * writes them. A time without a zone is taken for one of UTC; what is finer than a millisecond is cut off.
+ * writes them. A time without a zone is taken for one of UTC; what is finer than a microsecond is cut off.
  */
 function moment(sql: string, from: ColumnType): string {
-  const clock = String.raw`substring(v from '^.{10}.[0-9:]{5,8}(?:[.][0-9]{1,3})?')`;
+  const clock = String.raw`substring(v from '^.{10}.[0-9:]{5,8}(?:[.][0-9]{1,6})?')`;
   const offset = String.raw`replace(substring(v from ':[0-9]{2}(?:[.][0-9]+)?([-+][0-9:]+)$'), ':', '')`;
   const minutes = `(left(o, 1) || rpad(substr(o, 4), 2, '0'))::int`;
   const shift = `coalesce(make_interval(0, 0, 0, 0, left(o, 3)::int, ${minutes}), interval '0')`;

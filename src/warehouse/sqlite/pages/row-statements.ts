@@ -1,5 +1,5 @@
 import type { Database, Statement } from 'better-sqlite3';
-import type { Cell, TableShape } from '../../../model/table.ts';
+import type { Cell, Column, TableShape } from '../../../model/table.ts';
 import { emptiedColumns, stampedColumns } from '../../own-columns.ts';
 
 /** The columns of a row as they are inserted. */
@@ -12,10 +12,16 @@ function id(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
+/** Clients of SQLite read no more than milliseconds. */
+function placeholder({ type }: Column): string {
+  return type === 'timestamp' ? `replace(substr(?, 1, 23), '.000', '')` : '?';
+}
+
 /** The insert of so many rows; into a resource's own table it overwrites what was there. */
 export function upsertStatement(table: TableShape, rows: number): string {
   const names = insertedColumns(table);
-  const row = `(${Array(names.length).fill('?').join(',')})`;
+  const before = names.length - table.columns.length;
+  const row = `(${[...Array<string>(before).fill('?'), ...table.columns.map(placeholder)].join(',')})`;
   // Without a name of its own, a table that is called `excluded` would be meant by both.
   const insert = `INSERT INTO ${id(table.name)} AS "_there" (${names.map(id).join(', ')}) VALUES ${Array(rows).fill(row).join(',')}`;
   if (table.path.length > 0) return insert;
@@ -29,7 +35,7 @@ export function upsertStatement(table: TableShape, rows: number): string {
 /** Writes a record's source columns anew, if its row is of that version: cells, key, version. */
 export function rewriteStatement(table: TableShape): string {
   const key = id(table.key[0] ?? '');
-  const sets = table.columns.map(({ name }) => `${id(name)} = ?`);
+  const sets = table.columns.map((column) => `${id(column.name)} = ${placeholder(column)}`);
   const all = sets.length === 0 ? [`${key} = ${key}`] : sets;
   return `UPDATE ${id(table.name)} SET ${all.join(', ')} WHERE ${key} = ? AND "_version" = ?`;
 }
