@@ -120,7 +120,8 @@ export class Asker {
   readonly #options: AskerOptions;
   readonly #known = new Map<string, Promise<Answer>>();
   #kept = 0;
-  #hasAnswered = false;
+  /** Statuses of all answers so far. */
+  readonly statuses = new Set<number>();
   /** Requests sent, redirects and repetitions included. */
   spent = 0;
   /** Why nothing was answered so far; null if something was, or nothing was asked. */
@@ -159,8 +160,8 @@ export class Asker {
     const spend = (): void => this.#spend(asked);
     const answer = askOnce(this.#options, { url, form, isFalse: question.isFalse ?? false, asked, spend }).then(
       (each) => {
-        this.#hasAnswered ||= each.status !== 0;
-        this.silence = this.#hasAnswered ? null : each.problem;
+        if (each.status !== 0) this.statuses.add(each.status);
+        this.silence = this.statuses.size > 0 ? null : each.problem;
         return each;
       },
     );

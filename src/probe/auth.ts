@@ -36,7 +36,8 @@ export async function probeAuth({ asker, credential, forced, findings, ...questi
       (await identifiedForm(asker, forms, findings)) ??
       (await distinguishedForm(asker, reference, forms.slice(0, MOST_COMPARED))))
     : ((await openingForm(asker, reference, forms, nobody)) ??
-      (await distinguishedForm(asker, reference, forms.slice(0, MOST_COMPARED))) ??
+      // Their answers are known by now.
+      (await distinguishedForm(asker, reference, forms)) ??
       (await identifiedForm(asker, forms, findings)));
   if (found !== null) {
     asker.form = found.form;

@@ -54,7 +54,10 @@ export async function findSizeParam(stage: Stage, subject: Subject): Promise<Siz
   }
   if (conventions.unknown === null) await learnUnknown(stage, subject);
   if (conventions.unknown === 'ignored') return findAtOnce(stage, subject, names, most);
-  for (const name of names.slice(0, MAX_SINGLE)) {
+  // A service that filters by any other name marks its own.
+  const isMarked = (name: string): boolean => conventions.unknown === 'filters' && /^[$_]/.test(name);
+  const order = names.toSorted((a, b) => Number(isMarked(b)) - Number(isMarked(a)));
+  for (const name of order.slice(0, MAX_SINGLE)) {
     const found = await trySize(stage, subject, name);
     if (found !== null) return found;
   }

@@ -89,6 +89,7 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
       await probeListing(stage, subject);
     }
     if (subjects.length === 0 && asker.silence !== null) throw unreachable(baseUrl, asker.silence);
+    if (subjects.length === 0 && asker.statuses.isSubsetOf(new Set([401]))) throw allRefused(credential !== null);
     return resultOf(options, findings.all, subjects, { requests: asker.spent, notes: stage.notes });
   } catch (error) {
     if (error instanceof RequestsSpent) throw nothingFound(`${most} requests were not enough to find a listing`);
@@ -123,6 +124,15 @@ function resultOf(
 function holdsLongSecret(value: unknown, secrets: readonly string[]): boolean {
   const long = secrets.filter((secret) => secret.length >= 8);
   return holdsSecret(JSON.stringify(value ?? null), long);
+}
+
+function allRefused(hasCredential: boolean): SyncError {
+  return new SyncError('probe_failed', 'every answer was 401: the service does not accept the credential', {
+    recovery: 'stop',
+    hint: hasCredential
+      ? 'check the credential; if it is right, say how it is sent with --auth, such as --auth header:X-Api-Key'
+      : 'give the credential with --credential-env NAME',
+  });
 }
 
 function nothingFound(why: string): SyncError {

@@ -126,4 +126,27 @@ describe('a service that gives little or lies', () => {
     expect(toYaml(result)).not.toContain(secret);
     expect(asked.join('\n')).not.toContain(secret);
   });
+
+  it('says that every answer was 401, with a credential and without', async () => {
+    const { url } = await startListing(() => ({ status: 401, headers: JSON_TYPE, body: { error: 'who are you?' } }));
+    for (const credential of [{ secret: 'no-such-key-1' }, null]) {
+      await expect(probed(url.href, { credential })).rejects.toThrow(/every answer was 401/);
+    }
+  });
+
+  it('finds the page parameters of a service that takes all others for filters', async () => {
+    const all = some(1, 23);
+    const { url } = await startListing(
+      posts((query) => {
+        const [size, skip] = [Number(query.get('$limit') ?? 10), Number(query.get('$skip') ?? 0)];
+        const isHidden = [...query.keys()].some((name) => !name.startsWith('$'));
+        return { data: isHidden ? [] : all.slice(skip, skip + size), total: isHidden ? 0 : all.length };
+      }),
+    );
+    const { profile } = await probed(url.href, { paths: ['/posts'] });
+    expect(profile.resources['posts']).toMatchObject({
+      page: { style: 'offset', offset_param: '$skip', size_param: '$limit', total: 'total' },
+      unverified: [],
+    });
+  });
 });

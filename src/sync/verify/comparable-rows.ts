@@ -39,8 +39,10 @@ const CANONICAL: Partial<Record<ColumnType, (text: string) => string>> = {
   json: canonicalJson,
 };
 
-/** Without the zone of UTC and the zeros at the end of a fraction. A longer text is no time. */
-/** To the millisecond: SQLite keeps no more, nor does a copy of a SQLite file. */
+/**
+ * Removes the zone of UTC, digits below the millisecond, which SQLite does not keep, and zeros at the end of a fraction.
+ * A longer text is no time.
+ */
 function canonicalTime(text: string): string {
   if (text.length > MAX_TIME_CHARACTERS) return text;
   const utc = text.replace(/\+00$/, '');
