@@ -119,9 +119,7 @@ function noRecords(answer: ApiAnswer, path: string): GuardFault {
 /** Names the setting by which such a response lists nothing. */
 export function emptyHint(answer: ListingAnswer, path: string): string {
   const spelling = spellingIn(answer, path);
-  return spelling === undefined
-    ? ''
-    : ` If this means that nothing is listed, set empty: [${spelling}].`;
+  return spelling === undefined ? '' : ` If this means that nothing is listed, set empty: [${spelling}].`;
 }
 
 function placeHint(json: JsonValue): string {
