@@ -77,7 +77,7 @@ describe('the floors', () => {
       '/** See load/no-such-file.ts. */',
       'names load/no-such-file.ts, which is not there',
     ],
-    ['a file that is two things', 'src/load/difference.ts', 'const one = 1;\n'.repeat(251), 'more than 250'],
+    ['a file that is two things', 'src/load/difference.ts', 'const one = 1;\n'.repeat(501), 'more than 500'],
     ['a name that says nothing', 'src/load/utils.ts', '', '"utils" says nothing'],
   ])('find %s', (_, file, text, expected) => {
     const seeded = new Map([...sourceTree(), [file, text]]);
