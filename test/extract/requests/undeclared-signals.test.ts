@@ -10,6 +10,8 @@ interface Asked {
   headers?: Record<string, string>;
 }
 
+const show = ({ path, count }: { path: string; count: number }): string => `${path}=${count}`;
+
 /** All that a response shows, as `path=value`. */
 function found(
   body: string,
@@ -17,7 +19,6 @@ function found(
 ) {
   const sent = new Set(new URLSearchParams(query).values());
   const { totals, pages, more } = undeclaredSignals({ headers, json: parseJson(body) }, records, page, sent);
-  const show = ({ path, count }: { path: string; count: number }): string => `${path}=${count}`;
   return { totals: totals.map(show), pages: pages.map(show), more };
 }
 
