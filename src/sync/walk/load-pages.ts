@@ -7,7 +7,7 @@ import { partitionedWalk } from '../../extract/partitioned-walk.ts';
 import { walk, type WalkOptions } from '../../extract/walk.ts';
 import { walkWindows } from '../../extract/walk-windows.ts';
 import type { Windows } from '../../extract/windows.ts';
-import { openPageLoader } from '../../load/page-loader.ts';
+import { openPageLoader, type PageFacts } from '../../load/page-loader.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Lane, WalkMode } from '../../model/vocabulary.ts';
 import { updatedZone } from '../../shape/columns/updated-time.ts';
@@ -49,8 +49,8 @@ export interface OneWalk {
   numbering: Numbering;
   /** Null if the listing is asked for at once. */
   windows: Windows | null;
-  /** Called with the fingerprints of each page's keys. */
-  onKeys?: (keys: Uint8Array) => void;
+  /** Called with what each page holds. */
+  onPage?: (facts: PageFacts) => void;
   /** True if it supplies what a full scan has missed, which alone may move the cursor. */
   isCatchUp?: boolean;
 }
@@ -101,7 +101,7 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
     let next = checkpoint;
     const outcome = await loader.load(page, (facts, counted) => {
       addPage(one.evidence, facts);
-      one.onKeys?.(page.keys);
+      one.onPage?.(facts);
       const committed = { page, facts, counted, before: checkpoint, proof };
       next = checkpointBehind(context, committed, proof?.isProved ?? false);
       ifProved = checkpointBehind(context, committed, true);

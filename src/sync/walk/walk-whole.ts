@@ -1,8 +1,7 @@
 import { longerOf } from '../../extract/guards/page-ages.ts';
-import { KeySet } from '../../extract/guards/key-set.ts';
-import { eachKey } from '../../extract/guards/page-keys.ts';
 import { readItem, type ItemReading } from '../../extract/read-item.ts';
-import { openPageLoader } from '../../load/page-loader.ts';
+import { openPageLoader, type PageFacts } from '../../load/page-loader.ts';
+import { timestampMs } from '../../model/timestamp-text.ts';
 import type { EndProof, WalkEnd } from '../../extract/guards/walk-end.ts';
 import { AGE_STEP_MS } from '../../model/answer-age.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
@@ -93,6 +92,8 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
   }
 }
 
+/** A `Date` header has whole seconds. */
+const CLOCK_STEP_MS = 1_000;
 /** At most this many records are fetched individually to find out whether they still exist. */
 const MAX_FETCHED_ALONE = 100;
 
@@ -110,11 +111,13 @@ async function supplyMissing(
   const missing = end.shortfall?.count ?? 0;
   const isOnlyShort = proof.doubts.every(({ code }) => code === 'fewer');
   if (missing === 0 || !isOnlyShort) return null;
-  const added = new KeySet();
-  const isNew = (key: Uint8Array): boolean => !end.met(key);
-  if (one.plan.mode === 'full' && ifProved.cursor !== null) {
-    await catchUp(context, one, ifProved.cursor, (keys) => {
-      eachFingerprint(keys, (key) => isNew(key) && eachKey(key, (high, low) => added.add(high, low)));
+  const added = new Set<string>();
+  const { cursor, cursor_seen_at: endedAt } = ifProved;
+  if (one.plan.mode === 'full' && cursor !== null) {
+    // A record that was created after the last total is not among those that this total counts.
+    const countedUntil = endedAt === null ? Infinity : timestampMs(endedAt) + CLOCK_STEP_MS;
+    await catchUp(context, one, cursor, ({ updated }) => {
+      for (const { key, at } of updated) if (at < countedUntil && !end.met(keyFingerprints([key]))) added.add(key);
     });
   }
   const left = missing - added.size;
@@ -130,7 +133,7 @@ async function catchUp(
   context: RunContext,
   one: OneWalk,
   cursor: string,
-  onKeys: (keys: Uint8Array) => void,
+  onPage: (facts: PageFacts) => void,
 ): Promise<void> {
   const { profile, warehouse, owned, clock } = context;
   const since = profile.incremental && sinceValue(cursor, profile.incremental, null, updatedZone(profile));
@@ -139,7 +142,7 @@ async function catchUp(
   const checkpoint = startWalk(stored, 'incremental', since, clock.now());
   const plan: WalkPlan = { mode: 'incremental', checkpoint, resumed: false };
   const windows = await windowsOf(context, checkpoint);
-  await loadPages(context, { ...one, plan, former: null, formerEndedAt: null, windows, onKeys, isCatchUp: true });
+  await loadPages(context, { ...one, plan, former: null, formerEndedAt: null, windows, onPage, isCatchUp: true });
 }
 
 /** Fetches individually what only earlier scans saw, and stores it; true if so many of these records still exist. */
