@@ -209,8 +209,10 @@ describe('the READMEs', () => {
       .map((file) => readFileSync(path.join(folder, file), 'utf8'))
       .join('');
     const made = [...text.matchAll(/createTable\('(\w+)'\)/g)];
+    const dropped = new Set([...text.matchAll(/dropTable\('(\w+)'\)/g)].map(([, name]) => name));
     const named = tableRows(migrations.section('Own tables')).flatMap(([name = '']) => codeIn(name));
-    expect(sorted(named)).toEqual(sorted(made.map(([, name = '']) => name)));
+    const kept = made.flatMap(([, name = '']) => (dropped.has(name) ? [] : [name]));
+    expect(sorted(named)).toEqual(sorted(kept));
   });
 
   it('show the floors as they are held', () => {

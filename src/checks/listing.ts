@@ -1,3 +1,4 @@
+import { DeferredError, SyncError } from '../model/errors.ts';
 import type { Page } from '../extract/page.ts';
 import type { Clock } from '../model/clock.ts';
 import { requestAt, listingStart, type RequestTemplates } from '../extract/page-styles/listing-request.ts';
@@ -53,8 +54,10 @@ export async function requestBare(context: RequestContext, kept: ExtraQuery = {}
       const request = requestAt(parts, listingStart(parts, { ...extraQuery, ...sent }));
       return recordsOf(await client.get({ ...request, lane: 'incremental', meter, signal }), resource)?.length ?? null;
     } catch (error) {
-      if (isRequestRefused(error)) return null;
-      throw error;
+      signal.throwIfAborted();
+      // The listing was read already: a service that does not answer this question has only left it open.
+      if (!(error instanceof SyncError) || error instanceof DeferredError) throw error;
+      return null;
     }
   };
   const { incremental } = profile;

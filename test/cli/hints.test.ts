@@ -121,7 +121,8 @@ describe('a page past the end that the service refuses', () => {
 
 describe('a feed that has ended', () => {
   it('and gives its last cursor again is not called a fault of the service', async () => {
-    const service = await ownService((_, response) => json(response, { data: [], next_cursor: 'z' }));
+    let id = 0;
+    const service = await ownService((_, response) => json(response, { data: [{ id: (id += 1) }], next_cursor: 'z' }));
     const { text } = await service.backfill();
     expect(text).toContain('names itself as the next page');
     expect(hintsIn(text)).toMatch(/feed .* gives its last position again/);

@@ -101,7 +101,7 @@ resources:
       pages: { path: '/pages', item: '/items/pages/{id}', page },
       tags: { path: '/items/tags', page: { ...page, size: 7 } },
       news: { path: '/items/news', history: 'none', page },
-      notes: { path: '/notes', history: 'none', page: { style: 'link', size: 100, total: null } },
+      notes: { path: '/notes', history: 'none', page: { style: 'link', size: 100, ignored_totals: [] } },
       users: { path: '/items/users', item: null },
     });
   });
