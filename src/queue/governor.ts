@@ -6,9 +6,8 @@ import type { RateDialect } from '../source/rate-dialect.ts';
 import type { Arrival, BudgetKeeper, WaitingLine } from './budget/budget-keeper.ts';
 import { storeBudget } from './budget/restart-codec.ts';
 import { allowedRate, closedUntil, type BudgetAnswer } from './budget/budget.ts';
-import { periodFigures, type PeriodFigures } from './budget/period-quotas.ts';
 import { isCrowded } from './crowded.ts';
-import { hasLive, LaneQueue, type Gate, type LaneOptions } from './lane-queue.ts';
+import { LaneQueue, type LaneOptions } from './lane-queue.ts';
 import { LocalKeeper } from './budget/local-keeper.ts';
 import type { AnswerLimits } from './limits/answer-limits.ts';
 import { SharedKeeper } from './budget/shared-keeper.ts';
@@ -49,8 +48,6 @@ export interface GovernorFigures {
   shareUsed: number | null;
   /** Local epoch milliseconds until which nothing is sent; null when open. */
   pausedUntil: number | null;
-  /** The quotas by day, month and the like that are known, each with what is left of it. */
-  quotas: PeriodFigures[];
   /** Rate headers that could not be read and were ignored. */
   malformedHeaders: number;
 }
@@ -67,11 +64,8 @@ export interface Governor {
   /** True while only requests of this lane keep one before it from starting: who could go on later lets it pass. */
   isCrowded(lane: Lane): boolean;
   figures(): GovernorFigures;
-  /**
-   * The part that must survive a restart, as JSON text for `_sync_limits`; `isLast` if nothing is sent after it, else
-   * what may be sent until the next one counts as used.
-   */
-  state(isLast?: boolean): string;
+  /** The part that must survive a restart, as JSON text for `_sync_limits`. */
+  state(): string;
   /** Forgets the waits and quotas that the service has stated; the next request finds out whether they hold. */
   forgetWaits(): Promise<void>;
   /** Refuses all that waits. */
@@ -110,13 +104,10 @@ class QueueGovernor implements Governor {
   #keeper: BudgetKeeper;
   /** Paused but for the moment in which the keeper lets one task through; what waits in it holds no slot. */
   #queue: PQueue<LaneQueue, LaneOptions>;
-  readonly #gate: Gate = { liveOnly: false };
   #waiting = new Map<AbortController, Arrival>();
   #running = new Map<Lane, number>();
   #usage: Usage = { used: 0, allowed: 0, until: null };
   #counts = { requests: 0, limited: 0, malformedHeaders: 0 };
-  /** Requests when the state was last asked for. */
-  #savedAt = 0;
   #closed = false;
 
   constructor({ clock, maxWaitMs, restored, shared, random = Math.random, ...options }: GovernorOptions) {
@@ -124,13 +115,7 @@ class QueueGovernor implements Governor {
     this.#dialect = options.dialect;
     // No `timeout` here: p-queue would free the slot while the request is still under way.
     const { concurrency } = options;
-    const gate = this.#gate;
-    const queueClass = class extends LaneQueue {
-      constructor() {
-        super(gate);
-      }
-    };
-    this.#queue = new PQueue<LaneQueue, LaneOptions>({ queueClass, concurrency, autoStart: false });
+    this.#queue = new PQueue<LaneQueue, LaneOptions>({ queueClass: LaneQueue, concurrency, autoStart: false });
     const keeping = { clock, maxWaitMs, budget: { ...options, random } };
     this.#keeper = shared
       ? new SharedKeeper(keeping, this.#line(), shared)
@@ -169,18 +154,14 @@ class QueueGovernor implements Governor {
     const until = closedUntil(this.#keeper.budget, this.#keeper.now());
     return {
       ...this.#counts,
-      allowedPerSecond: this.#allowedRate(),
+      allowedPerSecond: allowedRate(this.#keeper.budget),
       shareUsed: partUsed(this.#usage),
       pausedUntil: until === null ? null : Math.ceil(until - this.#keeper.now() + this.#clock.now()),
-      quotas: periodFigures(this.#keeper.budget, this.#keeper.now()),
     };
   }
 
-  state(isLast = true): string {
-    const sent = this.#counts.requests - this.#savedAt;
-    this.#savedAt = this.#counts.requests;
-    const moment = { now: this.#clock.now(), monotonic: this.#keeper.now() };
-    return storeBudget(this.#keeper.budget, moment, isLast ? null : sent);
+  state(): string {
+    return storeBudget(this.#keeper.budget, { now: this.#clock.now(), monotonic: this.#keeper.now() });
   }
 
   async forgetWaits(): Promise<void> {
@@ -192,10 +173,6 @@ class QueueGovernor implements Governor {
     const closed = this.#keeper.close();
     this.#refuseWaiting(closedReason());
     await closed;
-  }
-
-  #allowedRate(): number | null {
-    return allowedRate(this.#keeper.budget, this.#keeper.now());
   }
 
   #line(): WaitingLine {
@@ -210,11 +187,10 @@ class QueueGovernor implements Governor {
       sizeBy: (options) => queue.sizeBy(options),
       arrivals: () => [...this.#waiting].flatMap(([{ signal }, arrival]) => (signal.aborted ? [] : arrival)),
       // With nothing in it the queue would stay open for whatever comes next.
-      open: (liveOnly) => {
-        this.#gate.liveOnly = liveOnly;
-        if (liveOnly ? hasLive(queue) : queue.size > 0) queue.start();
+      open: () => {
+        if (queue.size > 0) queue.start();
       },
-      refuse: (reason, concerns) => this.#refuseWaiting(reason, concerns),
+      refuse: (reason) => this.#refuseWaiting(reason),
     };
   }
 
@@ -232,7 +208,7 @@ class QueueGovernor implements Governor {
     } finally {
       this.#running.set(lane, (this.#running.get(lane) ?? 1) - 1);
       this.#keeper.end(request, lane, facts === null ? null : this.#learn(facts, startedAt));
-      if (facts !== null) noteUsage(this.#usage, this.#clock.monotonic(), this.#allowedRate());
+      if (facts !== null) noteUsage(this.#usage, this.#clock.monotonic(), allowedRate(this.#keeper.budget));
     }
   }
 
@@ -246,8 +222,8 @@ class QueueGovernor implements Governor {
     return { limits, latencyMs, limited, at };
   }
 
-  #refuseWaiting(reason: Error, concerns: (lane: Lane) => boolean = () => true): void {
-    for (const [waiting, { lane }] of this.#waiting) if (concerns(lane)) waiting.abort(reason);
+  #refuseWaiting(reason: Error): void {
+    for (const waiting of this.#waiting.keys()) waiting.abort(reason);
   }
 }
 

