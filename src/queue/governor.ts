@@ -48,8 +48,6 @@ export interface GovernorFigures {
   shareUsed: number | null;
   /** Local epoch milliseconds until which nothing is sent; null when open. */
   pausedUntil: number | null;
-  /** Rate headers that could not be read and were ignored. */
-  malformedHeaders: number;
 }
 
 /** The rate-aware queue of one origin and credential. */
@@ -107,7 +105,7 @@ class QueueGovernor implements Governor {
   #waiting = new Map<AbortController, Arrival>();
   #running = new Map<Lane, number>();
   #usage: Usage = { used: 0, allowed: 0, until: null };
-  #counts = { requests: 0, limited: 0, malformedHeaders: 0 };
+  #counts = { requests: 0, limited: 0 };
   #closed = false;
 
   constructor({ clock, maxWaitMs, restored, shared, random = Math.random, ...options }: GovernorOptions) {
@@ -216,7 +214,6 @@ class QueueGovernor implements Governor {
     const now = this.#keeper.now();
     const { limits, latencyMs, limited, receivedAt } = facts;
     this.#counts.limited += limited ? 1 : 0;
-    this.#counts.malformedHeaders += limits.malformed;
     // A stated wait runs from the answer's arrival, not from the end of its body; never from before its request.
     const at = Math.min(now, Math.max(startedAt, now - (this.#clock.now() - receivedAt)));
     return { limits, latencyMs, limited, at };

@@ -33,7 +33,6 @@ export function openGovernor(dialect = 'auto'): Governor & { facts: (AnswerFacts
       allowedPerSecond: null,
       shareUsed: null,
       pausedUntil: null,
-      malformedHeaders: 0,
     }),
     state: () => '',
     forgetWaits: async () => undefined,

@@ -13,7 +13,7 @@ const LATER = START + 60_000;
 /** A budget whose first request, of which the answer is still to come, is under way since the start. */
 function probing(): Budget {
   const options = { dialect, requestsPerSecond: 10, share: 1, concurrency: 1, random: () => 0 };
-  const restored = { pausedUntil: 0, refusals: 0, due: null, peak: null, quotas: [] };
+  const restored = { pausedUntil: 0, refusals: 0, due: null, peak: null };
   const budget = newBudget(options, restored, START);
   noteStart(budget, START);
   return budget;

@@ -3,7 +3,7 @@ import { LANES } from '../../model/vocabulary.ts';
 import { newQuota, type Quota } from '../limits/quota.ts';
 import { newBudget, type BudgetOptions } from './budget.ts';
 import type { SharedState } from './grant-round.ts';
-import { NOTHING_KNOWN, quotaFields, readState } from './restart-codec.ts';
+import { NOTHING_KNOWN, readState } from './restart-codec.ts';
 
 /*
  * A budget as JSON text. A text of another form counts as nothing known: the service will tell again.
@@ -20,7 +20,11 @@ const sharedSchema = z.object({
   at: z.number(),
   quotas: z.array(
     z.object({
-      ...quotaFields,
+      name: z.string(),
+      limit: z.number().min(0),
+      windowMs: z.number().positive().nullable(),
+      requests: z.boolean(),
+      longestResetMs: z.number().min(0),
       remaining: z.number().nullable(),
       spendable: z.number(),
       resetAt: time.nullable(),
@@ -43,7 +47,7 @@ const sharedSchema = z.object({
   slots: z.object({
     current: z.number(),
     starting: z.boolean().default(false),
-    past: z.object({ mean: z.number(), variance: z.number(), fastest: z.number(), at: time }).nullable(),
+    past: z.object({ fastest: z.number(), at: time }).nullable(),
     round: z.object({ sum: z.number(), answers: z.number(), pushedBack: z.boolean(), used: z.boolean() }),
   }),
   pausedUntil: time,

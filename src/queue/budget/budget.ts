@@ -47,7 +47,6 @@ export interface RestoredBudget {
   /** When the latest request was due; null if nothing holds the next one back. */
   due: number | null;
   peak: number | null;
-  quotas: Quota[];
 }
 
 /**
@@ -104,7 +103,7 @@ export function newBudget(options: BudgetOptions, restored: RestoredBudget, at: 
   return {
     options,
     knownRate: known.length === 0 ? null : Math.min(...known),
-    quotas: new Map(restored.quotas.map((quota) => [quota.name, quota])),
+    quotas: new Map(),
     estimate: newRateEstimate(restored.peak, options.share, at),
     slots: newConcurrencyLimit(maxSlots(options, 1)),
     pausedUntil: restored.pausedUntil,

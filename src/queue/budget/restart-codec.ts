@@ -1,19 +1,9 @@
 import { z } from 'zod';
 import { LONGEST_WAIT_MS } from '../limits/rate-time.ts';
-import { newQuota } from '../limits/quota.ts';
-import { paceNow, type Budget, type RestoredBudget } from './budget.ts';
+import { closedUntil, paceNow, type Budget, type RestoredBudget } from './budget.ts';
 
 /** A moment on both clocks, in milliseconds, by which times are converted: `now` is that of the epoch. */
 type Moment = { now: number; monotonic: number };
-
-/** The part of a quota that both stored forms have. */
-export const quotaFields = {
-  name: z.string(),
-  limit: z.number().min(0),
-  windowMs: z.number().positive().nullable(),
-  requests: z.boolean(),
-  longestResetMs: z.number().min(0),
-};
 
 const restartSchema = z.object({
   version: z.literal(1),
@@ -21,63 +11,38 @@ const restartSchema = z.object({
   refusals: z.int().min(0),
   due: z.number().nullable().default(null),
   peak: z.number().positive().nullable(),
-  quotas: z.array(
-    z.object({
-      ...quotaFields,
-      blockedUntil: z.number().nullable(),
-      answeredAt: z.number().nullable().default(null),
-    }),
-  ),
+  /** An older version stored the wait of each quota here. */
+  quotas: z.array(z.object({ blockedUntil: z.number().nullable() })).default([]),
 });
 
-export const NOTHING_KNOWN: RestoredBudget = {
-  pausedUntil: 0,
-  refusals: 0,
-  due: null,
-  peak: null,
-  quotas: [],
-};
+export const NOTHING_KNOWN: RestoredBudget = { pausedUntil: 0, refusals: 0, due: null, peak: null };
 
-/** The form that survives a restart. */
+/** The form that survives a restart. Quotas are not part of it: the first response states them again. */
 export function storeBudget(budget: Budget, moment: Moment): string {
   const wallTime = (at: number) => Math.ceil(at - moment.monotonic + moment.now);
-  const ahead = (at: number) => (at > moment.monotonic ? wallTime(at) : null);
-  const due = Number.isFinite(paceNow(budget, moment.monotonic)) ? wallTime(budget.due) : null;
-  const { refusals, estimate, pausedUntil } = budget;
-  const quotas = [...budget.quotas.values()].map(({ blockedUntil, answeredAt, ...quota }) => ({
-    name: quota.name,
-    limit: quota.limit,
-    windowMs: quota.windowMs,
-    requests: quota.requests,
-    longestResetMs: quota.longestResetMs,
-    blockedUntil: ahead(blockedUntil),
-    answeredAt: wallTime(answeredAt),
-  }));
-  return JSON.stringify({ version: 1, pausedUntil: ahead(pausedUntil), refusals, due, peak: estimate.rate, quotas });
+  const until = closedUntil(budget, moment.monotonic);
+  return JSON.stringify({
+    version: 1,
+    pausedUntil: until === null ? null : wallTime(until),
+    refusals: budget.refusals,
+    due: Number.isFinite(paceNow(budget, moment.monotonic)) ? wallTime(budget.due) : null,
+    peak: budget.estimate.rate,
+    quotas: [],
+  });
 }
 
 /** Reads what `storeBudget` wrote. */
-export function restoreBudget(text: string | undefined, moment: Moment): RestoredBudget {
+export function restoreBudget(text: string | undefined, { now, monotonic }: Moment): RestoredBudget {
   const stored = readState(restartSchema, text);
   if (stored === null) return NOTHING_KNOWN;
   const { pausedUntil, refusals, due, peak, quotas } = stored;
-  const monotonic = (until: number | null) => {
-    const wait = (until ?? 0) - moment.now;
-    return wait > 0 ? moment.monotonic + Math.min(wait, LONGEST_WAIT_MS) : 0;
-  };
-  // A clock that was set back since makes nothing of the past lie ahead.
-  const past = (at: number) => moment.monotonic + Math.min(0, at - moment.now);
+  const wait = Math.max(pausedUntil ?? 0, ...quotas.map(({ blockedUntil }) => blockedUntil ?? 0)) - now;
   return {
-    pausedUntil: monotonic(pausedUntil),
+    pausedUntil: wait > 0 ? monotonic + Math.min(wait, LONGEST_WAIT_MS) : 0,
     refusals,
-    due: due === null ? null : past(due),
+    // After the clock was set back, a past moment must not be in the future.
+    due: due === null ? null : monotonic + Math.min(0, due - now),
     peak,
-    quotas: quotas.map((quota) =>
-      Object.assign(newQuota(quota.name), quota, {
-        blockedUntil: monotonic(quota.blockedUntil),
-        answeredAt: past(quota.answeredAt ?? moment.now),
-      }),
-    ),
   };
 }
 

@@ -12,7 +12,7 @@ import { readAnswerLimits } from '../../../src/queue/limits/answer-limits.ts';
 import { rateDialectSchema } from '../../../src/source/rate-dialect.ts';
 
 const dialect = rateDialectSchema.parse('auto');
-const NOTHING = { pausedUntil: 0, refusals: 0, due: null, peak: null, quotas: [] };
+const NOTHING = { pausedUntil: 0, refusals: 0, due: null, peak: null };
 const START = 1_000_000;
 
 /** Starts a request, or has the oldest one under way end: with an answer of these headers, a refusal, or none. */
