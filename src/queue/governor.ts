@@ -1,13 +1,13 @@
 import PQueue from 'p-queue';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
-import type { Lane } from '../model/vocabulary.ts';
+import { LANES, type Lane } from '../model/vocabulary.ts';
 import type { RateDialect } from '../source/rate-dialect.ts';
 import type { Arrival, BudgetKeeper, WaitingLine } from './budget/budget-keeper.ts';
 import { storeBudget } from './budget/restart-codec.ts';
 import { allowedRate, closedUntil, type BudgetAnswer } from './budget/budget.ts';
 import { isCrowded } from './crowded.ts';
-import { LaneQueue, type LaneOptions } from './lane-queue.ts';
+import { OLDEST_EVERY } from './lanes.ts';
 import { LocalKeeper } from './budget/local-keeper.ts';
 import type { AnswerLimits } from './limits/answer-limits.ts';
 import { SharedKeeper } from './budget/shared-keeper.ts';
@@ -96,13 +96,22 @@ export function createGovernor(options: GovernorOptions): Governor {
   return new QueueGovernor(options);
 }
 
+/** Before every lane. */
+const FIRST = 1;
+
+function priorityOf(lane: Lane): number {
+  return -LANES.indexOf(lane);
+}
+
 class QueueGovernor implements Governor {
   #clock: Clock;
   #dialect: RateDialect;
   #keeper: BudgetKeeper;
   /** Paused but for the moment in which the keeper lets one task through; what waits in it holds no slot. */
-  #queue: PQueue<LaneQueue, LaneOptions>;
-  #waiting = new Map<AbortController, Arrival>();
+  #queue: PQueue;
+  #waiting = new Map<AbortController, Arrival & { id: string }>();
+  #arrivals = 0;
+  #opened = 0;
   #running = new Map<Lane, number>();
   #usage: Usage = { used: 0, allowed: 0, until: null };
   #counts = { requests: 0, limited: 0 };
@@ -113,7 +122,7 @@ class QueueGovernor implements Governor {
     this.#dialect = options.dialect;
     // No `timeout` here: p-queue would free the slot while the request is still under way.
     const { concurrency } = options;
-    this.#queue = new PQueue<LaneQueue, LaneOptions>({ queueClass: LaneQueue, concurrency, autoStart: false });
+    this.#queue = new PQueue({ concurrency, autoStart: false });
     const keeping = { clock, maxWaitMs, budget: { ...options, random } };
     this.#keeper = shared
       ? new SharedKeeper(keeping, this.#line(), shared)
@@ -132,12 +141,14 @@ class QueueGovernor implements Governor {
       signal?.removeEventListener('abort', abort);
     };
     signal?.addEventListener('abort', abort, { once: true });
-    this.#waiting.set(waiting, { lane, at: this.#clock.monotonic() });
+    this.#arrivals += 1;
+    const id = String(this.#arrivals);
+    this.#waiting.set(waiting, { id, lane, at: this.#clock.monotonic() });
     const task = () => {
       leave();
       return this.#attempt(lane, attempt);
     };
-    const done = this.#queue.add(task, { lane, signal: waiting.signal }).finally(leave);
+    const done = this.#queue.add(task, { id, priority: priorityOf(lane), signal: waiting.signal }).finally(leave);
     this.#keeper.pump();
     return done;
   }
@@ -145,7 +156,7 @@ class QueueGovernor implements Governor {
   isCrowded(lane: Lane): boolean {
     const [queue, running, keeper] = [this.#queue, this.#running, this.#keeper];
     const hasFreeSlot = queue.pending < queue.concurrency;
-    return isCrowded({ waiting: queue, running, hasFreeSlot, budget: keeper.budget, now: keeper.now() }, lane);
+    return isCrowded({ waiting: this.#line(), running, hasFreeSlot, budget: keeper.budget, now: keeper.now() }, lane);
   }
 
   figures(): GovernorFigures {
@@ -182,14 +193,22 @@ class QueueGovernor implements Governor {
       get free() {
         return queue.concurrency - queue.pending;
       },
-      sizeBy: (options) => queue.sizeBy(options),
-      arrivals: () => [...this.#waiting].flatMap(([{ signal }, arrival]) => (signal.aborted ? [] : arrival)),
+      sizeBy: ({ lane }) => queue.sizeBy({ priority: priorityOf(lane) }),
+      arrivals: () => this.#arrivalsInOrder(),
       // With nothing in it the queue would stay open for whatever comes next.
       open: () => {
-        if (queue.size > 0) queue.start();
+        if (queue.size === 0) return;
+        this.#opened += 1;
+        const [oldest] = this.#opened % OLDEST_EVERY === 0 ? this.#arrivalsInOrder() : [];
+        if (oldest !== undefined) queue.setPriority(oldest.id, FIRST);
+        queue.start();
       },
       refuse: (reason) => this.#refuseWaiting(reason),
     };
+  }
+
+  #arrivalsInOrder(): (Arrival & { id: string })[] {
+    return [...this.#waiting].flatMap(([{ signal }, arrival]) => (signal.aborted ? [] : arrival));
   }
 
   async #attempt<T>(lane: Lane, attempt: Attempt<T>): Promise<T> {

@@ -2,7 +2,7 @@ import type { Clock } from '../../model/clock.ts';
 import { DeferredError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import type { Budget, BudgetAnswer, BudgetOptions } from './budget.ts';
-import type { Waiters } from '../lane-queue.ts';
+import type { Waiters } from '../lanes.ts';
 
 /** A stated wait that is longer may be a mistake, such as milliseconds in place of seconds. */
 const LONG_WAIT_MS = 86_400_000;

@@ -10,7 +10,7 @@ import {
   type Budget,
   type BudgetAnswer,
 } from './budget.ts';
-import { LIVE_MS, OLDEST_EVERY, yields, yieldingSlots } from '../lane-queue.ts';
+import { LIVE_MS, OLDEST_EVERY, yields, yieldingSlots } from '../lanes.ts';
 
 /** The waiting requests of one process, as the others see them to let those go first that are due. */
 export interface Claim {

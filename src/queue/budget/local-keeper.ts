@@ -13,7 +13,7 @@ import {
   type Budget,
   type BudgetAnswer,
 } from './budget.ts';
-import { LIVE_MS, mayStart, yields, yieldingSlots } from '../lane-queue.ts';
+import { LIVE_MS, mayStart, yields, yieldingSlots } from '../lanes.ts';
 
 /** The budget of a process that has it for itself; by the monotonic clock. */
 export class LocalKeeper implements BudgetKeeper {
