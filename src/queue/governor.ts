@@ -11,7 +11,6 @@ import { OLDEST_EVERY } from './lanes.ts';
 import { LocalKeeper } from './budget/local-keeper.ts';
 import type { AnswerLimits } from './limits/answer-limits.ts';
 import { SharedKeeper } from './budget/shared-keeper.ts';
-import { noteUsage, partUsed, type Usage } from './part-used.ts';
 import type { SharedBudget } from './budget/shared-row.ts';
 
 /** All that the governor learns from one answer. */
@@ -96,6 +95,24 @@ export function createGovernor(options: GovernorOptions): Governor {
   return new QueueGovernor(options);
 }
 
+/** How much of what the service allows was used, since its limit became known. */
+interface Usage {
+  used: number;
+  allowed: number;
+  /** Monotonic milliseconds up to which `allowed` was counted. */
+  until: number | null;
+}
+
+/** Counts one answered request; `rate` is what the service is understood to allow now, per second. */
+function noteUsage(usage: Usage, at: number, rate: number | null): void {
+  if (rate === null) return;
+  if (usage.until !== null) {
+    usage.allowed += (rate * (at - usage.until)) / 1_000;
+    usage.used += 1;
+  }
+  usage.until = at;
+}
+
 /** Before every lane. */
 const FIRST = 1;
 
@@ -164,7 +181,7 @@ class QueueGovernor implements Governor {
     return {
       ...this.#counts,
       allowedPerSecond: allowedRate(this.#keeper.budget),
-      shareUsed: partUsed(this.#usage),
+      shareUsed: this.#usage.allowed === 0 ? null : Math.min(1, this.#usage.used / this.#usage.allowed),
       pausedUntil: until === null ? null : Math.ceil(until - this.#keeper.now() + this.#clock.now()),
     };
   }

@@ -140,12 +140,16 @@ export function noteProcesses({ options, slots }: Budget, processes: number): vo
 export function delayOf(budget: Budget, at: number): number {
   const open = budget.open.size;
   if (open > 0 && (budget.probing || open >= budget.slots.current)) return Number.POSITIVE_INFINITY;
-  const quotas = [...budget.quotas.values()].map((quota) => opensAt(quota, at, open, budget.options.share));
-  const gate = Math.max(budget.pausedUntil, ...quotas);
+  const gate = getGate(budget, at, open);
   if (gate > at) budget.shutAt = Number.isFinite(gate) ? gate : at;
   const delay = Math.max(0, gate - at, budget.due + 1_000 / paceNow(budget, at) - at);
   // Without any answer to wait for, there is always a moment at which to ask again.
   return open > 0 ? delay : Math.min(delay, LONGEST_WAIT_MS + MOST_JITTER_MS);
+}
+
+/** The time from which pauses and quotas allow a request while `open` others are in flight. */
+export function getGate({ quotas, pausedUntil, options }: Budget, at: number, open: number): number {
+  return Math.max(pausedUntil, ...[...quotas.values()].map((quota) => opensAt(quota, at, open, options.share)));
 }
 
 /** Local monotonic time until which nothing at all is sent; null when the way is open. */

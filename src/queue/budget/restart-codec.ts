@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { LONGEST_WAIT_MS } from '../limits/rate-time.ts';
-import { closedUntil, paceNow, type Budget, type RestoredBudget } from './budget.ts';
+import { getGate, paceNow, type Budget, type RestoredBudget } from './budget.ts';
 
 /** A moment on both clocks, in milliseconds, by which times are converted: `now` is that of the epoch. */
 type Moment = { now: number; monotonic: number };
@@ -20,10 +20,10 @@ export const NOTHING_KNOWN: RestoredBudget = { pausedUntil: 0, refusals: 0, due:
 /** The form that survives a restart. Quotas are not part of it: the first response states them again. */
 export function storeBudget(budget: Budget, moment: Moment): string {
   const wallTime = (at: number) => Math.ceil(at - moment.monotonic + moment.now);
-  const until = closedUntil(budget, moment.monotonic);
+  const until = getGate(budget, moment.monotonic, 0);
   return JSON.stringify({
     version: 1,
-    pausedUntil: until === null ? null : wallTime(until),
+    pausedUntil: until > moment.monotonic && Number.isFinite(until) ? wallTime(until) : null,
     refusals: budget.refusals,
     due: Number.isFinite(paceNow(budget, moment.monotonic)) ? wallTime(budget.due) : null,
     peak: budget.estimate.rate,
