@@ -116,7 +116,7 @@ function noteUsage(usage: Usage, at: number, rate: number | null): void {
 /** Before every lane. */
 const FIRST = 1;
 
-function priorityOf(lane: Lane): number {
+function getPriority(lane: Lane): number {
   return -LANES.indexOf(lane);
 }
 
@@ -165,7 +165,7 @@ class QueueGovernor implements Governor {
       leave();
       return this.#attempt(lane, attempt);
     };
-    const done = this.#queue.add(task, { id, priority: priorityOf(lane), signal: waiting.signal }).finally(leave);
+    const done = this.#queue.add(task, { id, priority: getPriority(lane), signal: waiting.signal }).finally(leave);
     this.#keeper.pump();
     return done;
   }
@@ -210,7 +210,7 @@ class QueueGovernor implements Governor {
       get free() {
         return queue.concurrency - queue.pending;
       },
-      sizeBy: ({ lane }) => queue.sizeBy({ priority: priorityOf(lane) }),
+      sizeBy: ({ lane }) => queue.sizeBy({ priority: getPriority(lane) }),
       arrivals: () => this.#arrivalsInOrder(),
       // With nothing in it the queue would stay open for whatever comes next.
       open: () => {

@@ -5,7 +5,7 @@ import {
   noteUnderWay,
   type ConcurrencyLimit,
 } from '../limits/concurrency-limit.ts';
-import { learn, newQuota, nominalRate, opensAt, paceOf, type Quota } from '../limits/quota.ts';
+import { learn, newQuota, getNominalRate, getOpenTime, getPace, type Quota } from '../limits/quota.ts';
 import {
   getAllowedRate,
   newRateEstimate,
@@ -51,8 +51,8 @@ export interface RestoredBudget {
 
 /**
  * When the next request may start. A state machine without a clock: every call passes the time, in milliseconds of a
- * monotonic clock. What the service states comes first; where it is silent, the rate and the number of requests
- * under way are found by trying.
+ * monotonic clock. What the service states comes first; if it states nothing, AIMD finds the rate and the number of
+ * requests in flight.
  *
  * | state   | the next request starts                      | entered by                      | left by                 |
  * |---------|----------------------------------------------|---------------------------------|-------------------------|
@@ -149,7 +149,7 @@ export function delayOf(budget: Budget, at: number): number {
 
 /** The time from which pauses and quotas allow a request while `open` others are in flight. */
 export function getGate({ quotas, pausedUntil, options }: Budget, at: number, open: number): number {
-  return Math.max(pausedUntil, ...[...quotas.values()].map((quota) => opensAt(quota, at, open, options.share)));
+  return Math.max(pausedUntil, ...[...quotas.values()].map((quota) => getOpenTime(quota, at, open, options.share)));
 }
 
 /** Local monotonic time until which nothing at all is sent; null when the way is open. */
@@ -162,7 +162,7 @@ export function closedUntil(budget: Budget, at: number): number | null {
 /** Requests per second at which to go on now; infinite while no limit is known. */
 export function paceNow(budget: Budget, at: number): number {
   const { share } = budget.options;
-  const paces = [...budget.quotas.values()].map((quota) => paceOf(quota, at, share));
+  const paces = [...budget.quotas.values()].map((quota) => getPace(quota, at, share));
   return Math.min(
     ...paces,
     (budget.knownRate ?? Number.POSITIVE_INFINITY) * share,
@@ -172,7 +172,7 @@ export function paceNow(budget: Budget, at: number): number {
 
 /** Requests per second that the service is understood to allow; null while nothing is known. */
 export function allowedRate(budget: Budget): number | null {
-  const nominal = [...budget.quotas.values()].map(nominalRate);
+  const nominal = [...budget.quotas.values()].map(getNominalRate);
   const known = [...nominal, budget.knownRate, budget.estimate.rate].filter((rate) => rate !== null);
   return known.length === 0 ? null : Math.min(...known);
 }

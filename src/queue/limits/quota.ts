@@ -112,7 +112,7 @@ function earliestReset(known: number | null, resetMs: number | null, at: number)
 }
 
 /** Requests per second that the quota allows over its window; null if that is not known. */
-export function nominalRate(quota: Quota): number | null {
+export function getNominalRate(quota: Quota): number | null {
   if (!quota.requests || quota.limit === 0) return null;
   return (quota.limit / getWindowMs(quota)) * 1_000;
 }
@@ -123,13 +123,13 @@ function getWindowMs({ windowMs, longestResetMs }: Quota): number {
 }
 
 /** Requests per second at which to send now: a token bucket over the window. */
-export function paceOf(quota: Quota, at: number, share: number): number {
-  const nominal = nominalRate(quota);
+export function getPace(quota: Quota, at: number, share: number): number {
+  const nominal = getNominalRate(quota);
   const windowMs = getWindowMs(quota);
   if (nominal === null || windowMs > MAX_PACED_WINDOW_MS) return Number.POSITIVE_INFINITY;
   const isShort = windowMs < LONG_WINDOW_MS;
   if (quota.windowMs === null && isShort && share === 1) return Number.POSITIVE_INFINITY;
-  const level = levelOf(quota, at);
+  const level = getLevel(quota, at);
   if (quota.windowMs === null && !isShort)
     return share * spreadRate(quota, at, level, share < 1 ? 1 : MAX_ABOVE_NOMINAL);
   // Slightly faster above half of the limit and slower below it, so that a window ends with little left.
@@ -139,7 +139,7 @@ export function paceOf(quota: Quota, at: number, share: number): number {
 
 /** Spreads the remaining requests over the time until the reset. */
 function spreadRate(quota: Quota, at: number, level: number, maxFactor: number): number {
-  const nominal = nominalRate(quota) ?? 0;
+  const nominal = getNominalRate(quota) ?? 0;
   const leftMs = (quota.resetAt ?? at) - at;
   if (leftMs <= 0) return nominal;
   const min = PROBES_PER_WINDOW / getWindowMs(quota);
@@ -147,36 +147,36 @@ function spreadRate(quota: Quota, at: number, level: number, maxFactor: number):
 }
 
 /** The requests left; all of them if the window has ended since the last answer. */
-function levelOf(quota: Quota, at: number): number {
+function getLevel(quota: Quota, at: number): number {
   const renewed = quota.resetAt !== null && at >= quota.resetAt;
   return quota.remaining === null || renewed ? quota.limit : Math.max(0, quota.spendable);
 }
 
-/** The last request of a quota is left alone where it matters little, so that `remaining: 0` is rarely seen. */
+/** Of limits from these sizes on, the last request is not used, so that the service rarely states `remaining: 0`. */
 const RESERVE_FROM = 10;
 const RESERVE_FROM_SHORT = 3;
 
-/** From when on the quota lets the next request through; infinite while only an answer can tell. */
-export function opensAt(quota: Quota, at: number, open: number, share: number): number {
+/** The time from which the quota allows a request; infinite while only a response can change the level. */
+export function getOpenTime(quota: Quota, at: number, open: number, share: number): number {
   if (at < quota.blockedUntil) return quota.blockedUntil;
   if (!quota.requests || quota.remaining === null) return at;
-  const reserve = reserveOf(quota, share);
+  const reserve = getReserve(quota, share);
   if (quota.spendable >= 1 + reserve) return at;
   if (open > 0) return Number.POSITIVE_INFINITY;
-  const silentUntil = quota.answeredAt + maxSilenceMs(quota, reserve);
+  const silentUntil = quota.answeredAt + getMaxSilenceMs(quota, reserve);
   return Math.min(silentUntil, Math.max(quota.resetAt ?? Number.POSITIVE_INFINITY, at));
 }
 
-/** Requests that are not used: one, and of a long quota, which no pace limits, all beyond the share. */
-function reserveOf(quota: Quota, share: number): number {
+/** Requests that are not used: the last one, and of a quota without a pace all beyond the share. */
+function getReserve(quota: Quota, share: number): number {
   const windowMs = getWindowMs(quota);
   const last = quota.limit >= (windowMs < LONG_WINDOW_MS ? RESERVE_FROM_SHORT : RESERVE_FROM) ? 1 : 0;
   return windowMs > MAX_PACED_WINDOW_MS ? Math.max(last, Math.floor(quota.limit * (1 - share))) : last;
 }
 
-/** How long no news may last before the reserve is touched, or a level is doubted that our own counting made low. */
-function maxSilenceMs(quota: Quota, reserve: number): number {
-  const interval = 1_000 / Math.max(nominalRate(quota) ?? 1, 1);
+/** How long to wait for a response with a higher level before a request probes it. */
+function getMaxSilenceMs(quota: Quota, reserve: number): number {
+  const interval = 1_000 / Math.max(getNominalRate(quota) ?? 1, 1);
   const windowMs = getWindowMs(quota);
   // The part beyond the share belongs to other clients: it is not probed before the reset.
   if (reserve > 1) return quota.resetAt === null ? windowMs : Number.POSITIVE_INFINITY;
