@@ -17,7 +17,6 @@ import { findWarehouse } from './command/find-warehouse.ts';
 import { print } from './command/output.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { whileOpen } from './command/with-app.ts';
-import { quotaForecast, quotaLine, type QuotaForecast } from './quota-forecast.ts';
 
 /** What thirty days of the schedule take. Null is not known. */
 interface MonthForecast {
@@ -40,8 +39,6 @@ interface PlanReport {
   files: { requests: number | null; bytes: number | null } | null;
   /** The limit that is known, and the part of it that is used; null if the service tells none. */
   limit: { requests_per_second: number; share: number } | null;
-  /** Quotas by day or month, and in how many of these periods the requests fit; null if that is not known. */
-  quotas: QuotaForecast[];
   /** At the limit; null if there is none to reckon with. */
   minutes: number | null;
   month: { requests: number | null; percent_of_limit: number | null };
@@ -108,15 +105,11 @@ async function planned(
     const mean = own === null ? null : await averageRequests(own, resource, 'incremental');
     resources.push({ ...forecast, month: monthOf(forecast, runs, mean) });
   }
-  const { allowedPerSecond: perSecond, quotas: known } = governor.figures();
+  const { allowedPerSecond: perSecond } = governor.figures();
   const limit = perSecond === null ? null : { requests_per_second: perSecond, share: source.rate.share };
   const requests = sumOf(resources.map(({ walk }) => walk.requests));
   const month = sumOf(resources.map((each) => each.month.requests));
-  const quotas = known.map((quota) => quotaForecast(quota, source.rate.share, requests));
-  const perMonth = [perSecond, ...quotas.map((quota) => quota.limit / quota.period_seconds)].filter(
-    (rate) => rate !== null,
-  );
-  const inMonth = perMonth.length === 0 ? null : Math.min(...perMonth) * MONTH_DAYS * DAY_SECONDS;
+  const inMonth = perSecond === null ? null : perSecond * MONTH_DAYS * DAY_SECONDS;
   return {
     source: source.name,
     command,
@@ -128,7 +121,6 @@ async function planned(
     disk_bytes: sumOf(resources.map(({ copy }) => copy.disk_bytes)),
     files: filesOf(resources),
     limit,
-    quotas,
     minutes:
       limit === null || requests === null ? null : rounded(requests / (limit.requests_per_second * limit.share) / 60),
     month: {
@@ -174,7 +166,6 @@ function planText(report: PlanReport): string {
   const lines = [
     `${source}: ${command} takes ${counted(report.requests, 'request')}, ${pace}`,
     `  reads ${counted(report.records, 'record')}, ${sized(report.transfer_bytes)} over the network; all of it takes ${sized(report.disk_bytes)} of disk`,
-    ...report.quotas.map(quotaLine),
     `  30 days of the schedule: ${counted(month.requests, 'request')}${share}`,
     ...(report.files === null
       ? []

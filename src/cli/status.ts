@@ -1,19 +1,17 @@
 import { Command } from 'commander';
 import { lifetimeText } from '../model/service-notice.ts';
-import { timestampMs, timestampText } from '../model/timestamp-text.ts';
+import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText, durationText } from '../observe/figures.ts';
-import { quotaText, shownQuota, type ShownQuota } from '../observe/quota-text.ts';
 import { apiStatus, type ApiStatus } from '../serve/status/api-status.ts';
 import type { Attention, Severity } from '../serve/status/attention.ts';
 import { filesText, NO_FILES, readFileStatus, type FilesStatus } from '../serve/status/file-status.ts';
 import { countRows, readResource, type StoredResource } from '../serve/status/stored.ts';
 import { versionText } from '../source/version.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
-import { knownQuotas } from '../state/known-quotas.ts';
 import { readLifetime } from '../state/notices.ts';
 import { countWindows, type WindowCounts } from '../state/windows.ts';
-import { openCoordination, openWarehouseToRead, shownPlace } from '../warehouse/databases.ts';
+import { openWarehouseToRead, shownPlace } from '../warehouse/databases.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
 import { painter, toneOfStatus, type Paint, type Tone } from './command/colour.ts';
 import type { CliContext } from './command/context.ts';
@@ -46,16 +44,11 @@ interface ResourceStatus {
   error: StoredResource['runs'][number]['error'];
 }
 
-/** The moments as UTC text. */
-type QuotaStatus = Omit<ShownQuota, 'resets_at' | 'held_until'> & { resets_at: string; held_until: string | null };
-
 interface SourceStatus {
   source: string;
   warehouse: string;
   api: ApiStatus;
   resources: ResourceStatus[];
-  /** By day, month and the like, as they were last known. */
-  quotas: QuotaStatus[];
   /** With `--exit-code`. */
   attention?: Attention[];
 }
@@ -105,32 +98,12 @@ async function statusOfSource(
     }
     const now = clock.now();
     const api = apiStatus(source.profile, await readLifetime(warehouse.own, versionText(source.profile), now), now);
-    const quotas = await quotasOf(source, warehouse, context);
-    const status = { source: source.name, warehouse: shownPlace(source.warehouse), api, resources: statuses, quotas };
+    const status = { source: source.name, warehouse: shownPlace(source.warehouse), api, resources: statuses };
     if (!isJudged) return { status, code: EXIT_CODES.ok };
     const { judge } = await import('./status-judgement.ts');
     const { attention, code } = await judge(context, { source }, warehouse);
     return { status: { ...status, attention }, code };
   });
-}
-
-/** What processes share of them is in a table that only they may read. */
-async function quotasOf(
-  source: ChosenSource['source'],
-  reader: WarehouseReader,
-  { clock }: CliContext,
-): Promise<QuotaStatus[]> {
-  const coordination = (await reader.isWritable()) ? await openCoordination(source.warehouse, clock) : null;
-  try {
-    const known = await knownQuotas(source, { own: reader.own, coordination }, clock.now());
-    return known.map((figures) => {
-      const quota = shownQuota(figures);
-      const held = quota.held_until === null ? null : timestampText(quota.held_until);
-      return Object.assign(quota, { resets_at: timestampText(quota.resets_at), held_until: held });
-    });
-  } finally {
-    await coordination?.close();
-  }
 }
 
 async function statusOf(warehouse: WarehouseReader, resource: string, now: number): Promise<ResourceStatus> {
@@ -161,7 +134,7 @@ const HEAD = ['resource', 'rows', 'deleted', 'last success (UTC)', 'lag', 'last 
 const LAST_RUN = HEAD.indexOf('last run');
 
 function tableOf(
-  { source, warehouse, api, resources, quotas, attention = [] }: SourceStatus,
+  { source, warehouse, api, resources, attention = [] }: SourceStatus,
   now: number,
   paint: Paint,
 ): string {
@@ -175,17 +148,12 @@ function tableOf(
     countText(status.rejects),
     visibleText(status.cursor ?? '–'),
   ]);
-  const limits = quotas.map((quota) => `quota ${quota.name}: ${quotaText(inMs(quota), now)}`);
-  const notes = [...apiNotes(api, now), ...limits, ...resources.flatMap(notesOf)].map(visibleText);
+  const notes = [...apiNotes(api, now), ...resources.flatMap(notesOf)].map(visibleText);
   const painted = (cell: string, column: number): string =>
     column === LAST_RUN ? paint(cell, toneOfStatus(cell.trim())) : cell;
   const found = attention.flatMap((each) => attentionLines(each, paint));
   const lines = [...alignedLines([HEAD, ...rows], painted), ...notes, ...found];
   return `${source}  ${warehouse}\n${lines.map((line) => `  ${line.trimEnd()}\n`).join('')}`;
-}
-
-function inMs({ resets_at: resets, held_until: held, ...quota }: QuotaStatus): ShownQuota {
-  return { ...quota, resets_at: timestampMs(resets), held_until: held === null ? null : timestampMs(held) };
 }
 
 function apiNotes({ version, lifetime }: ApiStatus, now: number): string[] {

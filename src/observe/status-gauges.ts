@@ -18,13 +18,6 @@ const OF_SOURCE = {
   dead_letters: 'Webhook deliveries that could not be worked on.',
 } as const;
 
-/** Names and help of the gauges per quota by day or month. */
-const OF_QUOTA = {
-  quota_requests: 'Requests per period that a quota by day or month allows.',
-  quota_left: 'Requests that may still be sent in this period of the quota.',
-  quota_reset_seconds: 'Time until all of the quota is there again.',
-} as const;
-
 /** Names and help of the gauges per resource. */
 const OF_RESOURCE = {
   freshness_seconds: 'Time since the last success.',
@@ -62,7 +55,6 @@ export interface StatusGauges {
   ): void;
   rejects(source: string, resource: string, reason: string, count: number): void;
   files(source: string, resource: string, status: string, count: number): void;
-  quota(source: string, quota: string, values: Readonly<Record<keyof typeof OF_QUOTA, number>>): void;
   webhooks(source: string, answers: WebhookAnswers): void;
 }
 
@@ -72,7 +64,6 @@ export function createStatusGauges(registers: Registry[]): StatusGauges {
     new Map(Object.entries(table).map(([name, help]) => [name, new Gauge({ ...named(name, help), labelNames })]));
   const ofSource = gauges(OF_SOURCE, ['source']);
   const ofResource = gauges(OF_RESOURCE, ['source', 'resource']);
-  const ofQuota = gauges(OF_QUOTA, ['source', 'quota']);
   const rejects = new Gauge({
     ...named('rejects', 'Records that are set aside, by reason.'),
     labelNames: ['source', 'resource', 'reason'],
@@ -92,7 +83,7 @@ export function createStatusGauges(registers: Registry[]): StatusGauges {
   );
   return {
     clear: () => {
-      const all = [...ofSource.values(), ...ofQuota.values(), ...ofResource.values(), rejects, files];
+      const all = [...ofSource.values(), ...ofResource.values(), rejects, files];
       for (const gauge of all) gauge.reset();
     },
     source: (source, values) => {
@@ -103,9 +94,6 @@ export function createStatusGauges(registers: Registry[]): StatusGauges {
     },
     rejects: (source, resource, reason, count) => rejects.set({ source, resource, reason }, count),
     files: (source, resource, status, count) => files.set({ source, resource, status }, count),
-    quota: (source, quota, values) => {
-      for (const [name, value] of Object.entries(values)) set(ofQuota.get(name), { source, quota }, value);
-    },
     webhooks: (source, { stored, repeats, refused, acks: counted }) => {
       const results = Object.entries({ stored, repeat: repeats, ...refused });
       for (const [result, total] of results) {
@@ -117,7 +105,7 @@ export function createStatusGauges(registers: Registry[]): StatusGauges {
   };
 }
 
-type GaugeLabel = 'source' | 'resource' | 'quota';
+type GaugeLabel = 'source' | 'resource';
 
 function set(
   gauge: Gauge<GaugeLabel> | undefined,

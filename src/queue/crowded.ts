@@ -1,6 +1,6 @@
 import { LANES, type Lane } from '../model/vocabulary.ts';
 import { closedUntil, paceNow, type Budget } from './budget/budget.ts';
-import type { Waiters } from './lane-queue.ts';
+import type { Waiters } from './lanes.ts';
 
 /** The requests of one process: those that wait, those under way, and what holds for both. */
 interface Crowd {

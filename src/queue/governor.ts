@@ -1,18 +1,16 @@
 import PQueue from 'p-queue';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
-import type { Lane } from '../model/vocabulary.ts';
+import { LANES, type Lane } from '../model/vocabulary.ts';
 import type { RateDialect } from '../source/rate-dialect.ts';
 import type { Arrival, BudgetKeeper, WaitingLine } from './budget/budget-keeper.ts';
 import { storeBudget } from './budget/restart-codec.ts';
 import { allowedRate, closedUntil, type BudgetAnswer } from './budget/budget.ts';
-import { periodFigures, type PeriodFigures } from './budget/period-quotas.ts';
 import { isCrowded } from './crowded.ts';
-import { hasLive, LaneQueue, type Gate, type LaneOptions } from './lane-queue.ts';
+import { OLDEST_EVERY } from './lanes.ts';
 import { LocalKeeper } from './budget/local-keeper.ts';
 import type { AnswerLimits } from './limits/answer-limits.ts';
 import { SharedKeeper } from './budget/shared-keeper.ts';
-import { noteUsage, partUsed, type Usage } from './part-used.ts';
 import type { SharedBudget } from './budget/shared-row.ts';
 
 /** All that the governor learns from one answer. */
@@ -49,10 +47,6 @@ export interface GovernorFigures {
   shareUsed: number | null;
   /** Local epoch milliseconds until which nothing is sent; null when open. */
   pausedUntil: number | null;
-  /** The quotas by day, month and the like that are known, each with what is left of it. */
-  quotas: PeriodFigures[];
-  /** Rate headers that could not be read and were ignored. */
-  malformedHeaders: number;
 }
 
 /** The rate-aware queue of one origin and credential. */
@@ -67,11 +61,8 @@ export interface Governor {
   /** True while only requests of this lane keep one before it from starting: who could go on later lets it pass. */
   isCrowded(lane: Lane): boolean;
   figures(): GovernorFigures;
-  /**
-   * The part that must survive a restart, as JSON text for `_sync_limits`; `isLast` if nothing is sent after it, else
-   * what may be sent until the next one counts as used.
-   */
-  state(isLast?: boolean): string;
+  /** The part that must survive a restart, as JSON text for `_sync_limits`. */
+  state(): string;
   /** Forgets the waits and quotas that the service has stated; the next request finds out whether they hold. */
   forgetWaits(): Promise<void>;
   /** Refuses all that waits. */
@@ -104,19 +95,43 @@ export function createGovernor(options: GovernorOptions): Governor {
   return new QueueGovernor(options);
 }
 
+/** How much of what the service allows was used, since its limit became known. */
+interface Usage {
+  used: number;
+  allowed: number;
+  /** Monotonic milliseconds up to which `allowed` was counted. */
+  until: number | null;
+}
+
+/** Counts one answered request; `rate` is what the service is understood to allow now, per second. */
+function noteUsage(usage: Usage, at: number, rate: number | null): void {
+  if (rate === null) return;
+  if (usage.until !== null) {
+    usage.allowed += (rate * (at - usage.until)) / 1_000;
+    usage.used += 1;
+  }
+  usage.until = at;
+}
+
+/** Before every lane. */
+const FIRST = 1;
+
+function getPriority(lane: Lane): number {
+  return -LANES.indexOf(lane);
+}
+
 class QueueGovernor implements Governor {
   #clock: Clock;
   #dialect: RateDialect;
   #keeper: BudgetKeeper;
   /** Paused but for the moment in which the keeper lets one task through; what waits in it holds no slot. */
-  #queue: PQueue<LaneQueue, LaneOptions>;
-  readonly #gate: Gate = { liveOnly: false };
-  #waiting = new Map<AbortController, Arrival>();
+  #queue: PQueue;
+  #waiting = new Map<AbortController, Arrival & { id: string }>();
+  #arrivals = 0;
+  #opened = 0;
   #running = new Map<Lane, number>();
   #usage: Usage = { used: 0, allowed: 0, until: null };
-  #counts = { requests: 0, limited: 0, malformedHeaders: 0 };
-  /** Requests when the state was last asked for. */
-  #savedAt = 0;
+  #counts = { requests: 0, limited: 0 };
   #closed = false;
 
   constructor({ clock, maxWaitMs, restored, shared, random = Math.random, ...options }: GovernorOptions) {
@@ -124,13 +139,7 @@ class QueueGovernor implements Governor {
     this.#dialect = options.dialect;
     // No `timeout` here: p-queue would free the slot while the request is still under way.
     const { concurrency } = options;
-    const gate = this.#gate;
-    const queueClass = class extends LaneQueue {
-      constructor() {
-        super(gate);
-      }
-    };
-    this.#queue = new PQueue<LaneQueue, LaneOptions>({ queueClass, concurrency, autoStart: false });
+    this.#queue = new PQueue({ concurrency, autoStart: false });
     const keeping = { clock, maxWaitMs, budget: { ...options, random } };
     this.#keeper = shared
       ? new SharedKeeper(keeping, this.#line(), shared)
@@ -149,12 +158,14 @@ class QueueGovernor implements Governor {
       signal?.removeEventListener('abort', abort);
     };
     signal?.addEventListener('abort', abort, { once: true });
-    this.#waiting.set(waiting, { lane, at: this.#clock.monotonic() });
+    this.#arrivals += 1;
+    const id = String(this.#arrivals);
+    this.#waiting.set(waiting, { id, lane, at: this.#clock.monotonic() });
     const task = () => {
       leave();
       return this.#attempt(lane, attempt);
     };
-    const done = this.#queue.add(task, { lane, signal: waiting.signal }).finally(leave);
+    const done = this.#queue.add(task, { id, priority: getPriority(lane), signal: waiting.signal }).finally(leave);
     this.#keeper.pump();
     return done;
   }
@@ -162,25 +173,21 @@ class QueueGovernor implements Governor {
   isCrowded(lane: Lane): boolean {
     const [queue, running, keeper] = [this.#queue, this.#running, this.#keeper];
     const hasFreeSlot = queue.pending < queue.concurrency;
-    return isCrowded({ waiting: queue, running, hasFreeSlot, budget: keeper.budget, now: keeper.now() }, lane);
+    return isCrowded({ waiting: this.#line(), running, hasFreeSlot, budget: keeper.budget, now: keeper.now() }, lane);
   }
 
   figures(): GovernorFigures {
     const until = closedUntil(this.#keeper.budget, this.#keeper.now());
     return {
       ...this.#counts,
-      allowedPerSecond: this.#allowedRate(),
-      shareUsed: partUsed(this.#usage),
+      allowedPerSecond: allowedRate(this.#keeper.budget),
+      shareUsed: this.#usage.allowed === 0 ? null : Math.min(1, this.#usage.used / this.#usage.allowed),
       pausedUntil: until === null ? null : Math.ceil(until - this.#keeper.now() + this.#clock.now()),
-      quotas: periodFigures(this.#keeper.budget, this.#keeper.now()),
     };
   }
 
-  state(isLast = true): string {
-    const sent = this.#counts.requests - this.#savedAt;
-    this.#savedAt = this.#counts.requests;
-    const moment = { now: this.#clock.now(), monotonic: this.#keeper.now() };
-    return storeBudget(this.#keeper.budget, moment, isLast ? null : sent);
+  state(): string {
+    return storeBudget(this.#keeper.budget, { now: this.#clock.now(), monotonic: this.#keeper.now() });
   }
 
   async forgetWaits(): Promise<void> {
@@ -194,10 +201,6 @@ class QueueGovernor implements Governor {
     await closed;
   }
 
-  #allowedRate(): number | null {
-    return allowedRate(this.#keeper.budget, this.#keeper.now());
-  }
-
   #line(): WaitingLine {
     const queue = this.#queue;
     return {
@@ -207,15 +210,22 @@ class QueueGovernor implements Governor {
       get free() {
         return queue.concurrency - queue.pending;
       },
-      sizeBy: (options) => queue.sizeBy(options),
-      arrivals: () => [...this.#waiting].flatMap(([{ signal }, arrival]) => (signal.aborted ? [] : arrival)),
+      sizeBy: ({ lane }) => queue.sizeBy({ priority: getPriority(lane) }),
+      arrivals: () => this.#arrivalsInOrder(),
       // With nothing in it the queue would stay open for whatever comes next.
-      open: (liveOnly) => {
-        this.#gate.liveOnly = liveOnly;
-        if (liveOnly ? hasLive(queue) : queue.size > 0) queue.start();
+      open: () => {
+        if (queue.size === 0) return;
+        this.#opened += 1;
+        const [oldest] = this.#opened % OLDEST_EVERY === 0 ? this.#arrivalsInOrder() : [];
+        if (oldest !== undefined) queue.setPriority(oldest.id, FIRST);
+        queue.start();
       },
-      refuse: (reason, concerns) => this.#refuseWaiting(reason, concerns),
+      refuse: (reason) => this.#refuseWaiting(reason),
     };
+  }
+
+  #arrivalsInOrder(): (Arrival & { id: string })[] {
+    return [...this.#waiting].flatMap(([{ signal }, arrival]) => (signal.aborted ? [] : arrival));
   }
 
   async #attempt<T>(lane: Lane, attempt: Attempt<T>): Promise<T> {
@@ -232,7 +242,7 @@ class QueueGovernor implements Governor {
     } finally {
       this.#running.set(lane, (this.#running.get(lane) ?? 1) - 1);
       this.#keeper.end(request, lane, facts === null ? null : this.#learn(facts, startedAt));
-      if (facts !== null) noteUsage(this.#usage, this.#clock.monotonic(), this.#allowedRate());
+      if (facts !== null) noteUsage(this.#usage, this.#clock.monotonic(), allowedRate(this.#keeper.budget));
     }
   }
 
@@ -240,14 +250,13 @@ class QueueGovernor implements Governor {
     const now = this.#keeper.now();
     const { limits, latencyMs, limited, receivedAt } = facts;
     this.#counts.limited += limited ? 1 : 0;
-    this.#counts.malformedHeaders += limits.malformed;
     // A stated wait runs from the answer's arrival, not from the end of its body; never from before its request.
     const at = Math.min(now, Math.max(startedAt, now - (this.#clock.now() - receivedAt)));
     return { limits, latencyMs, limited, at };
   }
 
-  #refuseWaiting(reason: Error, concerns: (lane: Lane) => boolean = () => true): void {
-    for (const [waiting, { lane }] of this.#waiting) if (concerns(lane)) waiting.abort(reason);
+  #refuseWaiting(reason: Error): void {
+    for (const waiting of this.#waiting.keys()) waiting.abort(reason);
   }
 }
 

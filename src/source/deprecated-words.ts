@@ -4,13 +4,14 @@ interface DeprecatedWord {
   in: 'profile' | 'source';
   /** Keys down to the word; `*` stands for any key or list position. */
   path: readonly string[];
-  /** The new word, as a person writes it. */
-  instead: string;
+  /** The new word, as a person writes it; null if the word has no effect any more. */
+  instead: string | null;
 }
 
 /** All of them. A word that is replaced becomes a line here, and is marked `deprecated` in its schema for editors. */
 const DEPRECATED_WORDS: readonly DeprecatedWord[] = [
   { in: 'profile', path: ['oauth'], instead: 'auth: { type: oauth, token_path: ..., client_auth: ... }' },
+  { in: 'profile', path: ['rate_limit', 'quotas'], instead: null },
 ];
 
 /** A deprecated word that was found: where, and what to write. */
@@ -26,8 +27,8 @@ export function deprecationsIn(value: unknown, place: DeprecatedWord['in'], word
     .filter((word) => word.in === place)
     .flatMap(({ path, instead }) =>
       pathsTo(value, path, '').map((found) => ({
-        message: `${found} in the ${where} is deprecated; it still works`,
-        hint: `write ${instead} in its place`,
+        message: `${found} in the ${where} ${instead === null ? 'has no effect any more' : 'is deprecated; it still works'}`,
+        hint: instead === null ? 'remove it' : `write ${instead} in its place`,
       })),
     );
 }

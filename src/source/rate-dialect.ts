@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { quotaSchema, type StatedQuota } from './quota-fields.ts';
 import { RATE_PRESET_NAMES, RATE_PRESETS, type RatePreset } from './rate-presets.ts';
 
 /** The meaning of a header, or of a field in a body, for the limit. */
@@ -56,13 +55,9 @@ const customSchema = z.strictObject({
     .array(z.strictObject({ requests: z.number().positive(), window_ms: z.number().positive() }))
     .default([]),
   quotas: z
-    .array(quotaSchema)
-    .default([])
-    .meta({
-      description:
-        'requests per calendar day or month that the service documents: `10000/day`, or with the moment at which they come back by the fields below. They are counted, and planned over the period.',
-      examples: [['10000/day', '200000/month'], [{ limit: '50000/day', zone: 'America/Los_Angeles' }]],
-    }),
+    .unknown()
+    .optional()
+    .meta({ deprecated: true, description: 'no effect; content-sync follows the limits of the responses' }),
   /** Least wait after "too many requests" that comes without any stated wait, in milliseconds. */
   limited_wait_ms: z.number().min(0).optional(),
 });
@@ -77,7 +72,6 @@ export interface RateDialect {
   headers: readonly RateEntry[];
   body: readonly RateEntry[];
   known_limits: readonly { requests: number; window_ms: number }[];
-  quotas: readonly StatedQuota[];
   limited_wait_ms: number;
 }
 
@@ -100,7 +94,6 @@ function resolve(given: Custom | RatePreset): RateDialect {
     headers: merge(own.headers.map(headerEntry), base.headers.map(headerEntry)),
     body: merge(own.body.map(bodyEntry), base.body.map(bodyEntry)),
     known_limits: [...own.known_limits, ...base.known_limits],
-    quotas: [...own.quotas, ...base.quotas],
     limited_wait_ms: own.limited_wait_ms ?? base.limited_wait_ms ?? LIMITED_WAIT_MS,
   };
 }

@@ -106,19 +106,19 @@ function budgetIn(coordination: Coordination, name: string): SharedBudget {
 /** Stores what the governor knows whenever it has changed, and once more at the end. */
 function keepLimits(own: Kysely<OwnTables>, governor: Governor, name: string, clock: Clock) {
   let stored = governor.state();
-  const save = async (isLast: boolean): Promise<void> => {
-    const state = governor.state(isLast);
+  const save = async (): Promise<void> => {
+    const state = governor.state();
     if (state === stored) return;
     stored = state;
     await saveLimit(own, name, state, clock.now());
   };
   // A database that is busy for a moment is tried again at the next tick; the last save, at the end, may throw.
-  const timer = setInterval(() => void save(false).catch(() => undefined), SAVE_LIMITS_MS);
+  const timer = setInterval(() => void save().catch(() => undefined), SAVE_LIMITS_MS);
   timer.unref();
   return {
     stop: async () => {
       clearInterval(timer);
-      await save(true);
+      await save();
     },
   };
 }

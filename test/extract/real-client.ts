@@ -20,8 +20,6 @@ const NO_FIGURES = {
   allowedPerSecond: null,
   shareUsed: null,
   pausedUntil: null,
-  quotas: [],
-  malformedHeaders: 0,
 };
 
 /** Lets every request through at once. */

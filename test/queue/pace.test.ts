@@ -33,7 +33,7 @@ describe('with headers: no 429, and at least 95 % of the rate over 30 s', () => 
   });
 });
 
-describe('without headers: at least 85 % of the rate after 10 s, and at most 1 % limited after 20 s', () => {
+describe('without headers: at least 75 % of the rate after 10 s, 80 % after 20 s, and at most 1 % limited after 20 s', () => {
   const cases: [string, Limiter, number, number][] = [
     ['20/s from a token bucket', tokenBucket(20, 20), 20, 2],
     ['20/s from a large token bucket', tokenBucket(20, 200), 20, 20],
@@ -46,9 +46,9 @@ describe('without headers: at least 85 % of the rate after 10 s, and at most 1 %
     const limited = between(seen.limited, 20_000, 60_000);
     const sent = between(seen.arrivals, 20_000, 60_000);
     expect(limited / sent).toBeLessThanOrEqual(0.01);
-    expect(sent - limited).toBeGreaterThanOrEqual(0.85 * 40 * rate);
+    expect(sent - limited).toBeGreaterThanOrEqual(0.8 * 40 * rate);
     const soon = between(seen.arrivals, 10_000, 20_000) - between(seen.limited, 10_000, 20_000);
-    expect(soon).toBeGreaterThanOrEqual(0.85 * 10 * rate);
+    expect(soon).toBeGreaterThanOrEqual(0.75 * 10 * rate);
     expect(seen.limited.length / seen.arrivals.length).toBeLessThanOrEqual(0.015);
   });
 });

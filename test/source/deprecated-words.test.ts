@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { deprecationsIn } from '../../src/source/deprecated-words.ts';
+import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
 
 it('a word is found wherever its path leads, by any key where that is a star', () => {
   const words = [{ in: 'profile', path: ['resources', '*', 'old'], instead: 'new' }] as const;
@@ -10,4 +11,12 @@ it('a word is found wherever its path leads, by any key where that is a star', (
   ]);
   expect(deprecationsIn(value, 'source', words)).toEqual([]);
   expect(deprecationsIn('text', 'profile', words)).toEqual([]);
+});
+
+it('a setting without effect is accepted and reported', () => {
+  const profile = { rate_limit: { quotas: ['10000/day'] } };
+  expect(deprecationsIn(profile, 'profile')).toEqual([
+    { message: 'rate_limit.quotas in the profile has no effect any more', hint: 'remove it' },
+  ]);
+  expect(rateDialectSchema.safeParse(profile.rate_limit).success).toBe(true);
 });

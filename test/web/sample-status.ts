@@ -80,7 +80,6 @@ export function limitWith(fields: Partial<LimitStatus> = {}, knownMinutes = 60):
     allowed_per_second: 10,
     share: 0.9,
     paused_until: null,
-    quotas: [],
     used: requests / (knownMinutes * 600),
   };
   return { ...known, requests, limited, minutes, ...fields };

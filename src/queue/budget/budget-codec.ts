@@ -1,11 +1,9 @@
 import { z } from 'zod';
 import { LANES } from '../../model/vocabulary.ts';
 import { newQuota, type Quota } from '../limits/quota.ts';
-import { thinned } from '../limits/refill-meter.ts';
-import { newBudget } from './budget.ts';
-import type { BudgetOptions } from './budget-options.ts';
+import { newBudget, type BudgetOptions } from './budget.ts';
 import type { SharedState } from './grant-round.ts';
-import { moved, NOTHING_KNOWN, periodFields, quotaFields, readState } from './restart-codec.ts';
+import { NOTHING_KNOWN, readState } from './restart-codec.ts';
 
 /*
  * A budget as JSON text. A text of another form counts as nothing known: the service will tell again.
@@ -22,23 +20,26 @@ const sharedSchema = z.object({
   at: z.number(),
   quotas: z.array(
     z.object({
-      ...quotaFields,
+      name: z.string(),
+      limit: z.number().min(0),
+      windowMs: z.number().positive().nullable(),
+      requests: z.boolean(),
+      longestResetMs: z.number().min(0),
       remaining: z.number().nullable(),
       spendable: z.number(),
       resetAt: time.nullable(),
-      trickle: z.number(),
       blockedUntil: time,
       newest: z.number(),
       answeredAt: time,
-      samples: z.array(z.tuple([time, z.number(), z.number()])),
       lately: z.array(z.tuple([z.number(), z.number(), time])),
     }),
   ),
-  /** Absent where no quota lasts for so long. */
-  periods: z.array(z.object({ ...periodFields, from: time, until: time })).optional(),
   ceiling: z.object({
     peak: z.number().nullable(),
-    phase: z.enum(['guess', 'measure', 'hold']),
+    /** Absent in the text of an older version, as are the next two. */
+    base: z.number().default(0),
+    isSlowStart: z.boolean().default(false),
+    heldUntil: time.default(0),
     cutAt: time,
     accepted: z.number(),
     lately: z.array(time),
@@ -46,7 +47,7 @@ const sharedSchema = z.object({
   slots: z.object({
     current: z.number(),
     starting: z.boolean().default(false),
-    past: z.object({ mean: z.number(), variance: z.number(), fastest: z.number(), at: time }).nullable(),
+    past: z.object({ fastest: z.number(), at: time }).nullable(),
     round: z.object({ sum: z.number(), answers: z.number(), pushedBack: z.boolean(), used: z.boolean() }),
   }),
   pausedUntil: time,
@@ -78,14 +79,14 @@ export function restoreShared(text: string | null, options: BudgetOptions, now: 
   }
   const base = stored.at > now + SET_BACK_MS ? now : stored.at;
   const { format: _, at: __, ...state } = shifted(stored, (moment) => base + moment);
-  const { quotas, periods = [], ceiling, slots, open, seen, claims, turns, liveAt, ...plain } = state;
+  const { quotas, ceiling, slots, open, seen, claims, turns, liveAt, ...plain } = state;
+  const { peak: rate, ...estimate } = ceiling;
   return {
     budget: {
       ...unknown,
       ...plain,
       quotas: new Map(quotas.map((quota) => [quota.name, restoredQuota(quota)])),
-      periods: new Map(periods.map((period) => [period.name, period])),
-      ceiling: { ...unknown.ceiling, ...ceiling },
+      estimate: { ...estimate, rate, base: estimate.base || (rate ?? 0) },
       slots: { ...unknown.slots, ...slots },
       open: new Map(open.map(([request, at]) => [request, at])),
     },
@@ -97,19 +98,18 @@ export function restoreShared(text: string | null, options: BudgetOptions, now: 
   };
 }
 
-function restoredQuota({ samples, lately, ...quota }: StoredState['quotas'][number]): Quota {
+function restoredQuota({ lately, ...quota }: StoredState['quotas'][number]): Quota {
   return {
     ...newQuota(quota.name),
     ...quota,
-    meter: { samples: samples.map(([at, total, low]) => ({ at, total, low })) },
     lately: lately.map(([request, remaining, at]) => ({ request, remaining, at })),
   };
 }
 
 /** The form that all processes read: a few KB, whatever the budget has been through. */
 export function storeShared({ budget, holders, seen, claims, grants, liveAt }: SharedState, at: number): string {
-  const { options: _, knownRate: __, epoch: ___, quotas, periods, ceiling, slots, open, ...plain } = budget;
-  const { peak, phase, cutAt, accepted, lately } = ceiling;
+  const { options: _, knownRate: __, quotas, estimate, slots, open, ...plain } = budget;
+  const { rate: peak, ...found } = estimate;
   const { current, starting, past, round } = slots;
   // An answer matters to those that were under way when it came.
   const earliest = Math.min(...open.values());
@@ -117,8 +117,7 @@ export function storeShared({ budget, holders, seen, claims, grants, liveAt }: S
     format: 1,
     at,
     quotas: [...quotas.values()].map((quota) => storedQuota(quota, earliest)),
-    ...(periods.size === 0 ? {} : { periods: [...periods.values()] }),
-    ceiling: { peak, phase, cutAt, accepted, lately },
+    ceiling: { peak, ...found },
     slots: { current, starting, past, round },
     ...plain,
     open: [...open].map(([request, start]) => {
@@ -133,10 +132,9 @@ export function storeShared({ budget, holders, seen, claims, grants, liveAt }: S
   return JSON.stringify(shifted(state, (moment, parts) => Math.round((moment - at) * parts) / parts));
 }
 
-function storedQuota({ meter, lately, ...quota }: Quota, earliest: number): StoredState['quotas'][number] {
+function storedQuota({ lately, ...quota }: Quota, earliest: number): StoredState['quotas'][number] {
   return {
     ...quota,
-    samples: thinned(meter).map(({ at, total, low }) => [at, total, low]),
     lately: lately.filter(({ at }) => at >= earliest).map(({ request, remaining, at }) => [request, remaining, at]),
   };
 }
@@ -156,12 +154,15 @@ function shifted(state: StoredState, shift: (moment: number, parts: number) => n
         resetAt: quota.resetAt === null ? null : kept(quota.resetAt),
         blockedUntil: kept(quota.blockedUntil),
         answeredAt: kept(quota.answeredAt),
-        samples: quota.samples.map(([at, total, low]) => [whole(at), total, low]),
         lately: quota.lately.map(([request, remaining, at]) => [request, remaining, kept(at)]),
       }),
     ),
-    ...(state.periods && { periods: state.periods.map((period) => moved(period, kept)) }),
-    ceiling: { ...state.ceiling, cutAt: kept(state.ceiling.cutAt), lately: state.ceiling.lately.map(whole) },
+    ceiling: {
+      ...state.ceiling,
+      cutAt: kept(state.ceiling.cutAt),
+      heldUntil: kept(state.ceiling.heldUntil),
+      lately: state.ceiling.lately.map(whole),
+    },
     slots: { ...state.slots, past: state.slots.past && { ...state.slots.past, at: kept(state.slots.past.at) } },
     open: state.open.map(([request, at, ...rest]) => [request, kept(at), ...rest]),
     seen: state.seen.map(([owner, at]) => [owner, kept(at)]),

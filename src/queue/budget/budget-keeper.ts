@@ -1,9 +1,8 @@
 import type { Clock } from '../../model/clock.ts';
 import { DeferredError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { Budget, BudgetAnswer } from './budget.ts';
-import type { BudgetOptions } from './budget-options.ts';
-import type { Waiters } from '../lane-queue.ts';
+import type { Budget, BudgetAnswer, BudgetOptions } from './budget.ts';
+import type { Waiters } from '../lanes.ts';
 
 /** A stated wait that is longer may be a mistake, such as milliseconds in place of seconds. */
 const LONG_WAIT_MS = 86_400_000;
@@ -20,10 +19,10 @@ export interface WaitingLine extends Waiters {
   readonly free: number;
   /** In the order in which they came. */
   arrivals(): readonly Arrival[];
-  /** Starts the next one at once, if there is any, `liveOnly` none of a yielding lane: it then asks the keeper for its number. */
-  open(liveOnly: boolean): void;
-  /** All that wait, or those of some lanes. */
-  refuse(reason: Error, concerns?: (lane: Lane) => boolean): void;
+  /** Starts the next one at once, if there is any: it then asks the keeper for its number. */
+  open(): void;
+  /** Rejects all waiting requests. */
+  refuse(reason: Error): void;
 }
 
 export interface KeeperOptions {

@@ -5,14 +5,31 @@ import {
   noteUnderWay,
   type ConcurrencyLimit,
 } from '../limits/concurrency-limit.ts';
-import type { PeriodQuota } from '../limits/period-quota.ts';
-import { learn, newQuota, nominalRate, opensAt, type Quota } from '../limits/quota.ts';
-import { paceOf } from '../limits/quota-pace.ts';
-import { ceilingAt, newCeiling, noteAccepted, noteLimited, type RateCeiling } from '../limits/rate-ceiling.ts';
+import { learn, newQuota, getNominalRate, getOpenTime, getPace, type Quota } from '../limits/quota.ts';
+import {
+  getAllowedRate,
+  newRateEstimate,
+  noteRejection,
+  noteSuccess,
+  type RateEstimate,
+} from '../limits/rate-estimate.ts';
 import type { QuotaHint, AnswerLimits } from '../limits/answer-limits.ts';
 import { LONGEST_WAIT_MS } from '../limits/rate-time.ts';
-import { mostSlots, type BudgetOptions } from './budget-options.ts';
-import { notePeriods, opensForAll, type PeriodBudget } from './period-quotas.ts';
+import type { RateDialect } from '../../source/rate-dialect.ts';
+
+export interface BudgetOptions {
+  dialect: RateDialect;
+  /** The limit that the service is known to have; `share` counts here as well. */
+  requestsPerSecond?: number | undefined;
+  /** Part of what the service allows that may be used, above 0 and up to 1. */
+  share: number;
+  /** Most requests that each process may have under way. */
+  concurrency: number;
+  /** Most of all processes together; null or absent for as many as each of them may have. */
+  concurrencyTotal?: number | null | undefined;
+  /** 0 up to 1, for jitter. */
+  random: () => number;
+}
 
 /** One answer as the budget sees it. */
 export interface BudgetAnswer {
@@ -30,14 +47,12 @@ export interface RestoredBudget {
   /** When the latest request was due; null if nothing holds the next one back. */
   due: number | null;
   peak: number | null;
-  quotas: Quota[];
-  periods: PeriodQuota[];
 }
 
 /**
  * When the next request may start. A state machine without a clock: every call passes the time, in milliseconds of a
- * monotonic clock. What the service states comes first; where it is silent, the rate and the number of requests
- * under way are found by trying.
+ * monotonic clock. What the service states comes first; if it states nothing, AIMD finds the rate and the number of
+ * requests in flight.
  *
  * | state   | the next request starts                      | entered by                      | left by                 |
  * |---------|----------------------------------------------|---------------------------------|-------------------------|
@@ -48,11 +63,13 @@ export interface RestoredBudget {
  * | blocked | at the end of the window that is used up     | `remaining: 0`                  | the time                |
  * | paused  | at `pausedUntil`                             | a refusal, or any stated wait   | the time; then probing  |
  */
-export interface Budget extends PeriodBudget {
+export interface Budget {
+  readonly options: BudgetOptions;
   /** The limit that is known beforehand, in requests per second; null if none is. */
   readonly knownRate: number | null;
   quotas: Map<string, Quota>;
-  ceiling: RateCeiling;
+  /** The limit found by trying, if the service states none. */
+  estimate: RateEstimate;
   slots: ConcurrencyLimit;
   pausedUntil: number;
   /** True until an answer shows that the way is open: until then one request goes at a time. */
@@ -86,11 +103,9 @@ export function newBudget(options: BudgetOptions, restored: RestoredBudget, at: 
   return {
     options,
     knownRate: known.length === 0 ? null : Math.min(...known),
-    quotas: new Map(restored.quotas.map((quota) => [quota.name, quota])),
-    periods: new Map(restored.periods.map((period) => [period.name, period])),
-    epoch: 0,
-    ceiling: newCeiling(restored.peak, options.share, at),
-    slots: newConcurrencyLimit(mostSlots(options, 1)),
+    quotas: new Map(),
+    estimate: newRateEstimate(restored.peak, options.share, at),
+    slots: newConcurrencyLimit(maxSlots(options, 1)),
     pausedUntil: restored.pausedUntil,
     probing: true,
     refusals: restored.refusals,
@@ -103,6 +118,11 @@ export function newBudget(options: BudgetOptions, restored: RestoredBudget, at: 
   };
 }
 
+/** Maximum number of requests in flight for this number of processes. */
+function maxSlots({ concurrency, concurrencyTotal }: BudgetOptions, processes: number): number {
+  return Math.min(concurrency * processes, concurrencyTotal ?? Number.POSITIVE_INFINITY);
+}
+
 /** Forgets every wait and quota that the service has stated: one request goes first, to see whether the way is open. */
 export function forgetWaits(budget: Budget): void {
   budget.pausedUntil = 0;
@@ -113,52 +133,58 @@ export function forgetWaits(budget: Budget): void {
 
 /** Counts the processes that send requests now. */
 export function noteProcesses({ options, slots }: Budget, processes: number): void {
-  boundBy(slots, mostSlots(options, processes));
+  boundBy(slots, maxSlots(options, processes));
 }
 
 /** Milliseconds until the next request may start; infinite while only an answer to an open one can tell. */
 export function delayOf(budget: Budget, at: number): number {
   const open = budget.open.size;
   if (open > 0 && (budget.probing || open >= budget.slots.current)) return Number.POSITIVE_INFINITY;
-  const quotas = [...budget.quotas.values()].map((quota) => opensAt(quota, at, open));
-  const gate = Math.max(budget.pausedUntil, opensForAll(budget, at), ...quotas);
+  const gate = getGate(budget, at, open);
   if (gate > at) budget.shutAt = Number.isFinite(gate) ? gate : at;
   const delay = Math.max(0, gate - at, budget.due + 1_000 / paceNow(budget, at) - at);
   // Without any answer to wait for, there is always a moment at which to ask again.
   return open > 0 ? delay : Math.min(delay, LONGEST_WAIT_MS + MOST_JITTER_MS);
 }
 
+/** The time from which pauses and quotas allow a request while `open` others are in flight. */
+export function getGate({ quotas, pausedUntil, options }: Budget, at: number, open: number): number {
+  return Math.max(pausedUntil, ...[...quotas.values()].map((quota) => getOpenTime(quota, at, open, options.share)));
+}
+
 /** Local monotonic time until which nothing at all is sent; null when the way is open. */
 export function closedUntil(budget: Budget, at: number): number | null {
   const quotas = [...budget.quotas.values()].map((quota) => quota.blockedUntil);
-  const until = Math.max(budget.pausedUntil, opensForAll(budget, at), ...quotas);
+  const until = Math.max(budget.pausedUntil, ...quotas);
   return until > at ? until : null;
 }
 
 /** Requests per second at which to go on now; infinite while no limit is known. */
 export function paceNow(budget: Budget, at: number): number {
   const { share } = budget.options;
-  const paces = [...budget.quotas.values()].map((quota) => paceOf(quota, at, share));
-  return Math.min(...paces, (budget.knownRate ?? Number.POSITIVE_INFINITY) * share, ceilingAt(budget.ceiling, at));
+  const paces = [...budget.quotas.values()].map((quota) => getPace(quota, at, share));
+  return Math.min(
+    ...paces,
+    (budget.knownRate ?? Number.POSITIVE_INFINITY) * share,
+    getAllowedRate(budget.estimate, share, at),
+  );
 }
 
 /** Requests per second that the service is understood to allow; null while nothing is known. */
-export function allowedRate(budget: Budget, at: number): number | null {
-  const nominal = [...budget.quotas.values()].map(nominalRate).filter((rate) => rate !== null);
-  const ceiling = ceilingAt(budget.ceiling, at) === Number.POSITIVE_INFINITY ? null : budget.ceiling.peak;
-  const rate = Math.min(...nominal, budget.knownRate ?? Number.POSITIVE_INFINITY, ceiling ?? Number.POSITIVE_INFINITY);
-  return Number.isFinite(rate) ? rate : null;
+export function allowedRate(budget: Budget): number | null {
+  const nominal = [...budget.quotas.values()].map(getNominalRate);
+  const known = [...nominal, budget.knownRate, budget.estimate.rate].filter((rate) => rate !== null);
+  return known.length === 0 ? null : Math.min(...known);
 }
 
 /** Counts one request as started; returns its number, by which its answer is told. */
-export function noteStart(budget: Budget, at: number, isLive: boolean): number {
+export function noteStart(budget: Budget, at: number): number {
   // Time lost by a stall or by slow answers is made good, within limits; time behind a shut gate is not.
   const earliest = Math.max(at - CATCH_UP_MS, Math.min(budget.shutAt, at));
   budget.due = budget.probing ? at : Math.max(budget.due + 1_000 / paceNow(budget, at), earliest);
   budget.started += 1;
   budget.open.set(budget.started, at);
   for (const quota of budget.quotas.values()) quota.spendable -= 1;
-  notePeriods(budget, at, isLive);
   noteUnderWay(budget.slots, budget.open.size);
   return budget.started;
 }
@@ -179,8 +205,6 @@ export function noteBudgetAnswer(budget: Budget, request: number, answer: Budget
   if (answer.limited) refused(budget, answer, sentAt);
   else accepted(budget, answer.at, sentAt);
   if (answer.limits.waitMs) stop(budget, answer, answer.limits.waitMs);
-  // What the rate grows by is tried out by requests: while none may be sent, it does not grow.
-  if (answer.limited) budget.ceiling.cutAt = Math.max(budget.ceiling.cutAt, budget.pausedUntil);
 }
 
 function learnQuotas(budget: Budget, request: number, sentAt: number, { limits, at }: BudgetAnswer): void {
@@ -214,7 +238,7 @@ function quotaOf(budget: Budget, hint: QuotaHint): Quota {
 
 /** A good answer opens the way, unless its request was sent before the pause began that holds now. */
 function accepted(budget: Budget, at: number, sentAt: number): void {
-  noteAccepted(budget.ceiling, at);
+  noteSuccess(budget.estimate, at);
   if (sentAt < budget.pausedUntil) return;
   budget.probing = false;
   budget.refusals = 0;
@@ -223,13 +247,12 @@ function accepted(budget: Budget, at: number, sentAt: number): void {
 /** Too many requests. If a quota explains it, its own block holds; else the rate was too high, and is cut. */
 function refused(budget: Budget, answer: BudgetAnswer, sentAt: number): void {
   const explained = answer.limits.quotas.some((quota) => quota.remaining === 0);
-  const refusedBefore = budget.refusedAt;
   // Answers to what was under way at the first refusal say the same once more.
   if (sentAt >= budget.refusedAt) {
     budget.refusals += 1;
     budget.refusedAt = answer.at;
   }
-  if (!explained) noteLimited(budget.ceiling, { at: answer.at, sentAt, refusedBefore });
+  if (!explained) noteRejection(budget.estimate, budget.options.share, answer.at, sentAt);
   const stated = Boolean(answer.limits.waitMs) || (explained && closedUntil(budget, answer.at) !== null);
   pause(budget, answer.at + (stated ? SHORTEST_PAUSE_MS : ownPause(budget)));
 }

@@ -10,8 +10,7 @@ import {
   type Budget,
   type BudgetAnswer,
 } from './budget.ts';
-import { heldFor } from './period-quotas.ts';
-import { LIVE_MS, OLDEST_EVERY, yields, yieldingSlots } from '../lane-queue.ts';
+import { LIVE_MS, OLDEST_EVERY, yields, yieldingSlots } from '../lanes.ts';
 
 /** The waiting requests of one process, as the others see them to let those go first that are due. */
 export interface Claim {
@@ -78,8 +77,6 @@ export interface GrantRound {
   granted: number[];
   /** Milliseconds until the budget allows the next one; 0 if it does now, infinite if only an answer can tell. */
   delay: number;
-  /** Milliseconds for which yielding lanes are held back, so that live ones have some of a long quota; mostly 0. */
-  held: number;
   /** How many other processes go before this one then. */
   ahead: number;
   /** How long the grant of each of them takes. */
@@ -112,14 +109,10 @@ export function grantRound(state: SharedState, claimant: Claimant, now: number):
       (wasFull && granted.length < claimant.ended.length) ||
       (granted.length > 0 && granted.length < MOST_GRANTS_IN_A_ROW);
     const favoured = inARow || lateness(budget, now) > LATE_MS;
-    const held = heldFor(budget, now);
-    const able = held > 0 ? waiting.filter(({ lane }) => !yields(lane)) : waiting;
-    const claim = granted.length < claimant.free ? claimFor(able, now) : null;
+    const claim = granted.length < claimant.free ? claimFor(waiting, now) : null;
     const prospect = prospectOf(state, claimant.owner, claim, favoured, now);
-    // Who waits for the quota alone is not let through by an answer.
-    if (claim === null && able.length < waiting.length) prospect.delay = Math.max(held, delayOf(budget, now));
-    if (prospect.delay > 0 || prospect.ahead > 0) return { granted, ...prospect, held };
-    const next = nextOf(able, state.grants + 1);
+    if (prospect.delay > 0 || prospect.ahead > 0) return { granted, ...prospect };
+    const next = nextOf(waiting, state.grants + 1);
     if (next === undefined) throw new Error('a grant that no request waits for');
     waiting.splice(waiting.indexOf(next), 1);
     granted.push(grant(state, claimant.owner, next, now));
@@ -133,7 +126,7 @@ function prospectOf(
   claim: Claim | null,
   favoured: boolean,
   now: number,
-): Omit<GrantRound, 'granted' | 'held'> {
+): Omit<GrantRound, 'granted'> {
   const { budget, claims, grants } = state;
   const grantMs = Math.max(GRANT_MS, 1_000 / paceNow(budget, now));
   claims.delete(owner);
@@ -164,7 +157,7 @@ function lateness(budget: Budget, now: number): number {
 function grant(state: SharedState, owner: string, { lane }: Arrival, now: number): number {
   state.grants += 1;
   if (!yields(lane)) state.liveAt = now;
-  const request = noteStart(state.budget, now, !yields(lane));
+  const request = noteStart(state.budget, now);
   state.holders.set(request, { owner, yields: yields(lane) });
   return request;
 }

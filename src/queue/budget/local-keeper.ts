@@ -13,8 +13,7 @@ import {
   type Budget,
   type BudgetAnswer,
 } from './budget.ts';
-import { heldFor } from './period-quotas.ts';
-import { hasYielding, LIVE_MS, mayStart, yields, yieldingSlots } from '../lane-queue.ts';
+import { LIVE_MS, mayStart, yields, yieldingSlots } from '../lanes.ts';
 
 /** The budget of a process that has it for itself; by the monotonic clock. */
 export class LocalKeeper implements BudgetKeeper {
@@ -35,7 +34,6 @@ export class LocalKeeper implements BudgetKeeper {
     this.#line = line;
     const at = clock.monotonic();
     this.budget = newBudget(budget, restoreBudget(restored, { now: clock.now(), monotonic: at }), at);
-    this.#read();
   }
 
   now(): number {
@@ -46,23 +44,19 @@ export class LocalKeeper implements BudgetKeeper {
   pump(): void {
     this.#alarm?.abort(WOKEN);
     this.#alarm = null;
-    while (!this.#closed && this.#hasTurn(0)) {
-      const at = this.#read();
-      const held = heldFor(this.budget, at);
-      const delay = Math.max(delayOf(this.budget, at), this.#hasTurn(held) ? 0 : held);
+    while (!this.#closed && this.#hasTurn()) {
+      const delay = delayOf(this.budget, this.now());
       if (delay > this.#maxWaitMs && Number.isFinite(delay)) this.#line.refuse(deferredBy(delay, this.#clock));
-      else if (held > this.#maxWaitMs && hasYielding(this.#line))
-        this.#line.refuse(deferredBy(held, this.#clock), yields);
       else if (delay > 0) return this.#wakeIn(delay);
-      else this.#line.open(held > 0);
+      else this.#line.open();
     }
   }
 
   start(lane: Lane): number {
-    const at = this.#read();
+    const at = this.now();
     if (yields(lane)) this.#yielding += 1;
     else this.#liveAt = at;
-    return noteStart(this.budget, at, !yields(lane));
+    return noteStart(this.budget, at);
   }
 
   end(request: number, lane: Lane, answer: BudgetAnswer | null): void {
@@ -81,19 +75,11 @@ export class LocalKeeper implements BudgetKeeper {
     this.#alarm?.abort();
   }
 
-  /** The monotonic clock; that of the calendar may have been set meanwhile. */
-  #read(): number {
-    const at = this.#clock.monotonic();
-    this.budget.epoch = this.#clock.now() - at;
-    return at;
-  }
-
-  /** Somebody waits who may have one of the slots that are free; only in a live lane while yielding ones are `held`. */
-  #hasTurn(held: number): boolean {
+  /** True if a waiting request may use one of the free slots. */
+  #hasTurn(): boolean {
     const slots = this.budget.slots.current;
-    const live = this.#clock.monotonic() - this.#liveAt < LIVE_MS;
-    const most = held > 0 ? 0 : live ? yieldingSlots(slots) : slots;
-    return this.#line.free > 0 && mayStart(this.#line, this.#yielding, most);
+    const isLive = this.now() - this.#liveAt < LIVE_MS;
+    return this.#line.free > 0 && mayStart(this.#line, this.#yielding, isLive ? yieldingSlots(slots) : slots);
   }
 
   /** Infinite delays end with an answer, which pumps by itself. */

@@ -3,9 +3,7 @@ import type { Clock } from '../../model/clock.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { sleepOrAbort, waitAtMost, WOKEN } from '../../model/waiting.ts';
 import { deferredBy, type BudgetKeeper, type KeeperOptions, type WaitingLine } from './budget-keeper.ts';
-import { forgetWaits, type Budget, type BudgetAnswer } from './budget.ts';
-import type { BudgetOptions } from './budget-options.ts';
-import { hasYielding, yields } from '../lane-queue.ts';
+import { forgetWaits, type Budget, type BudgetAnswer, type BudgetOptions } from './budget.ts';
 import { SharedRow, type SharedBudget } from './shared-row.ts';
 import { restoreShared, storeShared } from './budget-codec.ts';
 import { CLAIM_MS, grantRound, type Claim, type Ended, type GrantRound, type SharedState } from './grant-round.ts';
@@ -145,15 +143,12 @@ export class SharedKeeper implements BudgetKeeper {
     const state = this.#restored();
     const stored = state.claims.get(this.#owner);
     const outcome = this.#grantRound(state, this.#line.free);
-    const { granted, delay, held } = outcome;
+    const { granted, delay } = outcome;
     if (delay > this.#maxWaitMs && Number.isFinite(delay)) return this.#line.refuse(deferredBy(delay, this.#clock));
     const isUnseen = this.#running.size > 0 && this.#row.sinceStored() >= SEEN_MS;
-    // Those that have just been let through wait in the line until that is stored.
-    if (granted.length === 0 && held > this.#maxWaitMs && hasYielding(this.#line))
-      this.#line.refuse(deferredBy(held, this.#clock), yields);
     const isNews = granted.length > 0 || this.#hasNews(state) || isUnseen;
     if (isNews || isClaimDue(state.claims.get(this.#owner), stored, delay, this.now())) {
-      await this.#store(state, granted, held > 0);
+      await this.#store(state, granted);
     } else await this.#rest(outcome, state);
   }
 
@@ -180,18 +175,18 @@ export class SharedKeeper implements BudgetKeeper {
     return grantRound(state, claimant, this.now());
   }
 
-  async #store(state: SharedState, granted: readonly number[], isHeld: boolean): Promise<void> {
+  async #store(state: SharedState, granted: readonly number[]): Promise<void> {
     const stored = this.#ended.length;
     this.#stored = storeShared(state, this.now());
     if (!(await this.#row.store(this.#stored))) return;
     this.#ended.splice(0, stored);
-    for (const request of granted) this.#open(request, isHeld && state.holders.get(request)?.yields === false);
+    for (const request of granted) this.#open(request);
   }
 
   /** Whoever it was granted for may have given up meanwhile, and nobody else waits. */
-  #open(request: number, liveOnly: boolean): void {
+  #open(request: number): void {
     this.#granted = request;
-    if (!this.#closed) this.#line.open(liveOnly);
+    if (!this.#closed) this.#line.open();
     if (this.#granted === null) return;
     this.#granted = null;
     this.#ended.push({ request, startedAt: this.now(), answer: null });

@@ -4,7 +4,6 @@ import type { JsonValue } from '../../model/json.ts';
 import type { RateDialect, RateEntry } from '../../source/rate-dialect.ts';
 import { countIn, longestWait, milliseconds, waitIn } from './rate-time.ts';
 import { policyMembers, rateLimitMembers, type FieldMember } from './ratelimit-field.ts';
-import { windowEntries } from './window-entries.ts';
 
 /** One quota as one answer states it; null for what it does not state. */
 export interface QuotaHint {
@@ -30,8 +29,6 @@ export interface AnswerLimits {
   quotas: QuotaHint[];
   /** True if one of the usual fields says that no request is left, whether or not the dialect names it. */
   isExhausted: boolean;
-  /** Fields that were there and could not be used. */
-  malformed: number;
 }
 
 /** The part of an answer that may carry limits. */
@@ -49,7 +46,6 @@ type Found = { entry: RateEntry; value: string };
 /** The sum of the found entries, while they are read. */
 interface LimitsReading {
   serverNow: number;
-  malformed: number;
   retryAfterMs: number | null;
   vendorWaitMs: number | null;
   bucket: string | null;
@@ -62,14 +58,13 @@ interface LimitsReading {
  * Reads an answer's limits by a dialect, once for all who go by them. The ladder: `Retry-After`, then an exhausted quota
  * with its reset (`RateLimit` and its like), then a vendor's own wait; below it comes the budget's own pause. Absolute
  * times are read against the answer's `Date`. Of an answer out of a cache (`Age` above 0) only the first rung is read.
- * A field that is malformed, negative or implausible is left out and counted. Source: RFC 9110,
+ * A field that is malformed, negative or implausible is left out. Source: RFC 9110,
  * draft-ietf-httpapi-ratelimit-headers.
  */
 export function readAnswerLimits(answer: RateAnswer, dialect: RateDialect): AnswerLimits {
   const { headers, body } = answer;
   const reading: LimitsReading = {
     serverNow: serverNow(answer),
-    malformed: 0,
     retryAfterMs: null,
     vendorWaitMs: null,
     bucket: null,
@@ -79,13 +74,13 @@ export function readAnswerLimits(answer: RateAnswer, dialect: RateDialect): Answ
   const cached = ageOf(headers).ageMs > 0;
   for (const found of [...headersFound(headers, dialect), ...bodyFound(body, dialect)]) {
     if (cached && found.entry.means !== 'retry_after') continue;
-    if (!READERS[found.entry.means](reading, found)) reading.malformed += 1;
+    READERS[found.entry.means](reading, found);
   }
   const quotas = quotasOf(reading);
-  const { retryAfterMs, vendorWaitMs, malformed } = reading;
+  const { retryAfterMs, vendorWaitMs } = reading;
   const isReset = quotas.some((quota) => quota.remaining === 0 && quota.resetMs !== null);
   const waitMs = retryAfterMs ?? (isReset ? null : vendorWaitMs || null);
-  return { retryAfterMs, waitMs, quotas, isExhausted: !cached && isExhausted(headers), malformed };
+  return { retryAfterMs, waitMs, quotas, isExhausted: !cached && isExhausted(headers) };
 }
 
 /** The wait of `Retry-After` in milliseconds, for a service without a dialect; null if there is none to read. */
@@ -106,8 +101,8 @@ function serverNow({ headers, receivedAt }: Omit<RateAnswer, 'body'>): number {
   return clockOf(headers['date'], receivedAt) ?? receivedAt;
 }
 
-/** Takes one value into the reading; false if it cannot be used. */
-type Reader = (reading: LimitsReading, found: Found) => boolean;
+/** Takes one value into the reading, unless it cannot be used. */
+type Reader = (reading: LimitsReading, found: Found) => void;
 
 const READERS: Readonly<Record<RateEntry['means'], Reader>> = {
   retry_after: (reading, found) => wait(reading, found, 'retryAfterMs'),
@@ -116,51 +111,42 @@ const READERS: Readonly<Record<RateEntry['means'], Reader>> = {
     if (countIn(found.value) !== null) return number(reading, found, 'limit');
     const members = policyMembers(found.value) ?? [];
     const [first, ...policies] = members;
-    if (first?.limit === undefined) return false;
+    if (first?.limit === undefined) return;
     const same = policies.find((policy) => policy.limit === first.limit);
     merge(reading, found.entry, '', { limit: first.limit, windowMs: milliseconds(same?.window) });
     for (const policy of policies) if (policy !== same) policyQuota(reading, found, policy, `/${policy.window}s`);
-    return true;
   },
   remaining: (reading, found) => number(reading, found, 'remaining'),
   refill: (reading, found) => number(reading, found, 'refill'),
   used: (reading, found) => {
     const used = countIn(found.value);
     if (used !== null) reading.used.set(found.entry.group, used);
-    return used !== null;
   },
   used_of_limit: (reading, found) => {
     const [used = null, limit = null, ...rest] = found.value.split('/').map(countIn);
-    if (used === null || limit === null || rest.length > 0) return false;
+    if (used === null || limit === null || rest.length > 0) return;
     merge(reading, found.entry, '', { limit, remaining: Math.max(0, limit - used) });
-    return true;
   },
   reset: (reading, found) => time(reading, found, 'resetMs'),
   window: (reading, found) => time(reading, found, 'windowMs'),
   bucket: (reading, found) => {
     reading.bucket = found.value;
-    return found.value !== '';
   },
   ratelimit: (reading, found) => {
-    const members = rateLimitMembers(found.value) ?? [];
-    for (const member of members) {
+    for (const member of rateLimitMembers(found.value) ?? []) {
       const resetMs = milliseconds(member.reset);
       const said = { remaining: member.remaining ?? null, resetMs, requests: member.requests };
       merge(reading, found.entry, `/${member.name}`, { ...said, ...(member.limit ? { limit: member.limit } : {}) });
     }
-    return members.length > 0;
   },
   ratelimit_policy: (reading, found) => {
-    const members = policyMembers(found.value) ?? [];
-    for (const member of members) policyQuota(reading, found, member, `/${member.name}`);
-    return members.length > 0;
+    for (const member of policyMembers(found.value) ?? []) policyQuota(reading, found, member, `/${member.name}`);
   },
 };
 
-function wait(reading: LimitsReading, { entry, value }: Found, field: 'retryAfterMs' | 'vendorWaitMs'): boolean {
+function wait(reading: LimitsReading, { entry, value }: Found, field: 'retryAfterMs' | 'vendorWaitMs'): void {
   const waitMs = longestWait(value, entry.unit, reading.serverNow);
   if (waitMs !== null) reading[field] = Math.max(reading[field] ?? 0, waitMs);
-  return waitMs !== null;
 }
 
 function policyQuota(reading: LimitsReading, { entry }: Found, member: FieldMember, suffix: string): void {
@@ -168,16 +154,14 @@ function policyQuota(reading: LimitsReading, { entry }: Found, member: FieldMemb
   merge(reading, entry, suffix, member.requests ? said : { ...said, requests: false });
 }
 
-function number(reading: LimitsReading, { entry, value }: Found, field: 'limit' | 'remaining' | 'refill'): boolean {
+function number(reading: LimitsReading, { entry, value }: Found, field: 'limit' | 'remaining' | 'refill'): void {
   const count = countIn(value);
   if (count !== null) merge(reading, entry, '', { [field]: count });
-  return count !== null;
 }
 
-function time(reading: LimitsReading, { entry, value }: Found, field: 'resetMs' | 'windowMs'): boolean {
+function time(reading: LimitsReading, { entry, value }: Found, field: 'resetMs' | 'windowMs'): void {
   const wait = waitIn(value, entry.unit, reading.serverNow);
   if (wait !== null && draftOf(reading, entry, '')[field] === null) merge(reading, entry, '', { [field]: wait });
-  return wait !== null;
 }
 
 function draftOf(reading: LimitsReading, entry: RateEntry, suffix: string): QuotaHint {
@@ -213,6 +197,29 @@ function headersFound(headers: RateAnswer['headers'], dialect: RateDialect): Fou
     const value = textOf(headers[entry.at]);
     return value === undefined ? [] : [{ entry, value }];
   });
+}
+
+const WINDOWS_MS: Readonly<Record<string, number>> = {
+  second: 1_000,
+  minute: 60_000,
+  hour: 3_600_000,
+  day: 86_400_000,
+  month: 2_592_000_000,
+};
+
+/** Every answer is looked through for each of them. */
+const known = new WeakMap<RateEntry, readonly RateEntry[]>();
+
+/** What an entry with `{window}` in its name stands for: an entry for each window, each a quota of its own. */
+function windowEntries(entry: RateEntry): readonly RateEntry[] {
+  const entries =
+    known.get(entry) ??
+    Array.from(Object.entries(WINDOWS_MS), ([word, window_ms]) => {
+      const [at, group] = [entry.at.replace('{window}', word), `${entry.group}/${word}`];
+      return { ...entry, at, group, window_ms };
+    });
+  known.set(entry, entries);
+  return entries;
 }
 
 /** `x-ratelimit-limit-{window}`: each window that the answer names is a quota of its own. */

@@ -1,8 +1,7 @@
 /**
- * How many requests may be under way at once, found from their latency and from push-back: up by one per round of
- * answers (at the start doubled) while the limit is used and answers come no slower, down by a tenth when they come
- * clearly slower or are refused. Source: Vector's adaptive request concurrency (vectordotdev/vector, src/sinks/util/adaptive_concurrency),
- * and from TCP Vegas the comparison with the fastest round, without which a slow rise is taken for the normal case.
+ * The number of requests in flight, found by AIMD from latency and rejections: it grows by one per round of responses
+ * (at the start it doubles) while it is used, and falls by a tenth if responses take much longer than in the fastest
+ * round, as in TCP Vegas, or are rejected.
  */
 export interface ConcurrencyLimit {
   current: number;
@@ -10,26 +9,15 @@ export interface ConcurrencyLimit {
   most: number;
   /** True while it doubles: until it does not grow for the first time, or is no longer small. */
   starting: boolean;
-  /** Latency of the rounds so far in milliseconds; null before the first. */
-  past: Past | null;
+  /** Mean latency of the fastest round in milliseconds, which grows slowly, and when it last did; null before the first. */
+  past: { fastest: number; at: number } | null;
   /** The answers since the limit was last computed. */
   round: { sum: number; answers: number; pushedBack: boolean; used: boolean };
 }
 
-interface Past {
-  /** Exponentially smoothed, as is the variance. */
-  mean: number;
-  variance: number;
-  /** The fastest round, slowly forgotten, and when that was last done. */
-  fastest: number;
-  at: number;
-}
-
-const SMOOTHING = 0.4;
-const DEVIATIONS = 2.5;
 const DECREASE = 0.9;
 /** A round that takes so many times the fastest one means that requests queue up at the service. */
-const QUEUEING = 2;
+const QUEUEING = 1.8;
 /** A rise up to this is our own process being busy as often as the service. */
 const UNNOTICED_MS = 50;
 /** The growth of the remembered fastest round, per second. */
@@ -79,26 +67,15 @@ function endRound(limit: ConcurrencyLimit, at: number): void {
 }
 
 function next({ current, starting, most, past }: ConcurrencyLimit, latency: number, used: boolean): number {
-  const swift = past === null || latency <= past.fastest + UNNOTICED_MS;
-  if (!swift && (latency > past.fastest * QUEUEING || latency > past.mean + DEVIATIONS * deviation(past))) {
+  if (past !== null && latency > past.fastest + UNNOTICED_MS && latency > past.fastest * QUEUEING) {
     return current <= LEAST_WHEN_SLOW ? current : Math.max(LEAST_WHEN_SLOW, Math.floor(current * DECREASE));
   }
-  return used && (swift || latency <= past.mean) ? Math.min(most, starting ? 2 * current : current + 1) : current;
+  return used ? Math.min(most, starting ? 2 * current : current + 1) : current;
 }
 
-function deviation(past: Past): number {
-  return Math.sqrt(past.variance);
-}
-
-function remembered(past: Past | null, latency: number, at: number): Past {
-  if (past === null) return { mean: latency, variance: 0, fastest: latency, at };
-  const off = latency - past.mean;
-  return {
-    mean: past.mean + SMOOTHING * off,
-    variance: (1 - SMOOTHING) * (past.variance + SMOOTHING * off * off),
-    fastest: Math.min(latency, past.fastest * (1 + (FORGETTING * (at - past.at)) / 1_000)),
-    at,
-  };
+function remembered(past: ConcurrencyLimit['past'], latency: number, at: number): ConcurrencyLimit['past'] {
+  const forgotten = past === null ? latency : past.fastest * (1 + (FORGETTING * (at - past.at)) / 1_000);
+  return { fastest: Math.min(latency, forgotten), at };
 }
 
 function newRound(): ConcurrencyLimit['round'] {

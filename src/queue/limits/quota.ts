@@ -1,6 +1,5 @@
 import type { QuotaHint } from './answer-limits.ts';
 import { LONGEST_WAIT_MS } from './rate-time.ts';
-import { lowestLevel, noteLevel, refillRate, type RefillMeter } from './refill-meter.ts';
 
 /** One quota of the service as far as its answers tell. Times are milliseconds of the monotonic clock. */
 export interface Quota {
@@ -15,8 +14,6 @@ export interface Quota {
   spendable: number;
   /** The earliest end of the window that answers of this window stated. */
   resetAt: number | null;
-  /** Requests that came back between two answers, smoothed: about 0 in a fixed window, about 1 where requests trickle back. */
-  trickle: number;
   /** Nothing may be sent before this. */
   blockedUntil: number;
   /** Number of the newest request whose answer spoke of this quota, and when that answer came. */
@@ -24,11 +21,6 @@ export interface Quota {
   answeredAt: number;
   /** The longest time to a reset that was stated; stands in for the window's length. */
   longestResetMs: number;
-  /** Requests per second found by watching the level; only if the service states no window. */
-  learned: number | null;
-  /** True once the level was seen to give way: before that `learned` is only a lower bound. */
-  proven: boolean;
-  meter: RefillMeter;
   /** The latest answers, as they came. */
   lately: { request: number; remaining: number; at: number }[];
 }
@@ -46,19 +38,15 @@ export interface Position {
   at: number;
 }
 
-/** Windows from here on are paced by what remains until their end; below it, whole seconds are too coarse for that. */
-export const LONG_WINDOW_MS = 5_000;
-/** From here on a quota is planned by its period, with a reserve for live lanes. */
-const PLANNED_FROM_MS = 7_200_000;
-/** Even if no request was seen to come back, the service is asked now and then whether some do. */
-const LOWEST_PER_SECOND = 0.2;
-const TRICKLE_SMOOTHING = 0.1;
-const TRICKLES = 0.4;
-/** However little seems to be left of a long window: so often the service is asked whether some has come back. */
-export const PROBES_PER_WINDOW = 40;
+/** Below this length, a reset in whole seconds is too coarse to pace by. */
+const LONG_WINDOW_MS = 5_000;
+/** Above this length a quota is not paced: it is used until nothing is left, which may be for a day or a month. */
+const MAX_PACED_WINDOW_MS = 3_600_000;
+/** How often in a long window a request checks whether some of a used quota has come back. */
+const PROBES_PER_WINDOW = 40;
 const SHORT_SILENCE = 0.15;
-/** Long enough to see that a service gives back at least as fast as it is asked. */
-const GLANCE_MS = 300;
+const MAX_ABOVE_NOMINAL = 1.15;
+const LEVEL_CORRECTION = 0.05;
 
 /** A quota before the first answer speaks of it. */
 export function newQuota(name: string, requests = true): Quota {
@@ -70,14 +58,10 @@ export function newQuota(name: string, requests = true): Quota {
     remaining: null,
     spendable: 0,
     resetAt: null,
-    trickle: 0,
     blockedUntil: 0,
     newest: 0,
     answeredAt: 0,
     longestResetMs: 1_000,
-    learned: null,
-    proven: false,
-    meter: { samples: [] },
     lately: [],
   };
 }
@@ -113,15 +97,12 @@ function block(quota: Quota, hint: QuotaHint, at: number): void {
 function takeNewest(quota: Quota, hint: QuotaHint, remaining: number, position: Position): void {
   const gain = quota.remaining === null ? 0 : remaining - quota.remaining + position.request - quota.newest;
   const renewed = gain > quota.limit / 2;
-  if (!renewed) quota.trickle += TRICKLE_SMOOTHING * (Math.min(2, Math.max(-2, gain)) - quota.trickle);
   quota.resetAt = earliestReset(renewed ? null : quota.resetAt, hint.resetMs, position.at);
   quota.remaining = remaining;
   const uncounted = position.started - position.request + position.earlierOpen;
   quota.spendable = remaining - uncounted - overtaken(quota, remaining, position);
   quota.newest = position.request;
   quota.answeredAt = position.at;
-  noteLevel(quota.meter, position.at, remaining, position.request, 2 * quota.longestResetMs);
-  if (quota.windowMs === null) measure(quota, remaining, hint.resetMs, position.at);
 }
 
 /** Whole seconds are rounded up, so of all that was said about one window's end the earliest is the nearest. */
@@ -130,72 +111,76 @@ function earliestReset(known: number | null, resetMs: number | null, at: number)
   return known !== null && known > at ? Math.min(known, at + resetMs) : at + resetMs;
 }
 
-/** A level that gives way shows the refill rate itself, one that stays high only that there is more. */
-function measure(quota: Quota, remaining: number, resetMs: number | null, at: number): void {
-  const low = lowestLevel(quota.meter, at);
-  const givesWay = low !== null && low < quota.limit / 2;
-  const rate = refillRate(
-    quota.meter,
-    givesWay ? 'whole' : 'latest',
-    givesWay ? 1.1 * quota.longestResetMs : GLANCE_MS,
-  );
-  // That nothing is left says when to stop, not how much comes back.
-  if (remaining > 0) quota.learned ??= remaining / (Math.max(resetMs ?? 0, 1_000) / 1_000);
-  if (rate === null) return;
-  quota.proven ||= givesWay;
-  quota.learned = givesWay ? rate : Math.max(quota.learned ?? 0, rate);
-}
-
 /** Requests per second that the quota allows over its window; null if that is not known. */
-export function nominalRate(quota: Quota): number | null {
+export function getNominalRate(quota: Quota): number | null {
   if (!quota.requests || quota.limit === 0) return null;
-  if (quota.windowMs !== null) return (quota.limit / quota.windowMs) * 1_000;
-  if (quota.longestResetMs >= LONG_WINDOW_MS) return (quota.limit / quota.longestResetMs) * 1_000;
-  return quota.learned === null ? null : Math.max(quota.learned, LOWEST_PER_SECOND);
+  return (quota.limit / getWindowMs(quota)) * 1_000;
 }
 
-/** Milliseconds; of a window whose length is not stated the longest time to its end. */
-export function windowOf({ windowMs, longestResetMs }: Quota): number {
+/** If the window's length is not stated, the longest time to its end stands in. */
+function getWindowMs({ windowMs, longestResetMs }: Quota): number {
   return windowMs ?? longestResetMs;
 }
 
-/** True for a quota by day, by month, or for hours. */
-export function isLong(quota: Quota): boolean {
-  return quota.requests && quota.limit > 0 && windowOf(quota) >= PLANNED_FROM_MS;
+/** Requests per second at which to send now: a token bucket over the window. */
+export function getPace(quota: Quota, at: number, share: number): number {
+  const nominal = getNominalRate(quota);
+  const windowMs = getWindowMs(quota);
+  if (nominal === null || windowMs > MAX_PACED_WINDOW_MS) return Number.POSITIVE_INFINITY;
+  const isShort = windowMs < LONG_WINDOW_MS;
+  if (quota.windowMs === null && isShort && share === 1) return Number.POSITIVE_INFINITY;
+  const level = getLevel(quota, at);
+  if (quota.windowMs === null && !isShort)
+    return share * spreadRate(quota, at, level, share < 1 ? 1 : MAX_ABOVE_NOMINAL);
+  // Slightly faster above half of the limit and slower below it, so that a window ends with little left.
+  const correction = share < 1 ? 0 : LEVEL_CORRECTION * (level / quota.limit - 0.5);
+  return share * nominal * Math.min(MAX_ABOVE_NOMINAL, 1 + correction);
 }
 
-/** True if requests come back one by one rather than all at once. */
-export function trickles({ trickle }: Quota): boolean {
-  return trickle > TRICKLES;
+/** Spreads the remaining requests over the time until the reset. */
+function spreadRate(quota: Quota, at: number, level: number, maxFactor: number): number {
+  const nominal = getNominalRate(quota) ?? 0;
+  const leftMs = (quota.resetAt ?? at) - at;
+  if (leftMs <= 0) return nominal;
+  const min = PROBES_PER_WINDOW / getWindowMs(quota);
+  return Math.min(Math.max(level / leftMs, min) * 1_000, nominal * maxFactor);
 }
 
 /** The requests left; all of them if the window has ended since the last answer. */
-export function levelOf(quota: Quota, at: number): number {
+function getLevel(quota: Quota, at: number): number {
   const renewed = quota.resetAt !== null && at >= quota.resetAt;
   return quota.remaining === null || renewed ? quota.limit : Math.max(0, quota.spendable);
 }
 
-/** The last request of a quota is left alone where it matters little, so that `remaining: 0` is rarely seen. */
+/** Of limits from these sizes on, the last request is not used, so that the service rarely states `remaining: 0`. */
 const RESERVE_FROM = 10;
 const RESERVE_FROM_SHORT = 3;
 
-/** From when on the quota lets the next request through; infinite while only an answer can tell. */
-export function opensAt(quota: Quota, at: number, open: number): number {
+/** The time from which the quota allows a request; infinite while only a response can change the level. */
+export function getOpenTime(quota: Quota, at: number, open: number, share: number): number {
   if (at < quota.blockedUntil) return quota.blockedUntil;
   if (!quota.requests || quota.remaining === null) return at;
-  const short = windowOf(quota) < LONG_WINDOW_MS;
-  const reserve = quota.limit >= (short ? RESERVE_FROM_SHORT : RESERVE_FROM) ? 1 : 0;
+  const reserve = getReserve(quota, share);
   if (quota.spendable >= 1 + reserve) return at;
   if (open > 0) return Number.POSITIVE_INFINITY;
-  return Math.min(quota.answeredAt + longestSilence(quota), Math.max(quota.resetAt ?? Number.POSITIVE_INFINITY, at));
+  const silentUntil = quota.answeredAt + getMaxSilenceMs(quota, reserve);
+  return Math.min(silentUntil, Math.max(quota.resetAt ?? Number.POSITIVE_INFINITY, at));
 }
 
-/** How long no news may last before the reserve is touched, or a level is doubted that our own counting made low. */
-function longestSilence(quota: Quota): number {
-  const interval = 1_000 / Math.max(nominalRate(quota) ?? 1, 1);
+/** Requests that are not used: the last one, and of a quota without a pace all beyond the share. */
+function getReserve(quota: Quota, share: number): number {
+  const windowMs = getWindowMs(quota);
+  const last = quota.limit >= (windowMs < LONG_WINDOW_MS ? RESERVE_FROM_SHORT : RESERVE_FROM) ? 1 : 0;
+  return windowMs > MAX_PACED_WINDOW_MS ? Math.max(last, Math.floor(quota.limit * (1 - share))) : last;
+}
+
+/** How long to wait for a response with a higher level before a request probes it. */
+function getMaxSilenceMs(quota: Quota, reserve: number): number {
+  const interval = 1_000 / Math.max(getNominalRate(quota) ?? 1, 1);
+  const windowMs = getWindowMs(quota);
+  // The part beyond the share belongs to other clients: it is not probed before the reset.
+  if (reserve > 1) return quota.resetAt === null ? windowMs : Number.POSITIVE_INFINITY;
   if (quota.spendable < 1) return Math.max(1_000, interval);
-  if (trickles(quota)) return 2 * interval;
-  const windowMs = windowOf(quota);
   if (windowMs >= LONG_WINDOW_MS) return Math.max(2 * interval, windowMs / PROBES_PER_WINDOW);
   const left = (quota.resetAt ?? Number.POSITIVE_INFINITY) - quota.answeredAt;
   return left < windowMs / 2 ? left : Math.max(2 * interval, windowMs * SHORT_SILENCE);

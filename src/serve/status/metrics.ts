@@ -29,10 +29,6 @@ function exposeSource(
     files_stopped: resources.some(({ files }) => files !== undefined) ? files_stopped !== undefined : null,
     limit_pause_seconds: limit.paused_until === null ? 0 : Math.max(0, (limit.paused_until - now) / 1_000),
   });
-  for (const { name, limit: requests, left, resets_at: at } of limit.quotas) {
-    const reset = Math.max(0, (at - now) / 1_000);
-    gauges.quota(source, name, { quota_requests: requests, quota_left: left, quota_reset_seconds: reset });
-  }
   // An inbox that cannot be read says nothing, rather than the last thing that was known of it.
   if (webhooks === null || webhooks.problem !== null) return;
   gauges.source(source, {

@@ -1,5 +1,4 @@
 import type { WalkError } from '../../observe/activity.ts';
-import type { ShownQuota } from '../../observe/quota-text.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import type { RunFigures } from '../../state/runs.ts';
 import type { RunRow } from '../../warehouse/run-row.ts';
@@ -153,8 +152,6 @@ export interface LimitStatus {
   /** Part of it that may be used. */
   share: number;
   paused_until: Moment;
-  /** Quotas by day or month; empty if none is known. */
-  quotas: ShownQuota[];
   /** Of the last hour. */
   requests: number;
   limited: number;

@@ -2,7 +2,6 @@ import { SyncError, messageOf } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import type { RunningWalk, SourceActivity, WalkError } from '../../observe/activity.ts';
 import type { Minute } from '../../observe/minute-series.ts';
-import { shownQuota } from '../../observe/quota-text.ts';
 import { ratesOf } from '../../observe/progress.ts';
 import type { GovernorFigures } from '../../queue/governor.ts';
 import type { FilesSettings } from '../../settings/file-stores.ts';
@@ -186,7 +185,6 @@ function limitStatus(
     allowed_per_second: known,
     share,
     paused_until: governor?.pausedUntil ?? null,
-    quotas: (governor?.quotas ?? []).map(shownQuota),
     requests: activity.requests.total(now).count,
     limited: activity.limited.total(now).count,
     used: seen.length === 0 ? null : seen.reduce((sum, used) => sum + used, 0) / seen.length,

@@ -1,11 +1,10 @@
 import { countOf, countText, NONE, percentText, rateText } from '../../observe/figures.ts';
-import { quotaText } from '../../observe/quota-text.ts';
 import type { SourceStatus } from '../../serve/status/snapshot.ts';
 import { markup, type Markup, until } from './markup.ts';
 
 /** What is known of the service's limit, and how much of it was used. */
 export function limitFacts({ limit, api, base_url }: SourceStatus, now: number): Markup {
-  const { allowed_per_second: allowed, share, requests, limited, used, paused_until, quotas } = limit;
+  const { allowed_per_second: allowed, share, requests, limited, used, paused_until } = limit;
   const isPaused = paused_until !== null && paused_until > now;
   const facts: readonly (readonly [string, Markup | string])[] = [
     ['Allowed', allowed === null ? 'the service states no limit' : `${rateText(allowed)} requests/s`],
@@ -13,7 +12,6 @@ export function limitFacts({ limit, api, base_url }: SourceStatus, now: number):
     ['Used in the last hour', used === null ? NONE : percentText(used)],
     ['Requests in the last hour', countText(requests)],
     ['Refused for their number (429)', countOf(limited, 'request')],
-    ...quotas.map((quota) => [`Quota ${quota.name}`, quotaText(quota, now)] as const),
     ['Pause', isPaused ? markup`goes on ${until(paused_until, now)}` : 'none'],
     ['Version of the API', api.version === '' ? NONE : api.version],
     ['Service', base_url],

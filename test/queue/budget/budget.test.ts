@@ -12,7 +12,7 @@ import { readAnswerLimits } from '../../../src/queue/limits/answer-limits.ts';
 import { rateDialectSchema } from '../../../src/source/rate-dialect.ts';
 
 const dialect = rateDialectSchema.parse('auto');
-const NOTHING = { pausedUntil: 0, refusals: 0, due: null, peak: null, quotas: [], periods: [] };
+const NOTHING = { pausedUntil: 0, refusals: 0, due: null, peak: null };
 const START = 1_000_000;
 
 /** Starts a request, or has the oldest one under way end: with an answer of these headers, a refusal, or none. */
@@ -30,7 +30,7 @@ function after(steps: readonly Step[]): { budget: Budget; at: number } {
   for (const step of steps) {
     at += 1_000;
     const [oldest = 0] = budget.open.keys();
-    if (step === 'start') noteStart(budget, at, false);
+    if (step === 'start') noteStart(budget, at);
     else if (step === 'lost') noteFailure(budget, oldest);
     else {
       const limits = readAnswerLimits({ headers: step.headers ?? {}, receivedAt: at }, dialect);

@@ -47,8 +47,6 @@ async function stage(parts: Partial<StatusParts> = {}): Promise<Stage> {
     allowedPerSecond: 2,
     shareUsed: null,
     pausedUntil: null,
-    quotas: [],
-    malformedHeaders: 0,
   };
   const whole: StatusParts = {
     source,

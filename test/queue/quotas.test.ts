@@ -36,23 +36,6 @@ async function wasSent(clock: HandClock, governor: Governor, attempt: Attempt<nu
   }
 }
 
-describe('a quota that allows a request in a longer time than max_wait', () => {
-  it('lets the next process send once that time has passed, however often it was put off before', async () => {
-    const clock = new HandClock();
-    const { sent, attempt } = forgetful(clock, Number.POSITIVE_INFINITY);
-    let restored: string | undefined;
-    for (let start = 0; start < 12 * 60; start += 5) {
-      const governor = governorFor(clock, { maxWaitMs: MINUTE, ...(restored === undefined ? {} : { restored }) });
-      await wasSent(clock, governor, attempt);
-      restored = governor.state();
-      await clock.advance(5 * MINUTE);
-    }
-    const gaps = sent.slice(1).map((time, index) => time - (sent[index] ?? 0));
-    expect(sent.length).toBeGreaterThan(24);
-    expect(Math.min(...gaps)).toBeGreaterThan(9 * MINUTE);
-  });
-});
-
 describe('a quota of which no answer speaks any more', () => {
   it('is forgotten once its window has passed', async () => {
     const clock = new HandClock();
@@ -75,15 +58,61 @@ describe('a quota of which no answer speaks any more', () => {
     for (let request = 0; request < 3; request += 1) await wasSent(clock, governor, attempt);
     expect(clock.now() - (sent[0] ?? 0)).toBeGreaterThan(15 * MINUTE);
   });
+});
 
-  it('is forgotten by a process that begins after its window as well', async () => {
-    const clock = new HandClock();
-    const first = governorFor(clock);
-    const { sent, attempt } = forgetful(clock, 1);
-    await wasSent(clock, first, attempt);
-    await clock.advance(2 * HOUR);
-    const next = governorFor(clock, { maxWaitMs: MINUTE, restored: first.state() });
-    for (let request = 0; request < 20; request += 1) expect(await wasSent(clock, next, attempt)).toBe(true);
-    expect(sent).toHaveLength(21);
-  });
+const DAY = 24 * HOUR;
+const LIMIT = 200;
+
+/** A service with a quota by UTC day that its headers state; notes requests by day. */
+function daily(clock: HandClock, headersFor: (left: number, resetS: number) => Record<string, string>) {
+  const days = new Map<string, number>();
+  const attempt = async (dialect: RateDialect): Promise<Attempted<null>> => {
+    await clock.sleep(5);
+    const now = clock.now();
+    const day = new Date(now).toISOString().slice(0, 10);
+    const used = (days.get(day) ?? 0) + 1;
+    days.set(day, used);
+    const stated = headersFor(Math.max(0, LIMIT - used), Math.ceil((DAY - (now % DAY)) / 1_000));
+    const headers = { date: new Date(now).toUTCString(), ...stated };
+    const answer = { status: used > LIMIT ? 429 : 200, headers, receivedAt: now, latencyMs: 5, limited: used > LIMIT };
+    return { result: null, facts: factsOf(dialect, answer) };
+  };
+  return { days, attempt };
+}
+
+const STATED = {
+  ietf: (left: number, reset: number) => ({
+    ratelimit: `"day";r=${left};t=${reset}`,
+    'ratelimit-policy': `"day";q=${LIMIT};w=86400`,
+  }),
+  window: (left: number) => ({ 'x-ratelimit-limit-day': `${LIMIT}`, 'x-ratelimit-remaining-day': `${left}` }),
+};
+
+describe('a quota by day that headers state', () => {
+  it.each([
+    ['ietf', 1, 199],
+    ['ietf', 0.75, 150],
+    ['window', 1, 199],
+  ] as const)(
+    '%s: is used at once up to a share of %d and deferred to its reset, also by new processes',
+    async (form, share, used) => {
+      const clock = new HandClock('2026-11-20T01:00:00.000Z');
+      const { days, attempt } = daily(clock, STATED[form]);
+      let restored: string | undefined;
+      for (let hours = 0; hours < 72; hours += 1) {
+        const governor = governorFor(clock, {
+          maxWaitMs: MINUTE,
+          share,
+          ...(restored === undefined ? {} : { restored }),
+        });
+        while (await wasSent(clock, governor, attempt));
+        restored = governor.state();
+        await clock.advance(HOUR);
+      }
+      const counts = [...days.values()];
+      expect(counts[0]).toBeGreaterThanOrEqual(used - 1);
+      expect(Math.max(...counts)).toBeLessThanOrEqual(share < 1 ? used + 1 : LIMIT);
+      expect(counts.length).toBeGreaterThanOrEqual(3);
+    },
+  );
 });
