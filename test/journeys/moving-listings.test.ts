@@ -176,6 +176,22 @@ describe.for([USUAL])('a listing by page numbers that moves while it is read, on
       expect((await stage.run('sync')).status).toBe('ok');
     }
   });
+
+  it('is not ok while a deleted record is live, although what the filter supplied makes up the total', async () => {
+    const { listing, stage } = await staged(database, { style: 'page', order: 'updated', total: true, filter: true });
+    const live = async (): Promise<unknown> =>
+      await stage.read((db) =>
+        db.prepare('SELECT count(*) FROM report WHERE id = 7 AND _deleted_at IS NULL').pluck().get(),
+      );
+    await stage.run('backfill');
+    listing.remove(7);
+    listing.before = (number) => {
+      if (number % 3 === 0) listing.change(8 + (number % 30));
+    };
+    expect([(await stage.run('backfill')).status, await live()]).toEqual(['partial', 1]);
+    listing.before = () => undefined;
+    expect([(await stage.run('backfill')).status, await live()]).toEqual(['ok', 0]);
+  });
 });
 
 describe('a listing by page numbers in which nothing moves', () => {

@@ -5,6 +5,7 @@ import { readItem, type ItemReading } from '../../extract/read-item.ts';
 import { openPageLoader } from '../../load/page-loader.ts';
 import type { EndProof, WalkEnd } from '../../extract/guards/walk-end.ts';
 import { AGE_STEP_MS } from '../../model/answer-age.ts';
+import type { WalkMode } from '../../model/vocabulary.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import { isNumberingFault } from '../../extract/guards/prove-numbering.ts';
 import { updatedZone } from '../../shape/columns/updated-time.ts';
@@ -99,7 +100,7 @@ const MAX_FETCHED_ALONE = 100;
 /**
  * For a scan that saw fewer records than the service counts: fetches by the filter what changed since it began, and counts
  * the records that only an earlier scan saw and that still exist. Returns the scan as complete if that makes up the
- * total; null if records are still missing.
+ * total, and every live row is one of these records: after such a scan no row is marked deleted. Else null.
  */
 async function supplyMissing(
   context: RunContext,
@@ -117,8 +118,7 @@ async function supplyMissing(
       eachFingerprint(keys, (key) => isNew(key) && eachKey(key, (high, low) => added.add(high, low)));
     });
   }
-  const left = missing - added.size;
-  if (left > 0 && !(await supplyFromBefore(context, end, former, left))) return null;
+  if (!(await supplyFromBefore(context, one.plan.mode, { end, added, former }, missing - added.size))) return null;
   const checkpoint = { ...ifProved, walk_credential: null };
   await context.warehouse.apply([saveCheckpoint(context.warehouse.own, checkpoint)], context.owned.lease());
   const concluded = { ...proof, isProved: true, maySweep: false, doubts: [], needsCatchUp: false, mayRepeat: false };
@@ -142,27 +142,46 @@ async function catchUp(
   await loadPages(context, { ...one, plan, former: null, formerEndedAt: null, windows, onKeys, isCatchUp: true });
 }
 
-/** Fetches individually what only earlier scans saw, and stores it; true if so many of these records still exist. */
+interface SeenRecords {
+  end: WalkEnd;
+  /** Fingerprints of keys that the filter has supplied. */
+  added: KeySet;
+  former: readonly WalkEnd[];
+}
+
+/**
+ * Fetches individually what only earlier scans saw, and stores it. Returns true if as many of these records as are missing
+ * still exist, and a full scan leaves no other live row, which may be of a deleted record.
+ */
 async function supplyFromBefore(
   context: RunContext,
-  end: WalkEnd,
-  former: readonly WalkEnd[],
-  count: number,
+  mode: WalkMode,
+  { end, added, former }: SeenRecords,
+  missing: number,
 ): Promise<boolean> {
   const { warehouse, owned, profile } = context;
   const table = owned.shape?.tables[0];
-  if (profile.item === null || former.length === 0 || table === undefined || count > MAX_FETCHED_ALONE) return false;
+  if (table === undefined || (mode === 'incremental' && missing <= 0)) return missing <= 0;
+  const wasSeen = (key: Uint8Array): boolean => former.some(({ met }) => met(key));
   const candidates: string[] = [];
   let keys = await warehouse.keysAfter(table, '', KEYS_PER_STEP);
   for (; keys.length > 0; keys = await warehouse.keysAfter(table, keys.at(-1) ?? '', KEYS_PER_STEP)) {
+    const unseen: string[] = [];
     let index = 0;
     eachFingerprint(keyFingerprints(keys), (key) => {
       const id = keys[index++];
-      if (id !== undefined && !end.met(key) && former.some(({ met }) => met(key))) candidates.push(id);
+      const isMissing = !end.met(key) && !isIn(added, key) && (mode === 'full' || wasSeen(key));
+      if (id !== undefined && isMissing) unseen.push(id);
     });
+    const rows = unseen.length === 0 ? null : await warehouse.stored(table, unseen, []);
+    candidates.push(...unseen.filter((id) => rows?.get(id)?.deletedAt === null));
+    if (candidates.length > MAX_FETCHED_ALONE) return false;
     context.signal.throwIfAborted();
   }
-  if (candidates.length < count || candidates.length > MAX_FETCHED_ALONE) return false;
+  const areKnown = candidates.every((id) => wasSeen(keyFingerprints([id])));
+  if (candidates.length < missing || (mode === 'full' && (!areKnown || candidates.length > missing))) return false;
+  if (candidates.length === 0) return true;
+  if (profile.item === null) return false;
   const loader = await openPageLoader(context, { acceptsOlder: false });
   let existing = 0;
   for (const key of candidates) {
@@ -171,7 +190,13 @@ async function supplyFromBefore(
     existing += 1;
     await loader.load({ records: [found.record], requestedAt: found.requestedAt }, () => []);
   }
-  return existing >= count;
+  return existing >= missing;
+}
+
+function isIn(set: KeySet, key: Uint8Array): boolean {
+  let isThere = false;
+  eachKey(key, (high, low) => (isThere = set.has(high, low)));
+  return isThere;
 }
 
 const KEYS_PER_STEP = 20_000;
