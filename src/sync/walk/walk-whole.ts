@@ -5,6 +5,7 @@ import { readItem, type ItemReading } from '../../extract/read-item.ts';
 import { openPageLoader } from '../../load/page-loader.ts';
 import type { EndProof, WalkEnd } from '../../extract/guards/walk-end.ts';
 import { AGE_STEP_MS } from '../../model/answer-age.ts';
+import type { TableShape } from '../../model/table.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import { isNumberingFault } from '../../extract/guards/prove-numbering.ts';
@@ -30,6 +31,9 @@ export interface WholeWalk extends Pick<WalkProof, 'isProved' | 'maySweep' | 'ne
   endProof: EndProof | null;
   /** Evidence about the filter from all its pages. */
   evidence: FilterEvidence;
+  /** True if the last scan saw the record with this key's fingerprint; that scan began at `startedAt`. */
+  met: WalkEnd['met'];
+  startedAt: string | null;
 }
 
 /** A scan that saw too little is repeated at most twice; with those that only showed that there is a cache, at most four times. */
@@ -82,6 +86,8 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
         endProof: end.proof,
         needsCatchUp,
         evidence,
+        met: end.met,
+        startedAt: plan.checkpoint.walk_started_at,
       };
     }
     former.push(end);
@@ -159,25 +165,13 @@ async function supplyFromBefore(
   { end, added, former }: SeenRecords,
   missing: number,
 ): Promise<boolean> {
-  const { warehouse, owned, profile } = context;
+  const { owned, profile } = context;
   const table = owned.shape?.tables[0];
   if (table === undefined || (mode === 'incremental' && missing <= 0)) return missing <= 0;
   const wasSeen = (key: Uint8Array): boolean => former.some(({ met }) => met(key));
-  const candidates: string[] = [];
-  let keys = await warehouse.keysAfter(table, '', KEYS_PER_STEP);
-  for (; keys.length > 0; keys = await warehouse.keysAfter(table, keys.at(-1) ?? '', KEYS_PER_STEP)) {
-    const unseen: string[] = [];
-    let index = 0;
-    eachFingerprint(keyFingerprints(keys), (key) => {
-      const id = keys[index++];
-      const isMissing = !end.met(key) && !isIn(added, key) && (mode === 'full' || wasSeen(key));
-      if (id !== undefined && isMissing) unseen.push(id);
-    });
-    const rows = unseen.length === 0 ? null : await warehouse.stored(table, unseen, []);
-    candidates.push(...unseen.filter((id) => rows?.get(id)?.deletedAt === null));
-    if (candidates.length > MAX_FETCHED_ALONE) return false;
-    context.signal.throwIfAborted();
-  }
+  const isExpected = (key: Uint8Array): boolean => isIn(added, key) || (mode === 'incremental' && !wasSeen(key));
+  const candidates = await unseenRows(context, table, (key) => end.met(key) || isExpected(key), null);
+  if (candidates.length > MAX_FETCHED_ALONE) return false;
   const areKnown = candidates.every((id) => wasSeen(keyFingerprints([id])));
   if (candidates.length < missing || (mode === 'full' && (!areKnown || candidates.length > missing))) return false;
   if (candidates.length === 0) return true;
@@ -191,6 +185,48 @@ async function supplyFromBefore(
     await loader.load({ records: [found.record], requestedAt: found.requestedAt }, () => []);
   }
   return existing >= missing;
+}
+
+/**
+ * Ids of live rows that `isSeen` does not accept, all of them or more than `MAX_FETCHED_ALONE`. `before`: leaves out rows
+ * that were written since.
+ */
+async function unseenRows(
+  { warehouse, signal }: RunContext,
+  table: TableShape,
+  isSeen: (key: Uint8Array) => boolean,
+  before: string | null,
+): Promise<string[]> {
+  const found: string[] = [];
+  let keys = await warehouse.keysAfter(table, '', KEYS_PER_STEP);
+  while (keys.length > 0 && found.length <= MAX_FETCHED_ALONE) {
+    const unseen: string[] = [];
+    let index = 0;
+    eachFingerprint(keyFingerprints(keys), (key) => {
+      const id = keys[index++];
+      if (id !== undefined && !isSeen(key)) unseen.push(id);
+    });
+    const rows = unseen.length === 0 ? null : await warehouse.stored(table, unseen, []);
+    for (const [id, { deletedAt, syncedAt }] of rows ?? []) {
+      if (deletedAt === null && (before === null || syncedAt < before)) found.push(id);
+    }
+    signal.throwIfAborted();
+    keys = await warehouse.keysAfter(table, keys.at(-1) ?? '', KEYS_PER_STEP);
+  }
+  return found;
+}
+
+/** Warns of rows that no record was seen for, after a scan that allows no delete and what the filter listed since. */
+export async function warnOfUnseenRows(context: RunContext, { met, startedAt }: WholeWalk): Promise<void> {
+  const table = context.owned.shape?.tables[0];
+  const rows = table === undefined ? [] : await unseenRows(context, table, met, startedAt);
+  if (rows.length === 0) return;
+  const count = rows.length > MAX_FETCHED_ALONE ? `more than ${MAX_FETCHED_ALONE}` : rows.length;
+  context.progress.warnings.push({
+    code: 'deletes_unconfirmed',
+    message: `records moved between the pages of the scan, which did not see ${count} live ${rows.length === 1 ? 'row' : 'rows'}: they may be deleted`,
+    hint: 'the next full scan without movement decides; if this stays, the sort of the listing is usually not unique: add the id to it in query',
+  });
 }
 
 function isIn(set: KeySet, key: Uint8Array): boolean {
