@@ -94,8 +94,13 @@ export function emptyBody(
   recordsAt: string,
   wrap: (records: readonly (readonly [string, Value])[]) => Value,
 ): Value | undefined {
-  if (empty === 204 || (empty === 'absent' && recordsAt === '')) return undefined;
-  const value = empty === 'list' ? [] : empty === null ? null : new Map<string, Value>();
+  if (empty === 204) return undefined;
+  const value =
+    empty === 'list' || (empty === 'absent' && recordsAt === '')
+      ? []
+      : empty === null
+        ? null
+        : new Map<string, Value>();
   if (recordsAt === '') return value;
   return wrap(empty === 'absent' ? [] : [[recordsAt, value]]);
 }
