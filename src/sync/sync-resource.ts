@@ -17,7 +17,7 @@ import { planWalk, type WalkPlan } from './plan.ts';
 import { countRecords, type RunContext } from './run-progress.ts';
 import { walkReports } from './reports/walk-reports.ts';
 import { noteVerified, verifyEmptyListing, warnOfUnverified } from './verify-profile.ts';
-import { walkWhole, type WholeWalk } from './walk/walk-whole.ts';
+import { walkWhole, warnOfUnseenRows, type WholeWalk } from './walk/walk-whole.ts';
 import type { ResourceContext } from './resource-context.ts';
 import type { Warning } from './warnings.ts';
 
@@ -73,6 +73,7 @@ async function walkListing(context: RunContext, plan: WalkPlan, isFilterTrusted:
     if (walked.needsCatchUp) await warnOfUntimed(context);
     await verifyFilter(context, missed, await walkWhole(context, missed), true);
   }
+  if (full?.isProved === true && full.needsCatchUp && !full.maySweep) await warnOfUnseenRows(context, full);
 }
 
 function addOnce({ progress: { warnings } }: RunContext, warning: Warning): void {

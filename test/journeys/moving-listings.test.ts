@@ -36,7 +36,11 @@ async function staged(database: TestDatabase, dialect: ListingDialect, { count =
     const all = [...listing.items.values()];
     return all.filter(({ id, title }) => copied.get(String(id)) !== title).map(({ id }) => id);
   };
-  return { listing, stage, missing };
+  const live = async (id: number): Promise<unknown> =>
+    await stage.read((db) =>
+      db.prepare('SELECT count(*) FROM report WHERE id = ? AND _deleted_at IS NULL').pluck().get(String(id)),
+    );
+  return { listing, stage, missing, live };
 }
 
 /** Runs `change` once, before the request with this number. */
@@ -173,6 +177,32 @@ describe.for([USUAL])('a listing by page numbers that moves while it is read, on
       listing.before = () => undefined;
       expect((await stage.run('sync')).status).toBe('ok');
     }
+  });
+
+  it('is not ok while a deleted record is live, although the scan has what the service counts', async () => {
+    const { listing, stage, live } = await staged(database, {
+      style: 'page',
+      order: 'updated',
+      total: true,
+      filter: true,
+    });
+    await stage.run('backfill');
+    listing.remove(7);
+    listing.before = (number) => {
+      if (number % 3 === 0) listing.change(8 + (number % 30));
+    };
+    expect([(await stage.run('backfill')).status, await live(7)]).toEqual(['partial', 1]);
+    listing.before = () => undefined;
+    expect([(await stage.run('backfill')).status, await live(7)]).toEqual(['ok', 0]);
+  });
+
+  it('is not ok while a deleted record is live, although the filter would list what moved: page 0 is page 1', async () => {
+    const dialect: ListingDialect = { style: 'page', order: 'id', filter: true };
+    const fields = { page: { style: 'page', first: 0, size: 2 } };
+    const { listing, stage, live } = await staged(database, dialect, { fields });
+    expect((await stage.run('backfill')).status).toBe('ok');
+    listing.remove(7);
+    expect([(await stage.run('backfill')).status, await live(7)]).toEqual(['partial', 1]);
   });
 });
 

@@ -70,7 +70,7 @@ export class MovingListing {
     const all = [...this.items.values()].filter((item) => item.updated_at >= since).toSorted(ORDERS[order]);
     const size = Number(url.searchParams.get('limit'));
     const page = Number(url.searchParams.get('page') ?? 1);
-    const start = style === 'offset' ? Number(url.searchParams.get('offset')) : (page - 1) * size;
+    const start = style === 'offset' ? Number(url.searchParams.get('offset')) : Math.max(0, page - 1) * size;
     if (refuses && start > 0 && start >= all.length) return { status: 400, body: {} };
     const body = { data: all.slice(start, start + size), ...(total ? { total: all.length } : {}) };
     if (style !== 'link-pages' || start + size >= all.length) return { body };

@@ -112,9 +112,10 @@ const NAMING: ReadonlySet<string> = new Set([
 
 function namedPlaces(page: PageProfile, records: string): Set<string> {
   const places = Object.entries(page).flatMap(([field, place]) =>
-    NAMING.has(field) && typeof place === 'string' ? [place.startsWith('header:') ? place.toLowerCase() : place] : [],
+    NAMING.has(field) && typeof place === 'string' ? [place] : [],
   );
-  return new Set([...places, ...page.ignored_totals, records]);
+  const named = [...places, ...page.ignored_totals];
+  return new Set([...named.map((place) => (place.startsWith('header:') ? place.toLowerCase() : place)), records]);
 }
 
 /** Elasticsearch writes a total as `{ value, relation }`. */

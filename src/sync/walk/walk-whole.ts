@@ -4,6 +4,8 @@ import { openPageLoader, type PageFacts } from '../../load/page-loader.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import type { EndProof, WalkEnd } from '../../extract/guards/walk-end.ts';
 import { AGE_STEP_MS } from '../../model/answer-age.ts';
+import type { TableShape } from '../../model/table.ts';
+import type { WalkMode } from '../../model/vocabulary.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import { isNumberingFault } from '../../extract/guards/prove-numbering.ts';
 import { updatedZone } from '../../shape/columns/updated-time.ts';
@@ -28,6 +30,9 @@ export interface WholeWalk extends Pick<WalkProof, 'isProved' | 'maySweep' | 'ne
   endProof: EndProof | null;
   /** Evidence about the filter from all its pages. */
   evidence: FilterEvidence;
+  /** True if the last scan saw the record with this key's fingerprint; that scan began at `startedAt`. */
+  met: WalkEnd['met'];
+  startedAt: string | null;
 }
 
 /** A scan that saw too little is repeated at most twice; with those that only showed that there is a cache, at most four times. */
@@ -80,6 +85,8 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
         endProof: end.proof,
         needsCatchUp,
         evidence,
+        met: end.met,
+        startedAt: plan.checkpoint.walk_started_at,
       };
     }
     former.push(end);
@@ -100,7 +107,7 @@ const MAX_FETCHED_ALONE = 100;
 /**
  * For a scan that saw fewer records than the service counts: fetches by the filter what changed since it began, and counts
  * the records that only an earlier scan saw and that still exist. Returns the scan as complete if that makes up the
- * total; null if records are still missing.
+ * total, and every live row is one of these records: after such a scan no row is marked deleted. Else null.
  */
 async function supplyMissing(
   context: RunContext,
@@ -120,8 +127,7 @@ async function supplyMissing(
       for (const { key, at } of updated) if (at < countedUntil && !end.met(keyFingerprints([key]))) added.add(key);
     });
   }
-  const left = missing - added.size;
-  if (left > 0 && !(await supplyFromBefore(context, end, former, left))) return null;
+  if (!(await supplyFromBefore(context, one.plan.mode, { end, added, former }, missing - added.size))) return null;
   const checkpoint = { ...ifProved, walk_credential: null };
   await context.warehouse.apply([saveCheckpoint(context.warehouse.own, checkpoint)], context.owned.lease());
   const concluded = { ...proof, isProved: true, maySweep: false, doubts: [], needsCatchUp: false, mayRepeat: false };
@@ -145,27 +151,34 @@ async function catchUp(
   await loadPages(context, { ...one, plan, former: null, formerEndedAt: null, windows, onPage, isCatchUp: true });
 }
 
-/** Fetches individually what only earlier scans saw, and stores it; true if so many of these records still exist. */
+interface SeenRecords {
+  end: WalkEnd;
+  /** Fingerprints of keys that the filter has supplied. */
+  added: KeySet;
+  former: readonly WalkEnd[];
+}
+
+/**
+ * Fetches individually what only earlier scans saw, and stores it. Returns true if as many of these records as are missing
+ * still exist, and a full scan leaves no other live row, which may be of a deleted record.
+ */
 async function supplyFromBefore(
   context: RunContext,
-  end: WalkEnd,
-  former: readonly WalkEnd[],
-  count: number,
+  mode: WalkMode,
+  { end, added, former }: SeenRecords,
+  missing: number,
 ): Promise<boolean> {
-  const { warehouse, owned, profile } = context;
+  const { owned, profile } = context;
   const table = owned.shape?.tables[0];
-  if (profile.item === null || former.length === 0 || table === undefined || count > MAX_FETCHED_ALONE) return false;
-  const candidates: string[] = [];
-  let keys = await warehouse.keysAfter(table, '', KEYS_PER_STEP);
-  for (; keys.length > 0; keys = await warehouse.keysAfter(table, keys.at(-1) ?? '', KEYS_PER_STEP)) {
-    let index = 0;
-    eachFingerprint(keyFingerprints(keys), (key) => {
-      const id = keys[index++];
-      if (id !== undefined && !end.met(key) && former.some(({ met }) => met(key))) candidates.push(id);
-    });
-    context.signal.throwIfAborted();
-  }
-  if (candidates.length < count || candidates.length > MAX_FETCHED_ALONE) return false;
+  if (table === undefined || (mode === 'incremental' && missing <= 0)) return missing <= 0;
+  const wasSeen = (key: Uint8Array): boolean => former.some(({ met }) => met(key));
+  const isExpected = (key: Uint8Array): boolean => isIn(added, key) || (mode === 'incremental' && !wasSeen(key));
+  const candidates = await unseenRows(context, table, (key) => end.met(key) || isExpected(key), null);
+  if (candidates.length > MAX_FETCHED_ALONE) return false;
+  const areKnown = candidates.every((id) => wasSeen(keyFingerprints([id])));
+  if (candidates.length < missing || (mode === 'full' && (!areKnown || candidates.length > missing))) return false;
+  if (candidates.length === 0) return true;
+  if (profile.item === null) return false;
   const loader = await openPageLoader(context, { acceptsOlder: false });
   let existing = 0;
   for (const key of candidates) {
@@ -174,7 +187,55 @@ async function supplyFromBefore(
     existing += 1;
     await loader.load({ records: [found.record], requestedAt: found.requestedAt }, () => []);
   }
-  return existing >= count;
+  return existing >= missing;
+}
+
+/**
+ * Ids of live rows that `isSeen` does not accept, all of them or more than `MAX_FETCHED_ALONE`. `before`: leaves out rows
+ * that were written since.
+ */
+async function unseenRows(
+  { warehouse, signal }: RunContext,
+  table: TableShape,
+  isSeen: (key: Uint8Array) => boolean,
+  before: string | null,
+): Promise<string[]> {
+  const found: string[] = [];
+  let keys = await warehouse.keysAfter(table, '', KEYS_PER_STEP);
+  while (keys.length > 0 && found.length <= MAX_FETCHED_ALONE) {
+    const unseen: string[] = [];
+    let index = 0;
+    eachFingerprint(keyFingerprints(keys), (key) => {
+      const id = keys[index++];
+      if (id !== undefined && !isSeen(key)) unseen.push(id);
+    });
+    const rows = unseen.length === 0 ? null : await warehouse.stored(table, unseen, []);
+    for (const [id, { deletedAt, syncedAt }] of rows ?? []) {
+      if (deletedAt === null && (before === null || syncedAt < before)) found.push(id);
+    }
+    signal.throwIfAborted();
+    keys = await warehouse.keysAfter(table, keys.at(-1) ?? '', KEYS_PER_STEP);
+  }
+  return found;
+}
+
+/** Warns of rows that no record was seen for, after a scan that allows no delete and what the filter listed since. */
+export async function warnOfUnseenRows(context: RunContext, { met, startedAt }: WholeWalk): Promise<void> {
+  const table = context.owned.shape?.tables[0];
+  const rows = table === undefined ? [] : await unseenRows(context, table, met, startedAt);
+  if (rows.length === 0) return;
+  const count = rows.length > MAX_FETCHED_ALONE ? `more than ${MAX_FETCHED_ALONE}` : rows.length;
+  context.progress.warnings.push({
+    code: 'deletes_unconfirmed',
+    message: `records moved between the pages of the scan, which did not see ${count} live ${rows.length === 1 ? 'row' : 'rows'}: they may be deleted`,
+    hint: 'the next full scan without movement decides; if this stays, the sort of the listing is usually not unique: add the id to it in query',
+  });
+}
+
+function isIn(set: KeySet, key: Uint8Array): boolean {
+  let isThere = false;
+  eachKey(key, (high, low) => (isThere = set.has(high, low)));
+  return isThere;
 }
 
 const KEYS_PER_STEP = 20_000;

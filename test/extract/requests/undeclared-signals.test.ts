@@ -93,5 +93,7 @@ describe('places that the profile does not name', () => {
       found('{"meta":{"total":7}}', { page: pageProfile('cursor', 2, { ignored_totals: ['meta.total'] }) }),
     ).toEqual(none);
     expect(found('{"total":7}', { page: pageProfile('cursor', 2, { total: 'total' }) })).toEqual(none);
+    const ignored = { page: pageProfile('cursor', 2, { ignored_totals: ['header:X-WP-Total'] }) };
+    expect(found('{}', { ...ignored, headers: { 'x-wp-total': '7' } })).toEqual(none);
   });
 });

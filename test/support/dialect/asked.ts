@@ -16,7 +16,8 @@ export interface Asked {
 /** An answer before it is written. */
 export interface Answer {
   status: number;
-  body: Value;
+  /** Undefined for a response without content. */
+  body: Value | undefined;
   headers?: Readonly<Record<string, string>>;
 }
 

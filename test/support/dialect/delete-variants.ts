@@ -2,6 +2,7 @@ import { Digits, type Value } from '../world/json-value.ts';
 import type { Answer, Arguments } from './asked.ts';
 import type { DeleteVariant, Dialect, Said } from './dialect.ts';
 import type { Posts } from './posts.ts';
+import { GONE_SPELLINGS } from '../world/oddities.ts';
 
 const item = (gone: readonly number[] | null): Record<string, unknown> => ({
   item: '/content/{id}',
@@ -50,6 +51,14 @@ export const DELETES: readonly DeleteVariant[] = [
   { name: '404', gone: 404, tomb: null, isTold: false, profile: () => ({ resource: item(null) }) },
   { name: '410', gone: 410, tomb: null, isTold: false, profile: () => ({ resource: item(null) }) },
   { name: '403', gone: 403, tomb: null, isTold: false, profile: () => ({ resource: item([403]) }) },
+  ...GONE_SPELLINGS.map((spelling): DeleteVariant => ({
+    name: `a single read that answers otherwise: ${spelling}`,
+    gone: 404,
+    spelling,
+    tomb: null,
+    isTold: false,
+    profile: () => ({ resource: item(null) }),
+  })),
   { name: 'nothing at all', gone: null, tomb: null, isTold: false, profile: () => ({}) },
   {
     name: 'a time of the delete',

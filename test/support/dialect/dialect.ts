@@ -1,5 +1,6 @@
 import type { Random } from '../random.ts';
 import type { Value } from '../world/json-value.ts';
+import { drawOddities, type GoneSpelling, type Oddities } from '../world/oddities.ts';
 import type { Answer, Arguments, Asked, Place } from './asked.ts';
 import type { Post, Posts } from './posts.ts';
 
@@ -39,6 +40,8 @@ export interface RequestVariant extends Variant {
 
 export interface EnvelopeVariant extends Variant {
   isBare?: boolean;
+  /** Body path of the list of records, if a page without records may be written otherwise. */
+  recordsAt?: string;
   /** The records lose their order. */
   isMap?: boolean;
   /** The body of a page: its records by their ids, and what stands beside them by dotted paths. */
@@ -77,6 +80,8 @@ export interface PageVariant extends Variant {
   isContinued?: boolean;
   /** Everything comes at once. */
   isWhole?: boolean;
+  /** A page is cut by the number of records before it, so that any order may be unstable. */
+  isByNumber?: boolean;
   cut: (cutting: Cutting) => Cut;
 }
 
@@ -98,6 +103,8 @@ export interface FilterVariant extends Variant {
 export interface DeleteVariant extends Variant {
   /** What a single read says of a post that is not there; null where there are no single reads. */
   gone: number | null;
+  /** How a single read says it in place of that status. */
+  spelling?: GoneSpelling;
   /** What a live post holds beside its own fields, and a trashed one; null where a delete leaves nothing. */
   tomb: { live: readonly [string, Value]; trashed: (at: number, form: TimeForm) => readonly [string, Value] } | null;
   /** True where a sync learns of a delete. */
@@ -154,9 +161,12 @@ export interface Dialect {
   ids: 'integers' | 'uuids' | 'odd';
   /** Records per page that the profile asks for, and the most that the service gives. */
   size: { asked: number; most: number };
-  order: { by: 'id' | 'updated' | 'title'; isDescending: boolean };
+  order: { by: 'id' | 'updated' | 'title' | 'initial'; isDescending: boolean };
   /** Query parameters that it does not know are refused. */
   isStrict: boolean;
+  odd: Oddities;
+  /** One place whose listing is refused for good, with this status. */
+  refused: { place: string; status: 403 | 422 | 500 } | null;
   /** How long a change may be written before it is seen; its time is so much older. */
   lateMs: number;
   overlapMs: number;
@@ -202,8 +212,14 @@ const CLASHES: readonly ((dialect: Dialect) => boolean)[] = [
   ({ hooks, places }) => hooks.events !== null && places.values !== null,
   // A listing that is cut off has no number of all.
   ({ filter, page }) => filter.most !== undefined && page.isWhole === true,
+  ({ odd, page }) => isUnstable(odd) && page.isByNumber !== true,
   ({ envelope, times }) => envelope.moment !== undefined && times.name !== 'iso_ms',
 ];
+
+/** True if each request may put records with the same sort field in another order. */
+export function isUnstable({ ties }: Oddities): boolean {
+  return ties === 'by_url' || ties === 'by_request';
+}
 
 /** Draws a service from the tables, until nothing in it clashes. */
 export function drawDialect(random: Random, tables: Tables): Dialect {
@@ -214,6 +230,8 @@ export function drawDialect(random: Random, tables: Tables): Dialect {
 }
 
 function drawOnce(random: Random, tables: Tables): Dialect {
+  const places = random.pick(tables.places);
+  const isRefused = places.values !== null && random.chance(0.3);
   return {
     auth: random.pick(tables.auth),
     request: random.pick(tables.request),
@@ -221,15 +239,17 @@ function drawOnce(random: Random, tables: Tables): Dialect {
     page: random.pick(tables.page),
     filter: random.pick(tables.filter),
     deletes: random.pick(tables.deletes),
-    places: random.pick(tables.places),
+    places,
     times: random.pick(tables.times),
     hooks: random.pick(tables.hooks),
     isMixed: random.chance(0.2),
     records: random.pick([1, 5, 12, 20, 30, 40]) + random.whole(0, 4),
     ids: random.pick(['integers', 'uuids', 'uuids', 'odd']),
     size: drawSize(random),
-    order: { by: random.pick(['id', 'id', 'updated', 'title']), isDescending: random.chance(0.5) },
+    order: { by: random.pick(['id', 'id', 'updated', 'title', 'initial']), isDescending: random.chance(0.5) },
     isStrict: random.chance(0.4),
+    odd: drawOddities(random),
+    refused: isRefused ? { place: random.pick(places.values ?? []), status: random.pick([403, 422, 500]) } : null,
     lateMs: random.pick([0, 0, 2_000, 30_000]),
     overlapMs: random.pick([60_000, 600_000, 600_000]),
     answerMs: random.pick([20, 100, 400]),

@@ -14,14 +14,20 @@ const PATHS = { unwrap: [] };
 
 /** Where the records of a page stand. The first one is the usual one. */
 export const ENVELOPES: readonly EnvelopeVariant[] = [
-  { name: '{data}', wrap: at('data'), profile: () => ({ resource: { records: 'data' } }) },
+  { name: '{data}', recordsAt: 'data', wrap: at('data'), profile: () => ({ resource: { records: 'data' } }) },
   {
     name: 'bare',
     isBare: true,
+    recordsAt: '',
     wrap: (records) => records.map(([, record]) => record),
     profile: () => ({ resource: { records: '' } }),
   },
-  { name: 'deep', wrap: at('response.results'), profile: () => ({ resource: { records: 'response.results' } }) },
+  {
+    name: 'deep',
+    recordsAt: 'response.results',
+    wrap: at('response.results'),
+    profile: () => ({ resource: { records: 'response.results' } }),
+  },
   {
     name: 'edges and nodes',
     wrap: (records, beside) =>
@@ -57,6 +63,7 @@ export const ENVELOPES: readonly EnvelopeVariant[] = [
   },
   {
     name: 'typed wrappers',
+    recordsAt: 'results',
     wrap: at('results'),
     moment: (moment) =>
       new Map<string, Value>([

@@ -18,8 +18,7 @@ function pastIs400(cutting: Cutting): Cut {
   return piece.isPast ? { ...piece, refusal: 400 } : piece;
 }
 
-/** Listings that are cut by numbers. */
-export const NUMBERED_PAGES: readonly PageVariant[] = [
+const VARIANTS: readonly PageVariant[] = [
   {
     name: 'page and number of pages',
     signal: 'body',
@@ -96,9 +95,27 @@ export const NUMBERED_PAGES: readonly PageVariant[] = [
     profile: (dialect) => byOffset(dialect, { total: 'meta.total' }),
   },
   {
+    name: 'offset sealed in a cursor',
+    signal: 'body',
+    cut: (cutting) => {
+      const token = cutting.args.read(cutting.dialect.request.place('after'));
+      const at = token === null ? 0 : Number(Buffer.from(token, 'base64').toString());
+      const next = at + cutting.size;
+      const sealed = next < cutting.posts.length ? Buffer.from(String(next)).toString('base64') : null;
+      return { posts: cutting.posts.slice(at, next), beside: [['next', sealed]] };
+    },
+    profile: (dialect) =>
+      sized(dialect, { style: 'cursor', cursor_param: dialect.request.place('after'), next_cursor: 'next' }),
+  },
+  {
     name: 'offset alone',
     signal: 'none',
     cut: (cutting) => skipped(cutting),
     profile: (dialect) => byOffset(dialect, {}),
   },
 ];
+
+/** Listings that are cut by numbers. */
+export const NUMBERED_PAGES: readonly PageVariant[] = VARIANTS.map((variant) =>
+  Object.assign({ isByNumber: true }, variant),
+);

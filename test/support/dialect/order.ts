@@ -1,11 +1,12 @@
 import type { Dialect } from './dialect.ts';
 import type { Post } from './posts.ts';
+import { tieRank } from '../world/oddities.ts';
 
 type SortKey = readonly [number | string, number | string];
 
-/** The order in which a listing shows its posts. */
-export function compare(dialect: Dialect): (a: Post, b: Post) => number {
-  return (a, b) => compareKeys(dialect, sortKey(dialect, a), sortKey(dialect, b));
+/** The order in which a listing shows its posts; `salt` tells the requests of an unstable order apart. */
+export function compare(dialect: Dialect, salt: string | null): (a: Post, b: Post) => number {
+  return (a, b) => compareKeys(dialect, sortKey(dialect, a, salt), sortKey(dialect, b, salt));
 }
 
 /** Where a post stands in the order, as a token that the service reads again. */
@@ -23,11 +24,13 @@ function idNumber({ ids }: Dialect, { id }: Post): number | string {
   return ids === 'integers' ? Number(id) : id;
 }
 
-function sortKey(dialect: Dialect, post: Post): SortKey {
-  const { order, page, filter } = dialect;
+function sortKey(dialect: Dialect, post: Post, salt: string | null = null): SortKey {
+  const { order, page, filter, odd } = dialect;
   const id = idNumber(dialect, post);
-  const keys = { id, updated: post.updatedAt ?? post.createdAt, title: post.title };
-  return [keys[page.isKeyset === true ? 'id' : filter.isNewestFirst === true ? 'updated' : order.by], id];
+  const isById = page.isKeyset === true || odd.ties !== 'by_creation';
+  const tie = salt !== null ? tieRank(post.id, salt) : isById ? id : post.serial;
+  const keys = { id, updated: post.updatedAt ?? post.createdAt, title: post.title, initial: post.title.slice(0, 1) };
+  return [keys[page.isKeyset === true ? 'id' : filter.isNewestFirst === true ? 'updated' : order.by], tie];
 }
 
 function compareKeys({ order, page, filter }: Dialect, [a, idOfA]: SortKey, [b, idOfB]: SortKey): number {

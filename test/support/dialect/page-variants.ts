@@ -1,6 +1,6 @@
 import type { Dialect, PageVariant, Said } from './dialect.ts';
 import { NUMBERED_PAGES } from './numbered-pages.ts';
-import type { Value } from '../world/json-value.ts';
+import { Digits, type Value } from '../world/json-value.ts';
 import { tokenOf } from './order.ts';
 import { behindId, behindToken, linkTo, sized } from './pieces.ts';
 
@@ -21,6 +21,14 @@ function belowIn({ request }: Dialect): Record<string, unknown> {
   const place = request.place('x');
   return place.startsWith('body:') ? { continuation_param: place.slice(0, -'.x'.length) } : {};
 }
+
+/** Values by which a last page says that no other one follows, other than null. */
+const ENDS: readonly (readonly [string, Value, Record<string, unknown>])[] = [
+  ['an empty text', '', {}],
+  ['false', false, {}],
+  ['0', new Digits(0), { end: { cursor: [0] } }],
+  ['-1', '-1', { end: { cursor: [-1] } }],
+];
 
 const cursorAt = (path: string, next: string | null): Beside => [[path, next]];
 
@@ -44,6 +52,15 @@ export const PAGES: readonly PageVariant[] = [
     },
     profile: (dialect) => byCursor(dialect, { next_cursor: 'next', absent_is_end: true }),
   },
+  ...ENDS.map(([name, end, fields]): PageVariant => ({
+    name: `cursor, ${name} at the end`,
+    signal: 'body',
+    cut: (cutting) => {
+      const piece = behindToken(cutting, 'after');
+      return { ...piece, beside: [['next', piece.next ?? end]] };
+    },
+    profile: (dialect) => byCursor(dialect, { next_cursor: 'next', ...fields }),
+  })),
   {
     name: 'cursor with more or not',
     signal: 'body',

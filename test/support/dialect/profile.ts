@@ -1,4 +1,5 @@
 import { RESOURCE } from '../world/copy.ts';
+import { declaredEmpty, ignoredTotals } from '../world/oddities.ts';
 import { DIMENSIONS, type Dialect, type Patch } from './dialect.ts';
 
 /** The profile of a service, as plain data. */
@@ -12,11 +13,18 @@ export function profileOf(dialect: Dialect): WrittenProfile {
     path: dialect.places.path,
     id: 'id',
     history: 'all',
+    ...(dialect.envelope.recordsAt === undefined ? {} : declaredEmpty(dialect.odd)),
     ...(dialect.isMixed ? { filter: [{ field: 'sort_of', in: ['post'] }] } : {}),
   });
   const { resources = {}, ...rest } = service;
   const further = isPatch(resources) ? resources : {};
-  return { version_prefix: '/v1', http: { attempts: 3 }, ...rest, resources: { ...further, [RESOURCE]: resource } };
+  const page = { page: ignoredTotals(dialect.odd) };
+  return {
+    version_prefix: '/v1',
+    http: { attempts: 3 },
+    ...rest,
+    resources: { ...further, [RESOURCE]: merged(page, resource) },
+  };
 }
 
 function merged(below: Patch, above: Patch): Patch {

@@ -26,17 +26,20 @@ export function brokenPromises(
   const history = historyFaults(db, posts, dialect.deletes.gone !== null);
   const broken: Broken[] = history.length === 0 ? [] : [{ promise: 'a history is what was', differences: history }];
   if (!run.isOk) return broken;
+  const refused = dialect.refused?.place;
   const isQuiet = run.isLast || posts.movedAt < run.walkedSince;
   const isSure = ({ changedAt }: Post): boolean => isQuiet || changedAt < run.walkedSince;
   const isFull = run.mode === 'full';
   const truth = new Map<string, Fields | null | 'either'>();
   for (const post of posts.live.values()) {
-    truth.set(post.key, isSure(post) ? wanted(dialect, post, isFull) : 'either');
+    truth.set(post.key, isSure(post) && post.place !== refused ? wanted(dialect, post, isFull) : 'either');
   }
   for (const { post, at } of posts.graves) {
     if (posts.live.has(post.key)) continue;
     const isGone =
-      (isQuiet || at < run.walkedSince) && (isFull || dialect.deletes.isTold || dialect.filter.tellsDeletes === true);
+      post.place !== refused &&
+      (isQuiet || at < run.walkedSince) &&
+      (isFull || dialect.deletes.isTold || dialect.filter.tellsDeletes === true);
     truth.set(post.key, isGone ? null : 'either');
   }
   const differences = differencesFrom(db, truth, isFull && isQuiet, sent);

@@ -1,10 +1,12 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Random } from '../random.ts';
 import { written, type Value } from '../world/json-value.ts';
+import { nested } from '../world/listing.ts';
+import { claimsIn, emptyBody, goneAnswer, REDIRECT_TO } from '../world/oddities.ts';
 import type { WorldClock } from '../world/world-clock.ts';
 import { Arguments, jsonIn, refused, type Answer, type Asked } from './asked.ts';
 import { isListed, shown } from './bodies.ts';
-import type { Dialect } from './dialect.ts';
+import { isUnstable, type Dialect } from './dialect.ts';
 import type { PostEditor } from './editor.ts';
 import { compare } from './order.ts';
 import type { Post, Posts } from './posts.ts';
@@ -87,7 +89,7 @@ export class DialectService {
     this.log.push(`${moment.toISOString()} ${asked.method} ${pathname}${decodeURIComponent(search)} ${text} ${status}`);
     response.sendDate = false;
     response.writeHead(status, { 'Content-Type': 'application/json', Date: moment.toUTCString(), ...headers });
-    response.end(written(body));
+    response.end(body === undefined ? '' : written(body));
   }
 
   #answer(asked: Asked): Answer {
@@ -102,6 +104,7 @@ export class DialectService {
     const further =
       places.route?.(path) ?? deletes.route?.(args, posts, dialect) ?? filter.route?.(args, posts, dialect);
     if (further !== undefined && further !== null) return further;
+    if (asked.url.pathname === REDIRECT_TO) return { status: 200, body: new Map([['title', 'home']]) };
     const place = dialect.places.locate(args, path);
     if (place !== undefined) {
       this.asked.listing += 1;
@@ -117,21 +120,35 @@ export class DialectService {
 
   #listing(args: Arguments, place: string | null): Answer {
     const { dialect, posts } = this.#stage;
-    const { request, filter, page, envelope } = dialect;
+    const { request, filter, page, envelope, odd } = dialect;
     const fault = request.fault(args);
     if (args.asked.method !== request.method) return refused(405, `${request.method} is the method`);
     if (fault !== null) return refused(400, fault);
+    if (dialect.refused !== null && dialect.refused.place === place)
+      return refused(dialect.refused.status, 'not this one');
     const listed = [...posts.live.values()].filter((post) => post.place === place && isListed(post));
     const found = filter.find(args, listed, dialect);
     if (typeof found === 'number') return refused(found, 'what filter is this?');
     const size = this.#size(args);
-    const sorted = found.toSorted(compare(dialect)).slice(0, filter.most);
-    const cut = page.cut({ dialect, posts: sorted, size, args });
+    const salt = isUnstable(odd) ? `${args.asked.url.search} ${odd.ties === 'by_url' ? '' : this.asked.listing}` : null;
+    const sorted = found.toSorted(compare(dialect, salt)).slice(0, filter.most);
+    const first = page.cut({ dialect, posts: sorted, size, args });
     const unknown = args.unread().find((name) => !name.startsWith('api'));
+    const shownPosts = odd.filtersUnknown && unknown !== undefined ? [] : sorted;
+    const cut = shownPosts === sorted ? first : page.cut({ dialect, posts: [], size, args });
     if (dialect.isStrict && unknown !== undefined) return refused(400, `unknown parameter ${unknown}`);
     if (cut.refusal !== undefined) return refused(cut.refusal, 'there is no such page');
     const records = cut.posts.map((post): [string, Value] => [post.id, shown(dialect, post)]);
-    return { status: 200, body: envelope.wrap(records, cut.beside ?? []), headers: cut.headers ?? {} };
+    const last = cut.posts.at(-1);
+    const follows = last !== undefined && last !== shownPosts.at(-1);
+    const claims = claimsIn(odd, { matching: shownPosts.length, whole: listed.length, size, follows });
+    const headers = { ...claims.headers, ...cut.headers };
+    const beside = [...claims.beside, ...(cut.beside ?? [])];
+    const { recordsAt } = envelope;
+    if (records.length > 0 || recordsAt === undefined)
+      return { status: 200, body: envelope.wrap(records, beside), headers };
+    const body = emptyBody(odd, recordsAt, (own) => nested([...own, ...beside]));
+    return { status: odd.empty === 204 ? 204 : 200, body, headers };
   }
 
   #size(args: Arguments): number {
@@ -142,12 +159,13 @@ export class DialectService {
 
   #item(id: string, place: string | null): Answer {
     const { dialect, posts } = this.#stage;
-    const { gone } = dialect.deletes;
+    const { gone, spelling } = dialect.deletes;
     if (gone === null) return refused(404, 'nothing can be read alone');
     const post = [...posts.live.values()].find((each) => each.id === id && each.place === place);
-    return post === undefined || !isReadable(post)
-      ? refused(gone, 'no such record')
-      : { status: 200, body: shown(dialect, post) };
+    if (post !== undefined && isReadable(post)) return { status: 200, body: shown(dialect, post) };
+    if (spelling === undefined) return refused(gone, 'no such record');
+    const other = [...posts.live.values()].find((each) => each.id !== id && isReadable(each));
+    return goneAnswer(spelling, (record) => record, other === undefined ? null : shown(dialect, other));
   }
 }
 

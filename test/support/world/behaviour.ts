@@ -1,5 +1,6 @@
 import type { CacheHabits } from '../address-cache.ts';
 import type { Random } from '../random.ts';
+import { drawOddities, GONE_SPELLINGS, type GoneSpelling, type Oddities } from './oddities.ts';
 
 /** How a listing is cut, and by what a page names the next one. */
 export const STYLES = [
@@ -24,7 +25,7 @@ export interface Behaviour {
   recordsAt: string;
   /** Body path of the cursor or the URL of the next page, and what stands there on the last one. */
   nextAt: string;
-  end: 'null' | 'absent' | 'empty';
+  end: 'null' | 'absent' | 'empty' | 'false' | 'zero';
   /** Body path of a boolean that says whether more follows. */
   moreAt: string | null;
   total: Total;
@@ -33,11 +34,12 @@ export interface Behaviour {
   pastEnd: 'empty' | 404 | 400;
   /** A full last page names a next one, which is empty. */
   promisesAfterFull: boolean;
-  order: { by: 'id' | 'updated' | 'title' | 'insertion'; isDescending: boolean };
+  order: { by: 'id' | 'updated' | 'title' | 'initial' | 'insertion'; isDescending: boolean };
   times: Times;
   filter: Filter;
   /** Parameters that the service does not know are refused with 400. */
   isStrict: boolean;
+  odd: Oddities;
   item: Item;
   lag: { ms: number; chance: number };
   /** In front of it. */
@@ -86,7 +88,7 @@ export interface Item {
   /** Body path of the record. */
   recordAt: string;
   /** What is answered for a record that is gone. */
-  gone: 404 | 410 | 403;
+  gone: 404 | 410 | 403 | GoneSpelling;
   isLagging: boolean;
   /** A record that is no longer listed can still be read. */
   showsUnlisted: boolean;
@@ -114,7 +116,15 @@ function drawService(random: Random): Omit<Behaviour, 'cache'> {
     style,
     recordsAt,
     nextAt: random.pick(['next_cursor', 'next', 'meta.next', 'paging.cursors.after']),
-    end: random.pick(['null', 'null', 'absent', 'absent', 'empty']),
+    end: random.pick([
+      'null',
+      'null',
+      'absent',
+      'absent',
+      'empty',
+      'false',
+      ...(style.startsWith('cursor') ? ['zero' as const] : []),
+    ]),
     moreAt: style.startsWith('cursor') && random.chance(0.3) ? random.pick(['has_more', 'meta.hasMore']) : null,
     total: drawTotal(random, recordsAt),
     size: { kind: random.pick(['kept', 'kept', 'cut', 'ignored']), most: random.whole(2, 10) },
@@ -122,12 +132,13 @@ function drawService(random: Random): Omit<Behaviour, 'cache'> {
     pastEnd: random.pick(['empty', 'empty', 'empty', 404, 400]),
     promisesAfterFull: random.chance(0.3),
     order: {
-      by: random.pick(['id', 'id', 'updated', 'updated', 'title', 'insertion']),
+      by: random.pick(['id', 'id', 'updated', 'updated', 'title', 'initial', 'insertion']),
       isDescending: random.chance(0.5),
     },
     times: drawTimes(random),
     filter: drawFilter(random),
     isStrict: random.chance(0.25),
+    odd: drawOddities(random),
     item: drawItem(random, isLagging),
     lag: isLagging ? { ms: random.whole(2, 120) * 1_000, chance: random.pick([0.1, 0.4, 0.8]) } : { ms: 0, chance: 0 },
     drift: random.pick([
@@ -199,7 +210,7 @@ function drawItem(random: Random, isLagging: boolean): Item {
   return {
     kind: random.pick(kinds),
     recordAt: random.pick(['', '', 'data']),
-    gone: random.pick([404, 404, 404, 410, 403]),
+    gone: random.chance(0.4) ? random.pick(GONE_SPELLINGS) : random.pick([404, 404, 404, 410, 403]),
     isLagging: isLagging && random.chance(0.4),
     showsUnlisted: random.chance(0.3),
   };

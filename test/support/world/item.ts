@@ -1,6 +1,7 @@
 import type { Behaviour } from './behaviour.ts';
 import { Digits, written, type Fields, type Value } from './json-value.ts';
 import { nested, refusal, type Answer } from './listing.ts';
+import { goneAnswer } from './oddities.ts';
 import type { Entries } from './records.ts';
 
 /** One record read alone, as this service shows it. */
@@ -8,10 +9,15 @@ export function itemAnswer(behaviour: Behaviour, entries: Entries, key: string, 
   const { item } = behaviour;
   const entry = entries.get(key);
   const isHidden = entry !== undefined && (!(entry.isListed || item.showsUnlisted) || !(entry.isPublic || seesAll));
-  if (item.kind === 'none' || entry === undefined || isHidden) return refusal(item.gone, 'no such record');
+  const wrap = (body: Value): Value => (item.recordAt === '' ? body : nested([[item.recordAt, body]]));
+  if (item.kind === 'none') return refusal(404, 'no such record');
+  if (entry === undefined || isHidden) {
+    if (typeof item.gone === 'number') return refusal(item.gone, 'no such record');
+    const other = [...entries.values()].find((each) => each.key !== key && (each.isPublic || seesAll));
+    return goneAnswer(item.gone, wrap, other?.body ?? null);
+  }
   if (item.kind === 'no_drafts' && entry.isDraft) return refusal(404, 'no such record');
-  const body = SHAPES[item.kind](entry.body);
-  return { status: 200, body: item.recordAt === '' ? body : nested([[item.recordAt, body]]) };
+  return { status: 200, body: wrap(SHAPES[item.kind](entry.body)) };
 }
 
 const SHAPES: Readonly<Record<Exclude<Behaviour['item']['kind'], 'none'>, (body: Fields) => Fields>> = {

@@ -1,12 +1,14 @@
 import { filtered } from './filter.ts';
 import { Digits, type Fields, type Value } from './json-value.ts';
 import type { Behaviour } from './behaviour.ts';
+import { claimsIn, emptyBody, tieRank } from './oddities.ts';
 import type { Entries, Entry } from './records.ts';
 
 /** An answer before it is written. */
 export interface Answer {
   status: number;
-  body: Value;
+  /** Undefined for a response without content. */
+  body: Value | undefined;
   headers?: Record<string, string>;
 }
 
@@ -21,21 +23,34 @@ interface Cut {
 
 const PARAMS = ['limit', 'page', 'offset', 'cursor'];
 
+interface Viewer {
+  seesAll: boolean;
+  /** Number of the request, by which an unstable order is another one each time. */
+  request: number;
+}
+
 /** A page of the listing, of these records, as `url` asks for it. */
-export function listingAnswer(behaviour: Behaviour, entries: Entries, url: URL, seesAll: boolean): Answer {
-  const { filter, isStrict } = behaviour;
+export function listingAnswer(behaviour: Behaviour, entries: Entries, url: URL, { seesAll, request }: Viewer): Answer {
+  const { filter, isStrict, odd, style } = behaviour;
   const known = new Set([...PARAMS, ...(filter.kind === 'none' ? [] : [filter.param])]);
   const unknown = [...url.searchParams.keys()].find((name) => !known.has(name));
+  const isFiltered = !isStrict && odd.filtersUnknown && unknown !== undefined;
   if (isStrict && unknown !== undefined) return refusal(400, `unknown parameter ${unknown}`);
 
   const listed = [...entries.values()].filter(({ isListed, isPublic }) => isListed && (isPublic || seesAll));
-  const matching = filtered(behaviour, listed, url.searchParams.get(filter.param));
-  const ordered = matching.toSorted((a, b) => compare(behaviour, sortKey(behaviour, a), sortKey(behaviour, b)));
+  const matching = isFiltered ? [] : filtered(behaviour, listed, url.searchParams.get(filter.param));
+  // A cursor that names the last record needs an order that stays.
+  const isUnstable = (odd.ties === 'by_url' || odd.ties === 'by_request') && !style.endsWith('keyset');
+  const salt = isUnstable ? `${url.search} ${odd.ties === 'by_url' ? '' : request}` : null;
+  const ordered = matching
+    .map((entry) => ({ entry, key: sortKey(behaviour, entry, salt) }))
+    .toSorted((a, b) => compare(behaviour, a.key, b.key))
+    .map(({ entry }) => entry);
   const size = pageSize(behaviour, url);
   const cut = CUTS[behaviour.style](behaviour, ordered, url, size);
   if (cut === null) return refusal(400, 'bad position');
   if (cut.refusal !== undefined) return refusal(cut.refusal, 'there is no such page');
-  return rendered(behaviour, cut, url, { count: ordered.length, size });
+  return rendered(behaviour, cut, url, { count: ordered.length, whole: listed.length, size });
 }
 
 export function refusal(status: number, message: string): Answer {
@@ -106,15 +121,17 @@ function byKeyset(behaviour: Behaviour, all: readonly Entry[], url: URL, size: n
   return { entries, next: { cursor: tokenOf(sortKey(behaviour, last)) } };
 }
 
-function sortKey({ order, ids }: Behaviour, entry: Entry): SortKey {
+function sortKey({ order, ids, odd }: Behaviour, entry: Entry, salt: string | null = null): SortKey {
   const id = ids === 'integers' ? Number(entry.key) : entry.key;
   const keys = {
     id,
     updated: entry.updatedAt ?? entry.createdAt,
     title: entry.title,
+    initial: entry.title.slice(0, 1),
     insertion: entry.serial,
   };
-  return [keys[order.by], id];
+  if (salt !== null) return [keys[order.by], tieRank(entry.key, salt)];
+  return [keys[order.by], odd.ties === 'by_creation' ? entry.serial : id];
 }
 
 function compare({ order }: Behaviour, [a, idOfA]: SortKey, [b, idOfB]: SortKey): number {
@@ -148,12 +165,20 @@ const TOLD: Readonly<Record<Behaviour['total']['off'], (count: number) => number
   capped: (count) => Math.min(count, 10),
 };
 
+const ENDS = { null: null, empty: '', false: false, zero: new Digits(0) } as const;
+
 /** The page with everything around it that says how it goes on. */
-function rendered(behaviour: Behaviour, cut: Cut, url: URL, { count, size }: { count: number; size: number }): Answer {
-  const { style, recordsAt, nextAt, end, moreAt, total } = behaviour;
+function rendered(
+  behaviour: Behaviour,
+  cut: Cut,
+  url: URL,
+  { count, whole, size }: { count: number; whole: number; size: number },
+): Answer {
+  const { style, recordsAt, nextAt, end, moreAt, total, odd } = behaviour;
   const records = cut.entries.map(({ body }) => body);
-  const headers: Record<string, string> = {};
-  const places = new Map<string, Value>();
+  const claims = claimsIn(odd, { matching: count, whole, size, follows: cut.next !== null });
+  const headers: Record<string, string> = { ...claims.headers };
+  const places = new Map<string, Value>(claims.beside);
   const counted = { records: count, pages: Math.ceil(count / size), page: cut.entries.length };
   const told = TOLD[total.off](counted[total.of]);
   if (total.at === 'header') headers[total.name] = String(told);
@@ -164,7 +189,11 @@ function rendered(behaviour: Behaviour, cut: Cut, url: URL, { count, size }: { c
   if (style.startsWith('cursor') || style.startsWith('url')) {
     const next = style.startsWith('url') ? link : (cut.next?.['cursor'] ?? null);
     if (next !== null) places.set(nextAt, next);
-    else if (end !== 'absent') places.set(nextAt, end === 'null' ? null : '');
+    else if (end !== 'absent') places.set(nextAt, ENDS[end]);
+  }
+  if (records.length === 0) {
+    const body = emptyBody(odd, recordsAt, (own) => nested([...own, ...places]));
+    return { status: odd.empty === 204 ? 204 : 200, headers, body };
   }
   if (recordsAt === '') return { status: 200, headers, body: records };
   return { status: 200, headers, body: nested([[recordsAt, records], ...places]) };

@@ -1,5 +1,6 @@
 import type { Random } from '../random.ts';
 import type { Behaviour } from './behaviour.ts';
+import { declaredEmpty, ignoredTotals } from './oddities.ts';
 
 /** What a person has written of the service, and where they were wrong. */
 export interface Written {
@@ -89,13 +90,14 @@ export function writeProfile(behaviour: Behaviour, random: Random): Written {
 }
 
 /** The one place for fields of the profile that the product learns to read. */
-function furtherFields(_behaviour: Behaviour, _random: Random): Record<string, unknown> {
-  return {};
+function furtherFields({ odd }: Behaviour, random: Random): Record<string, unknown> {
+  return random.chance(0.85) ? declaredEmpty(odd) : {};
 }
 
 /** The one place for ways in which the product learns to read how many there are. */
-function totalIn({ total }: Behaviour): Record<string, unknown> {
-  return total.at === 'body' && total.of === 'records' ? { total: total.name } : {};
+function totalIn({ total, odd }: Behaviour): Record<string, unknown> {
+  const own = total.at === 'body' && total.of === 'records' ? { total: total.name } : {};
+  return { ...own, ...ignoredTotals(odd) };
 }
 
 const PAGES: Readonly<Record<Behaviour['style'], (behaviour: Behaviour) => Record<string, unknown>>> = {
@@ -116,6 +118,7 @@ function cursorPage({ nextAt, end, moreAt }: Behaviour): Record<string, unknown>
     next_cursor: nextAt,
     absent_is_end: end === 'absent',
     has_more: moreAt,
+    ...(end === 'zero' ? { end: { cursor: [0] } } : {}),
   };
 }
 

@@ -6,6 +6,7 @@ import type { Editor } from './editor.ts';
 import { itemAnswer } from './item.ts';
 import { written } from './json-value.ts';
 import { listingAnswer, refusal, type Answer } from './listing.ts';
+import { REDIRECT_TO } from './oddities.ts';
 import type { Entries, ServiceRecords } from './records.ts';
 import type { WorldClock } from './world-clock.ts';
 
@@ -84,7 +85,7 @@ export class Service {
     response.sendDate = false;
     const date = this.world.behaviour.clock.isTold ? { Date: new Date(madeAt).toUTCString() } : {};
     response.writeHead(status, { 'Content-Type': 'application/json', ...date, ...headers });
-    response.end(written(body, this.world.behaviour.isEscaped ? { text: escaped } : {}));
+    response.end(body === undefined ? '' : written(body, this.world.behaviour.isEscaped ? { text: escaped } : {}));
   }
 
   #edit(): void {
@@ -99,13 +100,14 @@ export class Service {
     const seesAll = authorization === `Bearer ${RIGHT_KEY}`;
     if (url.pathname === PREFIX) {
       this.asked.listing += 1;
-      return listingAnswer(behaviour, this.#state(true), url, seesAll);
+      return listingAnswer(behaviour, this.#state(true), url, { seesAll, request: this.asked.listing });
     }
     if (url.pathname.startsWith(`${PREFIX}/`)) {
       this.asked.item += 1;
       const key = decodeURIComponent(url.pathname.slice(PREFIX.length + 1));
       return itemAnswer(behaviour, this.#state(behaviour.item.isLagging), key, seesAll);
     }
+    if (url.pathname === REDIRECT_TO) return { status: 200, body: new Map([['title', 'home']]) };
     return refusal(404, 'there is nothing here');
   }
 
