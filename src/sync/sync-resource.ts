@@ -7,7 +7,7 @@ import { readCheckpoint } from '../state/checkpoints.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import { confirmDeletes } from './deletes/confirm-deletes.ts';
 import { sweep, type NewCredential } from './deletes/sweep.ts';
-import { deletesUnchecked, emptyListing, newCredential, unconfirmedDeletes } from './deletes/warnings.ts';
+import { emptyListing, newCredential, unconfirmedDeletes } from './deletes/warnings.ts';
 import { feedGaps, readDeleteFeed } from './feed/delete-feed.ts';
 import { followFeed } from './feed/follow-feed.ts';
 import { scanIfDoubted, testFilter, verifyFilter, warnOfUntimed } from './filter/verify-filter.ts';
@@ -19,7 +19,6 @@ import { walkReports } from './reports/walk-reports.ts';
 import { noteVerified, verifyEmptyListing, warnOfUnverified } from './verify-profile.ts';
 import { walkWhole, warnOfUnseenRows, type WholeWalk } from './walk/walk-whole.ts';
 import type { ResourceContext } from './resource-context.ts';
-import type { Warning } from './warnings.ts';
 
 /**
  * The whole trade: how the copy of one resource becomes equal to the service again. Each step is a file of its name;
@@ -64,7 +63,6 @@ async function walkListing(context: RunContext, plan: WalkPlan, isFilterTrusted:
   if (full !== null) {
     progress.mode = 'full';
     if (full.maySweep) await sweepAfter(context, full, plan);
-    else if (full.isProved && plan.checkpoint.full_credential !== null) addOnce(context, deletesUnchecked);
     if (isFilterTrusted) await testFilter(context, full);
   }
 
@@ -73,11 +71,7 @@ async function walkListing(context: RunContext, plan: WalkPlan, isFilterTrusted:
     if (walked.needsCatchUp) await warnOfUntimed(context);
     await verifyFilter(context, missed, await walkWhole(context, missed), true);
   }
-  if (full?.isProved === true && full.needsCatchUp && !full.maySweep) await warnOfUnseenRows(context, full);
-}
-
-function addOnce({ progress: { warnings } }: RunContext, warning: Warning): void {
-  if (!warnings.some(({ code }) => code === warning.code)) warnings.push(warning);
+  if (full?.isProved === true && !full.maySweep) await warnOfUnseenRows(context, full);
 }
 
 async function sweepSeen(context: RunContext): Promise<NewCredential | null> {

@@ -20,13 +20,6 @@ export async function heldDeletes(
   return [{ code: 'deletes_held', message, hint }];
 }
 
-/** Reported if a full scan has brought every record, but its pages moved: what it did not list may still exist. */
-export const deletesUnchecked: Warning = {
-  code: 'listing_moved',
-  message: 'records moved between the pages of a full scan, so rows whose records are gone were not looked for',
-  hint: 'the next full scan whose pages do not move finds them; if the sort of the listing is not unique, add the id to it',
-};
-
 export function emptyListing(live: number, resource: string): Warning {
   return {
     code: 'empty_listing',

@@ -1,4 +1,6 @@
 import { longerOf } from '../../extract/guards/page-ages.ts';
+import { KeySet } from '../../extract/guards/key-set.ts';
+import { eachKey } from '../../extract/guards/page-keys.ts';
 import { readItem, type ItemReading } from '../../extract/read-item.ts';
 import { openPageLoader, type PageFacts } from '../../load/page-loader.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
@@ -85,7 +87,8 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
         endProof: end.proof,
         needsCatchUp,
         evidence,
-        met: end.met,
+        // Missing records were supplied only if no other live row was left.
+        met: completed === null ? end.met : () => true,
         startedAt: plan.checkpoint.walk_started_at,
       };
     }
@@ -118,13 +121,14 @@ async function supplyMissing(
   const missing = end.shortfall?.count ?? 0;
   const isOnlyShort = proof.doubts.every(({ code }) => code === 'fewer');
   if (missing === 0 || !isOnlyShort) return null;
-  const added = new Set<string>();
+  const added = new KeySet();
   const { cursor, cursor_seen_at: endedAt } = ifProved;
   if (one.plan.mode === 'full' && cursor !== null) {
     // A record that was created after the last total is not among those that this total counts.
     const countedUntil = endedAt === null ? Infinity : timestampMs(endedAt) + CLOCK_STEP_MS;
     await catchUp(context, one, cursor, ({ updated }) => {
-      for (const { key, at } of updated) if (at < countedUntil && !end.met(keyFingerprints([key]))) added.add(key);
+      const counted = keyFingerprints(updated.flatMap(({ key, at }) => (at < countedUntil ? [key] : [])));
+      eachFingerprint(counted, (key) => end.met(key) || eachKey(key, (high, low) => added.add(high, low)));
     });
   }
   if (!(await supplyFromBefore(context, one.plan.mode, { end, added, former }, missing - added.size))) return null;
@@ -222,11 +226,13 @@ async function unseenRows(
 /** Warns of rows that no record was seen for, after a scan that allows no delete and what the filter listed since. */
 export async function warnOfUnseenRows(context: RunContext, { met, startedAt }: WholeWalk): Promise<void> {
   const table = context.owned.shape?.tables[0];
-  const rows = table === undefined ? [] : await unseenRows(context, table, met, startedAt);
+  const { warnings } = context.progress;
+  if (table === undefined || warnings.some(({ code }) => code === 'listing_moved')) return;
+  const rows = await unseenRows(context, table, met, startedAt);
   if (rows.length === 0) return;
   const count = rows.length > MAX_FETCHED_ALONE ? `more than ${MAX_FETCHED_ALONE}` : rows.length;
-  context.progress.warnings.push({
-    code: 'deletes_unconfirmed',
+  warnings.push({
+    code: 'listing_moved',
     message: `records moved between the pages of the scan, which did not see ${count} live ${rows.length === 1 ? 'row' : 'rows'}: they may be deleted`,
     hint: 'the next full scan without movement decides; if this stays, the sort of the listing is usually not unique: add the id to it in query',
   });
