@@ -189,7 +189,8 @@ describe('what proves nothing', () => {
     const report = await stage.walk();
     expect(report).toMatchObject({ status: 'partial', deleted: 0, held: 40 });
     expect(report.warnings?.[0]).toMatchObject({ code: 'deletes_held', message: expect.stringContaining('40 of 100') });
-    expect(reads(stage)).toBe(0);
+    // The test of the filter may fetch one record; held candidates are not fetched.
+    expect(reads(stage)).toBeLessThanOrEqual(1);
     expect((await stage.live()).length).toBe(100);
     const { code, stdout } = await stage.command('sync', 'content', '--json');
     expect([code, JSON.parse(stdout).resources[0].held]).toEqual([3, 40]);
@@ -267,7 +268,7 @@ describe('what proves nothing', () => {
     // The total counts one more than was listed, so what else was left out is not known.
     const report = await stage.walk();
     expect(report).toMatchObject({ status: 'partial', deleted: 0, updated: 0 });
-    expect(report.warnings).toMatchObject([{ code: 'total_not_reached' }]);
+    expect(report.warnings).toMatchObject([{ code: 'total_not_reached' }, { code: 'page_size_differs' }]);
     stage.sandbox.faults.clear();
     expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 0, updated: 1 });
     expect(await stage.faults()).toEqual([]);
