@@ -84,7 +84,7 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
     await cluster.ready();
     context.reloads?.(() => void reloader.reload({ via: 'signal', by: null }));
     log.info({ sources: sources.length, ...(receiver === null ? {} : { url: receiver.url }) }, 'working');
-    await Promise.race([untilAborted(signal), ...(receiver === null ? [] : [receiver.failed])]);
+    await untilAborted(signal);
     log.info('stopping');
     return EXIT_CODES.ok;
   } finally {
@@ -130,7 +130,7 @@ interface ListenParts extends WorkerParts {
   door: PagesOptions['door'];
 }
 
-/** Health and metrics, in the thread that answers them for `serve`; null where the settings want none. */
+/** Serves health and metrics; null if the settings have no port for them. */
 async function listen(parts: ListenParts, settings: Settings, options: WorkerOptions): Promise<Receiver | null> {
   const { context, log, cluster } = parts;
   const { auth } = settings.serve;

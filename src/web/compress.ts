@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
-import type { PageAnswer, PageRequest } from './receiver/calls.ts';
+import type { PageAnswer, PageRequest } from './page-request.ts';
 
 const [brotli, zip] = [promisify(brotliCompress), promisify(gzip)];
 

@@ -2,7 +2,7 @@ import type { Clock } from '../model/clock.ts';
 import { waitAtMost } from '../model/waiting.ts';
 import { controlRequestSchema, type Control, type ControlRequest } from '../serve/controls/control-request.ts';
 import { pagePathOf } from './page-path.ts';
-import type { PageRequest } from './receiver/calls.ts';
+import type { PageRequest } from './page-request.ts';
 import { forgeryOf, type Forgery } from './forged-request.ts';
 import { createFormTokens } from './form-token.ts';
 import { toldAnswers, type Told } from './told-answers.ts';

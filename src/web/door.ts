@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
 import type { Clock } from '../model/clock.ts';
 import type { ServeSettings } from '../settings/settings.ts';
-import type { PageRequest } from './receiver/calls.ts';
+import type { PageRequest } from './page-request.ts';
 
 /**
  * `in`: may see everything. `unnamed`: sent no name and password, though there are some. `wrong`: sent others. `busy`:

@@ -2,7 +2,7 @@ import { SyncError } from '../model/errors.ts';
 import type { ShownFiles } from '../serve/files/shown-files.ts';
 import { fileAnswer } from './files/file-answer.ts';
 import type { FilePath } from './files/file-path.ts';
-import type { MadePage, PageRequest } from './receiver/calls.ts';
+import type { PageAnswer, PageRequest } from './page-request.ts';
 
 const RETRY_AFTER_S = 2;
 
@@ -20,7 +20,7 @@ export async function answerFile(
   { files, controls }: FilePageOptions,
   { source, sha256 }: FilePath,
   { method, headers }: PageRequest,
-): Promise<MadePage> {
+): Promise<PageAnswer> {
   if (controls() === null) return text(403, 'Files are shown where serve.auth is set.');
   try {
     const file = await files.find(source, sha256);
@@ -39,11 +39,11 @@ export async function answerFile(
 }
 
 /** The copy or its store cannot be read, such as while a source is being opened. */
-function notNow({ message, hint }: SyncError): MadePage {
+function notNow({ message, hint }: SyncError): PageAnswer {
   const { headers, ...answer } = text(503, `The file cannot be read now: ${message}${hint ? ` (${hint})` : ''}.`);
   return { ...answer, headers: { ...headers, 'retry-after': String(RETRY_AFTER_S) } };
 }
 
-function text(status: number, sentence: string): MadePage {
+function text(status: number, sentence: string): PageAnswer {
   return { status, headers: { 'content-type': 'text/plain; charset=utf-8' }, body: `${sentence}\n` };
 }

@@ -1,4 +1,4 @@
-import type { PageRequest } from './receiver/calls.ts';
+import type { PageRequest } from './page-request.ts';
 
 /** Why a request is not one of the page's own forms. */
 export type Forgery = 'other_site' | 'other_origin';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { answerFile } from './file-page.ts';
 import { filePathOf } from './files/file-path.ts';
-import type { MadePage, PageAnswer, PageRequest } from './receiver/calls.ts';
+import type { PageAnswer, PageRequest } from './page-request.ts';
 import { compressed } from './compress.ts';
 import { CONTROL_PATH, type ControlDoor, type FormRefusal } from './control-door.ts';
 import { CHALLENGE, type Admission } from './door.ts';
@@ -41,7 +41,7 @@ export interface PagesOptions {
 interface Page {
   /** True if only those may see it who may see everything; else the others see less of it. */
   guarded: boolean;
-  answer: (options: PagesOptions, request: PageRequest, seesAll: boolean) => Promise<MadePage>;
+  answer: (options: PagesOptions, request: PageRequest, seesAll: boolean) => Promise<PageAnswer>;
 }
 
 const PAGES: Readonly<Record<string, Page>> = {
@@ -64,9 +64,9 @@ const LOCKED = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'";
 const NOTHING = `${LOCKED}; form-action 'none'`;
 
 /** The pages of `serve`. The returned function never throws. */
-export function createPages(options: PagesOptions): (request: PageRequest) => Promise<MadePage> {
+export function createPages(options: PagesOptions): (request: PageRequest) => Promise<PageAnswer> {
   return async (request) => {
-    const answer: MadePage = await answerOf(options, request).catch((error: unknown) => {
+    const answer: PageAnswer = await answerOf(options, request).catch((error: unknown) => {
       options.failed(error);
       return text(500, 'The page could not be put together; the log says why.');
     });
@@ -77,7 +77,7 @@ export function createPages(options: PagesOptions): (request: PageRequest) => Pr
   };
 }
 
-async function answerOf(options: PagesOptions, request: PageRequest): Promise<MadePage> {
+async function answerOf(options: PagesOptions, request: PageRequest): Promise<PageAnswer> {
   const name = request.path.split('?', 1)[0] ?? '';
   if (request.method === 'POST' || name === CONTROL_PATH) return formAnswer(options, request, name);
   const path = pagePathOf(name);

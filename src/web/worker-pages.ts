@@ -1,4 +1,4 @@
-import type { MadePage, PageRequest } from './receiver/calls.ts';
+import type { PageAnswer, PageRequest } from './page-request.ts';
 import { createPages, type PagesOptions } from './pages.ts';
 
 export type WorkerPagesOptions = Pick<PagesOptions, 'ready' | 'metrics' | 'door' | 'failed'>;
@@ -7,7 +7,7 @@ export type WorkerPagesOptions = Pick<PagesOptions, 'ready' | 'metrics' | 'door'
 const PAGES: ReadonlySet<string> = new Set(['/metrics', '/readyz']);
 
 /** Pages of a process that shows no status of its own. The returned function never throws. */
-export function createWorkerPages(options: WorkerPagesOptions): (request: PageRequest) => Promise<MadePage> {
+export function createWorkerPages(options: WorkerPagesOptions): (request: PageRequest) => Promise<PageAnswer> {
   const pages = createPages({
     ...options,
     snapshot: noPage,

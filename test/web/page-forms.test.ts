@@ -3,7 +3,7 @@ import type { ControlOrigin, ControlRequest } from '../../src/serve/controls/con
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { createControlDoor, type ControlDoorOptions } from '../../src/web/control-door.ts';
 import { createDoor } from '../../src/web/door.ts';
-import type { PageAnswer, PageRequest } from '../../src/web/receiver/calls.ts';
+import type { PageAnswer, PageRequest } from '../../src/web/page-request.ts';
 import { refusalLog } from '../../src/web/refusal-log.ts';
 import { HandClock } from '../support/hand-clock.ts';
 import { rawRequest } from '../support/raw-request.ts';
@@ -165,7 +165,7 @@ describe('a form of the page', () => {
 });
 
 describe('a form on its way through the receiver', () => {
-  it('comes to the main thread if it may, is small, and is a form', async () => {
+  it('reaches the pages if it may, is small, and is a form', async () => {
     const seen: (string | undefined)[] = [];
     const page = async ({ method, body, headers }: PageRequest): Promise<PageAnswer> => {
       if (method === 'GET') return { status: 405, headers: {}, body: '' };
@@ -173,7 +173,7 @@ describe('a form on its way through the receiver', () => {
       if (headers['authorization'] === undefined) return { status: 401, headers: {}, body: 'no' };
       return { status: body === undefined ? 100 : 303, headers: {}, body: '' };
     };
-    const stage = await receiverStage({ host: { page } });
+    const stage = await receiverStage({ pages: page });
     const form = { 'content-type': 'application/x-www-form-urlencoded', authorization: 'x' };
     const send = async (headers: Record<string, string>, body: string, method = 'POST') =>
       (await rawRequest('127.0.0.1', stage.port, { method, path: '/control', headers, body })).status;

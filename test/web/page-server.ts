@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { createPages, type PagesOptions } from '../../src/web/pages.ts';
-import type { PageAnswer } from '../../src/web/receiver/calls.ts';
+import type { PageAnswer } from '../../src/web/page-request.ts';
 import type { StatusSnapshot } from '../../src/serve/status/snapshot.ts';
 
 /** The pages over real HTTP, as the receiver gives them out. */

@@ -78,7 +78,7 @@ describe.for(eitherDatabase(import.meta.filename))('a delivery on $name', (datab
     await send(stage.port, delivery);
     const finished = { kind: null, resource: null, record_id: null, reason: null, attempts: 1, due_at: null };
     const finished_at = timestampText(clock.now());
-    await stage.receiver.settle('blog', [{ seq: 1, state: 'done', finished_at, ...finished, readEvents: 1 }]);
+    await stage.receiver.inbox('blog').settle([{ seq: 1, state: 'done', finished_at, ...finished, readEvents: 1 }]);
     await clock.advance(HOUR_MS - 60_000);
     await send(stage.port, delivery);
     expect(await stage.rows()).toEqual([expect.objectContaining({ seq: 1, state: 'done', repeats: 1 })]);

@@ -1,11 +1,11 @@
 import type { IncomingMessage } from 'node:http';
-import type { Clock } from '../../../model/clock.ts';
-import { SyncError, messageOf } from '../../../model/errors.ts';
-import { timestampText } from '../../../model/timestamp-text.ts';
-import type { Delivery, SignatureVerdict } from '../../../trigger/signature/delivery.ts';
-import type { NewDelivery } from '../../../warehouse/inbox.ts';
-import type { ReceiverNote } from '../calls.ts';
-import { countUp, observe, type SourceFigures } from '../figures.ts';
+import type { Clock } from '../../model/clock.ts';
+import { SyncError, messageOf } from '../../model/errors.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import type { Delivery, SignatureVerdict } from '../../trigger/signature/delivery.ts';
+import type { NewDelivery } from '../../warehouse/inbox.ts';
+import type { ReceiverNote } from './setup.ts';
+import { countUp, observe, type SourceFigures } from './figures.ts';
 import { refusalBeforeBody } from './admission.ts';
 import { refused, type Outcome, type RefusalReason } from './answer.ts';
 import { jsonIn, readBody, type BodyBudget, type HeldBody } from './body.ts';

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Clock } from '../../../model/clock.ts';
-import { SyncError } from '../../../model/errors.ts';
-import { waitAtMost } from '../../../model/waiting.ts';
+import type { Clock } from '../../model/clock.ts';
+import { SyncError } from '../../model/errors.ts';
+import { waitAtMost } from '../../model/waiting.ts';
 
 export interface GroupCommitOptions<T, R> {
   /** Stores all items in one transaction, or none; one effect per item. */

@@ -1,9 +1,9 @@
 import { type IncomingMessage, type ServerResponse, createServer, type Server } from 'node:http';
 import type { Socket } from 'node:net';
-import type { ReceiverLimits, ReceiverSetup } from '../setup.ts';
+import type { ReceiverLimits } from './setup.ts';
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
-import { ConfigError } from '../../../model/errors.ts';
+import { ConfigError } from '../../model/errors.ts';
 
 export interface ServerHandlers {
   connection: (socket: Socket) => void;
@@ -77,7 +77,12 @@ function ownAddress(setting: string): string {
   return `set ${setting}.host to an address of this machine`;
 }
 
-type ListenAddress = Pick<ReceiverSetup, 'host' | 'port' | 'setting'>;
+interface ListenAddress {
+  host: string;
+  port: number;
+  /** The setting that holds host and port, for messages. */
+  setting: 'serve' | 'worker';
+}
 
 /** Resolves with the port once it listens; rejects with a `ConfigError`, or with Node's own error for a rare cause. */
 export async function listen(server: Server, { host, port, setting }: ListenAddress): Promise<number> {

@@ -1,19 +1,21 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { messageOf } from '../../../model/errors.ts';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { messageOf } from '../../model/errors.ts';
 import { refused, sendOutcome, sendPage, type Outcome, type RefusalReason } from './answer.ts';
 import type { ReadForm } from './form.ts';
-import { sendLong, type LongPieces } from './long-answer.ts';
 import type { Connections } from './server.ts';
-import { countUp } from '../figures.ts';
-import type { PageAnswer, PageRequest, ReceiverNote } from '../calls.ts';
+import { countUp } from './figures.ts';
+import type { PageAnswer, PageRequest } from '../page-request.ts';
+import type { ReceiverLimits, ReceiverNote } from './setup.ts';
 
 /** The purpose of a request. */
 type Route =
   | { kind: 'webhook'; source: string }
   | { kind: 'health' }
-  /** Made by the main thread; it decides whether there is such a page. */
+  /** May not exist: the pages decide. */
   | { kind: 'page' }
-  /** Of the page: what it asks for is up to the main thread as well. */
+  /** The form of the page. */
   | { kind: 'form' }
   | { kind: 'none' };
 
@@ -36,11 +38,10 @@ interface RequestParts {
   webhook: (request: IncomingMessage, source: string, invite: () => void) => Promise<Outcome>;
   /** Returns null if no page came in time. */
   page: (request: PageRequest) => Promise<PageAnswer | null>;
-  pieces: LongPieces;
   form: (request: IncomingMessage, invite: () => void) => Promise<ReadForm>;
   /** Called for each form that is not taken. */
   refusedForm: (reason: RefusalReason) => void;
-  isAlive: () => boolean;
+  limits: ReceiverLimits;
   isStopping: () => boolean;
   connections: Connections;
   /** Requests that belong to no source, by reason. */
@@ -54,7 +55,7 @@ interface Exchange {
   invite: () => void;
 }
 
-/** The main thread's answer to the headers of a form that it takes. */
+/** The answer of the pages to the headers of a form that they accept. */
 const CONTINUE = 100;
 
 const TEXT = {
@@ -62,6 +63,9 @@ const TEXT = {
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
 };
+
+const HEALTHY: PageAnswer = { status: 200, headers: TEXT, body: 'ok\n' };
+const BUSY: PageAnswer = { status: 503, headers: { 'retry-after': '2' }, body: '' };
 
 /** Returns null, and sets the header that says so, for a method that pages do not have. */
 function readingMethod({ request: { method }, response }: Exchange): PageRequest['method'] | null {
@@ -72,7 +76,8 @@ function readingMethod({ request: { method }, response }: Exchange): PageRequest
 
 /** Handlers for requests whose headers are there. They never throw, whatever is sent. */
 export function requestHandler(parts: RequestParts) {
-  const { webhook, page, pieces, isAlive, isStopping, connections, unclaimed, note } = parts;
+  const { webhook, page, limits, isStopping, connections, unclaimed, note } = parts;
+  const sendStream = streamSender(limits);
 
   function finish(outcome: Outcome, { request, response }: Exchange): void {
     if (outcome.kind === 'stored' || outcome.kind === 'challenge') connections.believed(request);
@@ -89,10 +94,10 @@ export function requestHandler(parts: RequestParts) {
     const { url: path = '/', headers } = exchange.request;
     const method = readingMethod(exchange);
     if (method === null) return refuse('method', exchange);
-    const answer = route === 'health' ? health(isAlive()) : await page({ method, path, headers });
+    const answer = route === 'health' ? HEALTHY : await page({ method, path, headers });
     if (answer === null) refuse('overloaded', exchange);
-    else if (answer.long === undefined) sendPage(answer, exchange.response);
-    else await sendLong(answer, answer.long, pieces, exchange.response);
+    else if (answer.stream === undefined) sendPage(answer, exchange.response);
+    else await sendStream(answer, answer.stream, exchange.response);
   }
 
   const answerForm = formAnswerer(parts, { refuse, finish });
@@ -129,7 +134,7 @@ interface Answering {
   finish: (outcome: Outcome, exchange: Exchange) => void;
 }
 
-/** Asks the main thread first by a form's headers: who may not send it has none of it read. */
+/** Shows the pages a form's headers first: a form that is refused by them is not read. */
 function formAnswerer({ page, form, refusedForm }: RequestParts, { refuse, finish }: Answering) {
   return async (exchange: Exchange): Promise<void> => {
     const { request, response, invite } = exchange;
@@ -156,6 +161,22 @@ function sendLast(answer: PageAnswer, { response }: Exchange): void {
   sendPage(answer, response);
 }
 
-function health(isAlive: boolean): PageAnswer {
-  return isAlive ? { status: 200, headers: TEXT, body: 'ok\n' } : { status: 503, headers: TEXT, body: 'stuck\n' };
+/**
+ * Sends long bodies no faster than their clients read, and only some at once. A body that fails ends its connection, so
+ * that no client mistakes a part for the whole. Never rejects.
+ */
+function streamSender({ longBodies, longIdleMs }: ReceiverLimits) {
+  let inProgress = 0;
+  return async ({ status, headers }: PageAnswer, stream: Readable, response: ServerResponse): Promise<void> => {
+    if (inProgress >= longBodies) {
+      stream.on('error', () => undefined).destroy();
+      return sendPage(BUSY, response);
+    }
+    inProgress += 1;
+    response.setTimeout(longIdleMs, () => response.destroy());
+    response.writeHead(status, { ...headers });
+    // If it rejects, the stream has failed or the client has gone, and the response is destroyed.
+    await pipeline(stream, response).catch(() => undefined);
+    inProgress -= 1;
+  };
 }
