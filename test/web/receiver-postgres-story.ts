@@ -49,7 +49,7 @@ export async function receivingHere(address: string, others: readonly ReceivedSo
     serve: { host: '127.0.0.1', port: 0 },
     sources: [source, ...others],
     clock: systemClock,
-    pages: () => Promise.resolve({ status: 404, headers: {}, body: '' }),
+    pages: async () => new Response(null, { status: 404 }),
     onArrival: () => undefined,
     onFigures: () => undefined,
     onNote: ({ event }) => void (event.startsWith('delivery_refused') || events.push(event)),

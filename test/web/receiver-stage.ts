@@ -112,7 +112,7 @@ export async function receiverStage(options: StageOptions = {}): Promise<Stage> 
     serve: { host: '127.0.0.1', port: 0 },
     sources: [source],
     clock,
-    pages: options.pages ?? (() => Promise.resolve({ status: 404, headers: {}, body: '' })),
+    pages: options.pages ?? (async () => new Response(null, { status: 404 })),
     onArrival: (_, count) => arrivals.push(count),
     onFigures: () => undefined,
     onNote: (note) => isRefusal(note) || notes.push(note),

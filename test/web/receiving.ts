@@ -13,7 +13,7 @@ const receiver = await startReceiver({
   serve: { host: '127.0.0.1', port: 0 },
   sources: JSON.parse(sources),
   clock: systemClock,
-  pages: () => Promise.resolve({ status: 404, headers: {}, body: '' }),
+  pages: async () => new Response(null, { status: 404 }),
   onArrival: () => undefined,
   onFigures: () => undefined,
   onNote: (note) => console.log(JSON.stringify(note)),

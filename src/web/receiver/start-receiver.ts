@@ -3,7 +3,7 @@ import type { Clock } from '../../model/clock.ts';
 import { waitAtMost } from '../../model/waiting.ts';
 import type { ReceivedInbox } from '../../serve/received-inbox.ts';
 import { refusalLog } from '../refusal-log.ts';
-import type { PageAnswer, PageRequest } from '../page-request.ts';
+import type { PageBindings, Pages } from '../pages.ts';
 import { bodyBudget } from './body.ts';
 import { sourceFigures, type ReceiverFigures } from './figures.ts';
 import { readForm } from './form.ts';
@@ -25,7 +25,7 @@ export interface ReceiverOptions {
   /** Texts that must not be stored, whoever sends them; may grow. */
   secrets?: readonly string[];
   /** Makes all pages except the health check. */
-  pages: (request: PageRequest) => Promise<PageAnswer>;
+  pages: Pages;
   /** Called when deliveries were stored that have to be processed. */
   onArrival: (source: string, count: number) => void;
   /** Called about once per second. */
@@ -142,14 +142,14 @@ function serveRequests(options: ReceiverOptions, { limits, sources, unclaimed }:
 /** Returns null if too many pages are in progress, or if one takes too long. */
 function boundedPages({ clock, pages }: ReceiverOptions, limits: ReceiverLimits) {
   let inProgress = 0;
-  return async (request: PageRequest): Promise<PageAnswer | null> => {
+  return async (request: Request, bindings: PageBindings): Promise<Response | null> => {
     if (inProgress >= limits.pages) return null;
     inProgress += 1;
     try {
-      const making = pages(request);
+      const making = pages(request, bindings);
       const made = await waitAtMost(clock, limits.pageMs, making);
       if (made !== null) return made.value;
-      making.then(({ stream }) => stream?.destroy()).catch(() => undefined);
+      making.then(({ body }) => body?.cancel()).catch(() => undefined);
       return null;
     } finally {
       inProgress -= 1;
