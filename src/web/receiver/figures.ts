@@ -22,9 +22,6 @@ export interface SourceFigures {
 
 export interface ReceiverFigures {
   sources: Record<string, SourceFigures>;
-  /** Requests that belong to no source, by reason. */
-  refused: Record<string, number>;
-  connections: number;
 }
 
 /** By the conventions of Prometheus for short waits. */

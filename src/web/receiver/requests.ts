@@ -3,7 +3,6 @@ import { messageOf } from '../../model/errors.ts';
 import { CONTROL_PATH } from '../control-door.ts';
 import type { PageBindings } from '../pages.ts';
 import { refused, sendOutcome, type Outcome, type RefusalReason } from './answer.ts';
-import { countUp } from './figures.ts';
 import type { ReadForm } from './form.ts';
 import { responseSender, toRequest } from './page-http.ts';
 import type { Connections } from './server.ts';
@@ -40,8 +39,6 @@ interface RequestParts {
   limits: ReceiverLimits;
   isStopping: () => boolean;
   connections: Connections;
-  /** Requests that belong to no source, by reason. */
-  unclaimed: Record<string, number>;
   note: (note: ReceiverNote) => void;
 }
 
@@ -59,7 +56,7 @@ const HEALTH_HEADERS = {
 
 /** Handlers for requests whose headers have arrived. They never throw, whatever is sent. */
 export function requestHandler(parts: RequestParts) {
-  const { webhook, page, form, refusedForm, limits, isStopping, connections, unclaimed, note } = parts;
+  const { webhook, page, form, refusedForm, limits, isStopping, connections, note } = parts;
   const sendResponse = responseSender(limits);
 
   function finish(outcome: Outcome, { request, response }: Exchange): void {
@@ -69,7 +66,6 @@ export function requestHandler(parts: RequestParts) {
   }
 
   function refuse(reason: RefusalReason, exchange: Exchange): void {
-    countUp(unclaimed, reason);
     finish(refused(reason), exchange);
   }
 
@@ -110,13 +106,12 @@ export function requestHandler(parts: RequestParts) {
 
   return {
     request: (request: IncomingMessage, response: ServerResponse, invite: () => void): void => {
-      if (!connections.begin(request, response)) return countUp(unclaimed, 'pipelined');
+      if (!connections.begin(request, response)) return;
       if (isStopping()) response.shouldKeepAlive = false;
       void answer({ request, response, invite });
     },
     unexpected: (request: IncomingMessage, response: ServerResponse): void =>
       refuse('expectation', { request, response, invite: () => undefined }),
-    malformed: (reason: string): void => countUp(unclaimed, reason),
   };
 }
 

@@ -16,7 +16,7 @@ import {
 import type { InboxOptions } from '../../warehouse/database.ts';
 import { sizeOf } from '../../warehouse/repetition.ts';
 import type { ReceiverNote } from './setup.ts';
-import { lazyInbox, type LazyInbox } from './lazy-inbox.ts';
+import { LazyInbox } from './lazy-inbox.ts';
 import type { Asks, ReceivedSource, ReceiverLimits } from './setup.ts';
 import { WaitingLoad } from './waiting-load.ts';
 import { GroupCommit } from './group-commit.ts';
@@ -102,7 +102,7 @@ export class SourceInbox implements ReceivedInbox {
   /** Does not throw: if it cannot be opened, that is its `problem`. */
   static async open(options: SourceInboxOptions): Promise<SourceInbox> {
     const { inbox: address, asks = 'nobody' } = options.source;
-    const inbox = lazyInbox(address, options.clock, ASKED[asks](address));
+    const inbox = new LazyInbox(address, options.clock, ASKED[asks](address));
     if (options.isOpenedNow) await openFirst(inbox, options);
     const opened = new SourceInbox(options, inbox);
     if (inbox.problem !== null) opened.#noteProblem();

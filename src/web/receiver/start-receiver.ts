@@ -73,15 +73,14 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
   const sources = new ReceivedSources(options, limits);
   opened.defer(() => sources.close());
   await sources.openAll();
-  const unclaimed: Record<string, number> = {};
-  const server = serveRequests(options, { limits, sources: sources.byName, unclaimed });
+  const server = serveRequests(options, limits, sources.byName);
   const port = await listen(server.http, { ...serve, setting });
   opened.defer(() => server.close());
   const figures = async (): Promise<ReceiverFigures> => {
     server.flushRefusals();
     await sources.count(clock);
     const counted = [...sources.byName].map(([name, received]) => [name, received.figures] as const);
-    return { sources: Object.fromEntries(counted), refused: unclaimed, connections: server.connections() };
+    return { sources: Object.fromEntries(counted) };
   };
   const reporting = setInterval(() => void figures().then(options.onFigures), limits.figuresMs);
   opened.defer(() => clearInterval(reporting));
@@ -97,20 +96,13 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
   };
 }
 
-interface ServedParts {
-  limits: ReceiverLimits;
-  sources: ReadonlyMap<string, Received>;
-  /** Requests that belong to no source, by reason. */
-  unclaimed: Record<string, number>;
-}
-
-function serveRequests(options: ReceiverOptions, { limits, sources, unclaimed }: ServedParts) {
+function serveRequests(options: ReceiverOptions, limits: ReceiverLimits, sources: ReadonlyMap<string, Received>) {
   const { clock, onNote: note } = options;
   let isStopping = false;
   const budget = bodyBudget(limits.bodyBytes);
   const connections = guardConnections(limits);
   const refusals = refusedDeliveries(note, clock);
-  const webhook = webhookReceiver({ clock, note, budget, addressees: sources, unclaimed, refusals });
+  const webhook = webhookReceiver({ clock, note, budget, addressees: sources, refusals });
   const refusedForm = refusalLog(clock, ({ reason, further }) => {
     const more = further === undefined ? '' : `, after ${further} more`;
     note({ level: 'warn', event: 'control_refused', error: `${reason}${more}` });
@@ -123,13 +115,11 @@ function serveRequests(options: ReceiverOptions, { limits, sources, unclaimed }:
     limits,
     isStopping: () => isStopping,
     connections,
-    unclaimed,
     note,
   });
   const http = createReceiverServer(limits, { ...handlers, connection: connections.opened });
   return {
     http,
-    connections: () => connections.count,
     flushRefusals: () => refusals.flush(),
     close: async () => {
       isStopping = true;
