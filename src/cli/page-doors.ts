@@ -26,7 +26,7 @@ export function pageDoors(parts: DoorParts, serve: ServeSettings): PageDoors {
   let door = doorFor(parts, serve);
   let controls = controlsFor(parts, serve);
   return {
-    door: (request) => door(request),
+    door: (headers) => door(headers),
     controls: () => controls,
     change: (next) => {
       const isSame = accessText(next) === accessText(current);

@@ -15,7 +15,7 @@ import { inboxAddress } from '../warehouse/databases.ts';
 import { createPages } from '../web/pages.ts';
 import type { ReceivedSource } from '../web/receiver/setup.ts';
 import { startReceiver, type Receiver } from '../web/receiver/start-receiver.ts';
-import { recipientOf } from '../web/receiver/thread/recipient.ts';
+import { recipientOf } from '../web/receiver/recipient.ts';
 import { pageDoors, type PageDoors } from './page-doors.ts';
 import type { CliContext } from './command/context.ts';
 import { logNote } from './command/log-note.ts';
@@ -42,7 +42,7 @@ async function serve(context: CliContext, options: ServeOptions): Promise<ExitCo
   const serving = await startServing(context, options);
   serving.log.info({ url: serving.url }, 'listening');
   try {
-    await Promise.race([untilAborted(context.signal), serving.failed]);
+    await untilAborted(context.signal);
     serving.log.info('stopping');
     // A service that was told to stop has done its job.
     return EXIT_CODES.ok;
@@ -63,8 +63,6 @@ export interface Serving {
   /** `http://127.0.0.1:8080`. */
   url: string;
   log: Logger;
-  /** Rejects when it cannot go on; never resolves. */
-  failed: Promise<never>;
   /** Finishes or rolls back what is under way, and closes everything. */
   stop(): Promise<void>;
 }
@@ -111,7 +109,6 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   return {
     url: receiver.url,
     log,
-    failed: receiver.failed,
     stop: async () => {
       await served.stop();
       await socket?.close();

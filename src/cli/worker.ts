@@ -13,9 +13,8 @@ import type { SettingsChange } from '../serve/reload/settings-change.ts';
 import { settingsWarnings, openPages } from '../serve/serve-warnings.ts';
 import { logWalks, sourceWatcher } from '../serve/source-watcher.ts';
 import type { Settings, SourceSettings } from '../settings/settings.ts';
-import type { PagesOptions } from '../web/pages.ts';
+import { createWorkerPages, type PagesOptions } from '../web/pages.ts';
 import { startReceiver, type Receiver } from '../web/receiver/start-receiver.ts';
-import { createWorkerPages } from '../web/worker-pages.ts';
 import type { CliContext } from './command/context.ts';
 import { logNote } from './command/log-note.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
@@ -64,7 +63,7 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   });
   const newDoor = (next: Settings) => doorFor({ clock, log, metrics }, { ...next.serve, ...hostOf(next, options) });
   let door = newDoor(settings);
-  const parts: ListenParts = { context, log, metrics, cluster, known, door: (request) => door(request) };
+  const parts: ListenParts = { context, log, metrics, cluster, known, door: (headers) => door(headers) };
   const receiver = await listen(parts, settings, options).catch(async (error) => {
     await cluster.stop();
     throw error;
@@ -84,7 +83,7 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
     await cluster.ready();
     context.reloads?.(() => void reloader.reload({ via: 'signal', by: null }));
     log.info({ sources: sources.length, ...(receiver === null ? {} : { url: receiver.url }) }, 'working');
-    await Promise.race([untilAborted(signal), ...(receiver === null ? [] : [receiver.failed])]);
+    await untilAborted(signal);
     log.info('stopping');
     return EXIT_CODES.ok;
   } finally {
@@ -130,7 +129,7 @@ interface ListenParts extends WorkerParts {
   door: PagesOptions['door'];
 }
 
-/** Health and metrics, in the thread that answers them for `serve`; null where the settings want none. */
+/** Serves health and metrics; null if the settings have no port for them. */
 async function listen(parts: ListenParts, settings: Settings, options: WorkerOptions): Promise<Receiver | null> {
   const { context, log, cluster } = parts;
   const { auth } = settings.serve;

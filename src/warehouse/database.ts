@@ -64,8 +64,6 @@ export interface StorageCosts {
 
 /** Options that only some databases use; the others ignore them. */
 export interface InboxOptions {
-  /** True for one that only reads what another one of this process has made. */
-  isReader?: boolean;
   /** Called in a transaction that leaves deliveries to be worked on: what it writes is there if they are. */
   asked?: (execute: ExecuteSql) => Promise<void>;
 }

@@ -1,6 +1,5 @@
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
-import type { PageAnswer, PageRequest } from './receiver/calls.ts';
 
 const [brotli, zip] = [promisify(brotliCompress), promisify(gzip)];
 
@@ -15,20 +14,23 @@ const CODINGS: readonly (readonly [name: string, compress: (text: string) => Pro
   ['gzip', (text) => zip(text, { level: QUALITY })],
 ];
 
-/** The answer as its reader takes it (RFC 9110, 12.5.3); short ones stay as they are. */
-export async function compressed(answer: PageAnswer, headers: PageRequest['headers']): Promise<PageAnswer> {
-  const { body } = answer;
-  if (typeof body !== 'string' || body.length < LEAST_BYTES) return answer;
-  const varied = { ...answer, headers: { ...answer.headers, vary: 'accept-encoding' } };
-  const taken = codingsOf(headers['accept-encoding']);
-  const [name, compress] = CODINGS.find(([coding]) => taken.get(coding) ?? taken.get('*') ?? false) ?? [];
-  if (name === undefined || compress === undefined) return varied;
-  return { ...varied, headers: { ...varied.headers, 'content-encoding': name }, body: await compress(body) };
+/** Compresses the body as the client accepts it (RFC 9110, 12.5.3); short ones and files stay as they are. */
+export async function compressResponse(response: Response, acceptEncoding: string): Promise<Response> {
+  const { status, headers } = response;
+  if (response.body === null || headers.has('content-length')) return response;
+  const text = await response.text();
+  if (text.length < LEAST_BYTES) return new Response(text, { status, headers });
+  headers.set('vary', 'accept-encoding');
+  const accepted = acceptedCodings(acceptEncoding);
+  const [name, compress] = CODINGS.find(([coding]) => accepted.get(coding) ?? accepted.get('*') ?? false) ?? [];
+  if (name === undefined || compress === undefined) return new Response(text, { status, headers });
+  headers.set('content-encoding', name);
+  return new Response(new Uint8Array(await compress(text)), { status, headers });
 }
 
-/** By name, whether it is taken: a weight of 0 refuses it. */
-function codingsOf(header: PageRequest['headers'][string]): ReadonlyMap<string, boolean> {
-  const entries = (typeof header === 'string' ? header : '').toLowerCase().split(',');
+/** By name, whether it is accepted: a weight of 0 refuses it. */
+function acceptedCodings(header: string): ReadonlyMap<string, boolean> {
+  const entries = header.toLowerCase().split(',');
   return new Map(
     entries.map((entry) => {
       const [name = '', ...parameters] = entry.split(';').map((piece) => piece.trim());

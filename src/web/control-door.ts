@@ -2,7 +2,6 @@ import type { Clock } from '../model/clock.ts';
 import { waitAtMost } from '../model/waiting.ts';
 import { controlRequestSchema, type Control, type ControlRequest } from '../serve/controls/control-request.ts';
 import { pagePathOf } from './page-path.ts';
-import type { PageRequest } from './receiver/calls.ts';
 import { forgeryOf, type Forgery } from './forged-request.ts';
 import { createFormTokens } from './form-token.ts';
 import { toldAnswers, type Told } from './told-answers.ts';
@@ -32,9 +31,9 @@ export interface ControlDoor {
   /** For the form of a page. */
   token(): string;
   /** Does what an own form asks for; resolves within seconds. */
-  take(request: PageRequest): Promise<FormOutcome>;
-  /** What the address of a page tells of the form before it. */
-  told(path: string): Told | null;
+  take(headers: Headers, body: string): Promise<FormOutcome>;
+  /** The result of an earlier form, by the id in the address of the page. */
+  told(id: string): Told | null;
 }
 
 /** Before the receiver gives a page up. */
@@ -54,10 +53,10 @@ export function createControlDoor(options: ControlDoorOptions): ControlDoor {
 
   return {
     token: () => tokens.give(user),
-    told: (path) => answers.find(user, new URLSearchParams(path.split('?')[1]).get('told') ?? ''),
-    take: async ({ headers, body }) => {
+    told: (id) => answers.find(user, id),
+    take: async (headers, body) => {
       const forgery = forgeryOf(headers, hosts);
-      const form = forgery === null ? formOf(body ?? '', (token) => tokens.isOurs(token, user)) : forgery;
+      const form = forgery === null ? formOf(body, (token) => tokens.isOurs(token, user)) : forgery;
       if (typeof form === 'string') {
         options.refused(form);
         return { refused: form };

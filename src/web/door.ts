@@ -2,7 +2,6 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
 import type { Clock } from '../model/clock.ts';
 import type { ServeSettings } from '../settings/settings.ts';
-import type { PageRequest } from './receiver/calls.ts';
 
 /**
  * `in`: may see everything. `unnamed`: sent no name and password, though there are some. `wrong`: sent others. `busy`:
@@ -28,12 +27,7 @@ const FORGET_MS = 60_000;
 const MOST_WAITING = 8;
 
 /** Decides who may see the pages. Right passwords never wait. */
-export function createDoor({
-  access,
-  hosts,
-  clock,
-  refused,
-}: DoorOptions): (request: PageRequest) => Promise<Admission> {
+export function createDoor({ access, hosts, clock, refused }: DoorOptions): (headers: Headers) => Promise<Admission> {
   let lately = 0;
   let lastAt = -Infinity;
   let waiting = 0;
@@ -48,18 +42,14 @@ export function createDoor({
     return 'wrong';
   }
 
-  return async ({ headers: { authorization, host } }) => {
-    if (access === null) return isOurs(textOf(host) ?? '', hosts) ? 'in' : 'elsewhere';
-    const given = textOf(authorization);
-    if (given === undefined) return 'unnamed';
+  return async (headers) => {
+    if (access === null) return isOurs(headers.get('host') ?? '', hosts) ? 'in' : 'elsewhere';
+    const given = headers.get('authorization');
+    if (given === null) return 'unnamed';
     // Unread, so that guesses that are sent all at once learn nothing.
     if (waiting >= MOST_WAITING) return 'busy';
     return isAuthorized(access, given) ? 'in' : refuseWrong();
   };
-}
-
-function textOf(value: PageRequest['headers'][string]): string | undefined {
-  return typeof value === 'string' ? value : undefined;
 }
 
 /** Endings of names that nobody can register. */

@@ -2,7 +2,7 @@ import { SyncError } from '../model/errors.ts';
 import type { ShownFiles } from '../serve/files/shown-files.ts';
 import { fileAnswer } from './files/file-answer.ts';
 import type { FilePath } from './files/file-path.ts';
-import type { MadePage, PageRequest } from './receiver/calls.ts';
+import { textResponse } from './responses.ts';
 
 const RETRY_AFTER_S = 2;
 
@@ -19,31 +19,26 @@ interface FilePageOptions {
 export async function answerFile(
   { files, controls }: FilePageOptions,
   { source, sha256 }: FilePath,
-  { method, headers }: PageRequest,
-): Promise<MadePage> {
-  if (controls() === null) return text(403, 'Files are shown where serve.auth is set.');
+  { method, headers }: Request,
+): Promise<Response> {
+  if (controls() === null) return textResponse(403, 'Files are shown where serve.auth is set.');
   try {
     const file = await files.find(source, sha256);
-    if (file === null) return text(404, 'No row of the copy names such a file.');
-    const { status, headers: told, range } = fileAnswer(file, headers);
-    const answer = { status, headers: told, body: '' };
-    if (range === null || method === 'HEAD') return answer;
-    return { ...answer, stream: await files.read(source, sha256, range) };
+    if (file === null) return textResponse(404, 'No row of the copy names such a file.');
+    const { range, ...init } = fileAnswer(file, Object.fromEntries(headers));
+    if (range === null || method === 'HEAD') return new Response(null, init);
+    return new Response(await files.read(source, sha256, range), init);
   } catch (error) {
     if (!(error instanceof SyncError)) throw error;
     if (error.code === 'file_missing') {
-      return text(404, 'The file is not in its store: content-sync files verify says what is missing.');
+      return textResponse(404, 'The file is not in its store: content-sync files verify says what is missing.');
     }
     return notNow(error);
   }
 }
 
 /** The copy or its store cannot be read, such as while a source is being opened. */
-function notNow({ message, hint }: SyncError): MadePage {
-  const { headers, ...answer } = text(503, `The file cannot be read now: ${message}${hint ? ` (${hint})` : ''}.`);
-  return { ...answer, headers: { ...headers, 'retry-after': String(RETRY_AFTER_S) } };
-}
-
-function text(status: number, sentence: string): MadePage {
-  return { status, headers: { 'content-type': 'text/plain; charset=utf-8' }, body: `${sentence}\n` };
+function notNow({ message, hint }: SyncError): Response {
+  const sentence = `The file cannot be read now: ${message}${hint ? ` (${hint})` : ''}.`;
+  return textResponse(503, sentence, { 'retry-after': String(RETRY_AFTER_S) });
 }

@@ -1,9 +1,5 @@
-import type { PageRequest } from './receiver/calls.ts';
-
 /** Why a request is not one of the page's own forms. */
 export type Forgery = 'other_site' | 'other_origin';
-
-type Headers = PageRequest['headers'];
 
 /**
  * Tells whether a browser sent this from another site's page, by what scripts and forms cannot set: `Sec-Fetch-Site`,
@@ -11,14 +7,14 @@ type Headers = PageRequest['headers'];
  * browser: nobody else's name and password are sent with its requests.
  */
 export function forgeryOf(headers: Headers, hosts: readonly string[]): Forgery | null {
-  const { origin, host } = headers;
-  const site = headers['sec-fetch-site'];
-  if (site !== undefined && site !== 'same-origin') return 'other_site';
-  if (origin === undefined) return null;
-  const from = typeof origin === 'string' ? hostOf(origin) : null;
+  const site = headers.get('sec-fetch-site');
+  if (site !== null && site !== 'same-origin') return 'other_site';
+  const origin = headers.get('origin');
+  if (origin === null) return null;
+  const from = hostOf(origin);
   if (from === null) return 'other_origin';
   // A proxy may ask under another name than its browser did; no form or script of another site can set that header.
-  const names = [host, headers['x-forwarded-host']].filter((name) => typeof name === 'string');
+  const names = [headers.get('host'), headers.get('x-forwarded-host')].filter((name) => name !== null);
   const isOurs = names.some((name) => name.toLowerCase() === from);
   const isNamed = hosts.some((name) => name.toLowerCase() === from.replace(/:\d+$/, ''));
   return isOurs || isNamed ? null : 'other_origin';

@@ -1,12 +1,18 @@
 import { randomBytes } from 'node:crypto';
-import { answerFile } from './file-page.ts';
-import { filePathOf } from './files/file-path.ts';
-import type { MadePage, PageAnswer, PageRequest } from './receiver/calls.ts';
-import { compressed } from './compress.ts';
+import { Hono, type Context, type Handler } from 'hono';
+import { attentionOf } from '../serve/status/attention.ts';
+import type { Readiness } from '../serve/status/collect.ts';
+import { headlineOf } from '../serve/status/headline.ts';
+import type { DetailsAsked, SourceDetails } from '../serve/status/source-details.ts';
+import type { StatusSnapshot } from '../serve/status/snapshot.ts';
+import type { SourceTables } from '../serve/dictionary/table-reader.ts';
+import type { ShownFiles } from '../serve/files/shown-files.ts';
+import { compressResponse } from './compress.ts';
 import { CONTROL_PATH, type ControlDoor, type FormRefusal } from './control-door.ts';
 import { CHALLENGE, type Admission } from './door.ts';
-import { attentionOf } from '../serve/status/attention.ts';
-import { headlineOf } from '../serve/status/headline.ts';
+import { answerFile } from './file-page.ts';
+import { filePathOf } from './files/file-path.ts';
+import { renderDictionaryPage } from './page/dictionary-page.ts';
 import { choiceOf } from './page/overview-choice.ts';
 import type { PageView } from './page/page-frame.ts';
 import { changedParts } from './page/parts.ts';
@@ -14,45 +20,45 @@ import { KNOWN_PARTS } from './page/refresh.ts';
 import { renderRefusedPage, renderResourcePage, renderSourcePage } from './page/source-page.ts';
 import { renderStatusPage } from './page/status-page.ts';
 import { pagePathOf, type PagePath } from './page-path.ts';
-import type { StatusSnapshot } from '../serve/status/snapshot.ts';
-import type { Readiness } from '../serve/status/collect.ts';
-import type { DetailsAsked, SourceDetails } from '../serve/status/source-details.ts';
-import type { ShownFiles } from '../serve/files/shown-files.ts';
-import type { SourceTables } from '../serve/dictionary/table-reader.ts';
-import { renderDictionaryPage } from './page/dictionary-page.ts';
+import { jsonResponse, textResponse } from './responses.ts';
 
-export interface PagesOptions {
-  snapshot: () => Promise<StatusSnapshot>;
+export interface WorkerPagesOptions {
   ready: () => Promise<Readiness>;
+  /** Prometheus text. */
+  metrics: () => Promise<string>;
+  /** Decides by the headers of a request which pages its client may see. */
+  door: (headers: Headers) => Promise<Admission>;
+  /** Called with errors, which the response does not show. */
+  failed: (error: unknown) => void;
+}
+
+export interface PagesOptions extends WorkerPagesOptions {
+  snapshot: () => Promise<StatusSnapshot>;
   details: (asked: DetailsAsked) => Promise<SourceDetails | null>;
   tables: () => Promise<SourceTables[]>;
   /** The contents of files that the copies name. */
   files: ShownFiles;
-  /** Prometheus text. */
-  metrics: () => Promise<string>;
-  /** Decides who may see the pages. */
-  door: (request: PageRequest) => Promise<Admission>;
-  /** Takes the forms of the page; null where nobody proves who he is, and there are none. */
+  /** Handles the forms of the page; null without authentication, when there are none. */
   controls: () => ControlDoor | null;
-  /** Called with errors: the answer does not show them. */
-  failed: (error: unknown) => void;
 }
 
-interface Page {
-  /** True if only those may see it who may see everything; else the others see less of it. */
-  guarded: boolean;
-  answer: (options: PagesOptions, request: PageRequest, seesAll: boolean) => Promise<MadePage>;
+/** What the HTTP server passes along with a request. */
+export interface PageBindings {
+  /** Reads the form in the body; null if the server itself has refused the body. */
+  readForm: () => Promise<string | null>;
 }
 
-const PAGES: Readonly<Record<string, Page>> = {
-  '/tables': { guarded: true, answer: tablesPage },
-  '/status.json': { guarded: true, answer: statusJson },
-  '/metrics': { guarded: true, answer: metricsPage },
-  '/readyz': { guarded: false, answer: readyPage },
-};
+/** The pages as the HTTP server calls them; never rejects. */
+export type Pages = (request: Request, bindings: PageBindings) => Promise<Response>;
 
-/** Headers of every answer: nothing is cached, framed, sniffed or passed on to other sites. */
-const ALWAYS = {
+interface PageEnv {
+  Bindings: PageBindings;
+}
+
+type PageContext = Context<PageEnv>;
+
+/** Headers of every response: nothing is cached, framed, sniffed or passed on to other sites. */
+const DEFAULT_HEADERS = {
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
@@ -63,50 +69,74 @@ const ALWAYS = {
 const LOCKED = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'";
 const NOTHING = `${LOCKED}; form-action 'none'`;
 
-/** The pages of `serve`. The returned function never throws. */
-export function createPages(options: PagesOptions): (request: PageRequest) => Promise<MadePage> {
-  return async (request) => {
-    const answer: MadePage = await answerOf(options, request).catch((error: unknown) => {
-      options.failed(error);
-      return text(500, 'The page could not be put together; the log says why.');
-    });
-    const headers = { ...ALWAYS, 'content-security-policy': NOTHING, ...answer.headers };
-    if (request.method === 'HEAD') return { status: answer.status, headers, body: '' };
-    if (answer.stream !== undefined) return { ...answer, headers };
-    return compressed({ ...answer, headers }, request.headers);
-  };
+/** The pages of `serve`. */
+export function createPages(options: PagesOptions): Pages {
+  const app = createApp(options);
+  const guarded = guardBy(options);
+  app.get('/', guarded(sourcePage(options)));
+  app.get('/sources/*', existsIf(pagePathOf), guarded(sourcePage(options)));
+  app.get('/files/*', existsIf(filePathOf), guarded(filePage(options)));
+  app.get('/tables', guarded(tablesPage(options)));
+  app.get('/status.json', guarded(statusJson(options)));
+  app.post(CONTROL_PATH, formPage(options, guarded));
+  return async (request, bindings) => app.fetch(request, bindings);
 }
 
-async function answerOf(options: PagesOptions, request: PageRequest): Promise<MadePage> {
-  const name = request.path.split('?', 1)[0] ?? '';
-  if (request.method === 'POST' || name === CONTROL_PATH) return formAnswer(options, request, name);
-  const path = pagePathOf(name);
-  const page = path === null ? otherPage(name) : sourcePages(path);
-  if (page === undefined) return noSuchPage();
-  const admission = await options.door(request);
-  if (page.guarded && admission !== 'in') return REFUSALS[admission]();
-  return page.answer(options, request, admission === 'in');
+/** The pages of a process that shows no status of its own. */
+export function createWorkerPages(options: WorkerPagesOptions): Pages {
+  const app = createApp(options);
+  return async (request, bindings) => app.fetch(request, bindings);
 }
 
-function otherPage(name: string): Page | undefined {
-  const file = filePathOf(name);
-  if (file !== null) return { guarded: true, answer: (options, request) => answerFile(options, file, request) };
-  return Object.hasOwn(PAGES, name) ? PAGES[name] : undefined;
+/** Readiness and metrics, with the headers and errors of all pages. */
+function createApp(options: WorkerPagesOptions): Hono<PageEnv> {
+  const app = new Hono<PageEnv>();
+  app.use(async (context, next) => {
+    await next();
+    const { headers } = context.res;
+    const defaults = { ...DEFAULT_HEADERS, 'content-security-policy': NOTHING };
+    for (const [name, value] of Object.entries(defaults)) if (!headers.has(name)) headers.set(name, value);
+    context.res = await compressResponse(context.res, context.req.header('accept-encoding') ?? '');
+  });
+  app.notFound(noSuchPage);
+  app.onError((error) => {
+    options.failed(error);
+    return textResponse(500, 'The page could not be put together; the log says why.');
+  });
+  app.get('/readyz', readyPage(options));
+  app.get('/metrics', guardBy(options)(metricsPage(options)));
+  return app;
 }
 
-function noSuchPage(): PageAnswer {
-  return text(404, 'There is no such page.');
+function noSuchPage(): Response {
+  return textResponse(404, 'There is no such page.');
 }
 
-const REFUSALS: Readonly<Record<Exclude<Admission, 'in'>, () => PageAnswer>> = {
+/** Goes on to the page if its path is valid: a path that is not one is answered alike to everybody. */
+function existsIf(parse: (path: string) => object | null): Handler<PageEnv> {
+  return async ({ req }, next) => (parse(req.path) === null ? noSuchPage() : await next());
+}
+
+type PageHandler = (context: PageContext) => Promise<Response>;
+
+/** Makes pages that are only for clients that may see everything. */
+function guardBy({ door }: WorkerPagesOptions) {
+  return (page: PageHandler): PageHandler =>
+    async (context) => {
+      const admission = await door(context.req.raw.headers);
+      return admission === 'in' ? page(context) : REFUSALS[admission]();
+    };
+}
+
+const REFUSALS: Readonly<Record<Exclude<Admission, 'in'>, () => Response>> = {
   unnamed: askForPassword,
   wrong: askForPassword,
-  busy: () => text(429, 'Too many wrong passwords: try again in a moment.', { 'retry-after': '2' }),
-  elsewhere: () => text(421, 'This is not a name of this page: put it under serve.hosts, or set serve.auth.'),
+  busy: () => textResponse(429, 'Too many wrong passwords: try again in a moment.', { 'retry-after': '2' }),
+  elsewhere: () => textResponse(421, 'This is not a name of this page: put it under serve.hosts, or set serve.auth.'),
 };
 
-function askForPassword(): PageAnswer {
-  return text(401, 'Name and password, please.', { 'www-authenticate': CHALLENGE });
+function askForPassword(): Response {
+  return textResponse(401, 'Name and password, please.', { 'www-authenticate': CHALLENGE });
 }
 
 const FORM_REFUSALS: Readonly<Record<FormRefusal, string>> = {
@@ -119,46 +149,53 @@ const FORM_REFUSALS: Readonly<Record<FormRefusal, string>> = {
   wrong_request: 'Nothing was done: this is none of the controls.',
 };
 
-/** Answers a form, or first its headers: 100 if the form may come. */
-async function formAnswer({ door, controls }: PagesOptions, request: PageRequest, name: string): Promise<PageAnswer> {
-  const taken = controls();
-  if (name !== CONTROL_PATH || taken === null) return noSuchPage();
-  if (request.method !== 'POST') return text(405, 'A form is posted here.', { allow: 'POST' });
-  const admission = await door(request);
-  if (admission !== 'in') return REFUSALS[admission]();
-  if (request.body === undefined) return { status: 100, headers: {}, body: '' };
-  const outcome = await taken.take(request);
-  return 'refused' in outcome
-    ? text(403, FORM_REFUSALS[outcome.refused])
-    : text(303, 'Done; the page says what.', { location: outcome.to });
+/** Reads the form only if its client may send it. */
+function formPage({ controls }: PagesOptions, guarded: (page: PageHandler) => PageHandler): PageHandler {
+  return async (context) => {
+    const taken = controls();
+    if (taken === null) return noSuchPage();
+    return guarded(async ({ req, env }) => {
+      const body = await env.readForm();
+      if (body === null) return new Response(null, { status: 400 });
+      const outcome = await taken.take(req.raw.headers, body);
+      return 'refused' in outcome
+        ? textResponse(403, FORM_REFUSALS[outcome.refused])
+        : textResponse(303, 'Done; the page says what.', { location: outcome.to });
+    })(context);
+  };
 }
 
-/** A page about sources, as a whole or what has changed of it. */
-function sourcePages(path: PagePath): Page {
-  return {
-    guarded: true,
-    answer: async (options, request) => {
-      const controls = options.controls();
-      const nonce = randomBytes(18).toString('base64');
-      const view = { nonce, token: controls?.token() ?? null, told: controls?.told(request.path) ?? null };
-      const rendered = await renderedPage(options, path, request.path, view);
-      if (rendered === null) return noSuchPage();
-      const { page, images } = rendered;
-      const known = request.headers[KNOWN_PARTS];
-      const changed = typeof known === 'string' ? changedParts(page, known) : null;
-      if (changed !== null) return json(200, changed, 0);
-      const scripts = `script-src 'nonce-${nonce}'; connect-src 'self'; img-src ${images}; form-action 'self'`;
-      const policy = `${LOCKED}; style-src 'nonce-${nonce}'; ${scripts}`;
+function filePage(options: PagesOptions): PageHandler {
+  return async ({ req }) => {
+    const file = filePathOf(req.path);
+    return file === null ? noSuchPage() : answerFile(options, file, req.raw);
+  };
+}
+
+/** A page about sources: all of it, or the parts that have changed. */
+function sourcePage(options: PagesOptions): PageHandler {
+  return async ({ req }) => {
+    const controls = options.controls();
+    const nonce = randomBytes(18).toString('base64');
+    const told = controls?.told(req.query('told') ?? '') ?? null;
+    const rendered = await renderPage(options, req, { nonce, token: controls?.token() ?? null, told });
+    if (rendered === null) return noSuchPage();
+    const { page, images } = rendered;
+    const known = req.header(KNOWN_PARTS);
+    const changed = known === undefined ? null : changedParts(page, known);
+    if (changed !== null) return jsonResponse(200, changed, 0);
+    const scripts = `script-src 'nonce-${nonce}'; connect-src 'self'; img-src ${images}; form-action 'self'`;
+    return htmlResponse(page, {
+      'content-security-policy': `${LOCKED}; style-src 'nonce-${nonce}'; ${scripts}`,
       // With no-referrer browsers send their forms without an origin.
-      const headers = { 'content-security-policy': policy, 'referrer-policy': 'same-origin' };
-      return { status: 200, headers: { 'content-type': 'text/html; charset=utf-8', ...headers }, body: page };
-    },
+      'referrer-policy': 'same-origin',
+    });
   };
 }
 
 interface Rendered {
   page: string;
-  /** Where its images may come from. */
+  /** The allowed origins of its images. */
   images: string;
 }
 
@@ -166,14 +203,14 @@ interface Rendered {
 const OWN = 'data:';
 
 /** Null if there is no such source or resource. */
-async function renderedPage(
-  { snapshot: read, details, controls }: PagesOptions,
-  path: PagePath,
-  address: string,
-  view: PageView,
-): Promise<Rendered | null> {
-  const snapshot = await read();
-  if (path.page === 'overview') return { page: renderStatusPage(snapshot, view, choiceOf(address)), images: OWN };
+async function renderPage(options: PagesOptions, req: PageContext['req'], view: PageView): Promise<Rendered | null> {
+  const path: PagePath | null = pagePathOf(req.path);
+  if (path === null) return null;
+  const snapshot = await options.snapshot();
+  if (path.page === 'overview') {
+    const { pathname, search } = new URL(req.url);
+    return { page: renderStatusPage(snapshot, view, choiceOf(`${pathname}${search}`)), images: OWN };
+  }
   const { source: name } = path;
   if (snapshot.refused.some(({ source }) => source === name)) {
     return path.page === 'source' ? { page: renderRefusedPage(snapshot, name, view), images: OWN } : null;
@@ -182,59 +219,54 @@ async function renderedPage(
   const source = snapshot.sources.find((one) => one.source === name);
   const status = source?.resources.find((one) => one.resource === resource);
   if (source === undefined || (resource !== null && status === undefined)) return null;
-  // What records hold is shown to those only who have proved who they are.
-  const more = await details({ source: name, resource, bodies: controls() !== null });
-  if (more === null) return null;
+  // Contents of records are shown only with authentication.
+  const details = await options.details({ source: name, resource, bodies: options.controls() !== null });
+  if (details === null) return null;
   const page =
     status === undefined
-      ? renderSourcePage(snapshot, source, more, view)
-      : renderResourcePage(snapshot, source, status, more, view);
-  return { page, images: more.pictures.length === 0 ? OWN : `${OWN} 'self'` };
+      ? renderSourcePage(snapshot, source, details, view)
+      : renderResourcePage(snapshot, source, status, details, view);
+  return { page, images: details.pictures.length === 0 ? OWN : `${OWN} 'self'` };
 }
 
-/** `snapshot` says which version this is, and of which moment. */
-async function tablesPage({ snapshot, tables }: PagesOptions): Promise<PageAnswer> {
-  const nonce = randomBytes(18).toString('base64');
-  const { at, version } = await snapshot();
-  return {
-    status: 200,
-    headers: {
-      'content-type': 'text/html; charset=utf-8',
+/** The snapshot has the version and the time. */
+function tablesPage({ snapshot, tables }: PagesOptions): PageHandler {
+  return async () => {
+    const nonce = randomBytes(18).toString('base64');
+    const { at, version } = await snapshot();
+    return htmlResponse(renderDictionaryPage(await tables(), { version, at, nonce }), {
       'content-security-policy': `${NOTHING}; style-src 'nonce-${nonce}'; img-src data:`,
-    },
-    body: renderDictionaryPage(await tables(), { version, at, nonce }),
+    });
   };
 }
 
-async function statusJson({ snapshot }: PagesOptions): Promise<PageAnswer> {
-  const status: StatusSnapshot = await snapshot();
-  const attention = attentionOf(status);
-  return json(200, { summary: headlineOf(status, attention), attention, ...status });
+function statusJson({ snapshot }: PagesOptions): PageHandler {
+  return async () => {
+    const status: StatusSnapshot = await snapshot();
+    const attention = attentionOf(status);
+    return jsonResponse(200, { summary: headlineOf(status, attention), attention, ...status });
+  };
 }
 
-async function metricsPage({ metrics }: PagesOptions): Promise<PageAnswer> {
+function metricsPage({ metrics }: WorkerPagesOptions): PageHandler {
   const headers = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' };
-  return { status: 200, headers, body: await metrics() };
+  return async () => new Response(await metrics(), { headers });
 }
 
-async function readyPage({ ready, failed }: PagesOptions, _: PageRequest, seesAll: boolean): Promise<PageAnswer> {
-  try {
-    const { sources, ...readiness } = await ready();
-    return json(readiness.ready ? 200 : 503, seesAll ? { ...readiness, sources } : readiness);
-  } catch (error) {
-    failed(error);
-    return json(503, { ready: false, reason: 'it cannot be told' });
-  }
-}
-
-function json(status: number, value: object, indent = 2): PageAnswer {
-  return {
-    status,
-    headers: { 'content-type': 'application/json; charset=utf-8' },
-    body: `${JSON.stringify(value, null, indent)}\n`,
+/** Names the sources only to clients that may see everything. */
+function readyPage({ ready, failed, door }: WorkerPagesOptions): PageHandler {
+  return async ({ req }) => {
+    const admission = await door(req.raw.headers);
+    try {
+      const { sources, ...readiness } = await ready();
+      return jsonResponse(readiness.ready ? 200 : 503, admission === 'in' ? { ...readiness, sources } : readiness);
+    } catch (error) {
+      failed(error);
+      return jsonResponse(503, { ready: false, reason: 'it cannot be told' });
+    }
   };
 }
 
-function text(status: number, sentence: string, headers: Record<string, string> = {}): PageAnswer {
-  return { status, headers: { 'content-type': 'text/plain; charset=utf-8', ...headers }, body: `${sentence}\n` };
+function htmlResponse(page: string, headers: Record<string, string>): Response {
+  return new Response(page, { headers: { 'content-type': 'text/html; charset=utf-8', ...headers } });
 }

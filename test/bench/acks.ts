@@ -63,7 +63,7 @@ try {
     serve: { host: '127.0.0.1', port: 0 },
     sources: [{ name: 'bench', inbox, asks, webhook, profile: webhooks }],
     clock: systemClock,
-    pages: () => Promise.resolve({ status: 404, headers: {}, body: '' }),
+    pages: async () => new Response(null, { status: 404 }),
     onArrival: () => undefined,
     onFigures: () => undefined,
     onNote: (note) => console.log(note),

@@ -14,8 +14,8 @@ import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
 import { signatureSchema } from '../../src/source/signature-scheme.ts';
 import { parseTemplate } from '../../src/source/signature-template.ts';
 import { isAuthorized } from '../../src/web/door.ts';
-import { deliveryMask } from '../../src/web/receiver/thread/mask-delivery.ts';
-import { routeOf } from '../../src/web/receiver/thread/requests.ts';
+import { deliveryMask } from '../../src/web/receiver/mask-delivery.ts';
+import { routeOf } from '../../src/web/receiver/requests.ts';
 import { schemes } from '../trigger/verify-fuzz.ts';
 import { attempt, type TextWork } from '../support/linear-time.ts';
 

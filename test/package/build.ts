@@ -9,7 +9,7 @@ import { asPlainLetters } from './plain-letters.ts';
  * `node build.ts [--maps] [--scripts] [FOLDER]`: writes the program into a folder, `dist` if none is given: our own code and its
  * libraries in a few files, by what commands need together, because to load the thousand files of a command takes as long
  * as its work on a small source; without comments and in ASCII, because each process keeps the text of all that it has loaded.
- * What threads start with stays where it is below `src`. `--maps` adds source maps, which
+ * `--maps` adds source maps, which
  * Node does not look for: they are for profiles. `--scripts` writes what tests start
  * as processes of their own in place of the program.
  */
@@ -22,21 +22,16 @@ const folder = path.resolve(positionals[0] ?? path.join(root, 'dist'));
 
 /** They look for files of their own. */
 const APART = ['better-sqlite3', 'pg-native'];
-const STARTED =
-  /import \{ answerPages \} from|import \{[^}]*\b(?:parentPort|workerData)\b[^}]*\} from 'node:worker_threads'/;
 const SCRIPT = /\bprocess\.argv\b/;
 const PLACE = /\bimport\.meta\.(url|filename|dirname)\b/g;
 const MARK = /__OWN_PLACE__\("(\w+)", "([^"]+)"\)/g;
 
 const built = (file: string): string => file.replace(/\.ts$/, '.js');
 
-/** Files that a process or a thread begins with, by where they stand without their ending. */
+/** The files that processes start with, by their paths without the ending. */
 function entries(): Record<string, string> {
-  const threads = globSync('src/**/*.ts', { cwd: root }).filter((file) =>
-    STARTED.test(readFileSync(path.join(root, file), 'utf8')),
-  );
   const started = values.scripts ? scriptsOfTests() : ['src/main.ts'];
-  return Object.fromEntries([...started, ...threads].map((file) => [file.replace(/\.ts$/, ''), `./${file}`]));
+  return Object.fromEntries(started.map((file) => [file.replace(/\.ts$/, ''), `./${file}`]));
 }
 
 /** Those that read arguments, and begin with nothing of vitest. */

@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import path from 'node:path';
 import { Writable } from 'node:stream';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { inject, onTestFinished } from 'vitest';
@@ -11,12 +10,6 @@ import { builtCommands } from './built-main.ts';
 
 /** What starts the command line: as it is built, or from the sources where nothing was built for the run. */
 export const MAIN = inject('main') ?? fileURLToPath(new URL('../../src/main.ts', import.meta.url));
-
-/** What starts the receiver's thread in the same way: from its sources it takes as long as the rest of many a test. */
-export const RECEIVER_THREAD = new URL(
-  `web/receiver/thread/thread${path.extname(MAIN)}`,
-  pathToFileURL(path.join(path.dirname(MAIN), '/')),
-);
 
 /** How a process ended: by itself with a code, or by a signal. */
 export interface Ended {

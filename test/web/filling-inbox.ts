@@ -19,7 +19,7 @@ const receiver = await startReceiver({
   serve: { host: '127.0.0.1', port: 0 },
   sources: [source],
   clock: systemClock,
-  pages: () => Promise.resolve({ status: 404, headers: {}, body: '' }),
+  pages: async () => new Response(null, { status: 404 }),
   onArrival: () => undefined,
   onFigures: () => undefined,
   onNote: ({ event }) => void (event.startsWith('delivery_refused') || notes.push(event)),

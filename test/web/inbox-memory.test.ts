@@ -8,7 +8,6 @@ import { startReceiver } from '../../src/web/receiver/start-receiver.ts';
 import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
 import { delivery, moment, settlement } from '../warehouse/deliveries.ts';
 import { receivedSource } from './receiver-stage.ts';
-import { RECEIVER_THREAD } from '../support/command.ts';
 import { longOrShort } from '../support/length.ts';
 
 const BATCH = 1_000;
@@ -28,18 +27,15 @@ function heapUsed(): number {
 /** An inbox as the drain of `serve` sees it, and a way to let deliveries come and be worked on. */
 async function worked(database: TestDatabase) {
   const source = receivedSource(await database.address());
-  const receiver = await startReceiver(
-    {
-      serve: { host: '127.0.0.1', port: 0 },
-      sources: [source],
-      clock: systemClock,
-      pages: () => Promise.reject(new Error('there are none')),
-      onArrival: () => undefined,
-      onFigures: () => undefined,
-      onNote: () => undefined,
-    },
-    RECEIVER_THREAD,
-  );
+  const receiver = await startReceiver({
+    serve: { host: '127.0.0.1', port: 0 },
+    sources: [source],
+    clock: systemClock,
+    pages: () => Promise.reject(new Error('there are none')),
+    onArrival: () => undefined,
+    onFigures: () => undefined,
+    onNote: () => undefined,
+  });
   onTestFinished(() => receiver.close());
   const sender = await openInbox(source.inbox, systemClock);
   onTestFinished(() => sender.close());

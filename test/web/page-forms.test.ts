@@ -3,11 +3,11 @@ import type { ControlOrigin, ControlRequest } from '../../src/serve/controls/con
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { createControlDoor, type ControlDoorOptions } from '../../src/web/control-door.ts';
 import { createDoor } from '../../src/web/door.ts';
-import type { PageAnswer, PageRequest } from '../../src/web/receiver/calls.ts';
+import type { Pages } from '../../src/web/pages.ts';
 import { refusalLog } from '../../src/web/refusal-log.ts';
 import { HandClock } from '../support/hand-clock.ts';
 import { rawRequest } from '../support/raw-request.ts';
-import { pagesOf } from './page-server.ts';
+import { ask, pagesOf, type Asked } from './page-server.ts';
 import { richSnapshot } from './sample-status.ts';
 import { receiverStage } from './receiver-stage.ts';
 
@@ -40,8 +40,8 @@ function controlled(changes: Partial<ControlDoorOptions> = {}) {
 type Stage = ReturnType<typeof controlled>;
 
 async function tokenOf({ pages }: Stage): Promise<string> {
-  const { body } = await pages({ method: 'GET', path: '/', headers: HEADERS });
-  return /name="token" value="([^"]+)"/.exec(String(body))?.[1] ?? '';
+  const { body } = await ask(pages, '/', { headers: HEADERS });
+  return /name="token" value="([^"]+)"/.exec(body)?.[1] ?? '';
 }
 
 const SYNC = JSON.stringify({ action: 'sync', source: 'blog', resource: 'content', mode: 'full' });
@@ -52,10 +52,10 @@ interface Sent {
   body?: string;
 }
 
-async function post(stage: Stage, { fields = {}, headers = {}, body }: Sent = {}): Promise<PageAnswer> {
+async function post(stage: Stage, { fields = {}, headers = {}, body }: Sent = {}): Promise<Asked> {
   const form = { token: await tokenOf(stage), request: SYNC, back: 'sources/blog', ...fields };
   const sent = body ?? new URLSearchParams(form).toString();
-  return stage.pages({ method: 'POST', path: '/control', headers: { ...HEADERS, ...headers }, body: sent });
+  return ask(stage.pages, '/control', { method: 'POST', headers: { ...HEADERS, ...headers }, body: sent });
 }
 
 describe('a form of the page', () => {
@@ -76,7 +76,7 @@ describe('a form of the page', () => {
         { via: 'page', by: 'ops' },
       ],
     ]);
-    const page = await stage.pages({ method: 'GET', path: `/${location}`, headers: HEADERS });
+    const page = await ask(stage.pages, `/${location}`, { headers: HEADERS });
     expect(page.body).toContain('content: a &lt;full&gt; walk begins');
     expect(stage.refusals).toStrictEqual([]);
   });
@@ -98,7 +98,7 @@ describe('a form of the page', () => {
     const stage = controlled();
     const answer = await post(stage, sent);
     expect([answer.status, stage.asked, stage.refusals]).toStrictEqual([403, [], [reason]]);
-    expect(String(answer.body)).toMatch(/^Nothing was done/);
+    expect(answer.body).toMatch(/^Nothing was done/);
   });
 
   it('is worth nothing to another user or another process, and its token differs on each page', async () => {
@@ -124,23 +124,20 @@ describe('a form of the page', () => {
 
   it('is not there without a name and a password, whatever is sent', async () => {
     const pages = pagesOf(richSnapshot);
-    const { body } = await pages({ method: 'GET', path: '/', headers: HEADERS });
-    expect(String(body)).not.toMatch(/<button|method="post"/);
-    const sent = { path: '/control', headers: HEADERS };
+    const { body } = await ask(pages, '/', { headers: HEADERS });
+    expect(body).not.toMatch(/<button|method="post"/);
     const answers = await Promise.all([
-      pages({ ...sent, method: 'POST', body: `request=${SYNC}` }),
-      pages({ ...sent, method: 'POST' }),
-      pages({ ...sent, method: 'GET' }),
+      ask(pages, '/control', { headers: HEADERS, method: 'POST', body: `request=${SYNC}` }),
+      ask(pages, '/control', { headers: HEADERS, method: 'POST' }),
     ]);
-    expect(answers.map(({ status }) => status)).toStrictEqual([404, 404, 404]);
+    expect(answers.map(({ status }) => status)).toStrictEqual([404, 404]);
   });
 
-  it('is not read of somebody who does not prove who he is; GET and other paths do nothing', async () => {
+  it('is not read without the password; other paths do nothing', async () => {
     const stage = controlled();
-    const sent = { method: 'POST', path: '/control', headers: { host: 'x' }, body: 'x' } as const;
-    expect((await stage.pages(sent)).status).toBe(401);
-    expect((await stage.pages({ ...sent, method: 'GET', headers: HEADERS })).status).toBe(405);
-    expect((await stage.pages({ ...sent, path: '/', headers: HEADERS })).status).toBe(404);
+    const sent = { method: 'POST', headers: HEADERS, body: 'x' };
+    expect((await ask(stage.pages, '/control', { ...sent, headers: { host: 'x' } })).status).toBe(401);
+    expect((await ask(stage.pages, '/', sent)).status).toBe(404);
     expect(stage.asked).toStrictEqual([]);
   });
 
@@ -165,21 +162,20 @@ describe('a form of the page', () => {
 });
 
 describe('a form on its way through the receiver', () => {
-  it('comes to the main thread if it may, is small, and is a form', async () => {
+  it('reaches the pages if it may, is small, and is a form', async () => {
     const seen: (string | undefined)[] = [];
-    const page = async ({ method, body, headers }: PageRequest): Promise<PageAnswer> => {
-      if (method === 'GET') return { status: 405, headers: {}, body: '' };
-      seen.push(`${method} ${body ?? '-'}`);
-      if (headers['authorization'] === undefined) return { status: 401, headers: {}, body: 'no' };
-      return { status: body === undefined ? 100 : 303, headers: {}, body: '' };
+    const pages: Pages = async ({ method, headers }, { readForm }) => {
+      if (!headers.has('authorization')) return new Response('no', { status: 401 });
+      seen.push(`${method} ${(await readForm()) ?? '-'}`);
+      return new Response(null, { status: 303 });
     };
-    const stage = await receiverStage({ host: { page } });
+    const stage = await receiverStage({ pages });
     const form = { 'content-type': 'application/x-www-form-urlencoded', authorization: 'x' };
     const send = async (headers: Record<string, string>, body: string, method = 'POST') =>
       (await rawRequest('127.0.0.1', stage.port, { method, path: '/control', headers, body })).status;
     expect(await send(form, 'token=1')).toBe(303);
     expect(await send({ ...form, authorization: 'x', expect: '100-continue' }, 'token=2')).toBe(303);
-    expect(seen).toStrictEqual(['POST -', 'POST token=1', 'POST -', 'POST token=2']);
+    expect(seen).toStrictEqual(['POST token=1', 'POST token=2']);
     seen.splice(0);
     expect(await send({ 'content-type': 'application/x-www-form-urlencoded' }, 'token=1')).toBe(401);
     expect(await send({ ...form, 'content-type': 'application/json' }, '{}')).toBe(415);

@@ -1,9 +1,7 @@
-import { createServer, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { text } from 'node:stream/consumers';
-import { createPages, type PagesOptions } from '../../src/web/pages.ts';
-import type { PageAnswer } from '../../src/web/receiver/calls.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
 import type { StatusSnapshot } from '../../src/serve/status/snapshot.ts';
+import { createPages, type Pages, type PagesOptions } from '../../src/web/pages.ts';
+import { startReceiver } from '../../src/web/receiver/start-receiver.ts';
 
 /** The pages over real HTTP, as the receiver gives them out. */
 export interface PageServer {
@@ -14,7 +12,7 @@ export interface PageServer {
 }
 
 /** Pages that always show what `snapshot` says; everything else may be laid over. */
-export function pagesOf(snapshot: () => StatusSnapshot, options: Partial<PagesOptions> = {}) {
+export function pagesOf(snapshot: () => StatusSnapshot, options: Partial<PagesOptions> = {}): Pages {
   return createPages({
     snapshot: async () => snapshot(),
     ready: async () => ({ ready: true, stopping: false, sources: { blog: 'ok' } }),
@@ -39,44 +37,43 @@ export function pagesOf(snapshot: () => StatusSnapshot, options: Partial<PagesOp
   });
 }
 
+/** A response of the pages, as tests compare it. */
+export interface Asked {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
+}
+
+interface AskOptions {
+  method?: string;
+  headers?: Record<string, string>;
+  /** Of a form; without it, the body cannot be read. */
+  body?: string;
+}
+
+/** Requests a page without a server. */
+export async function ask(pages: Pages, path: string, { method, headers, body }: AskOptions = {}): Promise<Asked> {
+  const request = new Request(`http://localhost${path}`, { method: method ?? 'GET', headers: headers ?? {} });
+  const response = await pages(request, { readForm: async () => body ?? null });
+  return { status: response.status, headers: Object.fromEntries(response.headers), body: await response.text() };
+}
+
 /** Serves on a free port of this machine; the port may be given, to come back on it. */
-export async function servePages(pages: ReturnType<typeof createPages>, port = 0): Promise<PageServer> {
+export async function servePages(pages: Pages, port = 0): Promise<PageServer> {
   const asked: string[] = [];
-  const server = createServer((request, response) => {
-    asked.push(request.url ?? '/');
-    void answered(pages, request).then(({ status, headers, body }) =>
-      response.writeHead(status, { ...headers }).end(body),
-    );
+  const receiver = await startReceiver({
+    serve: { host: '127.0.0.1', port },
+    sources: [],
+    clock: systemClock,
+    pages: (request, bindings) => {
+      const { pathname, search } = new URL(request.url);
+      asked.push(`${pathname}${search}`);
+      return pages(request, bindings);
+    },
+    onArrival: () => undefined,
+    onFigures: () => undefined,
+    onNote: (note) => console.error(note),
+    limits: { closeMs: 0 },
   });
-  const bound = await listening(server, port);
-  return {
-    url: `http://127.0.0.1:${bound}/`,
-    asked,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
-}
-
-async function answered(pages: ReturnType<typeof createPages>, request: IncomingMessage): Promise<PageAnswer> {
-  const { url: path = '/', headers, method = 'GET' } = request;
-  if (method !== 'POST') return pages({ method: method === 'HEAD' ? 'HEAD' : 'GET', path, headers });
-  const asked = await pages({ method, path, headers });
-  return asked.status === 100 ? pages({ method, path, headers, body: await text(request) }) : asked;
-}
-
-function listening(server: Server, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, '127.0.0.1', () => {
-      const address = server.address();
-      resolve(isAddress(address) ? address.port : 0);
-    });
-  });
-}
-
-function isAddress(address: string | AddressInfo | null): address is AddressInfo {
-  return typeof address === 'object' && address !== null;
+  return { url: `${receiver.url}/`, asked, close: () => receiver.close() };
 }

@@ -4,13 +4,17 @@ import { answerFile } from '../../src/web/file-page.ts';
 import { createDoor, type DoorOptions } from '../../src/web/door.ts';
 import { HandClock } from '../support/hand-clock.ts';
 import { hurriedClock } from '../support/hurried-clock.ts';
-import { pagesOf } from './page-server.ts';
+import { ask, pagesOf } from './page-server.ts';
 import { snapshotWith } from './sample-status.ts';
 
 const AUTH = { user: 'ops', password: 'pässword:with colon' };
 
 function get(path: string, options: Parameters<typeof pagesOf>[1] = {}, headers: Record<string, string> = {}) {
-  return pagesOf(() => snapshotWith(), options)({ method: 'GET', path, headers });
+  return ask(
+    pagesOf(() => snapshotWith(), options),
+    path,
+    { headers },
+  );
 }
 
 /** Asks for a name and a password; nobody waits for long. */
@@ -25,7 +29,7 @@ function open(hosts: readonly string[] = []) {
 
 async function readiness(headers: Record<string, string>): Promise<unknown> {
   const { status, body } = await get('/readyz', { door: guarded() }, headers);
-  return [status, JSON.parse(String(body))];
+  return [status, JSON.parse(body)];
 }
 
 function basic(text: string): Record<string, string> {
@@ -76,12 +80,16 @@ describe('pages', () => {
   );
 
   it('says as JSON what the page says', async () => {
-    const status = JSON.parse(String((await get('/status.json')).body));
+    const status = JSON.parse((await get('/status.json')).body);
     expect(status).toMatchObject({ ...snapshotWith(), summary: { tone: 'fine' }, attention: [] });
   });
 
   it('has no body for HEAD', async () => {
-    const answer = await pagesOf(() => snapshotWith())({ method: 'HEAD', path: '/', headers: {} });
+    const answer = await ask(
+      pagesOf(() => snapshotWith()),
+      '/',
+      { method: 'HEAD' },
+    );
     expect([answer.status, answer.body]).toStrictEqual([200, '']);
   });
 
@@ -90,7 +98,7 @@ describe('pages', () => {
       ready: async () => ({ ready: false, stopping: false, sources: { blog: 'unreachable' } }),
     });
     expect(answer.status).toBe(503);
-    expect(JSON.parse(String(answer.body))).toStrictEqual({
+    expect(JSON.parse(answer.body)).toStrictEqual({
       ready: false,
       stopping: false,
       sources: { blog: 'unreachable' },
@@ -116,9 +124,9 @@ describe('pages', () => {
 
   it('asks to come again for a file where the copy cannot be read yet, and says why', async () => {
     const file = { source: 'blog', sha256: 'a'.repeat(64) };
-    const asked = { method: 'GET', path: '/', headers: {} } as const;
+    const asked = new Request('http://localhost/');
     const answer = await answerFile({ files: { find: opening, read: opening }, controls: () => ({}) }, file, asked);
-    expect([answer.status, answer.headers['retry-after'], answer.body]).toStrictEqual([
+    expect([answer.status, answer.headers.get('retry-after'), await answer.text()]).toStrictEqual([
       503,
       '2',
       'The file cannot be read now: it is being opened.\n',
@@ -216,10 +224,10 @@ describe('a page that everybody may see', () => {
     async (host) => {
       for (const path of ['/', '/tables', '/status.json', '/metrics']) {
         const answer = await get(path, { door: open() }, { host });
-        expect([answer.status, String(answer.body)]).toEqual([421, expect.stringContaining('serve.hosts')]);
+        expect([answer.status, answer.body]).toEqual([421, expect.stringContaining('serve.hosts')]);
       }
       const { body } = await get('/readyz', { door: open() }, { host });
-      expect(JSON.parse(String(body))).toStrictEqual({ ready: true, stopping: false });
+      expect(JSON.parse(body)).toStrictEqual({ ready: true, stopping: false });
     },
   );
 

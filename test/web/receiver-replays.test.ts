@@ -25,10 +25,7 @@ function small(database: TestDatabase, limits: object, signature = 'standard-web
 async function workOff(stage: Stage): Promise<void> {
   const finished_at = timestampText(NOW);
   const waiting = (await stage.rows()).filter(({ state }) => state === 'waiting');
-  await stage.receiver.settle(
-    'blog',
-    waiting.map(({ seq }) => settlement(seq, 'done', { finished_at })),
-  );
+  await stage.receiver.inbox('blog').settle(waiting.map(({ seq }) => settlement(seq, 'done', { finished_at })));
 }
 
 describe.for(DATABASES)('a captured delivery on $name', (database) => {

@@ -6,9 +6,8 @@ import type { WebhookProfile } from '../../src/source/webhooks.ts';
 import { signDelivery } from '../../src/trigger/signature/sign-delivery.ts';
 import type { DeliveryRow } from '../../src/warehouse/inbox.ts';
 import { inboxAddress } from '../../src/warehouse/databases.ts';
-import { openReceiver, type OpenReceiver, type ReceiverHost } from '../../src/web/receiver/thread/receiver.ts';
-import type { ReceiverNote } from '../../src/web/receiver/calls.ts';
-import { RECEIVER_LIMITS, type ReceivedSource, type ReceiverLimits } from '../../src/web/receiver/setup.ts';
+import type { ReceivedSource, ReceiverLimits, ReceiverNote } from '../../src/web/receiver/setup.ts';
+import { startReceiver, type Receiver, type ReceiverOptions } from '../../src/web/receiver/start-receiver.ts';
 import { SQLITE, type TestDatabase } from '../support/databases.ts';
 import { rawRequest, type Answered, type RawRequest } from '../support/raw-request.ts';
 
@@ -79,10 +78,10 @@ export function signed(
   });
 }
 
-/** A receiver in the tests' own thread, with what it had to say. */
+/** A receiver with the notes that it has logged. */
 export interface Stage {
   port: number;
-  receiver: OpenReceiver;
+  receiver: Receiver;
   source: ReceivedSource;
   /** But for refused deliveries. */
   notes: ReceiverNote[];
@@ -94,7 +93,7 @@ interface StageOptions {
   clock?: Clock;
   limits?: Partial<ReceiverLimits>;
   source?: Partial<ReceivedSource> & { webhooks?: object };
-  host?: Partial<ReceiverHost>;
+  pages?: ReceiverOptions['pages'];
   /** SQLite where absent. */
   database?: TestDatabase;
 }
@@ -109,28 +108,20 @@ export async function receiverStage(options: StageOptions = {}): Promise<Stage> 
   const { clock = systemClock, limits, database = SQLITE } = options;
   const source = receivedSource(await database.address(), options.source);
   const [notes, arrivals]: [ReceiverNote[], number[]] = [[], []];
-  const receiver = await openReceiver(
-    { setting: 'serve', host: '127.0.0.1', port: 0, sources: [source], limits: { ...RECEIVER_LIMITS, ...limits } },
-    {
-      clock,
-      page: () => Promise.resolve(null),
-      pieces: { next: () => Promise.resolve(null), dropped: () => undefined, idleMs: 1_000 },
-      isAlive: () => true,
-      arrived: (_, count) => arrivals.push(count),
-      note: (note) => isRefusal(note) || notes.push(note),
-      ...options.host,
-    },
-  );
-  let isClosed = false;
-  const close = async (): Promise<void> => {
-    if (isClosed) return;
-    isClosed = true;
-    await receiver.close();
-  };
-  onTestFinished(close);
+  const receiver = await startReceiver({
+    serve: { host: '127.0.0.1', port: 0 },
+    sources: [source],
+    clock,
+    pages: options.pages ?? (async () => new Response(null, { status: 404 })),
+    onArrival: (_, count) => arrivals.push(count),
+    onFigures: () => undefined,
+    onNote: (note) => isRefusal(note) || notes.push(note),
+    ...(limits === undefined ? {} : { limits }),
+  });
+  onTestFinished(() => receiver.close());
   return {
-    port: receiver.port,
-    receiver: { ...receiver, close },
+    port: Number(new URL(receiver.url).port),
+    receiver,
     source,
     notes,
     arrivals,

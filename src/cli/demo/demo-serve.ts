@@ -37,7 +37,7 @@ export async function demoServe(context: CliContext, scene: ServeScene): Promise
     await watchRows(context, scene);
     if (!keep) return;
     say(`\nIt goes on: ${serving.url}/ (Ctrl-C ends it).`);
-    await Promise.race([untilAborted(context.signal), serving.failed]);
+    await untilAborted(context.signal);
   } finally {
     await serving.stop();
   }

@@ -8,8 +8,8 @@ const STAND_IN = '***';
  * Removes secrets from our own text, which may quote others: as `scrub` does, but only those that are too long to be a
  * word or a figure of the sentence. Quotations are scrubbed of short ones before they are put into it.
  */
-export function scrubOwn(text: string, secrets: readonly string[]): string {
-  return scrubChosen(text, secrets, LONG, STAND_IN);
+export function scrubOwn(text: string, secrets: readonly string[], standIn: string = STAND_IN): string {
+  return scrubChosen(text, secrets, LONG, standIn);
 }
 
 /**

@@ -42,9 +42,9 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
     mark: () => markOf(file),
     inbox: `sqlite:${inbox}`,
     // Here the address is that of the inbox itself.
-    openInbox: async (clock, options) => {
+    openInbox: async (clock) => {
       finishRestore(file);
-      return openInbox(file, clock, options);
+      return openInbox(file, clock);
     },
     lookForInbox: async () => {
       const opened = await look<InboxTables>(file, INBOX_MIGRATIONS);

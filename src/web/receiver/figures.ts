@@ -1,5 +1,3 @@
-import type { InboxFigures } from '../../warehouse/inbox.ts';
-
 /** Counts of values, by the bucket that they fall into. */
 export interface Histogram {
   /** Upper bounds in seconds, both alike long; what is beyond the last one stands in `count` only. */
@@ -20,15 +18,10 @@ export interface SourceFigures {
   refused: Record<string, number>;
   /** Seconds from the request's headers to the 2xx. */
   acks: Histogram;
-  /** Null until it was read for the first time. */
-  inbox: InboxFigures | null;
 }
 
 export interface ReceiverFigures {
   sources: Record<string, SourceFigures>;
-  /** Requests that belong to no source, by reason. */
-  refused: Record<string, number>;
-  connections: number;
 }
 
 /** By the conventions of Prometheus for short waits. */
@@ -36,7 +29,7 @@ const ACK_BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 
 
 export function sourceFigures(): SourceFigures {
   const acks = { bounds: ACK_BOUNDS, counts: ACK_BOUNDS.map(() => 0), sum: 0, count: 0 };
-  return { received: 0, stored: 0, repeats: 0, challenges: 0, refused: {}, acks, inbox: null };
+  return { received: 0, stored: 0, repeats: 0, challenges: 0, refused: {}, acks };
 }
 
 export function observe(histogram: Histogram, seconds: number): void {

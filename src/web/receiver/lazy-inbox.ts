@@ -7,44 +7,26 @@ import { NAMED, nameLost, restingState, type FileMark, type NameState } from '..
 import type { InboxOptions } from '../../warehouse/database.ts';
 import { databaseAt, openInbox, shownPlace } from '../../warehouse/databases.ts';
 
-/** An inbox that may not be there yet, as the receiver and its drain use it. */
-export interface LazyInbox extends Pick<
-  Inbox,
-  'waiting' | 'write' | 'purge' | 'figures' | 'list' | 'nameState' | 'close'
-> {
-  /** Why it could not be opened so far; null if it is open, or closed until it is used. */
-  readonly problem: unknown;
-  /** False while its file is closed. */
-  readonly isOpen: boolean;
-  /** Opens it now, or finds out why it cannot be. Does not throw. */
-  open(): Promise<void>;
-  /** Closes the file if it may be closed while nobody uses it; the next call opens it again. */
-  rest(): Promise<void>;
-  /** Closes the file if it is open; the next call opens it anew, at once, and whichever has its name then. */
-  closeFile(): Promise<void>;
-}
-
 /** Between two attempts, each made by a call: a disk that is not mounted yet, or a file that is put back. */
 const REOPEN_MS = 5_000;
 /** A file that nothing was asked of for so long is closed; the next call opens it again. */
 const LINGER_MS = 5_000;
 /** Two changes within a moment may leave a file the same time. */
 const SETTLED_MS = 100;
-/** Files that a thread opens at the same time only to look at them; */
-const LOOKS_AT_ONCE = 3;
-/** so many of those that were looked at last stay open for the next look. */
-const LOOKED_AT = 3;
+/** Files that are opened at the same time only to look at them. */
+const MAX_CONCURRENT_LOOKS = 3;
+/** If more files are open than this, a file that was opened only for a look is closed at once. */
+const MAX_OPEN_AFTER_LOOK = 3;
 
-const looks = new PQueue({ concurrency: LOOKS_AT_ONCE });
-/** The most recent one last. */
-const lookedAt = new Set<FileInUse>();
+const looks = new PQueue({ concurrency: MAX_CONCURRENT_LOOKS });
+let openCount = 0;
 
-/** An inbox that is open while it is used. While it cannot be opened, all calls throw the reason. */
-export function lazyInbox(address: string, clock: Clock, options?: InboxOptions): LazyInbox {
-  return new FileInUse(address, clock, options);
-}
-
-class FileInUse implements LazyInbox {
+/**
+ * The inbox at an address, which is opened when it is used, and closed while it is idle if it is a file. While it cannot
+ * be opened, all calls throw the reason.
+ */
+export class LazyInbox {
+  /** Why it could not be opened so far; null if it is open, or closed until it is used. */
   problem: unknown = null;
   readonly #address: string;
   readonly #clock: Clock;
@@ -56,13 +38,11 @@ class FileInUse implements LazyInbox {
   #isClosed = false;
   #users = 0;
   #resting: AbortController | null = null;
-  /** True while it is open only because it was looked at. */
-  #isPassing = false;
   /** Of the file that was open last; null for any. */
   #known: string | null = null;
   #counted: { figures: InboxFigures; content: string } | null = null;
 
-  constructor(address: string, clock: Clock, options: InboxOptions | undefined) {
+  constructor(address: string, clock: Clock, options?: InboxOptions) {
     this.#address = address;
     this.#clock = clock;
     this.#options = options;
@@ -72,6 +52,7 @@ class FileInUse implements LazyInbox {
     return this.#inbox !== null;
   }
 
+  /** Opens it now, or sets `problem`. Does not throw. */
   async open(): Promise<void> {
     await this.#use(() => Promise.resolve()).catch(() => undefined);
   }
@@ -99,50 +80,42 @@ class FileInUse implements LazyInbox {
     return mark === null ? NAMED : restingState(this.#known, mark);
   };
 
-  readonly closeFile = async (): Promise<void> => {
+  /** Closes the file if it is open; the next call opens the file that has its name then, without a pause. */
+  async closeFile(): Promise<void> {
     await this.#opening;
     this.#notBefore = -Infinity;
     await this.#close();
     this.#known = null;
-  };
+  }
 
-  readonly rest = async (): Promise<void> => {
-    // A server's connections are shared, and stay; a file that has lost its name is left to whoever opens the other one.
-    const isLent = this.#users > 0 || this.#mark() === null;
-    if (!isLent && this.#inbox?.nameState().is === 'named') await this.#close();
-  };
+  /** Closes the file if it is idle; the next call opens it again. */
+  async rest(): Promise<void> {
+    // Connections to a server are shared, and stay open; a file that has lost its name is closed by `closeFile`.
+    const isInUse = this.#users > 0 || this.#mark() === null;
+    if (!isInUse && this.#inbox?.nameState().is === 'named') await this.#close();
+  }
 
-  readonly close = async (): Promise<void> => {
+  async close(): Promise<void> {
     this.#isClosed = true;
     await this.closeFile();
-  };
+  }
 
   async #use<T>(work: (inbox: Inbox) => Promise<T>): Promise<T> {
     this.#stay();
     return this.#used(work);
   }
 
-  /** A look, which keeps no more than a few files open, however many there are; a server lends its connections itself. */
+  /** Reads without keeping many files open, however many inboxes there are. */
   async #look<T>(work: (inbox: Inbox) => Promise<T>): Promise<T> {
     if (this.#inbox !== null || this.#mark() === null) return this.#used(work);
     return looks.add(async () => {
-      this.#isPassing ||= this.#inbox === null && this.#opening === null;
+      const isOpenedForThis = this.#inbox === null && this.#opening === null;
       try {
         return await this.#used(work);
       } finally {
-        await this.#afterLook();
+        if (isOpenedForThis && openCount > MAX_OPEN_AFTER_LOOK) await this.rest().catch(() => undefined);
       }
     });
-  }
-
-  async #afterLook(): Promise<void> {
-    if (!this.#isPassing) return;
-    lookedAt.delete(this);
-    lookedAt.add(this);
-    const [first] = lookedAt;
-    if (first === undefined || lookedAt.size <= LOOKED_AT) return;
-    lookedAt.delete(first);
-    await first.rest().catch(() => undefined);
   }
 
   async #used<T>(work: (inbox: Inbox) => Promise<T>): Promise<T> {
@@ -158,8 +131,6 @@ class FileInUse implements LazyInbox {
   #stay(): void {
     this.#resting?.abort();
     this.#resting = null;
-    this.#isPassing = false;
-    lookedAt.delete(this);
   }
 
   async #opened(): Promise<Inbox> {
@@ -178,6 +149,7 @@ class FileInUse implements LazyInbox {
       const { is } = this.nameState();
       if (is !== 'named') throw nameLost(shownPlace(this.#address), is);
       this.#inbox = await openInbox(this.#address, this.#clock, this.#options);
+      openCount += 1;
       this.#known = this.#mark()?.identity ?? null;
       this.problem = null;
     } catch (error) {
@@ -202,7 +174,9 @@ class FileInUse implements LazyInbox {
     this.#stay();
     const inbox = this.#inbox;
     this.#inbox = null;
-    if (inbox !== null) this.#closing = this.#closing.catch(() => undefined).then(() => inbox.close());
+    if (inbox === null) return this.#closing;
+    openCount -= 1;
+    this.#closing = this.#closing.catch(() => undefined).then(() => inbox.close());
     return this.#closing;
   }
 

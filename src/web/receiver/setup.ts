@@ -1,10 +1,10 @@
 import type { WebhookSettings } from '../../settings/settings.ts';
 import type { WebhookProfile } from '../../source/webhooks.ts';
 
-/** `workers`: any process on the same Postgres that has time. `nobody`: the main thread of this one, which is notified. */
+/** `workers`: any process on the same Postgres that has time. `nobody`: this process, which is notified. */
 export type Asks = 'nobody' | 'workers';
 
-/** A source that receives webhooks; plain data, because it goes to a thread of its own. */
+/** A source that receives webhooks. */
 export interface ReceivedSource {
   name: string;
   /** As `inboxAddress` makes it. */
@@ -17,16 +17,16 @@ export interface ReceivedSource {
   hidden?: readonly string[];
 }
 
-export interface ReceiverSetup {
-  /** The setting that holds host and port, for messages. */
-  setting: 'serve' | 'worker';
-  host: string;
-  /** 0 for any that is free. */
-  port: number;
-  sources: readonly ReceivedSource[];
-  /** Texts that must not be stored, whoever sends them. */
-  secrets?: readonly string[];
-  limits: ReceiverLimits;
+/** An event that the receiver logs; `error` is the message of what was thrown. */
+export interface ReceiverNote {
+  level: 'info' | 'warn' | 'error';
+  event: string;
+  source?: string;
+  error?: string;
+  /** Why a delivery was refused; or how often several were, by reason. */
+  reason?: string;
+  count?: number;
+  reasons?: Readonly<Record<string, number>>;
 }
 
 /** Bounds of the receiver: times in milliseconds, sizes in bytes. */
@@ -52,16 +52,14 @@ export const RECEIVER_LIMITS = {
   stored: 10_000,
   /** The form of the page. */
   formBytes: 16_384,
-  /** Until the main thread has made a page, and how many it may have in work. */
+  /** How long a page may take, and how many may be in progress. */
   pageMs: 5_000,
   pages: 32,
   /** Files that are being sent, and how long one may stand still because its reader takes nothing. */
   longBodies: 32,
   longIdleMs: 30_000,
-  /** How often the main thread is sent the figures, and shows by its answer that it lives. */
+  /** How often the counters are reported. */
   figuresMs: 1_000,
-  /** The main thread counts as stuck after so long a silence. */
-  aliveMs: 30_000,
   /** For requests that are open when the process is stopped. */
   closeMs: 2_000,
 };

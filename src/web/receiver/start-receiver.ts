@@ -1,34 +1,32 @@
-import path from 'node:path';
-import { Worker } from 'node:worker_threads';
+import pMap from 'p-map';
 import type { Clock } from '../../model/clock.ts';
+import { waitAtMost } from '../../model/waiting.ts';
 import type { ReceivedInbox } from '../../serve/received-inbox.ts';
-import { lazyInbox, type LazyInbox } from './lazy-inbox.ts';
-import { SyncError, messageOf } from '../../model/errors.ts';
-import {
-  connect,
-  type MadePage,
-  type MainAnswer,
-  type MainCalls,
-  type PageAnswer,
-  type PageRequest,
-  type ReceiverCalls,
-  type ReceiverNote,
-} from './calls.ts';
-import type { ReceiverFigures } from './figures.ts';
-import { LongBodies } from './long-bodies.ts';
-import { RECEIVER_LIMITS, type ReceivedSource, type ReceiverLimits, type ReceiverSetup } from './setup.ts';
+import { refusalLog } from '../refusal-log.ts';
+import type { PageBindings, Pages } from '../pages.ts';
+import { bodyBudget } from './body.ts';
+import { sourceFigures, type ReceiverFigures } from './figures.ts';
+import { readForm } from './form.ts';
+import { recipientOf } from './recipient.ts';
+import { refusedDeliveries } from './refused-deliveries.ts';
+import { requestHandler } from './requests.ts';
+import { closeServer, createReceiverServer, guardConnections, listen } from './server.ts';
+import { RECEIVER_LIMITS, type ReceivedSource, type ReceiverLimits, type ReceiverNote } from './setup.ts';
+import { SourceInbox } from './source-inbox.ts';
+import { webhookReceiver, type Addressee } from './webhook.ts';
 
 export interface ReceiverOptions {
   /** The setting that holds host and port, for messages; `serve` if absent. */
-  setting?: ReceiverSetup['setting'];
+  setting?: 'serve' | 'worker';
+  /** Port 0 for any that is free. */
   serve: { readonly host: string; readonly port: number };
   sources: readonly ReceivedSource[];
   clock: Clock;
   /** Texts that must not be stored, whoever sends them; may grow. */
   secrets?: readonly string[];
-  /** Makes the pages that are not the receiver's own. */
-  pages: (request: PageRequest) => Promise<MadePage>;
-  /** Called when deliveries were stored that have to be worked on. */
+  /** Makes all pages except the health check. */
+  pages: Pages;
+  /** Called when deliveries were stored that have to be processed. */
   onArrival: (source: string, count: number) => void;
   /** Called about once per second. */
   onFigures: (figures: ReceiverFigures) => void;
@@ -36,177 +34,194 @@ export interface ReceiverOptions {
   limits?: Partial<ReceiverLimits>;
 }
 
-/** The receiver, in a thread of its own. */
+/** The HTTP server for webhooks and pages, with the inboxes of its sources. */
 export interface Receiver {
-  /** Where it listens: `http://127.0.0.1:8080`. */
+  /** Its address: `http://127.0.0.1:8080`. */
   url: string;
   inbox(source: string): ReceivedInbox;
-  /** Answers deliveries for the source by these settings from now on, also if it is new. */
+  /** Uses these settings for the source from now on. Throws `ConfigError`, and changes nothing, if they cannot be used. */
   receive(source: ReceivedSource): Promise<void>;
-  /** Answers none for it any more. */
+  /** Accepts no delivery for the source any more, and closes its inbox. */
   forget(source: string): Promise<void>;
   figures(): Promise<ReceiverFigures>;
-  /** Rejects when the thread has died: the process cannot keep its promises any more. Never resolves. */
-  failed: Promise<never>;
-  /** Takes nothing new, answers open requests, and ends the thread. */
+  /** Accepts no new connections, answers open requests, commits their deliveries, and closes everything. */
   close(): Promise<void>;
 }
 
-/** TypeScript as this file is, or JavaScript once it was built. */
-const SCRIPT = new URL(`thread/thread${path.extname(import.meta.filename)}`, import.meta.url);
-/** What is garbage after a request need not be kept for long: it would be memory that stays. */
-const LIMITS = { maxYoungGenerationSizeMb: 8 };
-const TROUBLE: PageAnswer = { status: 500, headers: {}, body: '' };
-const BUSY: PageAnswer = { status: 503, headers: { 'retry-after': '2' }, body: '' };
+/** Fewer than a database lends connections to, so that an inbox that is opened already gets one. */
+const OPENED_AT_ONCE = 4;
+/** Inboxes that are not open after this time open when they are first used: a slow server must not delay the start. */
+const OPENING_MS = 15_000;
+/** Inboxes that are counted at the same time: deliveries need connections too. */
+const COUNTED_AT_ONCE = 2;
+/** The counters do not wait longer for a database that hangs. */
+const COUNTING_MS = 500;
 
-/** Starts the thread. Throws `ConfigError` if the address or none of the inboxes can be used. */
-export async function startReceiver(options: ReceiverOptions, script: URL = SCRIPT): Promise<Receiver> {
-  const { serve, sources, clock, secrets = [], setting = 'serve' } = options;
-  const { host, port: wanted } = serve;
+interface Received extends Addressee {
+  source: ReceivedSource;
+  inbox: SourceInbox;
+}
+
+/**
+ * Opens inboxes and address. Throws `ConfigError`, or Node's own error, if the address or none of the inboxes can be
+ * used; if only some inboxes cannot be used, their sources answer 503 until they can.
+ */
+export async function startReceiver(options: ReceiverOptions): Promise<Receiver> {
+  const { clock, serve, setting = 'serve' } = options;
   const limits = { ...RECEIVER_LIMITS, ...options.limits };
-  const setup: ReceiverSetup = { setting, host, port: wanted, sources, secrets: [...secrets], limits };
-  const worker = new Worker(script, { workerData: setup, name: 'receiver', resourceLimits: LIMITS });
-  // Those of the beginning are part of the setup.
-  let sent = secrets.length;
-  const newSecrets = (): readonly string[] => {
-    const added = secrets.slice(sent);
-    sent = secrets.length;
-    return added;
+  await using opened = new AsyncDisposableStack();
+  const sources = new ReceivedSources(options, limits);
+  opened.defer(() => sources.close());
+  await sources.openAll();
+  const server = serveRequests(options, limits, sources.byName);
+  const port = await listen(server.http, { ...serve, setting });
+  opened.defer(() => server.close());
+  const figures = async (): Promise<ReceiverFigures> => {
+    server.flushRefusals();
+    await sources.count(clock);
+    const counted = [...sources.byName].map(([name, received]) => [name, received.figures] as const);
+    return { sources: Object.fromEntries(counted) };
   };
-  const bodies = new LongBodies({ most: limits.longBodies, idleMs: limits.longIdleMs });
-  const thread = connect<ReceiverCalls, MainCalls>(worker, mainCalls(options, bodies, newSecrets));
-  const life = watchThread(worker, (error) => thread.$close(error));
-  const port = await thread.open();
-  const inboxes = new ReadInboxes(clock);
-  // By now they are made and migrated if they can be: this thread only reads them, some of them perhaps never.
-  for (const source of sources) await inboxes.use(source);
+  const reporting = setInterval(() => void figures().then(options.onFigures), limits.figuresMs);
+  opened.defer(() => clearInterval(reporting));
+  const { host } = serve;
+  const open = opened.move();
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
-    inbox: (source) => {
-      const inbox = inboxes.of(source);
-      return {
-        ...inbox,
-        settle: (settlements) => life.while(() => thread.settle(source, settlements)),
-        hold: (isHeld) => void life.while(() => thread.hold.asEvent(source, isHeld)).catch(() => undefined),
-        reopen: async () => {
-          // First here: the last one who closes a file folds its log back.
-          await inbox.closeFile();
-          await life.while(() => thread.reopen(source));
-        },
-      };
-    },
-    receive: async (source) => {
-      await life.while(() => thread.receive(source, newSecrets()));
-      await inboxes.use(source);
-    },
-    forget: async (source) => {
-      await inboxes.drop(source);
-      await life.while(() => thread.forget(source));
-    },
-    figures: () => life.while(() => thread.figures(newSecrets())),
-    failed: life.failed,
+    inbox: (name) => sources.inbox(name),
+    receive: (source) => sources.receive(source),
+    forget: (name) => sources.forget(name),
+    figures,
+    close: () => open.disposeAsync(),
+  };
+}
+
+function serveRequests(options: ReceiverOptions, limits: ReceiverLimits, sources: ReadonlyMap<string, Received>) {
+  const { clock, onNote: note } = options;
+  let isStopping = false;
+  const budget = bodyBudget(limits.bodyBytes);
+  const connections = guardConnections(limits);
+  const refusals = refusedDeliveries(note, clock);
+  const webhook = webhookReceiver({ clock, note, budget, addressees: sources, refusals });
+  const refusedForm = refusalLog(clock, ({ reason, further }) => {
+    const more = further === undefined ? '' : `, after ${further} more`;
+    note({ level: 'warn', event: 'control_refused', error: `${reason}${more}` });
+  });
+  const handlers = requestHandler({
+    webhook,
+    page: boundedPages(options, limits),
+    form: (request, invite) => readForm(request, { maxBytes: limits.formBytes, budget }, invite),
+    refusedForm,
+    limits,
+    isStopping: () => isStopping,
+    connections,
+    note,
+  });
+  const http = createReceiverServer(limits, { ...handlers, connection: connections.opened });
+  return {
+    http,
+    flushRefusals: () => refusals.flush(),
     close: async () => {
-      await life.end(() => thread.close());
-      bodies.close();
-      await inboxes.close();
+      isStopping = true;
+      await closeServer(http, limits.closeMs);
+      refusals.flush(true);
     },
   };
 }
 
-/** The inboxes as this thread reads them, by the names of their sources. */
-class ReadInboxes {
-  readonly #clock: Clock;
-  readonly #open = new Map<string, { address: string; inbox: LazyInbox }>();
+/** Returns null if too many pages are in progress, or if one takes too long. */
+function boundedPages({ clock, pages }: ReceiverOptions, limits: ReceiverLimits) {
+  let inProgress = 0;
+  return async (request: Request, bindings: PageBindings): Promise<Response | null> => {
+    if (inProgress >= limits.pages) return null;
+    inProgress += 1;
+    try {
+      const making = pages(request, bindings);
+      const made = await waitAtMost(clock, limits.pageMs, making);
+      if (made !== null) return made.value;
+      making.then(({ body }) => body?.cancel()).catch(() => undefined);
+      return null;
+    } finally {
+      inProgress -= 1;
+    }
+  };
+}
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
+/** If the inbox cannot be read now, its last count holds. */
+async function countWaiting({ inbox }: Received): Promise<void> {
+  await inbox.recentFigures().catch(() => undefined);
+}
+
+/** The sources that receive webhooks, with their inboxes. */
+class ReceivedSources {
+  readonly byName = new Map<string, Received>();
+  readonly #options: ReceiverOptions;
+  readonly #limits: ReceiverLimits;
+
+  constructor(options: ReceiverOptions, limits: ReceiverLimits) {
+    this.#options = options;
+    this.#limits = limits;
   }
 
-  of(source: string): LazyInbox {
-    const known = this.#open.get(source);
-    if (known === undefined) throw new Error(`no webhooks are received for ${source}`);
-    return known.inbox;
+  /** Opens or refuses all before it throws, so that the caller can close those that are open. */
+  async openAll(): Promise<void> {
+    const { clock, sources } = this.#options;
+    const until = clock.monotonic() + OPENING_MS;
+    const openOne = async (source: ReceivedSource, index: number): Promise<void> => {
+      const isOpenedNow = clock.monotonic() < until;
+      this.byName.set(source.name, await this.#open(source, { isOpenedNow, offset: index / sources.length }));
+    };
+    await pMap(sources, openOne, { concurrency: OPENED_AT_ONCE, stopOnError: false }).catch((error: unknown) => {
+      throw error instanceof AggregateError ? error.errors[0] : error;
+    });
+    const all = [...this.byName.values()];
+    const [first] = all;
+    if (first !== undefined && all.every(({ inbox }) => inbox.problem !== null)) throw first.inbox.problem;
   }
 
-  async use({ name, inbox: address }: ReceivedSource): Promise<void> {
-    if (this.#open.get(name)?.address === address) return;
-    await this.drop(name);
-    this.#open.set(name, { address, inbox: lazyInbox(address, this.#clock, { isReader: true }) });
+  inbox(name: string): ReceivedInbox {
+    const received = this.byName.get(name);
+    if (received === undefined) throw new Error(`no webhooks are received for ${name}`);
+    return received.inbox;
   }
 
-  async drop(source: string): Promise<void> {
-    const known = this.#open.get(source);
-    this.#open.delete(source);
-    await known?.inbox.close();
+  /** Replaces the entry in one step: each delivery is handled by the old settings or by the new ones. */
+  async receive(source: ReceivedSource): Promise<void> {
+    const { name } = source;
+    const old = this.byName.get(name);
+    if (old !== undefined && old.source.inbox === source.inbox) {
+      const recipient = { ...recipientOf(source, this.#options.secrets ?? []), store: old.inbox.store };
+      old.inbox.use(source);
+      this.byName.set(name, { ...old, source, recipient });
+      return;
+    }
+    const received = await this.#open(source, { isOpenedNow: true, offset: 0 });
+    this.byName.set(name, { ...received, figures: old?.figures ?? received.figures });
+    await old?.inbox.close();
+  }
+
+  async forget(name: string): Promise<void> {
+    const old = this.byName.get(name);
+    this.byName.delete(name);
+    await old?.inbox.close();
+  }
+
+  /** Counts what is waiting in each inbox, by which deliveries are accepted or refused. */
+  async count(clock: Clock): Promise<void> {
+    await waitAtMost(clock, COUNTING_MS, pMap(this.byName.values(), countWaiting, { concurrency: COUNTED_AT_ONCE }));
   }
 
   async close(): Promise<void> {
-    for (const { inbox } of this.#open.values()) await inbox.close();
+    await Promise.all(Array.from(this.byName.values(), ({ inbox }) => inbox.close()));
   }
-}
 
-function mainCalls(
-  { pages, onArrival, onFigures, onNote }: ReceiverOptions,
-  bodies: LongBodies,
-  newSecrets: () => readonly string[],
-): MainCalls {
-  const page = async (request: PageRequest): Promise<PageAnswer> => {
-    const { stream, ...answer } = await pages(request);
-    if (stream === undefined) return answer;
-    const long = bodies.add(stream);
-    return long === null ? BUSY : { ...answer, long };
-  };
-  return {
-    page: async (request): Promise<MainAnswer<PageAnswer>> => ({
-      answer: await page(request).catch(() => TROUBLE),
-      secrets: newSecrets(),
-    }),
-    piece: (long) => bodies.next(long),
-    dropped: (long) => bodies.drop(long),
-    figures: (figures) => {
-      onFigures(figures);
-      return { answer: null, secrets: newSecrets() };
-    },
-    // Outside the call: the error of one that is not answered would be lost.
-    arrived: (source, count) => queueMicrotask(() => onArrival(source, count)),
-    note: (note) => queueMicrotask(() => onNote(note)),
-  };
-}
-
-/** Notices when the thread ends; that is a failure unless it was closed. */
-function watchThread(worker: Worker, onEnd: (error: SyncError) => void) {
-  const failed = Promise.withResolvers<never>();
-  const ended = Promise.withResolvers<void>();
-  let state: 'running' | 'closing' | 'ended' = 'running';
-  const end = (cause: unknown): void => {
-    const error = gone(cause);
-    if (state === 'running') failed.reject(error);
-    state = 'ended';
-    onEnd(error);
-    ended.resolve();
-  };
-  worker.on('error', end);
-  worker.on('exit', (code) => end(`its thread ended with ${code}`));
-  // It may be looked at later.
-  failed.promise.catch(() => undefined);
-  return {
-    failed: failed.promise,
-    /** Makes a call; rejects if there is nobody to answer it. */
-    while: <T>(call: () => Promise<T>): Promise<T> => (state === 'ended' ? Promise.reject(gone(null)) : call()),
-    end: async (close: () => Promise<void>): Promise<void> => {
-      if (state === 'ended') return;
-      state = 'closing';
-      await close();
-      await ended.promise;
-    },
-  };
-}
-
-function gone(cause: unknown): SyncError {
-  const why = cause === null ? '' : `: ${messageOf(cause)}`;
-  return new SyncError('receiver_gone', `the webhook receiver has stopped${why}`, {
-    recovery: 'stop',
-    hint: 'start `serve` again; what was acknowledged is in the inbox',
-    cause,
-  });
+  async #open(source: ReceivedSource, start: { isOpenedNow: boolean; offset: number }): Promise<Received> {
+    const { clock, secrets = [], sources, onArrival, onNote } = this.#options;
+    // Before any file is made: it throws if a secret cannot be used.
+    const recipient = recipientOf(source, secrets);
+    const inboxes = (): number => Math.max(sources.length, this.byName.size);
+    const parts = { clock, arrived: onArrival, note: onNote, limits: this.#limits };
+    const inbox = await SourceInbox.open({ ...parts, ...start, source, inboxes });
+    return { source, recipient: { ...recipient, store: inbox.store }, inbox, figures: sourceFigures() };
+  }
 }

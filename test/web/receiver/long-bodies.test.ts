@@ -4,10 +4,8 @@ import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import type { MadePage } from '../../../src/web/receiver/calls.ts';
 import type { ReceiverLimits } from '../../../src/web/receiver/setup.ts';
 import { startReceiver } from '../../../src/web/receiver/start-receiver.ts';
-import { RECEIVER_THREAD } from '../../support/command.ts';
 
 const PIECE = 65_536;
 
@@ -23,7 +21,7 @@ async function streaming(pieces: number, limits: Partial<ReceiverLimits> = {}, b
   let asked = 0;
   const streams: Readable[] = [];
   const bytes = randomBytes(PIECE);
-  const page = async (): Promise<MadePage> => {
+  const page = async (): Promise<Response> => {
     const stream = Readable.from(
       (async function* made() {
         for (let at = 0; at < pieces; at += 1) {
@@ -35,21 +33,18 @@ async function streaming(pieces: number, limits: Partial<ReceiverLimits> = {}, b
       { objectMode: false, highWaterMark: 1 },
     );
     streams.push(stream);
-    return { status: 200, headers: { 'content-length': String(pieces * PIECE) }, body: '', stream };
+    return new Response(stream, { headers: { 'content-length': String(pieces * PIECE) } });
   };
-  const receiver = await startReceiver(
-    {
-      serve: { host: '127.0.0.1', port: 0 },
-      sources: [],
-      clock: systemClock,
-      pages: page,
-      onArrival: () => undefined,
-      onFigures: () => undefined,
-      onNote: () => undefined,
-      limits,
-    },
-    RECEIVER_THREAD,
-  );
+  const receiver = await startReceiver({
+    serve: { host: '127.0.0.1', port: 0 },
+    sources: [],
+    clock: systemClock,
+    pages: page,
+    onArrival: () => undefined,
+    onFigures: () => undefined,
+    onNote: () => undefined,
+    limits,
+  });
   onTestFinished(() => receiver.close());
   return { url: receiver.url, asked: () => asked, streams };
 }

@@ -14,8 +14,6 @@ interface FileKind {
   migrations: Migrations;
   /** Sets what the connection is to be like; tried again while another program holds the lock. */
   configure: (db: Database.Database) => void;
-  /** True for one who only reads what another connection of this process has made; it makes and migrates nothing. */
-  isReader?: boolean;
 }
 
 /** A database file of ours: open, checked and up to date. */
@@ -32,17 +30,17 @@ export interface OpenFile<Tables> {
 export async function openFile<Tables>(
   file: string,
   clock: Clock,
-  { migrations, configure, isReader = false }: FileKind,
+  { migrations, configure }: FileKind,
 ): Promise<OpenFile<Tables>> {
   const name = namedFile(file);
-  const db = openDatabase(file, isReader);
+  const db = openDatabase(file);
   const waiting = lockRetry(clock, file);
   const retryWhileLocked: RetryWhileLocked = (work) => waiting(() => name.whileNamed(work));
   const own = new Kysely<Tables>({ dialect: lockRetryingDialect(db, retryWhileLocked) });
   try {
     await retryWhileLocked(() => configure(db));
     await retryWhileLocked(() => checkFile(db, file));
-    if (!isReader) await migrateLocked({ db, own, retryWhileLocked }, migrations, file);
+    await migrateLocked({ db, own, retryWhileLocked }, migrations, file);
     name.opened();
     const close = async (): Promise<void> => {
       await own.destroy();
@@ -54,7 +52,7 @@ export async function openFile<Tables>(
       own,
       retryWhileLocked,
       name,
-      close: () => (isReader ? close() : name.close(db, close)),
+      close: () => name.close(db, close),
     };
   } catch (error) {
     db.close();
@@ -62,10 +60,10 @@ export async function openFile<Tables>(
   }
 }
 
-function openDatabase(file: string, isReader: boolean): Database.Database {
+function openDatabase(file: string): Database.Database {
   try {
-    if (!isReader) makeFolder(path.dirname(file));
-    return new Database(file, { timeout: BUSY_TIMEOUT_MS, readonly: isReader });
+    makeFolder(path.dirname(file));
+    return new Database(file, { timeout: BUSY_TIMEOUT_MS });
   } catch (error) {
     const known = databaseError(error, file);
     if (known !== error) throw known;

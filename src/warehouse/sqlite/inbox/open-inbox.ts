@@ -2,7 +2,6 @@ import { statSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import type { Clock } from '../../../model/clock.ts';
 import { SyncError } from '../../../model/errors.ts';
-import type { InboxOptions } from '../../database.ts';
 import type {
   DeliveryRow,
   Inbox,
@@ -30,17 +29,13 @@ const REPLAYED = `UPDATE "_sync_deliveries" SET "state" = 'waiting', "attempts" 
   "finished_at" = NULL, "reason" = NULL, "events" = "events" + 1`;
 
 /** Opens (and makes, and migrates) an inbox file. Throws `ConfigError` where it cannot be used. */
-export async function openInbox(file: string, clock: Clock, options: InboxOptions = {}): Promise<Inbox> {
-  return sqliteInbox(await openInboxFile(file, clock, options), file);
+export async function openInbox(file: string, clock: Clock): Promise<Inbox> {
+  return sqliteInbox(await openInboxFile(file, clock), file);
 }
 
 /** The file itself, set up so that what was committed stays through a power cut. */
-export function openInboxFile(
-  file: string,
-  clock: Clock,
-  { isReader = false }: InboxOptions = {},
-): Promise<OpenFile<InboxTables>> {
-  return openFile<InboxTables>(file, clock, { migrations: INBOX_MIGRATIONS, configure, isReader });
+export function openInboxFile(file: string, clock: Clock): Promise<OpenFile<InboxTables>> {
+  return openFile<InboxTables>(file, clock, { migrations: INBOX_MIGRATIONS, configure });
 }
 
 function configure(db: Database): void {

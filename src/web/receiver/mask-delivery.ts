@@ -1,24 +1,18 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
-import { isJson } from '../../../observe/scrub/scrub-json.ts';
-import { scrub } from '../../../observe/scrub/scrub.ts';
-import type { WebhookSettings } from '../../../settings/settings.ts';
-import type { SignatureScheme } from '../../../source/signature-scheme.ts';
-import type { NewDelivery } from '../../../warehouse/inbox.ts';
+import { isJson } from '../../observe/scrub/scrub-json.ts';
+import { scrub, scrubOwn } from '../../observe/scrub/scrub.ts';
+import type { WebhookSettings } from '../../settings/settings.ts';
+import type { SignatureScheme } from '../../source/signature-scheme.ts';
+import type { NewDelivery } from '../../warehouse/inbox.ts';
 
-/** Shorter ones may be words of any event, which must stay readable. */
-const LEAST_LENGTH = 8;
 /** Replaces a secret if `***` would break the JSON: in a number, or a list of bytes. */
 const DIGIT_STAND_IN = '1';
 
-/** Those of the secrets that a delivery to any source must not bring into an inbox. */
-export function maskedSecrets(secrets: readonly string[]): string[] {
-  return secrets.filter((secret) => secret.length >= LEAST_LENGTH);
-}
-
 /**
  * Takes secrets out of a delivery that was believed, before it is stored: some schemes send theirs in the body, and a
- * service may send back whatever it knows. All else stays as it came. `secrets` may grow.
+ * service may send back whatever it knows. All else stays as it came: of
+ * `secrets`, which may grow, short ones may be words of any event.
  */
 export function deliveryMask(
   secrets: readonly string[],
@@ -26,7 +20,7 @@ export function deliveryMask(
   webhook: Pick<WebhookSettings, 'secrets'>,
 ): (delivery: NewDelivery) => NewDelivery {
   const inBody = value.from.from === 'json' ? webhook.secrets.map((secret) => secret.value) : [];
-  const clean: Clean = (text, standIn) => scrub(scrub(text, secrets, standIn), inBody, standIn);
+  const clean: Clean = (text, standIn) => scrub(scrubOwn(text, secrets, standIn), inBody, standIn);
   return ({ delivery_id, headers, body, ...delivery }) => ({
     ...delivery,
     delivery_id: maskedId(delivery_id, clean),

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { SignatureScheme } from '../../../source/signature-scheme.ts';
-import { hasToken } from '../../../source/signature-template.ts';
-import { challengeMethods } from '../../../trigger/signature/challenges.ts';
+import type { SignatureScheme } from '../../source/signature-scheme.ts';
+import { hasToken } from '../../source/signature-template.ts';
+import { challengeMethods } from '../../trigger/signature/challenges.ts';
 import type { RefusalReason } from './answer.ts';
 import { DECODERS, FORM_TYPE, mediaTypeIn } from './body.ts';
 

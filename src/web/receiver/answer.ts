@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { ChallengeAnswer } from '../../../trigger/signature/challenges.ts';
-import type { SignatureRefusal } from '../../../trigger/signature/delivery.ts';
-import type { InboxEffect } from '../../../warehouse/inbox.ts';
-import type { PageAnswer } from '../calls.ts';
+import type { ChallengeAnswer } from '../../trigger/signature/challenges.ts';
+import type { SignatureRefusal } from '../../trigger/signature/delivery.ts';
+import type { InboxEffect } from '../../warehouse/inbox.ts';
 
 /** Why a request is refused before its signature is looked at, with the status of its answer. */
 const REFUSALS = {
@@ -65,11 +64,6 @@ export function sendOutcome(outcome: Outcome, request: IncomingMessage, response
 
 function sendChallenge({ status, contentType, body }: ChallengeAnswer, response: ServerResponse): void {
   const headers = { 'content-type': contentType, 'x-content-type-options': 'nosniff' };
-  sendPage({ status, headers, body }, response);
-}
-
-/** Sends a page as the main thread made it. */
-export function sendPage({ status, headers, body }: PageAnswer, response: ServerResponse): void {
   response.writeHead(status, { 'content-length': String(Buffer.byteLength(body)), ...headers }).end(body);
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { routeOf } from '../../../../src/web/receiver/thread/requests.ts';
+import { routeOf } from '../../../src/web/receiver/requests.ts';
 
 describe('the route of a request', () => {
   it.for([

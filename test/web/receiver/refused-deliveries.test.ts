@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import type { ReceiverNote } from '../../../../src/web/receiver/calls.ts';
-import { refusedDeliveries } from '../../../../src/web/receiver/thread/refused-deliveries.ts';
-import { HandClock } from '../../../support/hand-clock.ts';
+import type { ReceiverNote } from '../../../src/web/receiver/setup.ts';
+import { refusedDeliveries } from '../../../src/web/receiver/refused-deliveries.ts';
+import { HandClock } from '../../support/hand-clock.ts';
 
 it('each of ten refused deliveries in a minute has a line, the others one together, by source', async () => {
   const clock = new HandClock();

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { signatureSchema } from '../../../../src/source/signature-scheme.ts';
-import { deliveryMask, maskedSecrets } from '../../../../src/web/receiver/thread/mask-delivery.ts';
+import { signatureSchema } from '../../../src/source/signature-scheme.ts';
+import { deliveryMask } from '../../../src/web/receiver/mask-delivery.ts';
 
 const SECRET = 'canary/secret+4711';
 const DIGITS = '8204711930';
 
 function masked(body: string | Buffer, preset = 'standard-webhooks', own = 'of another kind', id = 'msg_1') {
-  const mask = deliveryMask(maskedSecrets([SECRET, DIGITS, 'content']), signatureSchema.parse(preset), {
+  const mask = deliveryMask([SECRET, DIGITS, 'content'], signatureSchema.parse(preset), {
     secrets: [{ value: own }],
   });
   const delivery = { is_id_sent: true, received_at: '2026-01-01 00:00:00.000', headers: `{"x-kind":"${SECRET}"}` };

@@ -1,41 +1,25 @@
-import type { Clock } from '../../../model/clock.ts';
-import { SyncError, messageOf } from '../../../model/errors.ts';
-import { timestampText } from '../../../model/timestamp-text.ts';
-import { askDrain, queueName } from '../../../serve/work-items/work-items.ts';
-import { repeatUntilAborted, sleepOrAbort } from '../../../model/waiting.ts';
+import type { Clock } from '../../model/clock.ts';
+import { SyncError, messageOf } from '../../model/errors.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import type { ReceivedInbox } from '../../serve/received-inbox.ts';
+import { askDrain, queueName } from '../../serve/work-items/work-items.ts';
+import { repeatUntilAborted, sleepOrAbort } from '../../model/waiting.ts';
 import {
   TO_WORK_ON,
   type Inbox,
   type InboxEffect,
+  type InboxEntry,
   type InboxFigures,
   type NewDelivery,
   type Settlement,
-} from '../../../warehouse/inbox.ts';
-import type { InboxOptions } from '../../../warehouse/database.ts';
-import { sizeOf } from '../../../warehouse/repetition.ts';
-import type { ReceiverNote } from '../calls.ts';
-import { lazyInbox, type LazyInbox } from '../lazy-inbox.ts';
-import type { Asks, ReceivedSource, ReceiverLimits } from '../setup.ts';
-import { createWaitingRoom, type WaitingRoom } from './waiting-room.ts';
+} from '../../warehouse/inbox.ts';
+import type { InboxOptions } from '../../warehouse/database.ts';
+import { sizeOf } from '../../warehouse/repetition.ts';
+import type { ReceiverNote } from './setup.ts';
+import { LazyInbox } from './lazy-inbox.ts';
+import type { Asks, ReceivedSource, ReceiverLimits } from './setup.ts';
+import { WaitingLoad } from './waiting-load.ts';
 import { GroupCommit } from './group-commit.ts';
-
-/** The inbox of one source, as the receiver's thread writes it: nobody else does, but for a replay by hand. */
-export interface SourceInbox {
-  /** Why it cannot be opened so far; null if it is open. */
-  readonly problem: unknown;
-  /** Resolves once the delivery is committed; rejects if it is not stored. */
-  store: (delivery: NewDelivery) => Promise<InboxEffect>;
-  settle(settlements: readonly Settlement[]): Promise<void>;
-  figures(): Promise<InboxFigures>;
-  /** Keeps to these settings from now on; the inbox must be the same. */
-  use(source: ReceivedSource): void;
-  /** While it is held back, nothing is stored: who moves the warehouse moves the inbox next. */
-  hold(isHeld: boolean): void;
-  /** Opens the file anew that has its name now. Does not throw: if it cannot be opened, that is its `problem`. */
-  reopen(): Promise<void>;
-  /** Commits what waits, and closes. */
-  close(): Promise<void>;
-}
 
 interface SourceInboxOptions {
   source: ReceivedSource;
@@ -43,7 +27,7 @@ interface SourceInboxOptions {
   isOpenedNow: boolean;
   /** Its place among all inboxes of the receiver, from 0 to 1: what each does now and then, they do one after the other. */
   offset: number;
-  /** How many share the thread just now, and perhaps one database. */
+  /** How many inboxes there are now, perhaps on one database. */
   inboxes: () => number;
   clock: Clock;
   limits: ReceiverLimits;
@@ -72,7 +56,7 @@ const PURGE_ROWS = 500;
 const PURGE_PAUSE_MS = 100;
 /** A dead delivery waits for a person. */
 const DEAD_FACTOR = 4;
-/** Counting a long queue takes its time: at most one part in so many of the thread's. */
+/** Counting a long queue takes time: at most one part in 50. */
 const FIGURES_PART = 50;
 /** Inboxes that are counted every time; if there are more, each is counted less often. */
 const COUNTED_AT_ONCE = 20;
@@ -84,78 +68,123 @@ const ASKED: Readonly<Record<Asks, (address: string) => InboxOptions>> = {
   workers: (address) => ({ asked: (execute) => askDrain(queueName(address), execute) }),
 };
 
-export async function openSourceInbox(options: SourceInboxOptions): Promise<SourceInbox> {
-  const { isOpenedNow, clock, limits, note } = options;
-  const { name, inbox: address, asks = 'nobody' } = options.source;
-  let { source } = options;
-  const inbox = lazyInbox(address, clock, ASKED[asks](address));
-  if (isOpenedNow) await openFirst(inbox, options);
-  const noteProblem = (): void =>
-    note({ level: 'error', event: 'inbox_refuses', source: name, error: messageOf(inbox.problem) });
-  if (inbox.problem !== null) noteProblem();
-  const commits = new GroupCommit({ write: notedWrite(inbox, options), mayPass, clock });
-  const room = createWaitingRoom(() => ({ rows: source.webhook.max_waiting, bytes: source.webhook.max_waiting_size }));
-  const leastMs = (): number => leastAge(options);
-  const figures = cached(clock, leastMs, () => countedFigures(inbox, room));
-  let isHeld = false;
-  const stop = new AbortController();
-  const purging = keepPurging(inbox, { ...options, keepMs: () => keepMsOf(source) }, stop.signal);
-  return {
-    get problem() {
-      return inbox.problem;
-    },
-    store: async (delivery) => {
-      if (isHeld) throw heldBack();
-      const entry = room.enter(sizeOf(delivery));
-      if (entry === null) {
-        // If much was worked on since the last count, the next one to come is let in.
-        figures().catch(() => undefined);
-        throw full(source);
-      }
-      try {
-        const effect = await commits.add({ delivery }, { patienceMs: limits.storeMs, bound: limits.stored });
-        if (TO_WORK_ON.has(effect)) entry.stays();
-        else entry.leaves();
-        return effect;
-      } catch (error) {
-        // Without an answer of the database it may be stored all the same: the next count shows it.
-        entry.leaves();
-        throw error;
-      }
-    },
-    use: (given) => void (source = given),
-    hold: (held) => void (isHeld = held),
-    settle: async (settlements) => {
-      await Promise.all(settlements.map((settlement) => commits.add({ settlement }, { patienceMs: SETTLE_MS })));
-    },
-    figures,
-    reopen: async () => {
-      // Deliveries for the old file are refused by now: none of them must end up in the new one.
-      await commits.idle();
-      await inbox.closeFile();
-      await inbox.open();
-      if (inbox.problem === null) note({ level: 'info', event: 'inbox_reopened', source: name });
-      else noteProblem();
-    },
-    close: async () => {
-      stop.abort();
-      await Promise.all([commits.idle(), purging]);
-      await inbox.close();
-    },
+/** The inbox of one source. The receiver is its only writer, except for a replay by hand. */
+export class SourceInbox implements ReceivedInbox {
+  readonly waiting: ReceivedInbox['waiting'];
+  readonly list: ReceivedInbox['list'];
+  readonly nameState: ReceivedInbox['nameState'];
+  /** Figures that may be older, so that counting long queues takes little of the time. */
+  readonly recentFigures: () => Promise<InboxFigures>;
+  readonly #options: SourceInboxOptions;
+  readonly #inbox: LazyInbox;
+  readonly #commits: GroupCommit<InboxEntry, InboxEffect>;
+  readonly #load: WaitingLoad;
+  readonly #stop = new AbortController();
+  readonly #purging: Promise<void>;
+  #source: ReceivedSource;
+  #isHeld = false;
+
+  private constructor(options: SourceInboxOptions, inbox: LazyInbox) {
+    const { clock, source } = options;
+    this.#options = options;
+    this.#source = source;
+    this.#inbox = inbox;
+    ({ waiting: this.waiting, list: this.list, nameState: this.nameState } = inbox);
+    this.#commits = new GroupCommit({ write: notedWrite(inbox, options), mayPass, clock });
+    this.#load = new WaitingLoad(() => {
+      const { max_waiting: rows, max_waiting_size: bytes } = this.#source.webhook;
+      return { rows, bytes };
+    });
+    this.recentFigures = cached(clock, () => leastAge(options), this.figures);
+    this.#purging = keepPurging(inbox, { ...options, keepMs: () => keepMsOf(this.#source) }, this.#stop.signal);
+  }
+
+  /** Does not throw: if it cannot be opened, that is its `problem`. */
+  static async open(options: SourceInboxOptions): Promise<SourceInbox> {
+    const { inbox: address, asks = 'nobody' } = options.source;
+    const inbox = new LazyInbox(address, options.clock, ASKED[asks](address));
+    if (options.isOpenedNow) await openFirst(inbox, options);
+    const opened = new SourceInbox(options, inbox);
+    if (inbox.problem !== null) opened.#noteProblem();
+    return opened;
+  }
+
+  /** Why it cannot be opened so far; null if it is open. */
+  get problem(): unknown {
+    return this.#inbox.problem;
+  }
+
+  /** Resolves once the delivery is committed; rejects if it is not stored. */
+  readonly store = async (delivery: NewDelivery): Promise<InboxEffect> => {
+    if (this.#isHeld) throw heldBack();
+    const bytes = sizeOf(delivery);
+    if (!this.#load.reserve(bytes)) {
+      // If many were processed since the last count, the next delivery is accepted.
+      this.recentFigures().catch(() => undefined);
+      throw full(this.#source);
+    }
+    const { storeMs: patienceMs, stored: bound } = this.#options.limits;
+    let isWaiting = false;
+    try {
+      const effect = await this.#commits.add({ delivery }, { patienceMs, bound });
+      isWaiting = TO_WORK_ON.has(effect);
+      return effect;
+    } finally {
+      // If the response of the database was lost, the next count shows whether the delivery was stored.
+      this.#load.release(bytes, isWaiting);
+    }
   };
+
+  readonly figures = async (): Promise<InboxFigures> => {
+    const finishCount = this.#load.startCount();
+    const figures = await this.#inbox.figures();
+    finishCount({ rows: figures.waiting, bytes: figures.waitingBytes });
+    return figures;
+  };
+
+  async settle(settlements: readonly Settlement[]): Promise<void> {
+    const terms = { patienceMs: SETTLE_MS };
+    await Promise.all(settlements.map((settlement) => this.#commits.add({ settlement }, terms)));
+  }
+
+  /** Applies new settings; the inbox must be the same. */
+  use(source: ReceivedSource): void {
+    this.#source = source;
+  }
+
+  hold(isHeld: boolean): void {
+    this.#isHeld = isHeld;
+  }
+
+  async reopen(): Promise<void> {
+    // Deliveries for the old file are refused by now: none of them must end up in the new one.
+    await this.#commits.idle();
+    await this.#inbox.closeFile();
+    await this.#inbox.open();
+    if (this.problem === null) this.#note('info', 'inbox_reopened');
+    else this.#noteProblem();
+  }
+
+  /** Commits what waits, and closes. */
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await Promise.all([this.#commits.idle(), this.#purging]);
+    await this.#inbox.close();
+  }
+
+  #noteProblem(): void {
+    this.#note('error', 'inbox_refuses', { error: messageOf(this.problem) });
+  }
+
+  #note(level: ReceiverNote['level'], event: string, about: Pick<ReceiverNote, 'error'> = {}): void {
+    this.#options.note({ level, event, source: this.#source.name, ...about });
+  }
 }
 
 /** Finds out whether it can be used; a start with hundreds of sources does not have them all open. */
 async function openFirst(inbox: LazyInbox, { inboxes }: SourceInboxOptions): Promise<void> {
   await inbox.open();
   if (inboxes() > COUNTED_AT_ONCE) await inbox.rest();
-}
-
-async function countedFigures(inbox: LazyInbox, room: WaitingRoom): Promise<InboxFigures> {
-  const counted = room.counting();
-  const figures = await inbox.figures();
-  counted({ rows: figures.waiting, bytes: figures.waitingBytes });
-  return figures;
 }
 
 function full({ name, webhook }: ReceivedSource): SyncError {

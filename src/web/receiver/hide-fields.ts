@@ -1,11 +1,11 @@
-import { decodeText } from '../../../http/body/decode-text.ts';
-import { stepsOf } from '../../../model/body-path.ts';
-import type { JsonObject, JsonValue } from '../../../model/json.ts';
-import { keysOfText, pathText } from '../../../shape/columns/source-path.ts';
-import { parseJson } from '../../../shape/json/parse-json.ts';
-import { isObject } from '../../../shape/records/field-at.ts';
-import { eventFieldsOf, type WebhookProfile } from '../../../source/webhooks.ts';
-import type { NewDelivery } from '../../../warehouse/inbox.ts';
+import { decodeText } from '../../http/body/decode-text.ts';
+import { stepsOf } from '../../model/body-path.ts';
+import type { JsonObject, JsonValue } from '../../model/json.ts';
+import { keysOfText, pathText } from '../../shape/columns/source-path.ts';
+import { parseJson } from '../../shape/json/parse-json.ts';
+import { isObject } from '../../shape/records/field-at.ts';
+import { eventFieldsOf, type WebhookProfile } from '../../source/webhooks.ts';
+import type { NewDelivery } from '../../warehouse/inbox.ts';
 
 /** Stands for what is hidden. */
 const HIDDEN = '***';

@@ -1,11 +1,11 @@
 import type { IncomingMessage } from 'node:http';
-import type { Clock } from '../../../model/clock.ts';
-import { SyncError, messageOf } from '../../../model/errors.ts';
-import { timestampText } from '../../../model/timestamp-text.ts';
-import type { Delivery, SignatureVerdict } from '../../../trigger/signature/delivery.ts';
-import type { NewDelivery } from '../../../warehouse/inbox.ts';
-import type { ReceiverNote } from '../calls.ts';
-import { countUp, observe, type SourceFigures } from '../figures.ts';
+import type { Clock } from '../../model/clock.ts';
+import { SyncError, messageOf } from '../../model/errors.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import type { Delivery, SignatureVerdict } from '../../trigger/signature/delivery.ts';
+import type { NewDelivery } from '../../warehouse/inbox.ts';
+import type { ReceiverNote } from './setup.ts';
+import { countUp, observe, type SourceFigures } from './figures.ts';
 import { refusalBeforeBody } from './admission.ts';
 import { refused, type Outcome, type RefusalReason } from './answer.ts';
 import { jsonIn, readBody, type BodyBudget, type HeldBody } from './body.ts';
@@ -22,8 +22,6 @@ interface WebhookParts {
   clock: Clock;
   budget: BodyBudget;
   addressees: ReadonlyMap<string, Addressee>;
-  /** Requests for sources that do not exist, by reason. */
-  unclaimed: Record<string, number>;
   note: (note: ReceiverNote) => void;
   refusals: Pick<RefusedDeliveries, 'refused'>;
 }
@@ -36,7 +34,7 @@ const NOT_TAKEN: Readonly<Record<string, RefusalReason>> = { inbox_overloaded: '
  * before it sends the body. Never throws.
  */
 export function webhookReceiver(parts: WebhookParts) {
-  const { clock, addressees, unclaimed, note, refusals } = parts;
+  const { clock, addressees, note, refusals } = parts;
   let decoy: { example: Recipient; recipient: Recipient } | null = null;
 
   /** Null if no source receives webhooks. */
@@ -70,7 +68,6 @@ export function webhookReceiver(parts: WebhookParts) {
     }
     if (outcome.kind === 'gone') return outcome;
     // Whatever the decoy refused it for, the answer is only that there is no such source.
-    countUp(unclaimed, 'unknown_source');
     refusals.refused(null, 'unknown_source');
     return refused('unknown_source');
   };

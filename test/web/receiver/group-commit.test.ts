@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { SyncError } from '../../../../src/model/errors.ts';
-import { GroupCommit } from '../../../../src/web/receiver/thread/group-commit.ts';
-import { HandClock } from '../../../support/hand-clock.ts';
+import { SyncError } from '../../../src/model/errors.ts';
+import { GroupCommit } from '../../../src/web/receiver/group-commit.ts';
+import { HandClock } from '../../support/hand-clock.ts';
 
 const BUSY = new SyncError('warehouse_busy', 'locked', { recovery: 'stop' });
 

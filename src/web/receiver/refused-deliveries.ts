@@ -1,5 +1,5 @@
-import type { Clock } from '../../../model/clock.ts';
-import type { ReceiverNote } from '../calls.ts';
+import type { Clock } from '../../model/clock.ts';
+import type { ReceiverNote } from './setup.ts';
 import type { RefusalReason } from './answer.ts';
 
 /** Refusals of one source that are told one by one in a minute; of the others only how many there were. */

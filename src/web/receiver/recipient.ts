@@ -1,9 +1,9 @@
-import { eventFieldsOf, type WebhookProfile } from '../../../source/webhooks.ts';
-import { answerChallenge, type ChallengeAnswer } from '../../../trigger/signature/challenges.ts';
-import { createVerifier, verifierForNobody, type Verify } from '../../../trigger/signature/create-verifier.ts';
-import type { Delivery } from '../../../trigger/signature/delivery.ts';
-import type { InboxEffect, NewDelivery } from '../../../warehouse/inbox.ts';
-import type { ReceivedSource } from '../setup.ts';
+import { eventFieldsOf, type WebhookProfile } from '../../source/webhooks.ts';
+import { answerChallenge, type ChallengeAnswer } from '../../trigger/signature/challenges.ts';
+import { createVerifier, verifierForNobody, type Verify } from '../../trigger/signature/create-verifier.ts';
+import type { Delivery } from '../../trigger/signature/delivery.ts';
+import type { InboxEffect, NewDelivery } from '../../warehouse/inbox.ts';
+import type { ReceivedSource } from './setup.ts';
 import { admissionOf, type Admission } from './admission.ts';
 import { withoutFields } from './hide-fields.ts';
 import { deliveryMask } from './mask-delivery.ts';

@@ -1,9 +1,9 @@
 import { type IncomingMessage, type ServerResponse, createServer, type Server } from 'node:http';
 import type { Socket } from 'node:net';
-import type { ReceiverLimits, ReceiverSetup } from '../setup.ts';
+import type { ReceiverLimits } from './setup.ts';
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
-import { ConfigError } from '../../../model/errors.ts';
+import { ConfigError } from '../../model/errors.ts';
 
 export interface ServerHandlers {
   connection: (socket: Socket) => void;
@@ -11,17 +11,13 @@ export interface ServerHandlers {
   request: (request: IncomingMessage, response: ServerResponse, invite: () => void) => void;
   /** Called for an expectation that no receiver meets. */
   unexpected: (request: IncomingMessage, response: ServerResponse) => void;
-  /** Called for what is no HTTP, or too slow; it was answered and cut. */
-  malformed: (reason: string) => void;
 }
 
 /** Answers to what never became a request, by Node's code. */
-const MALFORMED: Readonly<Record<string, { status: string; reason: string }>> = {
-  HPE_HEADER_OVERFLOW: { status: '431 Request Header Fields Too Large', reason: 'headers_too_large' },
-  ERR_HTTP_REQUEST_TIMEOUT: { status: '408 Request Timeout', reason: 'too_slow' },
-  ECONNRESET: { status: '400 Bad Request', reason: 'connection_lost' },
+const MALFORMED: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
 };
-const BAD_REQUEST = { status: '400 Bad Request', reason: 'malformed' };
 
 const MAX_HEADER_BYTES = 16_384;
 const MAX_HEADERS = 100;
@@ -46,11 +42,9 @@ export function createReceiverServer(limits: ReceiverLimits, handlers: ServerHan
     handlers.request(request, response, () => response.writeContinue()),
   );
   server.on('checkExpectation', handlers.unexpected);
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const { status, reason } = MALFORMED[error.code ?? ''] ?? BAD_REQUEST;
-    handlers.malformed(reason);
-    cut(socket, status);
-  });
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
+    cut(socket, MALFORMED[error.code ?? ''] ?? '400 Bad Request'),
+  );
   return server;
 }
 
@@ -77,7 +71,12 @@ function ownAddress(setting: string): string {
   return `set ${setting}.host to an address of this machine`;
 }
 
-type ListenAddress = Pick<ReceiverSetup, 'host' | 'port' | 'setting'>;
+interface ListenAddress {
+  host: string;
+  port: number;
+  /** The setting that holds host and port, for messages. */
+  setting: 'serve' | 'worker';
+}
 
 /** Resolves with the port once it listens; rejects with a `ConfigError`, or with Node's own error for a rare cause. */
 export async function listen(server: Server, { host, port, setting }: ListenAddress): Promise<number> {
@@ -105,8 +104,6 @@ interface ConnectionState {
   open: number;
   /** In a row, since the last one that was not refused. */
   refused: number;
-  /** True once something on it was believed. */
-  proven: boolean;
 }
 
 /** Keeps connections that only take up room from keeping others out. */
@@ -117,7 +114,6 @@ export interface Connections {
   believed(request: IncomingMessage): void;
   /** True if the connection should be closed with this answer. */
   refused(request: IncomingMessage): boolean;
-  readonly count: number;
 }
 
 /**
@@ -135,7 +131,7 @@ export function guardConnections(limits: ReceiverLimits): Connections {
         const [oldest = socket] = unproven;
         oldest.destroy();
       }
-      known.set(socket, { open: 0, refused: 0, proven: false });
+      known.set(socket, { open: 0, refused: 0 });
       unproven.add(socket);
       socket.once('close', () => {
         known.delete(socket);
@@ -156,7 +152,6 @@ export function guardConnections(limits: ReceiverLimits): Connections {
       const state = known.get(socket);
       if (state === undefined) return;
       state.refused = 0;
-      state.proven = true;
       unproven.delete(socket);
     },
     refused: ({ socket }) => {
@@ -164,9 +159,6 @@ export function guardConnections(limits: ReceiverLimits): Connections {
       if (state === undefined) return true;
       state.refused += 1;
       return state.refused >= limits.refusals;
-    },
-    get count() {
-      return known.size;
     },
   };
 }

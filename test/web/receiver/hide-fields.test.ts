@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { webhooksSchema } from '../../../../src/source/webhooks.ts';
-import { withoutFields } from '../../../../src/web/receiver/thread/hide-fields.ts';
+import { webhooksSchema } from '../../../src/source/webhooks.ts';
+import { withoutFields } from '../../../src/web/receiver/hide-fields.ts';
 
 const HIDDEN = ['author.email', 'contacts.mail', 'phone', 'type'];
 

@@ -1,7 +1,7 @@
-import { setImmediate as turn } from 'node:timers/promises';
-import type { Clock } from '../../../model/clock.ts';
-import { SyncError } from '../../../model/errors.ts';
-import { waitAtMost } from '../../../model/waiting.ts';
+import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises';
+import type { Clock } from '../../model/clock.ts';
+import { SyncError } from '../../model/errors.ts';
+import { waitAtMost } from '../../model/waiting.ts';
 
 export interface GroupCommitOptions<T, R> {
   /** Stores all items in one transaction, or none; one effect per item. */
@@ -28,9 +28,14 @@ interface Waiting<T, R> {
 }
 
 const MOST = 1_000;
-/** Between two attempts; long enough for the thread to do its other work, then so long that it does little else. */
+/** Between two attempts; long enough for the process to do its other work. */
 const PAUSES_MS = [10, 10, 20, 40] as const;
 const LONGEST_PAUSE_MS = 50;
+/**
+ * After a commit the next one waits as long as that took, but at most this: SQLite blocks the process while the disk
+ * writes, so fewer and larger commits leave it at least half of the time for its other work.
+ */
+const MAX_REST_MS = 20;
 /** How often the waiting are looked at while the database has not answered. */
 const LOOK_MS = 100;
 
@@ -74,12 +79,15 @@ export class GroupCommit<T, R> {
   async #run(): Promise<void> {
     // Everything that this turn of the event loop brings goes along.
     await turn();
-    for (let failures = 0; this.#queue.length > 0; await turn()) {
+    for (let failures = 0; this.#queue.length > 0;) {
+      const began = performance.now();
       this.#underWay = this.#queue.splice(0, this.#options.most ?? MOST);
       const error = await this.#attempt(this.#underWay);
       failures = error === null ? 0 : failures + 1;
       if (error !== null) await this.#afterFailure(error, failures);
       this.#underWay = [];
+      const tookMs = performance.now() - began;
+      await (tookMs < 1 ? turn() : delay(Math.min(tookMs, MAX_REST_MS)));
     }
     this.#running = null;
   }
