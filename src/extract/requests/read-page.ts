@@ -4,6 +4,7 @@ import { isEach, stepsOf } from '../../model/body-path.ts';
 import { fieldAt, isObject, stepInto } from '../../shape/records/field-at.ts';
 import { asRecord, type RecordSight } from '../../shape/records/as-record.ts';
 import { selectRecords } from '../../shape/records/select-records.ts';
+import type { PageProfile } from '../../source/page-style.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { EmptySpelling } from '../../source/record-fields.ts';
 import { accountOf, bodyAccount, countAt, countIn } from './body-account.ts';
@@ -22,7 +23,7 @@ type ListingAnswer = Pick<ApiAnswer, 'bytes' | 'json' | 'headers' | 'status'>;
 
 /** Where the records of a response are, and how it may say that there are none. */
 interface RecordPlace extends Pick<ReadableResource, 'records'>, Partial<Pick<RecordFields, 'key_field' | 'empty'>> {
-  page?: Pick<ResourceProfile['page'], 'total'>;
+  page: PageProfile;
 }
 
 /** The records of an answer as the resource sees them; null if it has none where they should be. Pure. */
@@ -39,7 +40,7 @@ export function listedRecords(answer: ListingAnswer, place: RecordPlace): Source
   if (records !== null) return records;
   const spelling = spellingIn(answer, place.records);
   if (spelling === undefined) return null;
-  const isNothing = place.empty?.includes(spelling) || isZeroTotal(answer, place.page?.total ?? null);
+  const isNothing = place.empty?.includes(spelling) || isZeroTotal(answer, place.records, place.page);
   return isNothing ? [] : null;
 }
 
@@ -56,24 +57,11 @@ function spellingIn({ json, status }: ListingAnswer, path: string): EmptySpellin
   return isObject(found) && Object.keys(found).length === 0 ? 'object' : undefined;
 }
 
-const TOTAL =
-  /^(?:@odata\.count|hydra:totalItems|count|total|total_?(?:count|docs|items|results|records|elements|hits))$/i;
-const TOTAL_HEADERS = ['header:x-total-count', 'header:x-wp-total', 'header:x-total'];
-/** Services nest a total no deeper: `meta.pagination.total`. */
-const TOTAL_DEPTH = 3;
-
-/** True if the response states a total of 0, where the profile names it or under a well-known name, and no other total. */
-function isZeroTotal(answer: ListingAnswer, declared: string | null): boolean {
-  const totals = [declared, ...TOTAL_HEADERS].flatMap((place) => countIn(answer, place) ?? []);
-  const look = (value: JsonValue, depth: number): void => {
-    if (!isObject(value) || depth > TOTAL_DEPTH) return;
-    for (const [key, below] of Object.entries(value)) {
-      const total = TOTAL.test(key) ? countAt(below, '') : null;
-      if (total === null) look(below, depth + 1);
-      else totals.push(total);
-    }
-  };
-  look(answer.json, 1);
+/** True if the response states a total of 0, where the profile names it or at its usual places, and no other total. */
+function isZeroTotal(answer: ListingAnswer, records: string, page: PageProfile): boolean {
+  const declared = countIn(answer, page.total ?? null);
+  const counts = undeclaredSignals(answer, records, page, new Set()).totals.map(({ count }) => count);
+  const totals = declared === null ? counts : [declared, ...counts];
   return totals.length > 0 && totals.every((total) => total === 0);
 }
 

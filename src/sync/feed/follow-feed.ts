@@ -108,7 +108,7 @@ async function readOne(
   // Pages may expire sooner than the cursor that they began at.
   if (answer === null) return from.page === null ? null : { place: { ...from, page: null }, isEnd: false };
   const path = feed.records ?? profile.records;
-  const entries = listedRecords(answer, { records: path, empty: profile.empty });
+  const entries = listedRecords(answer, { records: path, empty: profile.empty, page: profile.page });
   if (entries === null) throw noEntries(path, emptyHint(answer, path));
   const came = { answer, entries: entries.map(({ value }) => value) };
   const { isEnd, ...step } = feedStep(feed, came, from, (name) => cursorAt(context, feed, answer, name));
