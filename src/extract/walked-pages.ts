@@ -38,7 +38,6 @@ export class WalkedPages {
   #step = 0;
   /** The index of the last record of the page in hand that the page before had too; -1 for none. */
   #shared = -1;
-  /** True if no record of the page in hand was met before. */
 
   constructor(options: WalkedPagesOptions) {
     this.#options = options;

@@ -51,15 +51,15 @@ export function proveWalk(
   });
   const isAccepted = accept.includes('end');
   const isKept = open.some(({ code }) => code === 'cached') && !accept.includes('cache');
-  // Rows of a listing that was not read count as listed: other listings show their deletes.
   const isRead = !codes.has('unread');
   const shown = open.filter(({ code }) => code !== 'cached' && code !== 'unread');
   const isShort = shown.some(({ code }) => code === 'fewer');
   const hasMoved = shown.some(({ code }) => BY_MOVEMENT.has(code));
   return {
     isProved: !isKept && isRead && (shown.length === 0 || (isAccepted && !isShort)),
+    // Rows of a listing that was refused count as listed, so that the others show their deletes.
     maySweep: !isKept && end.doubts.every(({ code }) => !FORBIDS_DELETES.has(code)) && shown.every(() => isAccepted),
-    // The total says by itself that records are missing, whatever moved.
+    // A missing total says by itself that records are missing, whatever moved.
     doubts: isShort ? open.filter(({ code }) => !BY_MOVEMENT.has(code)) : open,
     needsCatchUp: isListedLater || isGrowthFed,
     isKept,
@@ -69,8 +69,9 @@ export function proveWalk(
 
 /** The warnings of a run whose scan ended so. */
 export function endWarnings({ doubts }: WalkProof, { pageSize }: WalkEnd): Warning[] {
-  const told = new Map(doubts.map(({ code, message, hint }) => [WARNING_CODES[code], { message, hint }]));
-  const warnings = Array.from(told, ([code, { message, hint }]): Warning => ({ code, message, hint }));
+  const all = doubts.map(({ code, message, hint }): Warning => ({ code: WARNING_CODES[code], message, hint }));
+  // The gravest doubt comes first.
+  const warnings = all.filter(({ code }, at) => all.findIndex((each) => each.code === code) === at);
   return pageSize === null ? warnings : [...warnings, pageSizeWarning(pageSize)];
 }
 
@@ -80,8 +81,8 @@ function pageSizeWarning({ asked, least, most }: PageSizes): Warning {
     const hint = 'ask the service whether it leaves records out; nothing to do if it hides some of a page';
     return { code: 'page_size_differs', message, hint };
   }
-  const came = most < asked ? most : least;
-  const message = `${asked} records were asked for per page, and the largest that was not the last held ${came}`;
+  const came = most < asked ? `at most ${most}` : `at least ${least}`;
+  const message = `${asked} records were asked for per page, and those before the last one held ${came}`;
   const hint =
     'set page.size in the profile to what the service gives, and page.size_param to the parameter that it reads';
   return { code: 'page_size_differs', message, hint };

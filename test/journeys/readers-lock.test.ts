@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { whileLocked } from './readers-locked.ts';
 
 describe('another program that holds the write lock', () => {
-  it('F128 T2 leaves the event loop free and reads answered, and everything is written once it lets go', async () => {
+  it('F128 T2 G7 leaves the event loop free and reads answered, and everything is written once it lets go', async () => {
     const figures = await whileLocked(2_000);
     expect(figures.pagesBefore).toBeGreaterThan(0);
     expect(figures.pagesMeanwhile).toBe(0);

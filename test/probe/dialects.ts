@@ -129,7 +129,8 @@ async function probeDialect(dialect: Dialect, url: string, clock: WorldClock): P
 
 /** True if the last run ended well, and no run ended `ok` over a copy that was not the service. */
 export function isEqual({ result, runs, broken }: ProbedDialect): boolean {
-  // A single record that is left, or none, confirms no delete: such a run says so.
-  const isHonest = runs.at(-1)?.said.some((each) => /^(?:empty_listing|deletes_held)/.test(each)) === true;
+  // A single record that is left, or none, confirms no delete and verifies no guess: such a run says so.
+  const isHonest =
+    runs.at(-1)?.said.some((each) => /^(?:empty_listing|deletes_held|profile_unverified)/.test(each)) === true;
   return result !== null && broken.length === 0 && (runs.at(-1)?.status === 'ok' || isHonest);
 }

@@ -79,7 +79,8 @@ interface LedgerFacts {
 }
 
 const UNSTABLE_SORT =
-  'usually the sort of the listing is not unique: add the id to it in query, such as sort=updated_at,id; else run it again when less is changed; accept: [end] accepts it, but no row is marked deleted after such a scan';
+  'usually the sort of the listing is not unique: add the id to it in query, such as sort=updated_at,id; else run it again when less is changed';
+const ACCEPT_MOVEMENT = `${UNSTABLE_SORT}; accept: [end] accepts it, but no row is marked deleted after such a scan`;
 
 /** The doubts against a walk, the gravest first. Pure. */
 export function doubtsOf({ hasSlipped, hasEntered, isUnwatched, hasRepeats, shortfall }: LedgerFacts): Doubt[] {
@@ -94,13 +95,13 @@ export function doubtsOf({ hasSlipped, hasEntered, isUnwatched, hasRepeats, shor
 const slipped: Doubt = {
   code: 'slipped',
   message: 'records moved between the pages while they were read, so one may have slipped past unread',
-  hint: UNSTABLE_SORT,
+  hint: ACCEPT_MOVEMENT,
 };
 
 const entered: Doubt = {
   code: 'entered',
   message: 'records came onto pages that had been read already, and pushed others on',
-  hint: UNSTABLE_SORT,
+  hint: ACCEPT_MOVEMENT,
 };
 
 const unwatched: Doubt = {

@@ -7,12 +7,13 @@ import type { UndeclaredSignals } from '../requests/undeclared-signals.ts';
 import { holds, sizeOf, type LedgerEntry, type MetPage, type WalkBefore } from './met-page.ts';
 import { doubtsOf, type Doubt, type MissingRecords, type Shortfall } from './walk-end.ts';
 
-/** Pages in a row without a new record that are believed, however few had brought one before. */
-const MOST_STALE_PAGES = 20;
+/** Pages in a row without a new record before a scan counts as a loop; more if more pages had brought one. */
+const MAX_STALE_PAGES = 20;
 
 /**
- * All that a walk has met so far, page by page: enough to tell whether records moved between the pages while they were read.
- * A record that comes twice has moved, or has pushed others on; a total that changed says that some came or went.
+ * Pagination state of one scan: counts distinct records against the totals of the service, and detects records that moved
+ * between pages while they were read. A record that is listed twice has moved, or has pushed others on; a changed total
+ * says that records were created or deleted.
  */
 export class WalkLedger {
   readonly #keys = new KeySet();
@@ -29,8 +30,10 @@ export class WalkLedger {
   /** The latest counts at places that the profile does not name, by their path. */
   readonly #undeclaredTotals = new Map<string, number>();
   #undeclaredPages: Shortfall['signal'] | null = null;
-  #pagesRead: number;
-  /** True if two pages one behind the other told the same total: it is one of the listing, not of each page. */
+  #pagesRead = 0;
+  /** Hash of all keys so far, in the order of the pages. */
+  readonly #digest = createHash('sha1');
+  /** True if two consecutive pages reported the same total, so that it counts the listing, not the page. */
   #hasSteadyTotal = false;
   /** False if the scan was resumed without the keys of the pages before. */
   readonly #isCounted: boolean;
@@ -39,7 +42,7 @@ export class WalkLedger {
   #received = 0;
   #unkeyed = 0;
   #entered = 0;
-  /** The page that first held a record which came again much later: from there on one may have slipped past. */
+  /** Index of the first page from which on a record may have been missed. */
   #slippedFrom: number | null = null;
   #unwatched = false;
 
@@ -59,13 +62,14 @@ export class WalkLedger {
     this.#isFiltered = isFiltered;
     this.#leastTotal = leastTotal;
     this.#isCounted = isWhole;
-    this.#pagesRead = pages.length;
     for (const page of pages) {
-      // A page that was read again stands twice.
-      const isAgain = this.last?.position === page.position;
+      // A page that was read again is stored twice.
+      const isAgain = page.position !== '' && this.last?.position === page.position;
       this.#admitKeys(page, Infinity);
+      if (isAgain) continue;
       this.#unkeyed += page.unkeyed;
-      if (!isAgain) this.#received += sizeOf(page);
+      this.#pagesRead += 1;
+      this.#received += sizeOf(page);
     }
   }
 
@@ -98,12 +102,14 @@ export class WalkLedger {
   metWith(keys: Uint8Array, received: number): number | null {
     const { met } = this;
     const unkeyed = received - keys.length / KEY_FINGERPRINT_BYTES;
-    return met === null ? null : met + (this.#hasStates ? received : this.newAmong(keys) + unkeyed);
+    const fresh = new KeySet();
+    eachKey(keys, (high, low) => !this.#keys.has(high, low) && fresh.add(high, low));
+    return met === null ? null : met + (this.#hasStates ? received : fresh.size + unkeyed);
   }
 
   /** True if so many pages in a row brought no new record that the walk goes in circles. */
   get isLoop(): boolean {
-    return !this.#hasParts && this.#staleRun >= Math.max(MOST_STALE_PAGES, this.#productive);
+    return !this.#hasParts && this.#staleRun >= Math.max(MAX_STALE_PAGES, this.#productive);
   }
 
   get isWatched(): boolean {
@@ -228,9 +234,11 @@ export class WalkLedger {
     return { unit: 'pages', seen: this.#pagesRead, signal: pages };
   }
 
-  /** One text for all pages, which another walk that meets the same has too. */
+  /** Hash of all keys in the order of the pages: equal for two scans that saw the same. */
   prints(): string {
+    if (!this.#isCutByNumber) return this.#digest.copy().digest('hex');
     const digest = createHash('sha1');
+    // A page that was read again counts as it was then.
     for (const { keys } of this.#pages) digest.update(keys);
     return digest.digest('hex');
   }
@@ -268,13 +276,14 @@ export class WalkLedger {
       if (this.#keys.add(high, low)) isNew = true;
       else if (this.#isCutByNumber && index >= again && overlap !== Infinity) this.#slipped(high, low);
     });
+    this.#digest.update(keys);
     if (isNew) this.#productive += 1;
     if (keys.length > 0) this.#staleRun = isNew ? 0 : this.#staleRun + 1;
     if (this.#isCutByNumber) this.#pages.push({ position, keys: this.#kept.keep(keys), unkeyed });
     return again;
   }
 
-  /** A record that was there before, and was not pushed on: it moved, and those between moved the other way. */
+  /** A known record that was not merely pushed on has moved, so others may have moved the other way unseen. */
   #slipped(high: number, low: number): void {
     const first = this.#pages.findIndex(({ keys }) => holds(keys, high, low));
     if (first !== -1) this.#slippedFrom = Math.min(this.#slippedFrom ?? Infinity, first);

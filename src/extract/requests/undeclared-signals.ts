@@ -39,12 +39,12 @@ const TOTAL = new RegExp(`^(?:${TOTAL_NAMES.join('|')})$`, 'i');
 const PAGES =
   /^(?:pages|last_?page|max_?pages?|(?:total|num|nb|number_?of)_?pages?|pages?_?(?:count|total|number_?of))$/i;
 const CONTINUATION =
-  /^(?:next|next_?(?:page|url|uri|link|href|cursor|token|page_?(?:token|url|link|cursor)|offset|start|skip|marker)|(?:@?odata\.)?next_?link|continue|continuation(?:_?token)?|(?:is_?|has_?)?more(?:_?(?:items|results|pages|records))?|has_?next(?:_?page)?|(?:is_?)?truncated|(?:page|cursor|scroll|sync|paging)_?token)$/i;
+  /^(?:next|next_?(?:page|url|uri|link|href|cursor|token|page_?(?:token|url|link|cursor)|offset|start|skip|marker)|(?:@?odata\.)?next_?link|continue|continuation(?:_?token)?|(?:is_?|has_?)?more(?:_?(?:items|results|pages|records))?|has_?next(?:_?page)?|(?:is_?)?truncated|(?:page|cursor|scroll|paging)_?token)$/i;
 /** Objects in which services describe their pages. */
 const CONTAINER =
   /^(?:_?meta(?:_?data)?|_?pagination|paging|_?page|pager|_?pages|page_?info|info|_?links?|cursors?|result_?info|list_?info|search|response|data|results?|hits|summary|header)$/i;
 const HEADER_TOTAL =
-  /^(?:(?:x-)?(?:[a-z]+-)?total(?:-?(?:count|results|items|records|elements|entries|hits))?|x-(?:[a-z]+-)?count|x-pagination-total-?count)$/;
+  /^(?!.*(?:limit|quota|request|retry|usage))(?:(?:x-)?(?:[a-z]+-)?total(?:-?(?:count|results|items|records|elements|entries|hits))?|x-(?:[a-z]+-)?count|x-pagination-total-?count)$/;
 const HEADER_PAGES = /^(?:x-)?(?:[a-z]+-)?(?:total-?pages|page-?count|last-page)$/;
 const RANGE = /^\s*(?!bytes)(?:[a-z][\w-]*[ =]\s*)?(?:[\d-]+|\*)\/(\d{1,15})\s*$/i;
 
@@ -88,7 +88,7 @@ export function undeclaredSignals(
     else if (HEADER_PAGES.test(name)) found.pages.push({ path: at, count });
   }
   if (page.style !== 'link') found.more ??= linkToNext(headers['link']);
-  // A total that the profile rules out is none, and neither is a number of pages that follows from it.
+  // Without totals, page counts say nothing either: services derive them from the total.
   if (page.total === null) return { ...found, totals: [], pages: [] };
   return page.pages === null ? { ...found, pages: [] } : found;
 }
@@ -123,10 +123,12 @@ function countOf(value: JsonValue): number | null {
   return countAt(value, '') ?? (isObject(value) ? countAt(value, 'value') : null);
 }
 
-/** A token that the request sent is repeated, not new. */
+const NOTHING: ReadonlySet<string> = new Set(['', 'false', 'null', 'none', 'no', '0']);
+
+/** A value that the request sent is an echo, not a next page. */
 function saysMore(value: JsonValue, sent: ReadonlySet<string>): boolean {
   if (value === true) return true;
-  if (typeof value === 'string') return !['', 'false', 'null', '0'].includes(value) && !sent.has(value);
+  if (typeof value === 'string') return !NOTHING.has(value.toLowerCase()) && !sent.has(value);
   if (typeof value === 'number') return value > 0 && !sent.has(String(value));
   return isObject(value) && Object.keys(value).length > 0;
 }

@@ -17,13 +17,13 @@ import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { sinceValue } from '../../checks/since.ts';
 import { newEvidence, type FilterEvidence } from './filter-evidence.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
-import type { RunContext } from '../run-progress.ts';
+import { countRecords, type RunContext } from '../run-progress.ts';
 import { forgetCursor } from '../filter/trusted-plan.ts';
 import { windowsOf } from './windows.ts';
 import { loadPages, type LoadedWalk, type OneWalk } from './load-pages.ts';
 import { endWarnings, type WalkProof } from '../prove-walk.ts';
 
-/** The result of walking a resource until its records are known to be whole, or for as often as is worth it. */
+/** The result of scanning a resource until it is complete, or until the repetitions are used up. */
 export interface WholeWalk extends Pick<WalkProof, 'isProved' | 'maySweep' | 'needsCatchUp'> {
   checkpoint: CheckpointRow;
   /** True if the listing showed no record at all. */
@@ -59,7 +59,7 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
   let settleMs: number | null = 0;
   const repeated = { whole: 0, all: 0 };
   for (;;) {
-    // Also a filter that is not trusted is all that such a service can be asked by: the windows try it themselves.
+    // An untrusted filter is still used here: windows are the only way to list such a service, and test it themselves.
     const windows = await windowsOf(run, plan.checkpoint);
     const one = { plan, former: former.at(-1) ?? null, formerEndedAt, windows, ...collected };
     const loaded = await oneWalk(context, one);
@@ -189,7 +189,8 @@ async function supplyFromBefore(
     const found = await fetchAlone(context, key);
     if (found?.isThere !== true) continue;
     existing += 1;
-    await loader.load({ records: [found.record], requestedAt: found.requestedAt }, () => []);
+    const page = { records: [found.record], requestedAt: found.requestedAt };
+    countRecords(context.progress, await loader.load(page, () => []));
   }
   return existing >= missing;
 }
@@ -223,17 +224,20 @@ async function unseenRows(
   return found;
 }
 
-/** Warns of rows that no record was seen for, after a scan that allows no delete and what the filter listed since. */
+/** After a complete scan that allows no delete: warns of live rows that neither it nor the filter listed. */
 export async function warnOfUnseenRows(context: RunContext, { met, startedAt }: WholeWalk): Promise<void> {
   const table = context.owned.shape?.tables[0];
   const { warnings } = context.progress;
   if (table === undefined || warnings.some(({ code }) => code === 'listing_moved')) return;
   const rows = await unseenRows(context, table, met, startedAt);
   if (rows.length === 0) return;
+  const isPartitioned = context.profile.partitions !== null;
   const count = rows.length > MAX_FETCHED_ALONE ? `more than ${MAX_FETCHED_ALONE}` : rows.length;
   warnings.push({
     code: 'listing_moved',
-    message: `records moved between the pages of the scan, which did not see ${count} live ${rows.length === 1 ? 'row' : 'rows'}: they may be deleted`,
+    message: isPartitioned
+      ? 'records moved between the pages of the scan, so it did not look for deleted records'
+      : `the scan, between whose pages records moved, did not see ${count} live ${rows.length === 1 ? 'row' : 'rows'}: they may be deleted`,
     hint: 'the next full scan without movement decides; if this stays, the sort of the listing is usually not unique: add the id to it in query',
   });
 }
@@ -267,14 +271,14 @@ function waitFor(settleMs: number | null, isKept: boolean): number | null {
   return isKept ? null : AGE_STEP_MS;
 }
 
-/** An earlier walk without a proved end may have left rows, of which some may be gone by now. */
+/** An incomplete earlier scan may have left rows of records that are deleted by now: this scan looks for them. */
 async function withRows({ warehouse }: RunContext, plan: WalkPlan): Promise<WalkPlan> {
   const { checkpoint, mode, resumed } = plan;
   if (mode !== 'full' || resumed || checkpoint.full_credential !== null) return plan;
   return (await warehouse.count(checkpoint.resource)) === 0 ? plan : { ...plan, checkpoint: sweepable(checkpoint) };
 }
 
-/** For a resource that has rows though no full walk was whole: what the next one does not meet was met before. */
+/** Has the next scan of a resource without a complete one look for rows that it does not see. */
 function sweepable(checkpoint: CheckpointRow): CheckpointRow {
   return { ...checkpoint, full_credential: checkpoint.full_credential ?? checkpoint.walk_credential };
 }
@@ -283,7 +287,7 @@ async function oneWalk(context: RunContext, one: OneWalk): Promise<LoadedWalk> {
   try {
     return await loadPages(context, one);
   } catch (error) {
-    // One that went on from here would have met too few records to be told the same.
+    // A resumed scan would see too few records to detect the wrong numbering again.
     if (isNumberingFault(error)) await forgetWalk(context);
     if (!(error instanceof SyncError) || error.code !== 'cursor_expired') throw error;
     const { plan } = one;
