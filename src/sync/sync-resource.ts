@@ -82,9 +82,10 @@ async function sweepSeen(context: RunContext): Promise<NewCredential | null> {
 
 async function sweepAfter(context: RunContext, walked: WholeWalk, { checkpoint }: WalkPlan): Promise<void> {
   const { owned, progress, warehouse } = context;
-  const isEmpty = walked.isEmpty || progress.figures.records === 0;
+  // A resumed scan in windows does not count what it saw before.
+  const isEmpty = walked.isEmpty || progress.figures.records + checkpoint.walk_records === 0;
   const live = isEmpty ? await warehouse.count(owned.resource) : null;
-  if (walked.isEmpty && live !== null && live > 0) progress.warnings.push(emptyListing(live, owned.resource));
+  if (live !== null && live > 0) progress.warnings.push(emptyListing(live, owned.resource));
   if (live === 0) await verifyEmptyListing(context, checkpoint);
   await sweepSeen(context);
   await noteVerified(context, walked);
