@@ -2,7 +2,7 @@ import { longerOf } from '../../extract/guards/page-ages.ts';
 import { KeySet } from '../../extract/guards/key-set.ts';
 import { eachKey } from '../../extract/guards/page-keys.ts';
 import { readItem, type ItemReading } from '../../extract/read-item.ts';
-import { openPageLoader, type PageFacts } from '../../load/page-loader.ts';
+import type { PageFacts } from '../../load/page-loader.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import type { EndProof, WalkEnd } from '../../extract/guards/walk-end.ts';
 import { AGE_STEP_MS } from '../../model/answer-age.ts';
@@ -10,14 +10,14 @@ import type { TableShape } from '../../model/table.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import { isNumberingFault } from '../../extract/guards/prove-numbering.ts';
-import { updatedZone } from '../../shape/columns/updated-time.ts';
+import { storedZone, updatedColumns, updatedTime, updatedZone } from '../../shape/columns/updated-time.ts';
 import { keyFingerprints, KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
 import { NO_WALK, readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
-import { sinceValue } from '../../checks/since.ts';
+import { momentOf, sinceValue } from '../../checks/since.ts';
 import { newEvidence, type FilterEvidence } from './filter-evidence.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
-import { countRecords, type RunContext } from '../run-progress.ts';
+import type { RunContext } from '../run-progress.ts';
 import { forgetCursor } from '../filter/trusted-plan.ts';
 import { windowsOf } from './windows.ts';
 import { loadPages, type LoadedWalk, type OneWalk } from './load-pages.ts';
@@ -163,8 +163,8 @@ interface SeenRecords {
 }
 
 /**
- * Fetches individually what only earlier scans saw, and stores it. Returns true if as many of these records as are missing
- * still exist, and a full scan leaves no other live row, which may be of a deleted record.
+ * Fetches individually what only earlier scans saw. Returns true if as many of these records as are missing still exist
+ * as they were, and a full scan leaves no other live row, which may be of a deleted record.
  */
 async function supplyFromBefore(
   context: RunContext,
@@ -183,14 +183,17 @@ async function supplyFromBefore(
   if (candidates.length < missing || (mode === 'full' && (!areKnown || candidates.length > missing))) return false;
   if (candidates.length === 0) return true;
   if (profile.item === null) return false;
-  const loader = await openPageLoader(context, { acceptsOlder: false });
+  const columns = updatedColumns(table.columns, profile);
+  const rows = await context.warehouse.stored(table, candidates, columns);
   let existing = 0;
   for (const key of candidates) {
     const found = await fetchAlone(context, key);
     if (found?.isThere !== true) continue;
+    // The single record may have other fields than the listed one: it only shows that the row is as it was.
+    const row = rows.get(key);
+    const at = row === undefined ? null : momentOf(String(row.updated), storedZone(columns, profile));
+    if (at !== (updatedTime(found.record.value, profile)?.at ?? -Infinity)) return false;
     existing += 1;
-    const page = { records: [found.record], requestedAt: found.requestedAt };
-    countRecords(context.progress, await loader.load(page, () => []));
   }
   return existing >= missing;
 }
