@@ -27,6 +27,13 @@ export function eachKey(keys: Uint8Array, visit: (high: number, low: number, ind
   for (let at = 0; at < halves.length; at += 2) visit(halves[at] ?? 0, halves[at + 1] ?? 0, at / 2);
 }
 
+/** True if the set holds this one fingerprint. */
+export function hasKey(set: KeySet, key: Uint8Array): boolean {
+  let isThere = false;
+  eachKey(key, (high, low) => (isThere = set.has(high, low)));
+  return isThere;
+}
+
 /** The set of the page that was asked for last: each is looked at several times, one after the other. */
 let latest: { keys: Uint8Array; set: KeySet } | null = null;
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
 import { KeptKeys } from './kept-keys.ts';
 import { KeySet } from './key-set.ts';
-import { eachKey, lastKnown, pushedOn } from './page-keys.ts';
+import { eachKey, hasKey, lastKnown, pushedOn } from './page-keys.ts';
 import type { UndeclaredSignals } from '../requests/undeclared-signals.ts';
 import { holds, sizeOf, type LedgerEntry, type MetPage, type WalkBefore } from './met-page.ts';
 import { doubtsOf, type Doubt, type MissingRecords, type Shortfall } from './walk-end.ts';
@@ -252,9 +252,7 @@ export class WalkLedger {
 
   /** True if a record with this key's fingerprint was met. */
   has(key: Uint8Array): boolean {
-    let found = false;
-    eachKey(key, (high, low) => (found = this.#keys.has(high, low)));
-    return found;
+    return hasKey(this.#keys, key);
   }
 
   #noteTotal(total: number | null): void {

@@ -1,6 +1,6 @@
 import { longerOf } from '../../extract/guards/page-ages.ts';
 import { KeySet } from '../../extract/guards/key-set.ts';
-import { eachKey } from '../../extract/guards/page-keys.ts';
+import { eachKey, hasKey } from '../../extract/guards/page-keys.ts';
 import { readItem, type ItemReading } from '../../extract/read-item.ts';
 import type { PageFacts } from '../../load/page-loader.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
@@ -176,7 +176,7 @@ async function supplyFromBefore(
   const table = owned.shape?.tables[0];
   if (table === undefined || (mode === 'incremental' && missing <= 0)) return missing <= 0;
   const wasSeen = (key: Uint8Array): boolean => former.some(({ met }) => met(key));
-  const isExpected = (key: Uint8Array): boolean => isIn(added, key) || (mode === 'incremental' && !wasSeen(key));
+  const isExpected = (key: Uint8Array): boolean => hasKey(added, key) || (mode === 'incremental' && !wasSeen(key));
   const candidates = await unseenRows(context, table, (key) => end.met(key) || isExpected(key), null);
   if (candidates.length > MAX_FETCHED_ALONE) return false;
   const areKnown = candidates.every((id) => wasSeen(keyFingerprints([id])));
@@ -243,12 +243,6 @@ export async function warnOfUnseenRows(context: RunContext, { met, startedAt }: 
       : `the scan, between whose pages records moved, did not see ${count} live ${rows.length === 1 ? 'row' : 'rows'}: they may be deleted`,
     hint: 'the next full scan without movement decides; if this stays, the sort of the listing is usually not unique: add the id to it in query',
   });
-}
-
-function isIn(set: KeySet, key: Uint8Array): boolean {
-  let isThere = false;
-  eachKey(key, (high, low) => (isThere = set.has(high, low)));
-  return isThere;
 }
 
 const KEYS_PER_STEP = 20_000;
