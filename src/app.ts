@@ -17,7 +17,7 @@ import { compareRateLimit, limitsOf, openGovernor, TOKEN_LIMITS, type KnownLimit
 import { storedTokens } from './state/stored-tokens.ts';
 import { deleteReleased, type ConfirmedDeletes } from './sync/deletes/confirm-deletes.ts';
 import { eraseForgotten } from './sync/forget/erase-records.ts';
-import { rebuildResource, type ResourceRebuilt } from './sync/rebuild-resource.ts';
+import { rebuildResource, rebuildViews, type ResourceRebuilt } from './sync/rebuild-resource.ts';
 import { keepNotices } from './state/notices.ts';
 import { checkPrivacyKey } from './state/forgotten.ts';
 import { ownResources, type OwnedResources } from './state/owned-resource.ts';
@@ -33,7 +33,7 @@ import { repairResource, type Repaired } from './sync/verify/repair-resource.ts'
 import { verifyResource, type Verification, type VerifyRequest } from './sync/verify/verify-resource.ts';
 import { openCoordination, openWarehouse } from './warehouse/databases.ts';
 import type { WarehouseReader } from './warehouse/reading.ts';
-import type { Warehouse } from './warehouse/warehouse.ts';
+import type { DroppedView, Warehouse } from './warehouse/warehouse.ts';
 
 export interface AppOptions {
   source: SourceSettings;
@@ -80,6 +80,8 @@ export interface App {
   eraseForgotten(resource: string, signal: AbortSignal): Promise<number>;
   /** Makes the tables of a resource anew from the stored bodies. Throws `ConfigError` if it cannot, and as `confirmReleased` does. */
   rebuild(resource: string, signal: AbortSignal): Promise<ResourceRebuilt>;
+  /** Makes the views anew; those of others that cannot follow are dropped and returned. */
+  rebuildViews(resource: string, signal: AbortSignal): Promise<readonly DroppedView[]>;
   /** Compares a resource of the copy with the service and stores the report. Needs no lease. */
   verify(request: VerifyRequest): Promise<Verification>;
   /** Puts right what that has found. Throws `lease_held` if another process owns the resource. */
@@ -136,6 +138,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     refetch: (request) => refetchOwned({ ...parts, runId: newRunId(clock) }, request),
     confirmReleased: (resource, signal) => deleteReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
     rebuild: (resource, signal) => rebuildResource({ ...parts, runId: newRunId(clock) }, resource, signal),
+    rebuildViews: (resource, signal) => rebuildViews({ ...parts, runId: newRunId(clock) }, resource, signal),
     eraseForgotten: (resource, signal) => eraseForgotten({ ...parts, runId: newRunId(clock) }, resource, signal),
     verify: (request) => verifyResource({ ...parts, runId: newRunId(clock), privacy, files: source.files }, request),
     repair: (found, signal) => repairResource({ ...parts, runId: newRunId(clock) }, found, signal),

@@ -4,6 +4,7 @@ import { SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
 import type { ResourceRebuilt } from '../sync/rebuild-resource.ts';
+import type { DroppedView } from '../warehouse/warehouse.ts';
 import { openWarehouseToRead } from '../warehouse/databases.ts';
 import type { CliContext } from './command/context.ts';
 import { print } from './command/output.ts';
@@ -18,14 +19,16 @@ export function rebuildCommand(context: CliContext): Command {
   return withSourceOptions(new Command('rebuild'))
     .argument('[resource...]', 'only these resources of the profile')
     .option('--json', 'print one JSON object per source on stdout')
-    .action(async (names: string[], options: SourceOptions & { json?: true }) => {
+    .option('--drop-views', 'only make the views anew, and drop views of others that keep a column from widening')
+    .action(async (names: string[], options: SourceOptions & { json?: true; dropViews?: true }) => {
       await forEachSource(context, options, names, async ({ source, resources, log }) => {
         // Without a warehouse there is nothing to rebuild, and none is created.
         await (await openWarehouseToRead(source.warehouse, context.clock)).close();
         await withApp(context, { source, log }, async (app) => {
+          if (options.dropViews === true) return dropViews(context, app, resources, options.json === true);
           const rebuilt: ResourceRebuilt[] = [];
           for (const resource of resources) {
-            const one = await rebuildWhenFree(context, app, resource);
+            const one = await whenFree(context, resource, () => app.rebuild(resource, context.signal));
             rebuilt.push(one);
             if (options.json !== true) print(context, textOf(one));
           }
@@ -35,12 +38,23 @@ export function rebuildCommand(context: CliContext): Command {
     });
 }
 
+/** The definition of each view that was dropped is printed, so that it can be made again by hand. */
+async function dropViews(context: CliContext, app: App, resources: readonly string[], json: boolean): Promise<void> {
+  const dropped: DroppedView[] = [];
+  for (const resource of resources) {
+    dropped.push(...(await whenFree(context, resource, () => app.rebuildViews(resource, context.signal))));
+  }
+  if (json) return print(context, { dropped });
+  print(context, dropped.length === 0 ? 'no view had to be dropped' : 'dropped, to be made again by hand:');
+  for (const { definition } of dropped) print(context, visibleText(`${definition};`));
+}
+
 /** Who was paused, or has done with a record, gives the resource back within a moment. */
-async function rebuildWhenFree({ clock, signal }: CliContext, app: App, resource: string): Promise<ResourceRebuilt> {
+async function whenFree<T>({ clock, signal }: CliContext, resource: string, work: () => Promise<T>): Promise<T> {
   const until = clock.monotonic() + PATIENCE_MS;
   for (;;) {
     try {
-      return await app.rebuild(resource, signal);
+      return await work();
     } catch (error) {
       if (!(error instanceof SyncError) || error.code !== 'lease_held') throw error;
       if (signal.aborted || clock.monotonic() >= until) throw pauseFirst(error, resource);

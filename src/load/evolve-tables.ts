@@ -1,11 +1,11 @@
 import type { CompiledQuery } from 'kysely';
 import { SyncError } from '../model/errors.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
-import { besideColumns } from '../shape/beside-column.ts';
 import { InUse } from '../warehouse/in-use.ts';
 import { readGrowths } from '../state/view-catalog.ts';
-import { GROWTH_OUTDATED, type Warehouse } from '../warehouse/warehouse.ts';
-import { viewGrowth } from './grow-views.ts';
+import { GROWTH_OUTDATED, type DroppedView, type Warehouse } from '../warehouse/warehouse.ts';
+import { viewGrowth, type ViewGrowth } from './grow-views.ts';
+import type { HeldView } from '../state/owned-resource.ts';
 import type { LoadContext } from './load-context.ts';
 
 /** A change of a resource's tables. */
@@ -13,54 +13,63 @@ export interface TableGrowth {
   before: ResourceShape | null;
   after: ResourceShape;
   changes: readonly ShapeChange[];
+  /** True if views of others that cannot follow are dropped. */
+  dropsOthers?: boolean;
 }
 
-/** What is remembered of a change, as statements on own tables. */
-type Remembered = (growth: TableGrowth) => readonly CompiledQuery[];
-
 /**
- * Changes tables, and with them the views, which show those of all resources. They are planned again where another
- * resource has changed its own meanwhile, in this process or another: the last of all plans knows of all tables.
+ * Changes tables, and with them the views, which show those of all resources; `remembered` are the statements on own
+ * tables that belong to it. It is planned again where another resource has changed its own tables meanwhile.
  *
- * Nothing that others made on tables or views stops it: where a column cannot widen, a wider one comes beside it, and
- * where a view cannot show another type it keeps the one that it shows. Returns the shape as it is then.
+ * A view that cannot get a wider type, because objects of others that depend on it cannot follow, keeps the type that
+ * it has: `owned.heldViews` names it. Throws `InUse` if a column of a table cannot widen for that reason. Returns the
+ * views of others that were dropped.
  */
 export async function evolveTables(
   context: LoadContext,
   growth: TableGrowth,
-  remembered: Remembered,
-): Promise<ResourceShape> {
+  remembered: readonly CompiledQuery[],
+): Promise<readonly DroppedView[]> {
   const { warehouse, owned, whole } = context;
   const references = new Set(Object.keys(whole.relations));
-  const held = new Set<string>();
-  const inUse: InUse[] = [];
-  for (let current = growth; ;) {
-    const { views, comments, statements, claim, growths } = await viewGrowth(context, current.after, held);
-    const all = [...statements, ...remembered(current)];
-    const isNothing = all.length === 0 && current.changes.length === 0;
-    // What somebody's things stand in the way of is tried again.
+  const held = new Map<string, string>();
+  const wide = new Map<string, string>();
+  for (;;) {
+    const planned = await viewGrowth(context, growth.after, new Set(held.keys()));
+    const { views, comments, claim, growths } = planned;
+    if (held.size === 0) for (const { name, query } of planned.plan) wide.set(name, query);
+    const statements = [...planned.statements, ...remembered];
+    const isNothing = statements.length === 0 && growth.changes.length === 0;
+    owned.heldViews = heldViews(planned, held, wide);
+    // A change that objects of others prevent is tried again in the next run.
     if (isNothing && held.size === 0) upToDate.set(warehouse, { whole, growths, views });
-    if (isNothing) return current.after;
+    if (isNothing) return [];
     try {
-      await warehouse.evolve({ ...current, lease: owned.lease(), views, comments, references, statements: all, claim });
-      for (const { columns } of inUse) owned.besides.push(...columns);
-      return current.after;
+      return await warehouse.evolve({ ...growth, lease: owned.lease(), views, comments, references, statements, claim });
     } catch (error) {
       if (error instanceof SyncError && error.code === GROWTH_OUTDATED) continue;
-      if (!(error instanceof InUse)) throw error;
-      current = aroundUse(current, held, error);
-      inUse.push(error);
+      const inUse = error instanceof InUse && error.columns.length === 0 ? error.views : [];
+      const more = inUse.filter(({ view }) => !held.has(view));
+      if (more.length === 0) throw error;
+      for (const { view, by } of more) held.set(view, by);
     }
   }
 }
 
-/** The growth without what is in use. Throws the error if that cannot be. */
-function aroundUse(growth: TableGrowth, held: Set<string>, error: InUse): TableGrowth {
-  const views = error.views.filter(({ view }) => !held.has(view));
-  for (const { view } of views) held.add(view);
-  const beside = besideColumns(growth, error.columns);
-  if (beside === null && views.length === 0) throw error;
-  return { ...growth, ...beside };
+/** `held` are names of objects of others, `wide` the queries with the wider types, by view. */
+function heldViews(
+  { plan }: ViewGrowth,
+  held: ReadonlyMap<string, string>,
+  wide: ReadonlyMap<string, string>,
+): HeldView[] {
+  return plan.flatMap(({ name, resource, columns: all }) => {
+    const [by, query] = [held.get(name), wide.get(name)];
+    if (by === undefined || query === undefined) return [];
+    const columns = all.flatMap(({ name: column, type, needs }) =>
+      needs === undefined ? [] : [{ name: column, type, needs }],
+    );
+    return [{ view: name, resource, by, query, columns }];
+  });
 }
 
 /** The views of a warehouse that were found to be as they should be, of which profile, and when. */
@@ -73,24 +82,24 @@ const upToDate = new WeakMap<
  * Brings the views up to date with the tables and the profile as they are now: another version of this program or of
  * the profile may have made them. Plans nothing where nothing has changed since this process has looked.
  */
-export async function refreshViews(context: LoadContext): Promise<void> {
+export async function refreshViews(context: LoadContext, dropsOthers = false): Promise<readonly DroppedView[]> {
   const { warehouse } = context;
-  // What is planned shows the tables of all resources: those of a run, which begin together, plan it once.
-  const refreshed = (refreshing.get(warehouse) ?? Promise.resolve()).then(() => refreshNow(context));
+  // A plan has the tables of all resources: those of a run, which begin together, share one.
+  const refreshed = (refreshing.get(warehouse) ?? Promise.resolve()).then(() => refreshNow(context, dropsOthers));
   refreshing.set(
     warehouse,
     refreshed.catch(() => undefined),
   );
-  await refreshed;
+  return refreshed;
 }
 
 /** By warehouse: resolves once the latest of them is done. */
-const refreshing = new WeakMap<Warehouse, Promise<void>>();
+const refreshing = new WeakMap<Warehouse, Promise<unknown>>();
 
-async function refreshNow(context: LoadContext): Promise<void> {
+async function refreshNow(context: LoadContext, dropsOthers: boolean): Promise<readonly DroppedView[]> {
   const { shape } = context.owned;
-  if (shape === null || (await areUpToDate(context))) return;
-  await evolveTables(context, { before: shape, after: shape, changes: [] }, () => []);
+  if (shape === null || (await areUpToDate(context))) return [];
+  return evolveTables(context, { before: shape, after: shape, changes: [], dropsOthers }, []);
 }
 
 /** Somebody may have dropped one. */

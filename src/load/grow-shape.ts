@@ -2,7 +2,12 @@ import { setImmediate } from 'node:timers/promises';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { changesStoredRows, shapeChanges } from '../shape/evolve-shape.ts';
+import { pathText } from '../shape/columns/source-path.ts';
 import { shapeRecords, type ShapedPage, type ShapeInput } from '../shape/shape-page.ts';
+import type { ShapeProfile } from '../shape/shape-tree.ts';
+import type { FixedColumn } from '../state/owned-resource.ts';
+import { InUse } from '../warehouse/in-use.ts';
+import { shapeOf } from './prepare-page.ts';
 import { rememberShape } from '../state/column-catalog.ts';
 import { markReshape, readReshape, saveReshape } from '../state/reshapes.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
@@ -27,27 +32,67 @@ export async function shapeForWarehouse(context: LoadContext, input: ShapeInput)
 
 /**
  * Changes the warehouse's tables from `before` to `after`. If stored rows then differ from what their bodies would give
- * now, the same transaction notes that they must be rewritten, which `finishReshape` does. Returns the shape as it is
- * then, in which columns may bear other names than in `after`.
+ * now, the same transaction notes that they must be rewritten, which `finishReshape` does. Throws `InUse`.
  */
 export async function growTables(
   context: LoadContext,
   before: ResourceShape | null,
   after: ResourceShape,
   changes: readonly ShapeChange[],
-): Promise<ResourceShape> {
+): Promise<void> {
   const { warehouse, owned, profile } = context;
   const at = timestampText(context.clock.now());
-  return evolveTables(context, { before, after, changes }, (growth) => {
-    const isStale =
-      before !== null &&
-      profile.history !== 'none' &&
-      growth.changes.some((change) => changesStoredRows(before, change, profile));
-    return [
-      ...rememberShape(warehouse.own, before, growth.after, growth.changes, at, profile, context.runId),
-      ...(isStale ? [markReshape(warehouse.own, owned.resource, at)] : []),
-    ];
+  const isStale =
+    before !== null &&
+    profile.history !== 'none' &&
+    changes.some((change) => changesStoredRows(before, change, profile));
+  await evolveTables(context, { before, after, changes }, [
+    ...rememberShape(warehouse.own, before, after, changes, at, profile, context.runId),
+    ...(isStale ? [markReshape(warehouse.own, owned.resource, at)] : []),
+  ]);
+  owned.shape = after;
+}
+
+/**
+ * The records as rows of tables that have grown to hold them. Where objects of others keep a column from widening, the
+ * records that need it are among the rejects.
+ */
+export async function shapeAndGrow(
+  context: LoadContext,
+  records: ShapeInput['records'],
+): Promise<ShapedPage & { grown: boolean }> {
+  const { owned } = context;
+  for (;;) {
+    const before = shapeOf(owned);
+    const profile = withFixedColumns(context.profile, owned.fixedColumns);
+    const shaped = await shapeForWarehouse(context, { shape: before, profile, records });
+    if (shaped.shape === before) return { ...shaped, grown: false };
+    try {
+      await growTables(context, before, shaped.shape, shaped.changes);
+      return { ...shaped, grown: true };
+    } catch (error) {
+      if (!(error instanceof InUse)) throw error;
+      owned.fixedColumns = [...owned.fixedColumns, ...fixedColumns(before, error)];
+    }
+  }
+}
+
+/** The columns of the tables that the error names, with the types that they keep. Throws the error if there are none. */
+function fixedColumns({ tables }: ResourceShape, error: InUse): FixedColumn[] {
+  const fixed = error.columns.flatMap(({ table, column: name, by }) => {
+    const column = tables.find((each) => each.name === table)?.columns.find((each) => each.name === name);
+    return column === undefined ? [] : [{ path: column.path, type: column.type, by }];
   });
+  if (fixed.length === 0) throw error;
+  return fixed;
+}
+
+function withFixedColumns<P extends ShapeProfile>(profile: P, columns: readonly FixedColumn[]): P {
+  if (columns.length === 0) return profile;
+  const fields = columns.map(({ path, type, by }) => {
+    return [pathText(path), { ...profile.fields?.[pathText(path)], type, fixedBy: by }] as const;
+  });
+  return { ...profile, fields: { ...profile.fields, ...Object.fromEntries(fields) } };
 }
 
 /** Names of the tables and views that exist, and of those that other resources have or will have. */
@@ -84,50 +129,42 @@ const RECORDS_PER_PAGE = 500;
 /**
  * Rewrites a resource's rows from the stored bodies if a widening has made that necessary, a page per transaction; an
  * interrupted one goes on where it stopped. Does nothing without such a note. Records whose body is
- * not kept stay as the widening converted them. Returns the shape, which the bodies may have made to grow.
+ * not kept stay as the widening converted them. The bodies may make the tables grow.
  */
-export async function finishReshape(context: LoadContext, shape: ResourceShape): Promise<ResourceShape> {
+export async function finishReshape(context: LoadContext): Promise<void> {
   const { warehouse, owned, profile, signal } = context;
   const { resource } = owned;
   // Values that a contract left out stay left out, and no stored body may refuse the run.
   const contract = profile.contract === 'evolve' ? 'evolve' : 'discard_value';
   const lenient = { ...context, profile: { ...profile, contract } as const };
-  let current = shape;
   for (;;) {
     const doneUpTo = await readReshape(warehouse.own, resource);
-    if (doneUpTo === null) return current;
+    if (doneUpTo === null) return;
     const bodies = await bodiesAfter(warehouse.own, resource, doneUpTo, RECORDS_PER_PAGE);
-    current = await rewritePage(lenient, current, bodies);
+    await rewritePage(lenient, bodies);
     // Nothing here waits for anything else: without this, requests and signals would have to wait for the last page.
     await setImmediate();
     signal.throwIfAborted();
   }
 }
 
-/** Returns the new shape: if the page made it grow, nothing is rewritten yet, because that may concern all pages. */
-async function rewritePage(
-  context: LoadContext,
-  shape: ResourceShape,
-  bodies: readonly StoredBody[],
-): Promise<ResourceShape> {
+/** If the page makes the tables grow, nothing is rewritten yet, because that may concern all pages. */
+async function rewritePage(context: LoadContext, bodies: readonly StoredBody[]): Promise<void> {
   const { warehouse, owned, profile } = context;
   const records = bodies.map(({ id, body }) => ({
     key: id,
     value: storedValue(body, profile),
     bytes: Buffer.from(body),
   }));
-  const shaped = await shapeForWarehouse(context, { shape, profile, records });
-  if (shaped.shape !== shape) {
-    return growTables(context, shape, shaped.shape, shaped.changes);
-  }
+  const shaped = await shapeAndGrow(context, records);
+  if (shaped.grown) return;
   const last = bodies.length < RECORDS_PER_PAGE ? null : (bodies.at(-1)?.id ?? null);
   await coverRows(context, shaped.rows);
   await warehouse.rewrite({
     lease: owned.lease(),
     rows: shaped.rows,
     versions: new Map(bodies.map(({ id, version }) => [id, version])),
-    children: shape.tables.slice(1),
+    children: shaped.shape.tables.slice(1),
     statements: [saveReshape(warehouse.own, owned.resource, last)],
   });
-  return shape;
 }

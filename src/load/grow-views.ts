@@ -5,7 +5,6 @@ import { timestampText } from '../model/timestamp-text.ts';
 import { commentKey, readCatalogue, type Catalogue } from '../state/column-catalog.ts';
 import { saveTexts } from '../state/column-rows.ts';
 import { commentsOf, type Comment } from '../state/column-comments.ts';
-import { lastSuccesses } from '../state/checkpoints.ts';
 import { resourcesThatKeepFiles } from '../state/files/shown-files.ts';
 import {
   claimGrowth,
@@ -16,8 +15,8 @@ import {
   type MadeView,
   type StoredView,
 } from '../state/view-catalog.ts';
-import { asChange, type PlannedView, type StandingColumn } from '../views/planned-view.ts';
-import { planViews, type Standing } from '../views/plan-views.ts';
+import { asChange, type ExistingColumn, type PlannedView } from '../views/planned-view.ts';
+import { planViews, type ExistingViews } from '../views/plan-views.ts';
 import { resolveRelations } from '../views/relations.ts';
 import type { ViewedResource, ViewModel } from '../views/view-model.ts';
 import type { ViewChange } from '../warehouse/view-dialect.ts';
@@ -25,6 +24,7 @@ import type { LoadContext } from './load-context.ts';
 
 /** All views, those that must be made anew among them, and the statements that remember these. */
 export interface ViewGrowth {
+  plan: readonly PlannedView[];
   views: readonly ViewChange[];
   /** Those of the tables and columns of all resources that this may change, as the profile has them now. */
   comments: readonly Comment[];
@@ -39,8 +39,8 @@ export interface ViewGrowth {
 type ViewContext = Pick<LoadContext, 'warehouse' | 'whole' | 'clock'>;
 
 /**
- * The views as they are once the resource has the tables of `after`; those named in `held` show the types that they
- * show now. Changes nothing by itself.
+ * The views as they are once the resource has the tables of `after`; those named in `held` keep their types. Changes
+ * nothing by itself.
  */
 export async function viewGrowth(
   context: ViewContext,
@@ -54,16 +54,17 @@ export async function viewGrowth(
   const names = await warehouse.tableNames();
   const catalogue = await readCatalogue(own);
   const shapes = [...catalogue.shapes.filter(({ resource }) => resource !== after.resource), after];
-  const standing = await whatStands(context, { stored, names, held, shapes });
+  const existing = existingViews(context, { stored, names, held, shapes });
   const withFiles = await resourcesThatKeepFiles(own, whole.resources);
   const { model, comments } = modelOf(context, { shapes, withFiles }, catalogue);
-  const planned = planViews(model, standing);
+  const planned = planViews(model, existing);
   // Somebody may have dropped one, with a table or by itself.
   const isThere = ({ name }: PlannedView): boolean => names.has(name.toLowerCase());
   const changed = new Set(planned.filter((view) => !isThere(view) || !isMade(view, stored.get(view.name))));
   const formers = new Map(planned.map(({ name, former }) => [name, former]));
   const at = timestampText(clock.now());
   return {
+    plan: planned,
     views: planned.map((view) => asChange(view, changed.has(view))),
     comments: commentsOn(model, comments, new Set([...changed].map(({ resource }) => resource)).add(after.resource)),
     statements: [
@@ -76,7 +77,7 @@ export async function viewGrowth(
   };
 }
 
-interface WhatIsThere {
+interface Existing {
   stored: ReadonlyMap<string, StoredView>;
   names: ReadonlySet<string>;
   held: ReadonlySet<string>;
@@ -88,26 +89,17 @@ function madeByMigrations(names: ReadonlySet<string>): string[] {
   return names.has('sync_freshness') ? ['sync_freshness'] : [];
 }
 
-async function whatStands(
-  { warehouse, whole }: ViewContext,
-  { stored, names, held, shapes }: WhatIsThere,
-): Promise<Standing> {
-  const successes = await lastSuccesses(warehouse.own);
-  const columns = [...stored].map(([name, { view, columns: rows }]) => {
-    // Within the walk that brings a column, its type may still be found out; nobody has built on it yet.
-    const since = view.resource === null ? '9' : (successes.get(view.resource) ?? '');
-    const standing = rows.map(({ column_name, type, first_seen, promised_at }): StandingColumn => ({
-      name: column_name,
-      type,
-      isPromised: first_seen < since || promised_at !== null || held.has(name),
-    }));
-    return [name, standing] as const;
+function existingViews({ whole }: Pick<ViewContext, 'whole'>, existing: Existing): ExistingViews {
+  const { stored, names, held } = existing;
+  const columns = Array.from(stored, ([name, { columns: rows }]) => {
+    return [name, rows.map(({ column_name, type, source_path }) => ({ name: column_name, type, source: source_path }))] as const;
   });
-  // Nothing is remembered of the one that migrations made.
+  // Nothing is stored of the one that migrations made.
   const bare = madeByMigrations(names).map((name) => [name, []] as const);
   return {
-    columns: new Map<string, readonly StandingColumn[]>([...bare, ...columns]),
-    taken: takenNames({ whole }, { stored, names, shapes }),
+    columns: new Map<string, readonly ExistingColumn[]>([...bare, ...columns]),
+    taken: takenNames({ whole }, existing),
+    held,
   };
 }
 
@@ -117,7 +109,7 @@ async function whatStands(
  */
 function takenNames(
   { whole }: Pick<ViewContext, 'whole'>,
-  { stored, names, shapes }: Omit<WhatIsThere, 'held'>,
+  { stored, names, shapes }: Existing,
 ): Set<string> {
   const taken = new Set([...names, ...Object.keys(whole.resources).map((name) => name.toLowerCase())]);
   for (const name of [...stored.keys(), ...madeByMigrations(names)]) taken.delete(name.toLowerCase());
@@ -203,7 +195,7 @@ function isMade(view: PlannedView, stored: StoredView | undefined): boolean {
   if (stored === undefined) return false;
   const { made_at: _, ...known } = stored.view;
   const columns = stored.columns.map(
-    ({ view_name: _name, position: _at, first_seen: _since, promised_at: _promise, ...column }) => column,
+    ({ view_name: _name, position: _at, first_seen: _since, ...column }) => column,
   );
   return isDeepStrictEqual(rowsOf(view), { ...known, columns });
 }

@@ -1,6 +1,6 @@
 import type { CompiledQuery } from 'kysely';
 import type { Updated } from '../model/json.ts';
-import { initialShape, shapeRecords, type ShapedPage } from '../shape/shape-page.ts';
+import { initialShape, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { restoreDeletes } from '../state/deletes.ts';
 import { resolveRejects, saveRejects } from '../state/rejects.ts';
@@ -8,7 +8,7 @@ import { restoredAmong, type OlderPolicy } from './difference.ts';
 import type { KeyedRecord, LeftOut } from './key-records.ts';
 import { sourceTexts } from './source-texts.ts';
 import { coverRows } from './grow-calendar.ts';
-import { growTables, shapeForWarehouse, finishReshape } from './grow-shape.ts';
+import { finishReshape, growTables, shapeAndGrow } from './grow-shape.ts';
 import type { LoadContext } from './load-context.ts';
 import { keyOf, pageRows, preparePage, shapeOf, type LoadablePage, type LostRow } from './prepare-page.ts';
 import { outcomeOf, type PageOutcome } from './page-outcome.ts';
@@ -69,8 +69,9 @@ async function openTables(context: LoadContext): Promise<void> {
   const { resource } = owned;
   const known = owned.shape ?? (await readTables(warehouse, resource));
   const initial = initialShape(resource, profile);
-  const shape = known ?? (await growTables(context, null, initial, []));
-  owned.shape = await finishReshape(context, shape);
+  owned.shape = known;
+  if (known === null) await growTables(context, null, initial, []);
+  await finishReshape(context);
 }
 
 /** Compares a page with the warehouse, shapes what is new or changed, grows the tables if needed, and commits. */
@@ -120,14 +121,11 @@ async function loadPage(
 
 /** The records as rows of tables that have grown to hold them. */
 export async function shapedFor(context: LoadContext, records: readonly KeyedRecord[]): Promise<ShapedPage> {
-  const { owned, profile } = context;
-  const before = shapeOf(owned);
-  const shaped = await shapeForWarehouse(context, { shape: before, profile, records });
-  if (shaped.shape === before) return shaped;
-  owned.shape = await growTables(context, before, shaped.shape, shaped.changes);
-  owned.shape = await finishReshape(context, owned.shape);
-  // Columns may have come under other names, and stored bodies may have made more of them.
-  return owned.shape === shaped.shape ? shaped : shapeRecords({ shape: owned.shape, profile, records });
+  const shaped = await shapeAndGrow(context, records);
+  if (!shaped.grown) return shaped;
+  await finishReshape(context);
+  // Stored bodies may have made further columns.
+  return context.owned.shape === shaped.shape ? shaped : shapeAndGrow(context, records);
 }
 
 /** Notes when watched records were last listed, also those that say nothing new. */

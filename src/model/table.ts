@@ -19,11 +19,6 @@ export interface TableShape {
   /** Key columns in order: the record's key, then one position per array level; the resource's own table has one. */
   key: readonly string[];
   columns: Column[];
-  /**
-   * Columns that stand no longer for their field, because something of others kept them from widening: the column of
-   * `columns` with the same path does. They are filled with what fits them. The first one that a field had comes first.
-   */
-  kept?: readonly Column[];
 }
 
 /** All tables of one resource, its own table first. Treated as a value: a changed shape is a new object. */
@@ -40,8 +35,6 @@ export interface ShapeChange {
   table: string;
   column: Column;
   from: ColumnType | null;
-  /** The column that stays as it is because this one, under another name, was made for what it cannot hold. */
-  beside?: Column;
 }
 
 /** Rows of one table, row-major and flat: `width` cells per row, key cells first, then `columns` in order. */

@@ -59,9 +59,7 @@ export function evolveShape(
     resource: shape.resource,
     tree: shapeTree({ resource: shape.resource, tables }, profile),
     tableNames: new Set([...tableNames, ...tables.map((table) => table.name)]),
-    columnNames: tables.map(
-      ({ key, columns, kept = [] }) => new Set([...key, ...[...columns, ...kept].map(({ name }) => name)]),
-    ),
+    columnNames: tables.map(({ key, columns }) => new Set([...key, ...columns.map(({ name }) => name)])),
   };
   for (const value of values) learnLevel(draft, draft.tree.root, value, false);
   for (const table of draft.tree.tables) if (spills.has(table.shape.name)) openOverflow(table);

@@ -9,6 +9,8 @@ import { EACH, keysOfText, pathText } from './columns/source-path.ts';
 export interface FieldRule {
   type?: ColumnType | undefined;
   rename?: string | undefined;
+  /** The object of others that keeps the column of the field from changing its type (`type`). */
+  fixedBy?: string | undefined;
 }
 
 /** The part of `ShapeProfile` that holds it. */
@@ -22,6 +24,7 @@ interface Ruled {
 export interface Pin {
   type: ColumnType;
   toCell: ToCell;
+  fixedBy?: string | undefined;
 }
 
 /** What holds for one place in a record. */
@@ -42,10 +45,13 @@ export function holdsRules({ json, fields = NO_FIELDS }: Ruled): boolean {
 /** The type of a list's field is that of its elements, its name that of their table. */
 export function ruleOf(path: SourcePath, { json, times, fields = NO_FIELDS }: Ruled): PlaceRule {
   const dotted = pathText(path);
-  const { type, rename = null } = Object.hasOwn(fields, dotted) ? (fields[dotted] ?? {}) : {};
+  const { type, fixedBy, rename = null } = Object.hasOwn(fields, dotted) ? (fields[dotted] ?? {}) : {};
   return {
     json: type === 'json' || json.includes(dotted),
-    pin: type === undefined || type === 'json' ? null : { type, toCell: pinnedCell(type, zoneAt(times, dotted)) },
+    pin:
+      type === undefined || type === 'json'
+        ? null
+        : { type, fixedBy, toCell: pinnedCell(type, zoneAt(times, dotted)) },
     rename: path.at(-1) === EACH ? null : rename,
   };
 }

@@ -31,9 +31,9 @@ export const ON_MISFIT: Record<Contract, (notes: MisfitNotes, path: SourcePath) 
 };
 
 /** The reaction to a value that is none of the type that the profile gives its field: no table grows for it. */
-export const ON_PIN_MISFIT: typeof ON_MISFIT = {
-  evolve: (notes, path) => {
-    reject(notes, otherType(path));
+export const ON_PIN_MISFIT: Record<Contract, (notes: MisfitNotes, path: SourcePath, fixedBy?: string) => void> = {
+  evolve: (notes, path, fixedBy) => {
+    reject(notes, fixedBy === undefined ? otherType(path) : fixedType(path, fixedBy));
   },
   freeze: (notes, path) => {
     throw frozen(notes, otherType(path), 'Correct the value at the service, or the type of the field in the profile.');
@@ -57,6 +57,10 @@ function reject(notes: MisfitNotes, detail: string): void {
 
 function otherType(path: SourcePath): string {
   return `${shownPath(path)} is not of the type that the profile gives it`;
+}
+
+function fixedType(path: SourcePath, fixedBy: string): string {
+  return `${shownPath(path)} does not fit its column, whose type cannot change while ${fixedBy} depends on it; drop that, or make it on the views of the copy, then sync again`;
 }
 
 /** A path for a message or a database: a key may hold anything, even a NUL. */

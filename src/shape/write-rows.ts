@@ -161,7 +161,7 @@ function writeLevel(run: Run, sheet: TableSheet, level: Level, object: JsonObjec
 
 function writeSlot(run: Run, sheet: TableSheet, slot: Slot, value: JsonValue, closed: boolean): void {
   if (slot.pin !== null && !slot.skip && !takesPinned(slot, value, run.tree)) {
-    if (hasContent(value)) ON_PIN_MISFIT[run.tree.profile.contract](run, slot.path);
+    if (hasContent(value)) ON_PIN_MISFIT[run.tree.profile.contract](run, slot.path, slot.pin.fixedBy);
     return;
   }
   if (slot.at >= 0) {

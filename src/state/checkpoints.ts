@@ -107,12 +107,6 @@ export async function readCheckpoint(own: Kysely<OwnTables>, resource: string): 
   });
 }
 
-/** When each resource was last walked to its end, UTC text; those that never were are left out. */
-export async function lastSuccesses(own: Kysely<OwnTables>): Promise<Map<string, string>> {
-  const rows = await own.selectFrom('_sync_checkpoints').select(['resource', 'last_success_at']).execute();
-  return new Map(rows.flatMap(({ resource, last_success_at: at }) => (at === null ? [] : [[resource, at] as const])));
-}
-
 /** The damaged fields that can be done without: all of a walk, if any part of it is damaged. */
 function resetDamaged({ issues }: z.ZodError): Partial<CheckpointRow> {
   const damaged = new Set(issues.map(({ path }) => path[0]));

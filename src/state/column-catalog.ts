@@ -89,10 +89,7 @@ export function rememberShape(
   const keys = fresh.flatMap((table) => keyRows(after.resource, table, at, said));
   const columns = changes.map((change) => columnRow(after, change, at, said));
   const upserts = saveColumns(own, [...keys, ...columns]);
-  const kept = changes.flatMap(({ table, beside }) =>
-    beside === undefined ? [] : [keepColumn(own, table, beside.name)],
-  );
-  return [...upserts, ...kept, ...schemaChanges(own, after.resource, changes, at, runId)];
+  return [...upserts, ...schemaChanges(own, after.resource, changes, at, runId)];
 }
 
 /** The statements that note changes in the log that people read. */
@@ -115,32 +112,20 @@ export function schemaChanges(
   return inParts(rows, ROWS_PER_STATEMENT).map((part) => own.insertInto('_sync_schema_changes').values(part).compile());
 }
 
-function keepColumn(own: Kysely<OwnTables>, table: string, column: string): CompiledQuery {
-  return own
-    .updateTable('_sync_columns')
-    .set({ role: 'kept' })
-    .where('table_name', '=', table)
-    .where('column_name', '=', column)
-    .compile();
-}
-
 function tableOf(rows: ColumnRow[]): TableShape {
   const [first] = rows;
   if (first === undefined) throw new ConfigError('state_invalid', 'a table without columns in _sync_columns');
-  const kept = columnsOf(rows, 'kept');
   return {
     name: first.table_name,
     path: pathOf(first, first.table_path),
     key: rows.filter((row) => row.role === 'key').map((row) => row.column_name),
-    columns: columnsOf(rows, 'source'),
-    ...(kept.length === 0 ? {} : { kept }),
+    columns: columnsOf(rows),
   };
 }
 
-function columnsOf(rows: readonly ColumnRow[], role: ColumnRow['role']): Column[] {
-  const found = rows.filter((row) => row.role === role);
-  // By age, because those of one field have one position.
-  if (role === 'kept') found.sort((a, b) => (a.first_seen < b.first_seen ? -1 : 1));
+/** Not those of the role `kept`, which only the database still fills. */
+function columnsOf(rows: readonly ColumnRow[]): Column[] {
+  const found = rows.filter((row) => row.role === 'source');
   return found.map((row) => ({ name: row.column_name, path: pathOf(row, row.source_path), type: typeOf(row) }));
 }
 

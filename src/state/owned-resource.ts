@@ -3,13 +3,39 @@ import type { Years } from '../model/calendar-day.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import { SharedResources, type Acquired } from '../model/shared-resources.ts';
-import type { ResourceShape } from '../model/table.ts';
+import type { ResourceShape, SourcePath } from '../model/table.ts';
+import type { ColumnType } from '../model/vocabulary.ts';
 import { readTables } from './column-catalog.ts';
 import { NO_PRIVACY_KEY, readForgotten, type Forgotten, type PrivacyKey } from './forgotten.ts';
 import { acquireLease, type Lease } from './leases.ts';
 import { countOpenRejects } from './rejects.ts';
-import type { UsedColumn } from '../warehouse/in-use.ts';
 import type { LeaseProof, Warehouse } from '../warehouse/warehouse.ts';
+
+/** A view of ours that cannot get wider types. */
+export interface HeldView {
+  view: string;
+  resource: string | null;
+  /** The object that depends on it, such as `view bi.total (of bi)`. */
+  by: string;
+  /** Its query as it would be with the wider types. */
+  query: string;
+  columns: readonly HeldColumn[];
+}
+
+/** A column that shows NULL, or less, for values that need the wider type. */
+export interface HeldColumn {
+  name: string;
+  type: ColumnType;
+  needs: ColumnType;
+}
+
+/** A column of a table that cannot get a wider type. */
+export interface FixedColumn {
+  path: SourcePath;
+  type: ColumnType;
+  /** As in `HeldView`. */
+  by: string;
+}
 
 /** A resource that this process owns: its tables as they are, and the turns in which it is written. */
 export interface OwnedResource {
@@ -37,8 +63,10 @@ export interface OwnedResource {
   rereadForgotten(): Promise<void>;
   /** Keys that are being asked for at the service just now; a loader notes in them when it last met the record. */
   readonly watches: Set<Map<string, number>>;
-  /** Columns that others' things kept from widening, since somebody last told of them. */
-  readonly besides: UsedColumn[];
+  /** Views that show narrower types than their values need, because objects of others depend on them. */
+  heldViews: readonly HeldView[];
+  /** Columns whose types cannot change in this run, because objects of others depend on them. */
+  fixedColumns: readonly FixedColumn[];
   /** Runs `work` when no other turn is under way: a walk and a re-fetch must not write between each other's steps. */
   takeTurn<T>(work: () => Promise<T>): Promise<T>;
 }
@@ -88,7 +116,8 @@ class SharedOwnership {
   years: Years | null = null;
   openRejects = 0;
   readonly watches = new Set<Map<string, number>>();
-  readonly besides: UsedColumn[] = [];
+  heldViews: readonly HeldView[] = [];
+  fixedColumns: readonly FixedColumn[] = [];
   readonly turns = new PQueue({ concurrency: 1 });
   forgotten: Forgotten;
   lease: Lease;
@@ -158,7 +187,6 @@ function viewOf(acquired: Acquired<SharedOwnership>): OwnedResource {
   return {
     resource: own.resource,
     watches: own.watches,
-    besides: own.besides,
     lease: () => lease.proof(),
     takeTurn: (work) => own.turns.add(work),
     rereadForgotten: () => own.rereadForgotten(),
@@ -178,6 +206,18 @@ function viewOf(acquired: Acquired<SharedOwnership>): OwnedResource {
     },
     set shape(shape) {
       own.shape = shape;
+    },
+    get heldViews() {
+      return own.heldViews;
+    },
+    set heldViews(views) {
+      own.heldViews = views;
+    },
+    get fixedColumns() {
+      return own.fixedColumns;
+    },
+    set fixedColumns(columns) {
+      own.fixedColumns = columns;
     },
     get years() {
       return own.years;

@@ -7,7 +7,7 @@ import type { ViewColumnRow, ViewRow } from '../warehouse/view-rows.ts';
 /** A view of ours as it was made. */
 export interface MadeView extends Omit<ViewRow, 'made_at'> {
   /** In their order. */
-  columns: readonly Omit<ViewColumnRow, 'view_name' | 'position' | 'first_seen' | 'promised_at'>[];
+  columns: readonly Omit<ViewColumnRow, 'view_name' | 'position' | 'first_seen'>[];
 }
 
 /** A view as it stands, with its columns in their order. */
@@ -77,7 +77,7 @@ function newColumns(
 ): ViewColumnRow[] {
   const known = new Map(stored?.columns.map((column) => [column.column_name, column]));
   return columns
-    .map((column, position) => Object.assign({ view_name, position, first_seen: at, promised_at: null }, column))
+    .map((column, position) => Object.assign({ view_name, position, first_seen: at }, column))
     .filter((column) => !isSaid(column, known.get(column.column_name)));
 }
 
@@ -112,7 +112,7 @@ function upsertColumns(own: Kysely<OwnTables>, rows: readonly ViewColumnRow[]): 
     .compile();
 }
 
-/** The statements that remember a view under another name, with all that it has promised. */
+/** The statements that rename a stored view. */
 export function renameView(own: Kysely<OwnTables>, former: string, name: string): CompiledQuery[] {
   return (['_sync_views', '_sync_view_columns'] as const).map((table) =>
     own.updateTable(table).set({ view_name: name }).where('view_name', '=', former).compile(),
@@ -125,25 +125,9 @@ function isSaid(column: ViewColumnRow, stored: ViewColumnRow | undefined): boole
   return stored !== undefined && SAID.every((name) => column[name] === stored[name]);
 }
 
-/**
- * The statements that forget how views were made, so that all are made again, and keep what they have promised:
- * `since` is the walk of the resource that is forgotten with them.
- */
-export function forgetViews(
-  own: Kysely<OwnTables>,
-  resource: string,
-  since: TimestampText | null,
-  at: TimestampText,
-): CompiledQuery[] {
-  const promise = own
-    .updateTable('_sync_view_columns')
-    .set({ promised_at: at })
-    .where('first_seen', '<', since ?? '')
-    .where('view_name', 'in', (views) =>
-      views.selectFrom('_sync_views').select('view_name').where('resource', '=', resource),
-    );
-  const forget = own.updateTable('_sync_views').set({ query: '' });
-  return [...(since === null ? [] : [promise.compile()]), forget.compile(), countGrowth(own)];
+/** The statements that have all views made again, with the columns that they have. */
+export function forgetViews(own: Kysely<OwnTables>): CompiledQuery[] {
+  return [own.updateTable('_sync_views').set({ query: '' }).compile(), countGrowth(own)];
 }
 
 /** The columns of all views in their order. */

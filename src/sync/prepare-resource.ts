@@ -1,6 +1,5 @@
 import { DeferredError, SyncError } from '../model/errors.ts';
-import { timestampText } from '../model/timestamp-text.ts';
-import { deleteCheckpoint, lastSuccesses, readCheckpoint } from '../state/checkpoints.ts';
+import { deleteCheckpoint, readCheckpoint } from '../state/checkpoints.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { forgetDeletes } from '../state/deletes.ts';
 import { forgetFeeds } from '../state/feeds.ts';
@@ -95,9 +94,9 @@ function commandFor(resource: string, { command }: RunOptions): SyncCommand {
 /**
  * Takes a resource out of the warehouse, so that a backfill can build it anew under another profile: its tables,
  * their catalogue, its versions and its checkpoint, in one transaction. Needs none of them to be sound. Its views stay,
- * empty until the tables are there again, with the columns that they have promised.
+ * empty until the tables are there again, with the columns that they have.
  */
-async function forgetResource({ warehouse, owned, clock, profile }: ResourceContext): Promise<void> {
+async function forgetResource({ warehouse, owned, profile }: ResourceContext): Promise<void> {
   const { own } = warehouse;
   const { resource } = owned;
   const tables = await own
@@ -106,13 +105,12 @@ async function forgetResource({ warehouse, owned, clock, profile }: ResourceCont
     .distinct()
     .where('resource', '=', resource)
     .execute();
-  const walkedAt = (await lastSuccesses(own)).get(resource) ?? null;
   await warehouse.dropTables({
     lease: owned.lease(),
     tables: tables.map(({ table_name }) => table_name),
     views: await viewColumns(own),
     statements: [
-      ...forgetViews(own, resource, walkedAt, timestampText(clock.now())),
+      ...forgetViews(own),
       own.deleteFrom('_sync_columns').where('resource', '=', resource).compile(),
       own.deleteFrom('_sync_versions').where('resource', '=', resource).compile(),
       // From before fields of it were hidden.

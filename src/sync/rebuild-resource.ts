@@ -9,6 +9,7 @@ import { textHash } from '../shape/records/fingerprint.ts';
 import { readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
 import { versionsAfter } from '../state/versions.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
+import type { DroppedView } from '../warehouse/warehouse.ts';
 import { fingerprintOf, sameRecords } from './plan.ts';
 import { withResource, type ResourceContext, type SourceContext } from './resource-context.ts';
 
@@ -32,6 +33,17 @@ export function rebuildResource(
   signal: AbortSignal,
 ): Promise<ResourceRebuilt> {
   return withResource(source, resource, signal, (context) => context.owned.takeTurn(() => rebuild(context)));
+}
+
+/** Makes the views anew without a request. Views of others that cannot follow a wider type are dropped and returned. */
+export function rebuildViews(
+  source: SourceContext,
+  resource: string,
+  signal: AbortSignal,
+): Promise<readonly DroppedView[]> {
+  return withResource(source, resource, signal, (context) =>
+    context.owned.takeTurn(() => refreshViews(context, true)),
+  );
 }
 
 async function rebuild(context: ResourceContext): Promise<ResourceRebuilt> {

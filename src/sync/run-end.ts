@@ -3,10 +3,11 @@ import type { RunStatus } from '../model/vocabulary.ts';
 import type { RunEnd, RunFigures } from '../state/runs.ts';
 import { countSuspects } from '../state/suspects.ts';
 import { heldDeletes } from './deletes/warnings.ts';
+import { heldViewWarnings } from './held-views.ts';
 import { itemWarnings } from './item/proof.ts';
 import { lifetimeWarnings } from './lifetime-warnings.ts';
 import { sharedKeyWarnings, type RunContext } from './run-progress.ts';
-import { besideWarnings, endedStatus, withAccepted, type Warning } from './warnings.ts';
+import { endedStatus, withAccepted, type Warning } from './warnings.ts';
 
 /** How a resource's part of a run has ended, with its warnings. */
 export interface ReportedEnd extends RunEnd {
@@ -25,7 +26,7 @@ export async function runEnd(context: RunContext, error: unknown): Promise<Repor
     ...progress.warnings,
     ...itemWarnings(proof, scrub),
     ...sharedKeyWarnings(progress),
-    ...besideWarnings(owned.besides.splice(0)),
+    ...(error === null ? await heldViewWarnings(context) : []),
     ...lifetimeWarnings(context),
   ];
   const warnings = withAccepted(told, profile.accept);

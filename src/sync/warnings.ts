@@ -1,6 +1,5 @@
 import type { Proof } from '../model/vocabulary.ts';
 import type { StoredWarning } from '../state/run-history.ts';
-import type { UsedColumn } from '../warehouse/in-use.ts';
 
 interface WarningKind {
   /** True if the copy may not be equal to the service: the run is then `partial`. */
@@ -13,8 +12,6 @@ interface WarningKind {
 const WARNING_KINDS = {
   /** The service says that it will give up the API that is asked. */
   api_deprecated: { isPartial: false, proof: null },
-  /** Others' things kept a column from widening: a wider one was made beside it. */
-  column_beside: { isPartial: false, proof: null },
   /** Changes made while everything was walked were asked for with a filter that is not proved. */
   catch_up_unproved: { isPartial: true, proof: 'filter' },
   /** Walked fully under another credential than before; what is missing under it is held. */
@@ -84,6 +81,8 @@ const WARNING_KINDS = {
   windows_dropped: { isPartial: false, proof: null },
   /** The service refused a window: its rows stay as they were, and the next run requests it again. */
   window_unread: { isPartial: true, proof: null },
+  /** A view hides values, because objects of others keep it from getting a wider type. */
+  view_held: { isPartial: true, proof: null },
   /** One window alone is too much for the service. */
   window_too_large: { isPartial: true, proof: null },
   /** Sums that the service tells of a range are not those of its rows. */
@@ -130,14 +129,4 @@ export function isOfFiles({ code }: Pick<StoredWarning, 'code'>): boolean {
 
 function kindOf({ code }: Warning): WarningKind {
   return WARNING_KINDS[code];
-}
-
-/** Told once, by the run in which it came to that. */
-export function besideWarnings(besides: readonly UsedColumn[]): Warning[] {
-  const byColumn = Map.groupBy(besides, ({ table, column }) => `${table}.${column}`);
-  return [...byColumn].map(([place, uses]) => ({
-    code: 'column_beside',
-    message: `${place} could not hold a new value and keeps its type, because something stands on it: ${[...new Set(uses.map(({ by }) => by))].join(', ')}; all values are in a new column beside it, and ${place} has those that fit`,
-    hint: `put views on ${uses[0]?.table ?? ''}_live, which shows all values under one name`,
-  }));
 }

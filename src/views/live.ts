@@ -1,6 +1,5 @@
 import type { TableShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { shownName } from '../shape/beside-column.ts';
 import { pathText } from '../shape/columns/source-path.ts';
 import { publishedColumn } from './history/published.ts';
 import { finalColumn } from './report-windows.ts';
@@ -46,14 +45,10 @@ function liveColumns(model: ViewModel, resource: ViewedResource, table: TableSha
   });
   const keys = table.key.map((name, at) => column(name, at === 0 ? 'text' : 'integer', null));
   const stamp = column('_synced_at', 'timestamp', null, table.path.length === 0 ? ROW : PARENT);
-  const sources = table.columns.map((each) => {
-    const name = shownName(table, each);
-    const shown = column(each.name, each.type, visibleText(pathText(each.path)));
-    return { ...shown, name, references: referenceOf(model, table, name) };
-  });
+  const sources = table.columns.map(({ name, type, path }) => column(name, type, visibleText(pathText(path))));
   const known =
     table.path.length === 0
-      ? [...publishedColumn(model, resource, `${ROW}.`), ...finalColumn(model, resource, `${ROW}.`)]
+      ? [...publishedColumn(model, resource, `${ROW}.`), ...finalColumn(model, resource, ({ name }) => `${ROW}.${dialect.id(name)}`)]
       : [];
   return [...keys, { ...stamp, description: SYNCED_AT }, ...sources, ...known];
 }

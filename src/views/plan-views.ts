@@ -5,7 +5,7 @@ import { changesViews } from './history/changes.ts';
 import { historyViews } from './history/history.ts';
 import { statesViews } from './history/states.ts';
 import { windowViews } from './report-windows.ts';
-import { planView, type PlannedView, type StandingColumn } from './planned-view.ts';
+import { planView, type PlannedView, type ExistingColumn } from './planned-view.ts';
 import type { View } from './view.ts';
 import type { ViewModel } from './view-model.ts';
 import { summaryViews } from './summary/summary.ts';
@@ -34,16 +34,18 @@ const VIEW_KINDS: readonly ViewKind[] = [
   dictionaryView,
 ];
 
-/** What stands and what may not be touched. */
-export interface Standing {
-  /** Columns of our views in their order, by view; none for one of which nothing is remembered. */
-  columns: ReadonlyMap<string, readonly StandingColumn[]>;
+/** The views that the database has, and the names that ours may not have. */
+export interface ExistingViews {
+  /** Columns of our views in their order, by view; none for one of which nothing is stored. */
+  columns: ReadonlyMap<string, readonly ExistingColumn[]>;
   /** Names of tables, also of some that are still to come, and of views that are none of ours, in lower case. */
   taken: ReadonlySet<string>;
+  /** Views that keep the types of their columns, because objects of others depend on them. */
+  held: ReadonlySet<string>;
 }
 
 /** All views of a source, in the order in which they can be made. */
-export function planViews(model: ViewModel, { columns, taken }: Standing): PlannedView[] {
+export function planViews(model: ViewModel, { columns, taken, held }: ExistingViews): PlannedView[] {
   const planned = new Map<string, PlannedView>();
   const names = new Set<string>();
   for (const kind of VIEW_KINDS) {
@@ -53,8 +55,8 @@ export function planViews(model: ViewModel, { columns, taken }: Standing): Plann
       const stood = namesBefore(view.name, name).filter((each) => columns.has(each) && !names.has(each));
       const [former] = columns.has(name) ? [] : stood;
       names.add(name);
-      const stands = columns.get(former ?? name) ?? [];
-      const whole = planView(named(view, name), stands, model.dialect);
+      const existing = columns.get(former ?? name) ?? [];
+      const whole = planView(named(view, name), existing, held.has(name), model.dialect);
       planned.set(view.name, former === undefined ? whole : { ...whole, former });
     }
   }

@@ -1,51 +1,62 @@
+import { cutName } from './cut-name.ts';
+import { widen } from '../shape/columns/type-lattice.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import type { ViewChange, ViewDialect } from '../warehouse/view-dialect.ts';
 import type { View, ViewColumn } from './view.ts';
 
-/** A column that a view shows already. */
-export interface StandingColumn {
+/** A column that a view has in the database. */
+export interface ExistingColumn {
   name: string;
   type: ColumnType;
-  /** True once people may have built on its type: from then on the view never shows another one. */
-  isPromised: boolean;
+  /** The path of the source field; null for a column that we compute. */
+  source: string | null;
 }
 
-/** A view as it is to be made. The types of its columns are those that it shows. */
-export interface PlannedView extends Omit<View, 'from' | 'follows'> {
+/** A column of a planned view; `type` is the one that it shows. */
+export interface PlannedColumn extends ViewColumn {
+  /** The wider type that its values need, while objects of others keep the view from changing (`held`). */
+  needs?: ColumnType;
+}
+
+/** A view as it is to be made. */
+export interface PlannedView extends Omit<View, 'from'> {
+  columns: readonly PlannedColumn[];
   query: string;
-  /** The name under which it stands, if that is another one: a table needs that now. */
+  /** The name that it has in the database, if a table needs that one now. */
   former?: string;
 }
 
 /**
- * The view with its columns in the order and with the types in which they stand, new ones at the end. A column whose
- * table holds another type by now shows what can be converted and has its text beside, as `<name>_text`; one that has
- * nothing to show any more stays, empty: whatever was built on the view goes on.
+ * The view with the columns that it has in the database first, in their order, then the new ones. A column never gets a
+ * narrower type: it gets the type that holds both what it showed and what it is to show. Its name belongs to whoever had
+ * it first (`nameColumns`). A column that has no values any more stays, as NULL, so that queries on it go on.
  *
- * What that does to figures: a whole number whose table holds decimals by now is NULL where it is none, so that a sum of
- * it is of the whole ones alone, and `count(x_text) - count(x)` tells how many are left out; a double is the nearest to
- * a longer decimal; a date is the day in UTC of a moment.
+ * Columns of a view that is `held` keep their types: what does not fit is NULL.
  */
-export function planView(view: View, standing: readonly StandingColumn[], dialect: ViewDialect): PlannedView {
-  const wanted =
-    view.follows === true
-      ? view.columns
-      : view.columns.flatMap((column) => shownColumns(view, column, standing, dialect));
-  const bound = view.follows !== true || standing.some(({ isPromised }) => isPromised) ? standing : [];
-  const byName = new Map(wanted.map((column) => [column.name, column]));
-  const kept = bound.map((column) => byName.get(column.name) ?? emptied(column, dialect));
-  const known = new Set(bound.map(({ name }) => name));
-  const columns = [...kept, ...wanted.filter(({ name }) => !known.has(name))];
-  const typed = ({ sql, type }: ViewColumn): string => (IS_BARE.test(sql) ? sql : dialect.declared(sql, type));
-  const list = columns.map((column) => `${typed(column)} AS ${dialect.id(column.name)}`).join(', ');
-  const { from, follows: _, ...rest } = view;
+export function planView(
+  view: View,
+  existing: readonly ExistingColumn[],
+  held: boolean,
+  dialect: ViewDialect,
+): PlannedView {
+  const texts = view.columns.flatMap((column) =>
+    isOnlyOne(column, view.columns) ? exactText(column, existing, dialect) : [],
+  );
+  const byName = new Map(existing.map((column) => [column.name, column]));
+  const wanted = nameColumns([...view.columns, ...texts], existing).map((column) => typed(column, byName.get(column.name), held, dialect));
+  const wantedByName = new Map(wanted.map((column) => [column.name, column]));
+  const kept = existing.map((column) => wantedByName.get(column.name) ?? emptied(column, dialect));
+  const columns = [...kept, ...wanted.filter(({ name }) => !byName.has(name))];
+  const declared = ({ sql, type }: ViewColumn): string => (IS_BARE.test(sql) ? sql : dialect.declared(sql, type));
+  const list = columns.map((column) => `${declared(column)} AS ${dialect.id(column.name)}`).join(', ');
+  const { from, ...rest } = view;
   return { ...rest, columns, query: `SELECT ${list}${from}` };
 }
 
 /** A column of a table or of another view, which has its type. */
 const IS_BARE = /^\w+\.(?:\w+|"(?:[^"]|"")*")$/;
 
-/** What the database is told of it. */
+/** The arguments by which the database makes the view. */
 export function asChange(view: PlannedView, isChanged: boolean): ViewChange {
   const { name, former, asOf, query, description, columns } = view;
   return {
@@ -59,31 +70,73 @@ export function asChange(view: PlannedView, isChanged: boolean): ViewChange {
   };
 }
 
-function shownColumns(
-  view: View,
+/** False if another column of the view shows the same field. */
+function isOnlyOne({ source }: ViewColumn, columns: readonly ViewColumn[]): boolean {
+  return columns.filter((column) => column.source === source).length === 1;
+}
+
+const TEXT = '_text';
+
+/**
+ * The exact digits of a numeric as text, for clients that read numbers as doubles. Views of earlier versions may have
+ * such a text for columns of other types: it stays.
+ */
+function exactText(column: ViewColumn, existing: readonly ExistingColumn[], dialect: ViewDialect): ViewColumn[] {
+  const { name, source, type, sql } = column;
+  const [first, second] = source === null ? [] : existing.filter((each) => each.source === source);
+  if (type !== 'numeric' && (first === undefined || second?.name !== `${first.name}${TEXT}`)) return [];
+  const description = `${name} in full, as a text.${column.description === null ? '' : ` ${column.description}`}`;
+  return [{ ...column, name: `${name}${TEXT}`, type: 'text', sql: dialect.text(sql, type), description }];
+}
+
+/**
+ * The columns under the names that they have in the database, or else under free ones. A name belongs to whoever had it
+ * first: a field that comes later than a computed column of its name is shown as `source_<name>`, a computed column
+ * that comes later than a field of its name as `computed_<name>`.
+ */
+function nameColumns(columns: readonly ViewColumn[], existing: readonly ExistingColumn[]): ViewColumn[] {
+  const byName = new Map(existing.map((column) => [column.name, column]));
+  const bySource = Map.groupBy(existing, ({ source }) => source);
+  const taken = new Set<string>();
+  const seen = new Map<string, number>();
+  return columns.map((column) => {
+    const { source } = column;
+    // The field's own column comes before its text.
+    const at = source === null ? 0 : (seen.get(source) ?? 0);
+    if (source !== null) seen.set(source, at + 1);
+    const own = source === null ? undefined : bySource.get(source)?.[at];
+    const isFree = (name: string): boolean =>
+      !taken.has(name) && (byName.get(name) === undefined || (source === null && byName.get(name)?.source === null));
+    const kind = source === null || at > 0 ? 'computed' : 'source';
+    const name = own?.name ?? freeName(column.name, kind, isFree);
+    taken.add(name);
+    return name === column.name ? column : { ...column, name };
+  });
+}
+
+function freeName(name: string, kind: 'computed' | 'source', isFree: (name: string) => boolean): string {
+  if (isFree(name)) return name;
+  const prefixed = cutName(`${kind}_${name}`);
+  let free = prefixed;
+  for (let count = 2; !isFree(free); count += 1) free = cutName(`${prefixed}_${count}`);
+  return free;
+}
+
+function typed(
   column: ViewColumn,
-  standing: readonly StandingColumn[],
+  existing: ExistingColumn | undefined,
+  held: boolean,
   dialect: ViewDialect,
-): ViewColumn[] {
-  const { name, type, sql } = column;
-  const promised = standing.find((each) => each.name === name && each.isPromised);
-  const shown = promised?.type ?? dialect.shown(type);
-  const isSame = shown === type;
-  if (isSame && type !== 'numeric') return [column];
-  // Also where it stays as it is: the table's column has another type.
-  const of = (to: ColumnType, value: string): ViewColumn => ({ ...column, type: to, sql: dialect.declared(value, to) });
-  const value = isSame ? column : of(shown, dialect.converted(sql, type, shown));
-  const text = `${name}_text`;
-  // A field of that name comes first.
-  if (shown === 'text' || view.columns.some((other) => other.name === text)) return [value];
-  return [value, { ...of('text', dialect.text(sql, type)), name: text, description: textOf(column) }];
+): PlannedColumn {
+  const needs = dialect.shown(existing === undefined ? column.type : widen(existing.type, column.type));
+  const type = held && existing !== undefined ? existing.type : needs;
+  const note = type === needs ? {} : { needs };
+  if (type === column.type) return { ...column, ...note };
+  const sql = dialect.declared(dialect.converted(column.sql, column.type, type), type);
+  return { ...column, ...note, type, sql };
 }
 
-function textOf({ name, description }: ViewColumn): string {
-  return `${name} in full, as a text.${description === null ? '' : ` ${description}`}`;
-}
-
-function emptied({ name, type }: StandingColumn, dialect: ViewDialect): ViewColumn {
+function emptied({ name, type, source }: ExistingColumn, dialect: ViewDialect): ViewColumn {
   const sql = dialect.converted('NULL', 'text', type);
-  return { name, type, sql, description: 'No longer filled.', source: null, references: null };
+  return { name, type, sql, description: 'No longer filled.', source, references: null };
 }

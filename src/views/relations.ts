@@ -1,5 +1,4 @@
 import type { ResourceShape, TableShape } from '../model/table.ts';
-import { shownName } from '../shape/beside-column.ts';
 import type { Relations } from '../source/relations.ts';
 import type { Relation } from './view-model.ts';
 
@@ -33,7 +32,6 @@ export function unresolved(source: string, target: string, shapes: readonly Reso
   return `${target} is not the key of a resource's own table`;
 }
 
-/** By the name that views show. */
 function hasColumn(table: TableShape, name: string): boolean {
-  return table.key.includes(name) || table.columns.some((column) => shownName(table, column) === name);
+  return table.key.includes(name) || table.columns.some((column) => column.name === name);
 }

@@ -3,7 +3,7 @@ import type { ColumnType } from '../model/vocabulary.ts';
 /** One column of a view. */
 export interface ViewColumn {
   name: string;
-  /** The type of `sql`. A view that people use may have to show another one (`planned-view.ts`). */
+  /** The type of `sql`; the view may show a wider one (`planned-view.ts`). */
   type: ColumnType;
   /** Over the tables of the view's `from`; a bare column where possible, because expressions have no type in SQLite. */
   sql: string;
@@ -14,13 +14,11 @@ export interface ViewColumn {
   references: string | null;
 }
 
-/** A view as it would be made today; what stands may bind it (`planned-view.ts`). */
+/** A view as it would be made in an empty database (see `planned-view.ts`). */
 export interface View {
   name: string;
-  /** Whose walk ends the time in which its columns may still change their types; null for views of the whole source. */
+  /** The resource that it shows; null for views of the whole source. */
   resource: string | null;
-  /** True if it shows columns of other views of ours with the types that those have promised. */
-  follows?: true;
   description: string;
   columns: readonly ViewColumn[];
   /** The query from FROM on, on one line, with its leading space; or an empty text. */

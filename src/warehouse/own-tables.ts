@@ -68,7 +68,7 @@ export interface ColumnRow {
   table_path: string;
   /** Order within the role. */
   position: number;
-  /** `kept`: a column that stands no longer for its field, and is filled with what fits it. */
+  /** `kept` (earlier versions): a trigger of the database fills it with the values of a wider column that fit it. */
   role: 'key' | 'source' | 'kept';
   /** JSON array. */
   source_path: string;

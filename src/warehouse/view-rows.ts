@@ -21,8 +21,6 @@ export interface ViewColumnRow {
   /** `content.id` if it holds the key of another resource. */
   refers_to: string | null;
   first_seen: string;
-  /** When its resource was copied anew, from which on it shows this type whatever the walks say; null if it never was. */
-  promised_at: string | null;
 }
 
 /** A single row. */

@@ -50,10 +50,20 @@ export interface ShapeGrowth {
   references?: ReadonlySet<string>;
   /** Of tables and columns, as they are to read where the database shows any; `base` tells those that are ours. */
   comments?: readonly { table: string; column: string | null; base: string; comment: string }[];
+  /** True if views of others that cannot follow are dropped; they keep a growth from being done otherwise. */
+  dropsOthers?: boolean;
   /** Statements on own tables that remember it. */
   statements: readonly CompiledQuery[];
   /** Changes one row if nobody else has changed tables or views since this was planned; null where nobody can have. */
   claim: CompiledQuery | null;
+}
+
+/** A view of others that could not be made again after a growth. */
+export interface DroppedView {
+  /** With its schema. */
+  name: string;
+  /** The statement that made it. */
+  definition: string;
 }
 
 /** For a growth that was planned from what is no longer so: to be planned again. */
@@ -153,7 +163,7 @@ export interface Warehouse extends RowCounting {
    * name, `growth_outdated` if its claim does not hold any more, and `InUse` if what others made does not follow; then
    * nothing was changed.
    */
-  evolve(growth: ShapeGrowth): Promise<void>;
+  evolve(growth: ShapeGrowth): Promise<readonly DroppedView[]>;
   /** Makes missing keys, collations and indexes, and takes away ours that nobody wants any more. Leaves for the next time what others (their locks, views, rights) do not let it do. */
   tendKeys(plan: KeyPlan, lease: () => LeaseProof): Promise<void>;
   /** Drops tables; views of ours on them stay, empty. Throws `table_in_use` if others' stand on the tables themselves. */
@@ -187,6 +197,8 @@ export interface Warehouse extends RowCounting {
   latestKeys(table: TableShape, columns: readonly Column[], limit: number): Promise<string[]>;
   /** Live rows of which that first cell is no time. Reads the table if the database has no index on the columns. */
   countUntimed(table: TableShape, columns: readonly Column[]): Promise<number>;
+  /** The number that a query selects; it names tables and views without a schema, as views do. */
+  selectCount(query: string): Promise<number>;
   /** Statements on own tables in one transaction, under the lease if one is given. */
   apply(statements: readonly CompiledQuery[], lease?: LeaseProof): Promise<void>;
   /**

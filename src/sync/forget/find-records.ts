@@ -49,7 +49,7 @@ export async function findRecords(
 /** Columns of a field's path or of that name: a list has its values in a table of its own. */
 function placesOf({ tables }: ResourceShape, field: string): Place[] {
   return tables.flatMap((table) => {
-    const own = [...table.columns, ...(table.kept ?? [])];
+    const own = table.columns;
     const columns = own.filter((column) => namesOf(table, column).includes(field));
     const [key] = table.key;
     const isKey = table.path.length === 0 && key === field;

@@ -52,18 +52,15 @@ const edits: Part = ({ dialect }, history) => {
   return `SELECT n.${key}, n.version AS version, n.valid_from AS changed_at, ${rows.field} AS field, ${rows.before} AS old_value, ${rows.after} AS new_value FROM ${id(history.name)} AS n JOIN ${id(history.name)} AS o ON o.${key} = n.${key} AND o.version = (${last})${rows.join} WHERE NOT n.is_deleted AND ${rows.where}`;
 };
 
-/** The source's fields; of a column that has its text beside, the text, which has all digits. */
+/** The fields of the source; of one that has its exact text in a second column, that text. */
 function comparedColumns({ columns }: PlannedView): { field: string; shown: ViewColumn }[] {
-  const fields = columns.filter(({ source }) => source !== null);
-  const texts = new Map(fields.map((column) => [column.name, column]));
-  const besideOf = ({ name, source }: ViewColumn): ViewColumn | undefined => {
-    const text = texts.get(`${name}_text`);
-    return text?.source === source ? text : undefined;
-  };
-  const beside = new Set(fields.map(besideOf));
-  return fields
-    .filter((column) => !beside.has(column))
-    .map((column) => ({ field: column.name, shown: besideOf(column) ?? column }));
+  const fields = Map.groupBy(
+    columns.filter(({ source }) => source !== null),
+    ({ source }) => source,
+  );
+  return [...fields.values()].flatMap(([first, second]) =>
+    first === undefined ? [] : [{ field: first.name, shown: second ?? first }],
+  );
 }
 
 const deletes: Part = ({ dialect }, history) => {

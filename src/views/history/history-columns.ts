@@ -1,91 +1,65 @@
 import { EACH, keysOf, OVERFLOW, pathText } from '../../shape/columns/source-path.ts';
+import { widen } from '../../shape/columns/type-lattice.ts';
 import type { Column, TableShape } from '../../model/table.ts';
+import type { ColumnType } from '../../model/vocabulary.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { LOCAL, zoneNameAt } from '../../model/time-zone.ts';
+import type { ViewDialect } from '../../warehouse/view-dialect.ts';
 import type { PlannedView } from '../planned-view.ts';
 import type { ViewColumn } from '../view.ts';
 import type { ViewedResource, ViewModel } from '../view-model.ts';
 
-/** Columns of ours that a view of live rows has beside those of the source. */
-const OF_LIVE: ReadonlySet<string> = new Set(['_synced_at', 'is_published']);
-
-/** What the record held in a version, named and typed as the view of live rows shows it; then its lists. */
-export function recordColumns(
-  { dialect }: ViewModel,
-  resource: ViewedResource,
-  live: PlannedView,
-  taken: ReadonlySet<string>,
-): ViewColumn[] {
+/** What the record held in a version, named and typed as in the view of live rows; then its lists. */
+export function recordColumns({ dialect }: ViewModel, resource: ViewedResource, live: PlannedView): ViewColumn[] {
   const [own] = resource.tables;
   if (own === undefined) return [];
-  const byName = new Map(own.columns.map((column) => [column.name, column]));
-  const shown = live.columns.filter(
-    ({ name, source }) =>
-      !own.key.includes(name) && !(OF_LIVE.has(name) && source === null) && byName.get(name)?.path.at(-1) !== OVERFLOW,
-  );
-  const columns = shown.map((column): ViewColumn => {
-    const { type, description, source, references } = column;
-    const name = freeColumn(column.name, taken);
-    return { name, type, sql: shownValue(column, byName), description, source, references };
+  const bySource = new Map(own.columns.map((column) => [visibleText(pathText(column.path)), column]));
+  const columns = live.columns.flatMap(({ name, description, source, references, type, needs }): ViewColumn[] => {
+    const column = source === null ? undefined : bySource.get(source);
+    if (source === null || column === undefined || column.path.at(-1) === OVERFLOW) return [];
+    // The view of live rows has a second column for the exact text of a number; `planView` adds one here as well.
+    bySource.delete(source);
+    // Earlier versions may hold what only the wider type of the view shows.
+    const read = widen(column.type, needs ?? type);
+    const sql = bodyValue(dialect, resource, { ...column, type: read });
+    return [{ name, type: read, sql, description, source, references }];
   });
-  const names = new Set([...taken, ...columns.map(({ name }) => name)]);
-  return [...columns, ...listColumns(dialect, resource, names)];
-
-  function shownValue(column: ViewColumn, known: ReadonlyMap<string, Column>): string {
-    const { name, type } = column;
-    const held = known.get(name);
-    if (held !== undefined) {
-      const value = valueOf(held);
-      return held.type === type ? value : dialect.once(value, (sql) => dialect.converted(sql, held.type, type));
-    }
-    const full = name.endsWith(TEXT) ? known.get(name.slice(0, -TEXT.length)) : undefined;
-    if (full === undefined || type !== 'text') return dialect.converted('NULL', 'text', type);
-    return dialect.once(valueOf(full), (sql) => dialect.text(sql, full.type));
-  }
-
-  function valueOf({ path, type }: Column): string {
-    const { times, fields } = resource.profile;
-    const zone = zoneNameAt(times, pathText(path));
-    const value = dialect.bodies.value(keysOf(path), type, zone === LOCAL ? null : zone);
-    if (fields[pathText(path)]?.type !== type || type === 'text' || type === 'json') return value;
-    // A type that the profile gives takes values that are written otherwise.
-    const text = dialect.bodies.value(keysOf(path), 'text', null);
-    return `COALESCE(${value}, ${dialect.once(text, (sql) => dialect.converted(sql, 'text', type))})`;
-  }
+  const sources = new Set(columns.map(({ source }) => source));
+  return [...columns, ...listColumns(dialect, resource).filter(({ source }) => !sources.has(source))];
 }
 
-/** Ends the name of a column that shows another one in full. */
-const TEXT = '_text';
+/** The value of a column as an expression over the body of a version. */
+export function bodyValue(dialect: ViewDialect, { profile }: ViewedResource, { path, type }: ColumnPlaceInBody): string {
+  const { times, fields } = profile;
+  const zone = zoneNameAt(times, pathText(path));
+  const value = dialect.bodies.value(keysOf(path), type, zone === LOCAL ? null : zone);
+  if (fields[pathText(path)]?.type !== type || type === 'text' || type === 'json') return value;
+  // A field with a type in the profile may have values in other notations, such as numbers in texts.
+  const text = dialect.bodies.value(keysOf(path), 'text', null);
+  return `COALESCE(${value}, ${dialect.once(text, (sql) => dialect.converted(sql, 'text', type))})`;
+}
 
-/** A field of the source that is called as a column of the view is. */
+type ColumnPlaceInBody = Pick<Column, 'path'> & { type: ColumnType };
+
+/** A key that is called as a column of ours is. */
 export function freeColumn(name: string, taken: ReadonlySet<string>): string {
   return taken.has(name) ? `source_${name}` : name;
 }
 
 /** The lists within the record itself; those within lists are part of them. */
-function listColumns(
-  dialect: ViewModel['dialect'],
-  { tables }: ViewedResource,
-  taken: ReadonlySet<string>,
-): ViewColumn[] {
+function listColumns(dialect: ViewDialect, { tables }: ViewedResource): ViewColumn[] {
   const parent = `${tables[0]?.name ?? ''}_`;
-  return tables.filter(isFirstLevel).flatMap(({ name: table, path }) => {
-    const keys = keysOf(path);
-    // Tables of lists have names of their own, where two fields may be one in snake_case.
-    const name = table.startsWith(parent) ? table.slice(parent.length) : table;
-    // A field that was a list at one time and something else at another has a column that shows both.
-    if (taken.has(name)) return [];
+  return tables.filter(isFirstLevel).map(({ name: table, path }) => {
     const source = visibleText(pathText(path));
-    return [
-      {
-        name,
-        type: 'json',
-        sql: dialect.bodies.list(keys),
-        description: `The list ${source} as JSON, in the order of the service.`,
-        source,
-        references: null,
-      },
-    ];
+    return {
+      // Tables of lists have names of their own, where two fields may be one in snake_case.
+      name: table.startsWith(parent) ? table.slice(parent.length) : table,
+      type: 'json',
+      sql: dialect.bodies.list(keysOf(path)),
+      description: `The list ${source} as JSON, in the order of the service.`,
+      source,
+      references: null,
+    };
   });
 }
 

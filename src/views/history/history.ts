@@ -1,7 +1,8 @@
 import type { PlannedView } from '../planned-view.ts';
 import type { View, ViewColumn } from '../view.ts';
 import type { ViewedResource, ViewModel } from '../view-model.ts';
-import { freeColumn, recordColumns } from './history-columns.ts';
+import { finalColumn } from '../report-windows.ts';
+import { bodyValue, freeColumn, recordColumns } from './history-columns.ts';
 import { ownColumn } from './own-column.ts';
 
 /** Columns of ours, which a field of the source does not take the name of. */
@@ -20,7 +21,12 @@ export function historyViews(model: ViewModel, above: ReadonlyMap<string, Planne
         name: `${resource.resource}_history`,
         resource: resource.resource,
         description: `Every version of each ${resource.resource} record, typed as in ${live.name}: one row from valid_from to valid_to.`,
-        columns: [key, ...ourColumns(model), ...recordColumns(model, resource, live, new Set([...OURS, key.name]))],
+        columns: [
+          key,
+          ...ourColumns(model),
+          ...recordColumns(model, resource, live),
+          ...finalColumn(model, resource, (column) => bodyValue(dialect, resource, column)),
+        ],
         from: `${dialect.bodies.from} WHERE v.${dialect.id('resource')} = ${dialect.literal(resource.resource)}`,
         asOf: `${resource.resource}_as_of`,
       },

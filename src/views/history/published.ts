@@ -20,10 +20,10 @@ export function isPublished({ dialect }: ViewModel, { profile }: ViewedResource,
   return `COALESCE(${state} IN (${values.join(', ')}), ${dialect.no})`;
 }
 
-/** `is_published` for a view of the resource's own table; none if the source has a field of that name. */
+/** `is_published` for a view of the resource's own table. */
 export function publishedColumn(model: ViewModel, resource: ViewedResource, row: string): ViewColumn[] {
   const state = stateColumn(resource);
-  if (state === null || resource.tables[0]?.columns.some(({ name }) => name === NAME)) return [];
+  if (state === null) return [];
   const text = model.dialect.text(`${row}${model.dialect.id(state.name)}`, state.type);
   const sql = isPublished(model, resource, text);
   return [ownColumn(NAME, 'boolean', sql, `True if ${state.name} says that the record is published.`)];

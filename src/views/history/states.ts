@@ -21,7 +21,7 @@ function shownState(resource: ViewedResource, { columns }: PlannedView): ViewCol
   const column = stateColumn(resource);
   const source = column === null ? null : visibleText(pathText(column.path));
   const shown = columns.filter((each) => each.source !== null && each.source === source);
-  // Where it has its text beside, that is what it holds.
+  // The last one is its exact text, if it has one.
   return shown.at(-1);
 }
 

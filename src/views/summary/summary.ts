@@ -2,7 +2,6 @@ import { cutName } from '../cut-name.ts';
 import type { PlannedView } from '../planned-view.ts';
 import type { View, ViewColumn } from '../view.ts';
 import type { ViewedResource, ViewModel } from '../view-model.ts';
-import { textHash } from '../../shape/records/fingerprint.ts';
 import { listFacts } from './list-facts.ts';
 import { referredFacts } from './referred-facts.ts';
 import { relatedFacts } from './related-facts.ts';
@@ -27,13 +26,10 @@ export function summaryViews(model: ViewModel, above: ReadonlyMap<string, Planne
 
 function summaryOf({ dialect }: ViewModel, resource: ViewedResource, live: PlannedView, facts: readonly Facts[]): View {
   const columns = live.columns.map((column) => ({ ...column, sql: `${SUMMARY_ROW}.${dialect.id(column.name)}` }));
-  const taken = new Set(columns.map(({ name }) => name));
   const added: ViewColumn[] = [];
   const joins: string[] = [];
   for (const [at, { rows, columns: wanted }] of facts.entries()) {
-    const named = wanted.map(({ kind, type, sql, description, ...column }) => {
-      return { kind, type, sql, description, name: freeColumn(column.name, taken) };
-    });
+    const named = wanted.map((column) => ({ ...column, name: cutName(column.name) }));
     const { join, sqlOf } = dialect.perRow(`t${at}`, named, rows);
     joins.push(join);
     added.push(...named.map((column) => columnOf(column, sqlOf(column.name))));
@@ -41,7 +37,6 @@ function summaryOf({ dialect }: ViewModel, resource: ViewedResource, live: Plann
   return {
     name: `${resource.tables[0]?.name ?? ''}_summary`,
     resource: resource.resource,
-    follows: true,
     description: `The live ${resource.resource} records, one a row, with counts, sums and texts of what belongs to each.`,
     columns: [...columns, ...added],
     from: ` FROM ${dialect.id(live.name)} AS ${SUMMARY_ROW}${joins.join('')}`,
@@ -51,13 +46,3 @@ function summaryOf({ dialect }: ViewModel, resource: ViewedResource, live: Plann
 function columnOf({ name, type, description }: Facts['columns'][number], sql: string): ViewColumn {
   return { name, type, sql, description, source: null, references: null };
 }
-
-/** A field of that name comes first; the name is taken from then on. */
-function freeColumn(name: string, taken: Set<string>): string {
-  const cut = cutName(name);
-  const free = taken.has(cut) ? cutName(`${name}_${textHash(name).slice(0, HASH_LENGTH)}`) : cut;
-  taken.add(free);
-  return free;
-}
-
-const HASH_LENGTH = 8;

@@ -8,7 +8,7 @@ import type { PostgresAddress } from './connection/address.ts';
 import { cleanTables } from './connection/clean-tables.ts';
 import { openDatabase, WAREHOUSE_TABLES } from './connection/open-database.ts';
 import { commitSteps } from './connection/commit-steps.ts';
-import { databaseNow, transact, type Database } from './connection/transact.ts';
+import { databaseNow, executeInUtc, transact, type Database } from './connection/transact.ts';
 import { orUnindexed } from './keys/indexes.ts';
 import { tendKeys } from './keys/tend-keys.ts';
 import { snapshotReader } from './snapshot-reader.ts';
@@ -78,6 +78,7 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
       }),
     purge: (old) => underLease(old.lease, (session) => purge(session, old)),
     liveSample: (table, resource, limit) => liveSample(database, table, resource, limit),
+    selectCount: async (query) => Number(Object.values((await executeInUtc(database)(query)).rows[0] ?? {})[0]),
     apply: (queries, lease) => commitSteps(database, () => queries.map(asStep), lease),
     // The server keeps its own log small.
     // Each commit waits for the server's log, and the inbox is in the same one, behind what was committed before.

@@ -77,6 +77,7 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
       }),
     purge: (old) => transact(old.lease, () => purge(db, own, old)),
     liveSample: (table, resource, limit) => retryWhileLocked(() => liveSample(db, own, table, resource, limit)),
+    selectCount: (query) => retryWhileLocked(() => Number(db.prepare<[], bigint>(query).pluck().get())),
     apply: (queries, lease) => transact(lease, () => runAll(queries)),
     clean: () => cleanFile(db, retryWhileLocked),
     persist: () => syncLog(db.name),
@@ -103,6 +104,7 @@ function tableChanges(
       transact(growth.lease, () => {
         growTables(db, own, growth);
         runAll(growth.statements);
+        return [];
       }),
     dropTables: ({ lease, tables, views, statements }) =>
       transact(lease, () => {

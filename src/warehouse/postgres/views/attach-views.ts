@@ -13,6 +13,8 @@ export interface ViewPlan {
   retyped: readonly string[];
   /** Those that stand on columns which change, each with what takes it off them: all that stands on it stays. */
   detached: ReadonlyMap<string, string>;
+  /** `WITH (...)` of the views that stand: an administrator may have set `security_invoker`. */
+  options: ReadonlyMap<string, string>;
 }
 
 /** Columns of one table. */
@@ -31,7 +33,7 @@ export async function viewPlan(
   uses: readonly TableColumns[],
   isCollated = false,
 ): Promise<ViewPlan> {
-  if (views.length === 0) return { views, retyped: [], detached: new Map() };
+  if (views.length === 0) return { views, retyped: [], detached: new Map(), options: new Map() };
   const pairs = uses.flatMap(({ table, columns }) => columns.map((column) => [table, column] as const));
   const { rows } = await execute<StandingRow & { is_used: boolean }>(standingViews(USES_COLUMNS), [
     views.map(({ name }) => name),
@@ -48,7 +50,12 @@ export async function viewPlan(
   );
   const names = retyped.map(({ name }) => name);
   const detached = standing.filter(({ name }) => used.has(name) && !names.includes(name));
-  return { views, retyped: names, detached: new Map(detached.map((view) => [view.name, emptied(view)])) };
+  return {
+    views,
+    retyped: names,
+    detached: new Map(detached.map((view) => [view.name, emptied(view)])),
+    options: new Map(standing.map(({ name, options }) => [name, options])),
+  };
 }
 
 /** The statements that take those of the views off the tables that stand on one of them: they keep their columns. */
@@ -77,14 +84,15 @@ export function clearedNames(views: readonly ViewChange[]): Step[] {
  * The statements that make the views which are new, are to read otherwise, or were taken off their tables. `dropped` are
  * those that were dropped, with what else belongs to them: grants and the like.
  */
-export function attachViews({ views, detached }: ViewPlan, dropped: ReadonlyMap<string, readonly string[]>): string[] {
+export function attachViews({ views, detached, options }: ViewPlan, dropped: ReadonlyMap<string, readonly string[]>): string[] {
   return views.flatMap((view) => {
     const { name, query, isChanged } = view;
     const belongs = dropped.get(name);
+    const head = `VIEW ${quoted(name)}${options.get(name) ?? ''} AS ${query}`;
     if (belongs !== undefined) {
-      return [`CREATE VIEW ${quoted(name)} AS ${query}`, ...asOf(view), ...belongs.filter((each) => isOn(view, each))];
+      return [`CREATE ${head}`, ...asOf(view), ...belongs.filter((each) => isOn(view, each))];
     }
-    const made = `CREATE OR REPLACE VIEW ${quoted(name)} AS ${query}`;
+    const made = `CREATE OR REPLACE ${head}`;
     return isChanged || detached.has(name) ? [made, ...asOf(view)] : [];
   });
 }
@@ -112,32 +120,40 @@ function asOf({ name, asOf: called }: ViewChange): string[] {
   ];
 }
 
-/** The statements that drop views, outer ones first, and the functions of those that are ours. */
+/**
+ * The statements that drop views, outer ones first, and the functions of those that are ours. Views that are not ours
+ * to drop go with the ones that they depend on, if that is wanted.
+ */
 export function dropViews(
   { views }: ViewPlan,
-  dependents: readonly { name: string; kind: string; view: string | null }[],
+  dependents: readonly { name: string; kind: string; view: string | null; ours: boolean }[],
+  dropsOthers = false,
 ): string[] {
   const functions = new Map(views.map(({ name, asOf: called }) => [name, called]));
-  return dependents.toReversed().flatMap(({ name, kind, view }) => {
+  return dependents.toReversed().flatMap(({ name, kind, view, ours }) => {
+    if (dropsOthers && !ours) return [];
     const called = functions.get(view ?? '');
-    const drop = `DROP ${kind} ${name}`;
-    return called === undefined ? [drop] : [`DROP FUNCTION IF EXISTS ${quoted(called)}(timestamptz)`, drop];
+    const drop = `DROP ${kind} ${name}${dropsOthers ? ' CASCADE' : ''}`;
+    return called === undefined ? [drop] : [`DROP FUNCTION IF EXISTS ${quoted(called)}(timestamptz)${dropsOthers ? ' CASCADE' : ''}`, drop];
   });
 }
 
 interface StandingView {
   name: string;
+  options: string;
   columns: readonly z.output<typeof standingColumn>[];
 }
 
 interface StandingRow extends Record<string, unknown> {
   name: string;
+  /** `WITH (...)`, or empty. */
+  options: string;
   /** JSON. */
   columns: string;
 }
 
-function standingView({ name, columns }: StandingRow): StandingView {
-  return { name, columns: z.array(standingColumn).parse(JSON.parse(columns)) };
+function standingView({ name, options, columns }: StandingRow): StandingView {
+  return { name, options, columns: z.array(standingColumn).parse(JSON.parse(columns)) };
 }
 
 const standingColumn = z.object({ name: z.string(), type: z.string(), collation: z.string().nullable() });
@@ -153,17 +169,17 @@ function isExtended(
   });
 }
 
-function emptied({ name, columns }: StandingView): string {
+function emptied({ name, options, columns }: StandingView): string {
   const list = columns.map(
     (column) =>
       `NULL::${column.type}${column.collation === null ? '' : ` COLLATE ${column.collation}`} AS ${quoted(column.name)}`,
   );
-  return `CREATE OR REPLACE VIEW ${quoted(name)} AS SELECT ${list.join(', ')} WHERE false`;
+  return `CREATE OR REPLACE VIEW ${quoted(name)}${options} AS SELECT ${list.join(', ')} WHERE false`;
 }
 
 /** Those of the views `$1` that are there, and whether `isUsed`, an expression over `ev_class`, holds for each. */
 function standingViews(isUsed: string): string {
-  return `SELECT relname AS name,
+  return `SELECT relname AS name, coalesce(' WITH (' || array_to_string(pg_class.reloptions, ', ') || ')', '') AS options,
       jsonb_agg(jsonb_build_object('name', attname, 'type', CASE atttypid WHEN 'timestamptz'::regtype THEN 'timestamptz'
         ELSE format_type(atttypid, atttypmod) END, 'collation', CASE WHEN attcollation NOT IN (0, typcollation)
         THEN attcollation::regcollation::text END) ORDER BY attnum)::json AS columns,
@@ -171,7 +187,7 @@ function standingViews(isUsed: string): string {
         WHERE ev_class = pg_class.oid AND refclassid = 'pg_class'::regclass AND ${isUsed}) AS is_used
     FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 JOIN pg_type ON pg_type.oid = atttypid
     WHERE relkind = 'v' AND relname = ANY($1) AND relnamespace = current_schema()::regnamespace
-    GROUP BY pg_class.oid, relname`;
+    GROUP BY pg_class.oid, relname, pg_class.reloptions`;
 }
 
 /** It stands on one of the columns `$3` of the tables `$2`. */

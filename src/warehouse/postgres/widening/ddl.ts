@@ -23,7 +23,7 @@ export function createTable(own: Kysely<OwnTables>, table: TableShape, reference
   const stamps = ownColumns(table).map(
     (column) => sql`${sql.id(column.name)} ${declared(column)}${sql.raw(column.isRequired ? ' NOT NULL' : '')}`,
   );
-  const columns = [...table.columns, ...(table.kept ?? [])].map(
+  const columns = table.columns.map(
     (column) => sql`${sql.id(column.name)} ${sourceColumn(table.name, column, references)}`,
   );
   // Named by us, because a child table may be called what Postgres would call it.

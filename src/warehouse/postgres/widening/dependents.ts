@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { InUse, type UsedColumn, type UsedView } from '../../in-use.ts';
 import type { Session } from '../connection/session.ts';
 import type { ViewPlan } from '../views/attach-views.ts';
-import type { Widening } from './widening.ts';
 
 /** A view that stands on columns, directly or by way of other views, and what makes it again as it was. */
 export interface Dependent {
@@ -151,10 +150,9 @@ const DEPENDENTS = `
 
 /**
  * Throws `InUse` if a constraint, a default, statistics, a generated column, a policy or the like that people made
- * stands on a column: it would silently go with one that gives its place to another, and may mean something else for one
- * of another type. Views are made again, and indexes built again.
+ * depends on a column: it may mean something else for one of another type. Views are made again, and indexes built again.
  */
-export async function refuseLosses({ execute }: Session, { table, columns }: Widening): Promise<void> {
+export async function refuseLosses({ execute }: Session, { table, columns }: TableColumns): Promise<void> {
   const { rows } = await execute<{ by: string; column: string }>(
     `SELECT DISTINCT attname AS column, pg_describe_object(classid, objid, objsubid) AS by FROM pg_depend
      JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
@@ -163,11 +161,11 @@ export async function refuseLosses({ execute }: Session, { table, columns }: Wid
        AND NOT (classid = 'pg_class'::regclass AND objid IN (SELECT indexrelid FROM pg_index WHERE indrelid = refobjid))
        AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE classid = 'pg_constraint'::regclass AND pg_constraint.oid = objid
          AND starts_with(conname, '_sync_'))`,
-    [table.name, columns.map(({ source }) => source)],
+    [table, columns],
   );
   if (rows.length === 0) return;
   throw new InUse(
-    rows.map(({ by, column }) => ({ table: table.name, column, by })),
+    rows.map(({ by, column }) => ({ table, column, by })),
     [],
   );
 }

@@ -5,7 +5,6 @@ import type { Session } from '../connection/session.ts';
 import { transact, type Database } from '../connection/transact.ts';
 import { emptiedViews } from '../views/attach-views.ts';
 import { causeCode } from './exclusive-step.ts';
-import { fillerName } from './kept-columns.ts';
 
 /** Something else depends on it. */
 const IN_USE = '2BP01';
@@ -21,7 +20,6 @@ export async function dropTables(database: Database, removal: TableRemoval): Pro
           await session.execute(statement);
         for (const statement of await keysTo(session, tables)) await session.execute(statement);
         if (tables.length > 0) await session.execute(`DROP TABLE IF EXISTS ${tables.map(quoted).join(', ')}`);
-        for (const table of tables) await session.execute(`DROP FUNCTION IF EXISTS ${quoted(fillerName(table))}()`);
         for (const { sql, parameters } of statements) await session.execute(sql, parameters);
       },
       { lease },

@@ -5,31 +5,29 @@ import { errorCode } from '../connection/errors.ts';
 import type { Session } from '../connection/session.ts';
 import { transact, type Database } from '../connection/transact.ts';
 
-/**
- * Readers of a table wait while we wait for its lock, and while we hold it. Both together stay well below two
- * seconds.
- */
+/** Readers of a table wait while we wait for its lock: half a second, then they go on, and we try again. */
 const LOCK_MS = 600;
 const LEAST_LOCK_MS = 10;
 /** Longer than the server waits (`deadlock_timeout`, 1 s) before it stops an autovacuum that is in somebody's way. */
 const VACUUM_MS = 3_000;
-const WORK_MS = 900;
-/** A reader may hold a table for minutes. Between two tries all others get through. */
+/** A reader may hold a table for minutes. */
 const RETRY_FOR_MS = 120_000;
 const PAUSE_MS = 500;
+/** A large table takes its time to be rewritten, and so do hundreds of views on a busy server. */
+const STATEMENT_MS = 6 * 3_600_000;
 
-/** A transaction that keeps readers of some tables out for a moment. */
+/** A transaction that locks readers out of some tables. */
 export interface ExclusiveStep {
   session: Session;
-  /** Takes tables for ourselves, and runs `drops` before, which are as exclusive; from then on every moment counts. */
+  /** Locks the tables, and runs `drops` before, which take locks as well. */
   lock: (tables: readonly string[], drops?: readonly string[]) => Promise<void>;
-  /** Runs statements, each in what is left of the moment. Throws what `isTooSlow` is true for. */
+  /** Runs statements, which may take hours once the locks are held. */
   run: (statements: readonly string[]) => Promise<void>;
 }
 
 /**
- * Runs `work` in one transaction under the lease, again and again while others hold what it wants to lock, or what else passes. Throws
- * `SyncError` (`warehouse_busy` if they do not let go).
+ * Runs `work` in one transaction under the lease, and again while another session holds a lock that it needs. Throws
+ * `SyncError` (`warehouse_busy` if that lasts for two minutes).
  */
 export async function exclusively<T>(
   database: Database,
@@ -40,7 +38,8 @@ export async function exclusively<T>(
   const deadline = performance.now() + RETRY_FOR_MS;
   for (;;) {
     try {
-      return await transact(database, (session) => work(exclusiveStep(session)), { lockMs: LOCK_MS, lease });
+      const options = { lockMs: LOCK_MS, statementMs: STATEMENT_MS, lease };
+      return await transact(database, (session) => work(exclusiveStep(session)), options);
     } catch (error) {
       if (!passes(error)) throw error;
       if (performance.now() >= deadline) throw heldByOthers(database, error);
@@ -53,11 +52,6 @@ function lockTable(name: string, mode: 'SHARE UPDATE EXCLUSIVE' | 'ACCESS EXCLUS
   return `SET LOCAL lock_timeout TO ${timeoutMs}; LOCK TABLE ${quoted(name)} IN ${mode} MODE`;
 }
 
-/** True if a statement needs longer than readers may be made to wait. */
-export function isTooSlow(error: unknown): boolean {
-  return causeCode(error) === '57014';
-}
-
 /** SQLSTATE of the server's error that is at the root of one of ours. */
 export function causeCode(error: unknown): string {
   return errorCode(error instanceof SyncError ? error.cause : error);
@@ -67,9 +61,7 @@ export function isLocked(error: unknown): boolean {
   return ['55P03', '40P01'].includes(causeCode(error));
 }
 
-/** In the server's time, which is nobody's to wind. */
 function exclusiveStep(session: Session): ExclusiveStep {
-  let deadline = Infinity;
   return {
     session,
     lock: async (tables, drops = []) => {
@@ -79,12 +71,9 @@ function exclusiveStep(session: Session): ExclusiveStep {
       const each = Math.max(LEAST_LOCK_MS, Math.floor(LOCK_MS / (tables.length + drops.length)));
       for (const drop of drops) await session.execute(`SET LOCAL lock_timeout TO ${each}; ${drop}`);
       for (const table of tables) await session.execute(lockTable(table, 'ACCESS EXCLUSIVE', each));
-      deadline = performance.now() + WORK_MS;
     },
     run: async (statements) => {
-      if (statements.length === 0) return;
-      const left = Math.max(1, Math.ceil(Math.min(WORK_MS, deadline - performance.now())));
-      await session.execute(`SET LOCAL statement_timeout TO ${left}; ${statements.join('; ')}`);
+      if (statements.length > 0) await session.execute(statements.join('; '));
     },
   };
 }

@@ -3,7 +3,7 @@ import { ConfigError } from '../../../model/errors.ts';
 import { grownColumns, OWN_COLUMNS } from '../../own-columns.ts';
 import type { TableShape } from '../../../model/table.ts';
 import type { OwnTables } from '../../own-tables.ts';
-import { growthOutdated, type ShapeGrowth } from '../../warehouse.ts';
+import { growthOutdated, type DroppedView, type ShapeGrowth } from '../../warehouse.ts';
 import { refuseStrangers, refuseWithoutCreate } from '../connection/schema-rights.ts';
 import type { Answer, Step } from '../connection/batch.ts';
 import type { Session } from '../connection/session.ts';
@@ -11,24 +11,24 @@ import { execute as asking, transact, type Database } from '../connection/transa
 import { clearedNames } from '../views/attach-views.ts';
 import { changeComments } from './change-comments.ts';
 import { addColumns, createDeletedIndex, createTable } from './ddl.ts';
-import { widenColumns } from './widen-columns.ts';
+import { alterTables } from './alter-tables.ts';
 import { wideningsOf } from './widening.ts';
 
 /**
- * Makes the tables that are new, adds and widens columns of those that are not, and runs the growth's statements with
- * the last of it: all this appears at once. Begins and ends its own transactions, each under the lease. Stopped in
- * between, it is to be called again with the same growth. Throws `ConfigError` (`table_exists`, `column_in_use`,
- * `warehouse_refused`, `schema_unsafe`) and `SyncError`.
+ * Makes new tables, adds and widens columns of existing ones, and runs the growth's statements, in one transaction under
+ * the lease. Throws `ConfigError` (`table_exists`, `column_in_use`, `warehouse_refused`, `schema_unsafe`) and `SyncError`.
  */
-export async function growTables(database: Database, own: Kysely<OwnTables>, growth: ShapeGrowth): Promise<void> {
+export async function growTables(
+  database: Database,
+  own: Kysely<OwnTables>,
+  growth: ShapeGrowth,
+): Promise<readonly DroppedView[]> {
   const { before, after, changes, views, statements, lease, claim, references = new Set<string>() } = growth;
   const known = new Set(before?.tables.map((table) => table.name));
   const fresh = after.tables.filter(({ name }) => !known.has(name));
   const added = changes.filter(({ table, from }) => known.has(table) && from === null);
   const altered = [...Map.groupBy(added, ({ table }) => table)];
-  const names = altered.map(([table]) => table);
-  const freshNames = fresh.map(({ name }) => name);
-  const alter = altered.map(([table, more]) => {
+  const additions = altered.map(([table, more]) => {
     const columns = more.map(({ column }) => column);
     return addColumns(own, table, columns, references).sql;
   });
@@ -38,11 +38,15 @@ export async function growTables(database: Database, own: Kysely<OwnTables>, gro
   if (fresh.length + widenings.length > 0) await refuseWithoutCreate(ask, database);
   // With it, statements and whole views that stand there are read and run again.
   if (widenings.length > 0) await refuseStrangers(ask, database);
-  await widenColumns(database, lease, widenings, {
-    tables: names,
+  const dropped = await alterTables(database, lease, {
+    widenings,
+    tables: altered.map(([table]) => table),
+    additions,
+    views,
+    dropsOthers: growth.dropsOthers ?? false,
     prepare: async (session) => {
       const made = fresh.flatMap((table) => madeTable(own, database.schema, table, references));
-      const tail = fresh.length === 0 ? [] : [commentsStep(freshNames)];
+      const tail = fresh.length === 0 ? [] : [commentsStep(fresh.map(({ name }) => name))];
       // First of all the claim: it holds up those who are planning another change, until this one is there.
       const steps = [
         ...(claim === null ? [] : [claimStep(claim)]),
@@ -54,12 +58,10 @@ export async function growTables(database: Database, own: Kysely<OwnTables>, gro
       const answers = await session.runAll(steps);
       if (tail.length > 0) await comment(session, answers.at(-1)?.rows ?? []);
     },
-    alter,
-    views,
-    filled: before === null ? [] : after.tables,
   });
   // Not while readers wait. If this is cut off, the next column brings the comments of all.
   await changeComments(database, growth.comments ?? [], views);
+  return dropped;
 }
 
 /** Gives tables that an earlier version made the columns of ours that they lack. */

@@ -5,13 +5,12 @@ import type { OwnTables } from '../../own-tables.ts';
 import type { TableStaging, TableSwap } from '../../table-swap.ts';
 import type { Session } from '../connection/session.ts';
 import { transact, type Database } from '../connection/transact.ts';
-import { attachViews, clearedNames, emptiedViews } from '../views/attach-views.ts';
+import { attachViews, clearedNames, emptiedViews, viewPlan } from '../views/attach-views.ts';
 import { changeComments } from './change-comments.ts';
 import { createDeletedIndex, createTable, nameBehind } from './ddl.ts';
 import { keysTo, tableInUse } from './drop-tables.ts';
 import { causeCode, exclusively, type ExclusiveStep } from './exclusive-step.ts';
 import { claimStep, writeComments } from './grow-tables.ts';
-import { fillerName } from './kept-columns.ts';
 
 /** Something else depends on it, or cannot stand on what takes its place: a column or its type is gone. */
 const IN_USE = new Set(['2BP01', '42703', '42883']);
@@ -51,10 +50,10 @@ async function swapIn({ session, lock }: ExclusiveStep, swap: TableSwap): Promis
   await session.runAll([claimStep(claim), ...clearedNames(views)]);
   const belongings = await belongingsOf(session, swap);
   const ours = new Set([...standing.keys(), ...views.map(({ name }) => name)]);
+  const { options } = await viewPlan(session, views, []);
   await lock(dropped, await emptiedViews(session, [...ours], dropped));
   for (const statement of await keysTo(session, dropped)) await execute(statement);
   await execute(`DROP TABLE ${dropped.map(quoted).join(', ')}`);
-  for (const table of dropped) await execute(`DROP FUNCTION IF EXISTS ${quoted(fillerName(table))}()`);
   for (const [name, staged] of names) {
     await execute(`ALTER TABLE ${quoted(staged)} RENAME TO ${quoted(name)}`);
     const [was, is] = [nameBehind('_sync_key_', staged), nameBehind('_sync_key_', name)];
@@ -67,7 +66,7 @@ async function swapIn({ session, lock }: ExclusiveStep, swap: TableSwap): Promis
   await session.runAll(statements.map(({ sql: text, parameters: values }) => ({ text, values })));
   // All of them: those that were taken off the tables read as before.
   const detached = new Map(views.map(({ name }) => [name, '']));
-  for (const made of attachViews({ views, retyped: [], detached }, new Map())) await execute(made);
+  for (const made of attachViews({ views, retyped: [], detached, options }, new Map())) await execute(made);
   for (const statement of belongings) await execute(statement);
   await writeComments(session, [...names.keys()]);
 }

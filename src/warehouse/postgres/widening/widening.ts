@@ -1,67 +1,30 @@
 import { escapeIdentifier as quoted } from 'pg';
-import type { Column, ShapeChange, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
-import { textHash } from '../../../shape/records/fingerprint.ts';
 import type { ShapeGrowth } from '../../warehouse.ts';
 import type { Session } from '../connection/session.ts';
 import { DECLARED_TYPES } from '../connection/column-types.ts';
 
-/** The columns of one table that are to hold more than they do. */
+/** The columns of one table that get wider types. */
 export interface Widening {
-  table: TableShape;
-  columns: readonly WiderColumn[];
-  /** True if the wider columns come beside those that stand, which stay. */
-  isBeside: boolean;
+  table: string;
+  columns: readonly { name: string; type: ColumnType; from: ColumnType }[];
 }
 
-export interface WiderColumn {
-  column: Column;
-  from: ColumnType;
-  /** The name of the column that stands; the same unless the wider one comes beside it. */
-  source: string;
-}
-
-const SHADOW_COLUMN = '_sync_wider_';
-
-/** The part of a growth that widens existing columns, or makes wider ones beside them. */
-export function wideningsOf({ before, changes }: ShapeGrowth): Widening[] {
-  const all = (before?.tables ?? []).flatMap((table) =>
-    [false, true].map((isBeside) => ({ table, isBeside, columns: widerColumns(table, changes, isBeside) })),
+/** The part of a growth that widens existing columns. */
+export function wideningsOf({ before, changes }: Pick<ShapeGrowth, 'before' | 'changes'>): Widening[] {
+  const known = new Set(before?.tables.map(({ name }) => name));
+  const wider = changes.flatMap(({ table, column: { name, type }, from }) =>
+    from === null || !known.has(table) ? [] : [{ table, name, type, from }],
   );
-  return all.filter(({ columns }) => columns.length > 0);
+  return Array.from(Map.groupBy(wider, ({ table }) => table), ([table, columns]) => ({ table, columns }));
 }
 
-function widerColumns({ name }: TableShape, changes: readonly ShapeChange[], isBeside: boolean): WiderColumn[] {
-  return changes.flatMap(({ table, column, from, beside }) =>
-    table === name && from !== null && (beside !== undefined) === isBeside
-      ? [{ column, from, source: beside?.name ?? column.name }]
-      : [],
-  );
-}
-
-/** The name of a column that is filled beside another and then takes its place: the same in every try. */
-export function shadowColumn({ column, source }: WiderColumn): string {
-  return `${SHADOW_COLUMN}${textHash(JSON.stringify([source, column.type]))}`;
-}
-
-/** SQL that is true for the names of such columns, whichever run began them. */
-export const IS_SHADOW_COLUMN = `starts_with(attname, '${SHADOW_COLUMN}')`;
-
-export function widerType({ column }: WiderColumn): string {
-  return DECLARED_TYPES[column.type];
-}
-
-/** The stored value as the wider column holds it. */
-export function widerValue({ column, from, source }: WiderColumn): string {
-  return converted(quoted(source), from, column.type);
-}
-
-/** One statement, so that the table is written once. */
-export function alterInPlace({ table, columns }: Widening): string {
-  const actions = columns.map(
-    (wider) => `ALTER COLUMN ${quoted(wider.column.name)} TYPE ${widerType(wider)} USING ${widerValue(wider)}`,
-  );
-  return `ALTER TABLE ${quoted(table.name)} ${actions.join(', ')}`;
+/** One statement, so that the table is rewritten once. Indexes on the columns are built again by the server. */
+export function alterTypes({ table, columns }: Widening): string {
+  const actions = columns.map(({ name, type, from }) => {
+    return `ALTER COLUMN ${quoted(name)} TYPE ${DECLARED_TYPES[type]} USING ${converted(quoted(name), from, type)}`;
+  });
+  return `ALTER TABLE ${quoted(table)} ${actions.join(', ')}`;
 }
 
 /** From here on (2^54) Postgres and JavaScript may differ in the last digit that they write. */

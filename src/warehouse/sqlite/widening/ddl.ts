@@ -35,9 +35,7 @@ export function createTable(own: Kysely<OwnTables>, table: TableShape, tables: r
   const stamps = ownColumns(table).map(
     (column) => sql`${sql.id(column.name)} ${declared(column)}${sql.raw(column.isRequired ? ' NOT NULL' : '')}`,
   );
-  const columns = [...table.columns, ...(table.kept ?? [])].map(
-    (column) => sql`${sql.id(column.name)} ${declared(column)}`,
-  );
+  const columns = table.columns.map((column) => sql`${sql.id(column.name)} ${declared(column)}`);
   const key = sql`PRIMARY KEY (${names(table.key)})`;
   const parent = parentTable(table, tables);
   const above = parent === null ? [] : [foreignKey(table, parent)];
@@ -71,19 +69,13 @@ export function addColumn(own: Kysely<OwnTables>, table: string, column: NamedCo
 
 /**
  * Widens a column under its own name. SQLite cannot alter a type, so the values move to a new column and the old one
- * goes, unless the wider one comes beside it; the caller's transaction makes that one step for readers.
+ * goes; the caller's transaction makes that one step for readers.
  */
 export function widenColumn(own: Kysely<OwnTables>, change: ShapeChange): CompiledQuery[] {
-  const { table: tableName, column, from, beside } = change;
+  const { table: tableName, column, from } = change;
   if (from === null) return [];
   const table = sql.id(tableName);
   const name = sql.id(column.name);
-  if (beside !== undefined) {
-    const old = sql.id(beside.name);
-    const value = converted(old, from, column.type);
-    const fill = sql`UPDATE ${table} SET ${name} = ${value} WHERE ${old} IS NOT NULL`;
-    return [addColumn(own, tableName, column), fill.compile(own)];
-  }
   if (DECLARED_TYPES[from] === DECLARED_TYPES[column.type]) {
     const value = converted(name, from, column.type);
     return [sql`UPDATE ${table} SET ${name} = ${value} WHERE ${name} IS NOT NULL`.compile(own)];

@@ -7,7 +7,6 @@ import type { OwnTables } from '../../own-tables.ts';
 import { InUse } from '../../in-use.ts';
 import { growthOutdated, type ShapeGrowth } from '../../warehouse.ts';
 import { clearNames, makeViews } from '../views/make-views.ts';
-import { makeFillers } from './make-fillers.ts';
 import { remakeEmpty } from './remake-empty.ts';
 import { addColumn, createDeletedIndex, createTable, widenColumn } from './ddl.ts';
 
@@ -30,7 +29,6 @@ export function growTables(db: Database, own: Kysely<OwnTables>, growth: ShapeGr
   }
   const widened = altered.filter(({ from }) => from !== null);
   if (widened.length > 0) widenColumns(db, own, widened);
-  if (before !== null) makeFillers(db, after.tables);
   makeViews(db, views);
 }
 
@@ -114,7 +112,7 @@ function makeAgain(
   try {
     db.exec(statement);
   } catch (error) {
-    const widened = changes.filter((change) => change.table === table && change.beside === undefined);
+    const widened = changes.filter((change) => change.table === table);
     if (type !== 'index' || widened.length === 0) throw error;
     throw new InUse(
       widened.map(({ column }) => ({ table, column: column.name, by: `index ${name}` })),

@@ -28,8 +28,8 @@ export function remakeEmpty(
 }
 
 /** A resource's own table with its key and the columns of ours. */
-function isBare({ path, columns, kept = [] }: TableShape): boolean {
-  return path.length === 0 && columns.length === 0 && kept.length === 0;
+function isBare({ path, columns }: TableShape): boolean {
+  return path.length === 0 && columns.length === 0;
 }
 
 /** True if it stands as we made it, with our index and nothing else. */
