@@ -45,7 +45,15 @@ export async function evolveTables(
     if (isNothing && held.size === 0) upToDate.set(warehouse, { whole, growths, views });
     if (isNothing) return [];
     try {
-      return await warehouse.evolve({ ...growth, lease: owned.lease(), views, comments, references, statements, claim });
+      return await warehouse.evolve({
+        ...growth,
+        lease: owned.lease(),
+        views,
+        comments,
+        references,
+        statements,
+        claim,
+      });
     } catch (error) {
       if (error instanceof SyncError && error.code === GROWTH_OUTDATED) continue;
       const inUse = error instanceof InUse && error.columns.length === 0 ? error.views : [];

@@ -21,7 +21,7 @@ import { bodiesAfter, type StoredBody } from '../state/versions.ts';
  * `shapeRecords` with what only the warehouse knows: the names that are taken, and the integer columns that must become
  * numeric because a double would lose digits of theirs.
  */
-export async function shapeForWarehouse(context: LoadContext, input: ShapeInput): Promise<ShapedPage> {
+async function shapeForWarehouse(context: LoadContext, input: ShapeInput): Promise<ShapedPage> {
   const shaped = shapeRecords(input);
   if (shaped.shape === input.shape) return shaped;
   const tableNames = await takenNames(context, input.shape);

@@ -92,7 +92,10 @@ function madeByMigrations(names: ReadonlySet<string>): string[] {
 function existingViews({ whole }: Pick<ViewContext, 'whole'>, existing: Existing): ExistingViews {
   const { stored, names, held } = existing;
   const columns = Array.from(stored, ([name, { columns: rows }]) => {
-    return [name, rows.map(({ column_name, type, source_path }) => ({ name: column_name, type, source: source_path }))] as const;
+    return [
+      name,
+      rows.map(({ column_name, type, source_path }) => ({ name: column_name, type, source: source_path })),
+    ] as const;
   });
   // Nothing is stored of the one that migrations made.
   const bare = madeByMigrations(names).map((name) => [name, []] as const);
@@ -107,10 +110,7 @@ function existingViews({ whole }: Pick<ViewContext, 'whole'>, existing: Existing
  * Names that no view may have. A resource that has no table yet has its name all the same, unless a view of ours stands
  * under it already: that one stays until the table comes.
  */
-function takenNames(
-  { whole }: Pick<ViewContext, 'whole'>,
-  { stored, names, shapes }: Existing,
-): Set<string> {
+function takenNames({ whole }: Pick<ViewContext, 'whole'>, { stored, names, shapes }: Existing): Set<string> {
   const taken = new Set([...names, ...Object.keys(whole.resources).map((name) => name.toLowerCase())]);
   for (const name of [...stored.keys(), ...madeByMigrations(names)]) taken.delete(name.toLowerCase());
   for (const { tables } of shapes) for (const { name } of tables) taken.add(name.toLowerCase());
@@ -194,8 +194,6 @@ function rowsOf({ name, resource, query, description, columns }: PlannedView): M
 function isMade(view: PlannedView, stored: StoredView | undefined): boolean {
   if (stored === undefined) return false;
   const { made_at: _, ...known } = stored.view;
-  const columns = stored.columns.map(
-    ({ view_name: _name, position: _at, first_seen: _since, ...column }) => column,
-  );
+  const columns = stored.columns.map(({ view_name: _name, position: _at, first_seen: _since, ...column }) => column);
   return isDeepStrictEqual(rowsOf(view), { ...known, columns });
 }

@@ -49,9 +49,7 @@ export function ruleOf(path: SourcePath, { json, times, fields = NO_FIELDS }: Ru
   return {
     json: type === 'json' || json.includes(dotted),
     pin:
-      type === undefined || type === 'json'
-        ? null
-        : { type, fixedBy, toCell: pinnedCell(type, zoneAt(times, dotted)) },
+      type === undefined || type === 'json' ? null : { type, fixedBy, toCell: pinnedCell(type, zoneAt(times, dotted)) },
     rename: path.at(-1) === EACH ? null : rename,
   };
 }

@@ -41,9 +41,7 @@ export function rebuildViews(
   resource: string,
   signal: AbortSignal,
 ): Promise<readonly DroppedView[]> {
-  return withResource(source, resource, signal, (context) =>
-    context.owned.takeTurn(() => refreshViews(context, true)),
-  );
+  return withResource(source, resource, signal, (context) => context.owned.takeTurn(() => refreshViews(context, true)));
 }
 
 async function rebuild(context: ResourceContext): Promise<ResourceRebuilt> {

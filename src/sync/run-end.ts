@@ -2,8 +2,8 @@ import { DeferredError, errorReport, SyncError, type ErrorReport } from '../mode
 import type { RunStatus } from '../model/vocabulary.ts';
 import type { RunEnd, RunFigures } from '../state/runs.ts';
 import { countSuspects } from '../state/suspects.ts';
+import { columnWarnings } from './column-warnings.ts';
 import { heldDeletes } from './deletes/warnings.ts';
-import { heldViewWarnings } from './held-views.ts';
 import { itemWarnings } from './item/proof.ts';
 import { lifetimeWarnings } from './lifetime-warnings.ts';
 import { sharedKeyWarnings, type RunContext } from './run-progress.ts';
@@ -26,7 +26,7 @@ export async function runEnd(context: RunContext, error: unknown): Promise<Repor
     ...progress.warnings,
     ...itemWarnings(proof, scrub),
     ...sharedKeyWarnings(progress),
-    ...(error === null ? await heldViewWarnings(context) : []),
+    ...(error === null ? await columnWarnings(context) : []),
     ...lifetimeWarnings(context),
   ];
   const warnings = withAccepted(told, profile.accept);

@@ -48,7 +48,10 @@ function liveColumns(model: ViewModel, resource: ViewedResource, table: TableSha
   const sources = table.columns.map(({ name, type, path }) => column(name, type, visibleText(pathText(path))));
   const known =
     table.path.length === 0
-      ? [...publishedColumn(model, resource, `${ROW}.`), ...finalColumn(model, resource, ({ name }) => `${ROW}.${dialect.id(name)}`)]
+      ? [
+          ...publishedColumn(model, resource, `${ROW}.`),
+          ...finalColumn(model, resource, ({ name }) => `${ROW}.${dialect.id(name)}`),
+        ]
       : [];
   return [...keys, { ...stamp, description: SYNCED_AT }, ...sources, ...known];
 }

@@ -43,7 +43,9 @@ export function planView(
     isOnlyOne(column, view.columns) ? exactText(column, existing, dialect) : [],
   );
   const byName = new Map(existing.map((column) => [column.name, column]));
-  const wanted = nameColumns([...view.columns, ...texts], existing).map((column) => typed(column, byName.get(column.name), held, dialect));
+  const wanted = nameColumns([...view.columns, ...texts], existing).map((column) =>
+    typed(column, byName.get(column.name), held, dialect),
+  );
   const wantedByName = new Map(wanted.map((column) => [column.name, column]));
   const kept = existing.map((column) => wantedByName.get(column.name) ?? emptied(column, dialect));
   const columns = [...kept, ...wanted.filter(({ name }) => !byName.has(name))];
@@ -128,12 +130,17 @@ function typed(
   held: boolean,
   dialect: ViewDialect,
 ): PlannedColumn {
-  const needs = dialect.shown(existing === undefined ? column.type : widen(existing.type, column.type));
+  const needs = dialect.shown(existing === undefined ? column.type : widenShown(existing.type, column.type));
   const type = held && existing !== undefined ? existing.type : needs;
   const note = type === needs ? {} : { needs };
   if (type === column.type) return { ...column, ...note };
   const sql = dialect.declared(dialect.converted(column.sql, column.type, type), type);
   return { ...column, ...note, type, sql };
+}
+
+/** Texts that a view shows stay as they are when their column becomes JSON: they get no quotes. */
+function widenShown(shown: ColumnType, type: ColumnType): ColumnType {
+  return type === 'json' && shown !== 'json' ? 'text' : widen(shown, type);
 }
 
 function emptied({ name, type, source }: ExistingColumn, dialect: ViewDialect): ViewColumn {

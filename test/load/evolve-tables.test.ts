@@ -44,42 +44,36 @@ const STANDS_ON = {
   sqlite: 'CREATE UNIQUE INDEX low ON report (n > 5)',
   postgres: 'ALTER TABLE report ADD CONSTRAINT low CHECK (n < 100000)',
 } as const;
+const FREES = { sqlite: 'DROP INDEX low', postgres: 'ALTER TABLE report DROP CONSTRAINT low' } as const;
 const FIRST: Row[] = [
   { id: 'a', n: 1, tags: ['x'] },
   { id: 'b', n: 10, tags: [] },
 ];
 
 describe.for(DATABASES)('tables that change under what people made, on $name', (database) => {
-  it('get a wider column beside the one that cannot follow, and the run is ok and tells of it', async () => {
+  it('reject records that need a wider column while an object of others keeps it as it is', async () => {
     const { stage, state, walk, rows } = await changing(database);
     await database.write(stage.address, STANDS_ON[database.name]);
     state.rows.push({ id: 'c', n: 'many' });
-    expect(await walk()).toEqual(['ok', 'column_beside']);
-    const shown = ['a 1 1', 'b 10 10', 'c - many'];
-    expect(await rows('report_live', 'id n n_text')).toEqual(shown);
-    expect(await rows('report', 'id n n_text')).toEqual(shown);
-    expect(await rows('mine', 'id n next')).toEqual(['a 1 2', 'b 10 11', 'c - -']);
+    state.rows[1] = { id: 'b', n: 11 };
+    expect(await walk()).toEqual(['partial']);
+    expect(await rows('report_live', 'id n')).toEqual(['a 1', 'b 11']);
+    expect(await rows('mine', 'id n next')).toEqual(['a 1 2', 'b 11 12']);
 
-    // It goes on being filled, by changes and by what is new; and nothing more is told.
-    state.rows[1] = { id: 'b', n: '11' };
-    state.rows[2] = { id: 'c', n: 'few' };
+    await database.write(stage.address, FREES[database.name]);
+    await database.write(stage.address, 'DROP VIEW mine');
     expect(await walk()).toEqual(['ok']);
-    expect(await rows('report', 'id n n_text')).toEqual(['a 1 1', 'b 11 11', 'c - few']);
-
-    // Wider once more, in its place; and a field that would have the name of the one that stays.
-    state.rows[2] = { id: 'c', n: { deep: true }, N: 'upper' };
-    expect(await walk()).toEqual(['ok']);
-    expect(await rows('mine', 'id n')).toEqual(['a 1', 'b 11', 'c -']);
-    expect(await rows('report', 'id n')).toEqual(['a 1', 'b 11', 'c -']);
+    expect(await rows('report_live', 'id n')).toEqual(['a 1', 'b 11', 'c many']);
   });
 
   it('are made anew by a restart, and views on the views stand and work', async () => {
     const { stage, state, walk, rows } = await changing(database);
     await database.write(stage.address, 'CREATE VIEW mine_tags AS SELECT report_id, value FROM report_tags_live');
     state.rows = [{ id: 'a', n: 'one', fresh: true }];
-    expect(await walk(true)).toEqual(['ok']);
-    expect(await rows('mine', 'id n next')).toEqual(['a - -']);
-    expect(await rows('report_live', 'id n n_text fresh')).toHaveLength(1);
+    // On Postgres, n + 1 is no expression over a text: the view keeps the type, and the run says so.
+    expect(await walk(true)).toEqual(database.name === 'sqlite' ? ['ok'] : ['partial', 'view_held']);
+    expect(await rows('mine', 'id n next')).toEqual([database.name === 'sqlite' ? 'a one 1' : 'a - -']);
+    expect(await rows('report_live', 'id n fresh')).toHaveLength(1);
     // No record has a tag: there is no table.
     expect(await rows('mine_tags', 'report_id value')).toEqual([]);
     state.rows = [{ id: 'a', n: 2, tags: ['y'] }];

@@ -1,7 +1,6 @@
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { ownResources, type OwnedResource } from '../../src/state/owned-resource.ts';
-import { openPageLoader, type PageLoader } from '../../src/load/page-loader.ts';
-import type { UsedColumn } from '../../src/warehouse/in-use.ts';
+import { ownResources, type HeldView, type OwnedResource } from '../../src/state/owned-resource.ts';
+import { openPageLoader, type PageLoader, type PageOutcome } from '../../src/load/page-loader.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { profilesFor, profileWith, recordsOf } from './page-records.ts';
 
@@ -20,16 +19,16 @@ export function contentLoader(warehouse: Warehouse, owned: OwnedResource): Promi
   );
 }
 
-/** Loads one page into `content` and is its owner only meanwhile; the columns that others' things kept from widening. */
+/** Loads one page into `content` and is its owner only meanwhile; returns the views that could not widen. */
 export async function loadOnce(
   warehouse: Warehouse,
   texts: readonly string[],
-): Promise<{ besides: readonly UsedColumn[] }> {
+): Promise<{ outcome: PageOutcome; heldViews: readonly HeldView[] }> {
   const owned = await ownResources(warehouse, systemClock).acquire('content');
   try {
     const loader = await contentLoader(warehouse, owned);
-    await loader.load({ records: recordsOf(texts), requestedAt: Date.now() }, () => []);
-    return { besides: owned.besides };
+    const outcome = await loader.load({ records: recordsOf(texts), requestedAt: Date.now() }, () => []);
+    return { outcome, heldViews: owned.heldViews };
   } finally {
     await owned.release();
   }

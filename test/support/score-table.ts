@@ -2,6 +2,7 @@ import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { openWarehouse } from '../../src/warehouse/databases.ts';
 import { asOtherClient, POSTGRES, preparedAddress } from './databases.ts';
+import type { PageOutcome } from '../../src/load/page-outcome.ts';
 import { loadOnce } from './content-loader.ts';
 import { longOrShort } from './length.ts';
 
@@ -14,7 +15,7 @@ export const WIDER = '{"id":"wider","score":"five","rate":"low"}';
 
 export interface ScoreTable {
   address: string;
-  load: (texts: readonly string[]) => Promise<void>;
+  load: (texts: readonly string[]) => Promise<PageOutcome>;
 }
 
 /** A Postgres warehouse, of its own or at an address, with so many rows in `content`, each with a score and a rate. */
@@ -22,7 +23,7 @@ export async function scoreTable(rows: number, server?: string): Promise<ScoreTa
   const address = server ?? (await preparedAddress(POSTGRES));
   const warehouse = await openWarehouse(address, systemClock);
   onTestFinished(() => warehouse.close());
-  const load = async (texts: readonly string[]): Promise<void> => void (await loadOnce(warehouse, texts));
+  const load = async (texts: readonly string[]): Promise<PageOutcome> => (await loadOnce(warehouse, texts)).outcome;
   await load(['{"id":"0","score":0,"body":"first","rate":0.5,"tags":["a"]}']);
   await asOtherClient(address, (client) =>
     client.query(

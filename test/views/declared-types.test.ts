@@ -71,11 +71,11 @@ describe('a column of a view of SQLite', () => {
     const rows = (query: string): unknown[] => db.prepare(query).raw().all();
     const first = `FROM content_history WHERE id = '1' AND version = 1`;
     expect(rows(`SELECT typeof(day), day, typeof(at), at, flag, word, later ${first}`)).toEqual([
-      ['text', '2024-01-01', 'text', '2024-01-01 10:00:00', 1, 'true', null],
+      ['text', '2024-01-01 00:00:00', 'text', '2024-01-01 10:00:00', 'true', 'true', null],
     ]);
     expect(rows(`SELECT version FROM content_history WHERE id = '1' AND is_current`)).toEqual([[2]]);
     expect(
-      rows(`SELECT id, version FROM content_history WHERE day = '2024-01-01' AND at < '2024-01-01 11' ORDER BY 1, 2`),
+      rows(`SELECT id, version FROM content_history WHERE day < '2024-01-02' AND at < '2024-01-01 11' ORDER BY 1, 2`),
     ).toEqual([
       ['1', 1],
       ['1', 2],

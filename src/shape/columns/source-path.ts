@@ -34,10 +34,6 @@ export function pathText(path: SourcePath): string {
   return keys.some((key) => key.includes('.') || key.includes('"')) ? JSON.stringify(keys) : keys.join('.');
 }
 
-export function samePath(a: SourcePath, b: SourcePath): boolean {
-  return a.length === b.length && a.every((part, at) => part === b[at]);
-}
-
 /** The keys that `pathText` wrote. */
 export function keysOfText(text: string): string[] {
   if (!text.startsWith('["')) return text.split('.');

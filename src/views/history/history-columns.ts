@@ -1,7 +1,6 @@
 import { EACH, keysOf, OVERFLOW, pathText } from '../../shape/columns/source-path.ts';
 import { widen } from '../../shape/columns/type-lattice.ts';
 import type { Column, TableShape } from '../../model/table.ts';
-import type { ColumnType } from '../../model/vocabulary.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { LOCAL, zoneNameAt } from '../../model/time-zone.ts';
 import type { ViewDialect } from '../../warehouse/view-dialect.ts';
@@ -29,7 +28,11 @@ export function recordColumns({ dialect }: ViewModel, resource: ViewedResource, 
 }
 
 /** The value of a column as an expression over the body of a version. */
-export function bodyValue(dialect: ViewDialect, { profile }: ViewedResource, { path, type }: ColumnPlaceInBody): string {
+export function bodyValue(
+  dialect: ViewDialect,
+  { profile }: ViewedResource,
+  { path, type }: Omit<Column, 'name'>,
+): string {
   const { times, fields } = profile;
   const zone = zoneNameAt(times, pathText(path));
   const value = dialect.bodies.value(keysOf(path), type, zone === LOCAL ? null : zone);
@@ -38,8 +41,6 @@ export function bodyValue(dialect: ViewDialect, { profile }: ViewedResource, { p
   const text = dialect.bodies.value(keysOf(path), 'text', null);
   return `COALESCE(${value}, ${dialect.once(text, (sql) => dialect.converted(sql, 'text', type))})`;
 }
-
-type ColumnPlaceInBody = Pick<Column, 'path'> & { type: ColumnType };
 
 /** A key that is called as a column of ours is. */
 export function freeColumn(name: string, taken: ReadonlySet<string>): string {

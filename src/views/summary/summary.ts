@@ -29,7 +29,7 @@ function summaryOf({ dialect }: ViewModel, resource: ViewedResource, live: Plann
   const added: ViewColumn[] = [];
   const joins: string[] = [];
   for (const [at, { rows, columns: wanted }] of facts.entries()) {
-    const named = wanted.map((column) => ({ ...column, name: cutName(column.name) }));
+    const named = wanted.map((column) => Object.assign({}, column, { name: cutName(column.name) }));
     const { join, sqlOf } = dialect.perRow(`t${at}`, named, rows);
     joins.push(join);
     added.push(...named.map((column) => columnOf(column, sqlOf(column.name))));

@@ -204,7 +204,6 @@ describe.for(DATABASES)('a summary on $name', (database) => {
     await blog.run('backfill');
     const [row = {}] = await ask(database, blog.address, 'SELECT * FROM content_summary');
     expect(row).toMatchObject({ tags_count: 'three', tags: 'a' });
-    const own = Object.keys(row).find((name) => /^tags_count_[0-9a-f]{8}$/.test(name)) ?? '';
-    expect(Number(row[own])).toBe(1);
+    expect(Number(row['computed_tags_count'])).toBe(1);
   });
 });

@@ -84,7 +84,10 @@ export function clearedNames(views: readonly ViewChange[]): Step[] {
  * The statements that make the views which are new, are to read otherwise, or were taken off their tables. `dropped` are
  * those that were dropped, with what else belongs to them: grants and the like.
  */
-export function attachViews({ views, detached, options }: ViewPlan, dropped: ReadonlyMap<string, readonly string[]>): string[] {
+export function attachViews(
+  { views, detached, options }: ViewPlan,
+  dropped: ReadonlyMap<string, readonly string[]>,
+): string[] {
   return views.flatMap((view) => {
     const { name, query, isChanged } = view;
     const belongs = dropped.get(name);
@@ -134,7 +137,9 @@ export function dropViews(
     if (dropsOthers && !ours) return [];
     const called = functions.get(view ?? '');
     const drop = `DROP ${kind} ${name}${dropsOthers ? ' CASCADE' : ''}`;
-    return called === undefined ? [drop] : [`DROP FUNCTION IF EXISTS ${quoted(called)}(timestamptz)${dropsOthers ? ' CASCADE' : ''}`, drop];
+    return called === undefined
+      ? [drop]
+      : [`DROP FUNCTION IF EXISTS ${quoted(called)}(timestamptz)${dropsOthers ? ' CASCADE' : ''}`, drop];
   });
 }
 

@@ -20,7 +20,7 @@ export interface Alteration {
   /** True if views of others that cannot follow are dropped. */
   dropsOthers: boolean;
   /** Runs in the same transaction, before any table is locked. */
-  prepare(session: Session): Promise<void>;
+  prepare: (session: Session) => Promise<void>;
 }
 
 /**
@@ -132,6 +132,8 @@ function explained(error: unknown, widenings: readonly Widening[]): unknown {
   if (error instanceof InUse || !IN_USE.some((beginning) => code.startsWith(beginning))) return error;
   if (cause instanceof RemakeError) return inUse([cause.dependent], cause);
   const by = messageOf(cause);
-  const columns = widenings.flatMap(({ table, columns: wider }) => wider.map(({ name }) => ({ table, column: name, by })));
+  const columns = widenings.flatMap(({ table, columns: wider }) =>
+    wider.map(({ name }) => ({ table, column: name, by })),
+  );
   return columns.length === 0 ? error : new InUse(columns, [], cause);
 }

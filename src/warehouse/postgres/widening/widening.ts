@@ -16,7 +16,10 @@ export function wideningsOf({ before, changes }: Pick<ShapeGrowth, 'before' | 'c
   const wider = changes.flatMap(({ table, column: { name, type }, from }) =>
     from === null || !known.has(table) ? [] : [{ table, name, type, from }],
   );
-  return Array.from(Map.groupBy(wider, ({ table }) => table), ([table, columns]) => ({ table, columns }));
+  return Array.from(
+    Map.groupBy(wider, ({ table }) => table),
+    ([table, columns]) => ({ table, columns }),
+  );
 }
 
 /** One statement, so that the table is rewritten once. Indexes on the columns are built again by the server. */
