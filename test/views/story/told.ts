@@ -51,9 +51,10 @@ export async function telling(database: TestDatabase, records: Records, content:
   };
 }
 
-/** Records that were set aside make a run a partial one. */
-function isBad({ status, rejected }: ResourceReport): boolean {
-  return status !== (rejected > 0 ? 'partial' : 'ok');
+/** Rejected records, and views that keep their types for views of others, make a run a partial one. */
+function isBad({ status, rejected, warnings = [] }: ResourceReport): boolean {
+  const isHeld = warnings.some(({ code }) => code === 'view_held');
+  return status !== (rejected > 0 || isHeld ? 'partial' : 'ok');
 }
 
 /** Records are replaced and never changed, so that their maps are enough. */
