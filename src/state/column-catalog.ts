@@ -111,6 +111,8 @@ export function schemaChanges(
     from_type: from,
     to_type: column.type,
     run_id: runId,
+    kind: null,
+    renamed_to: null,
   }));
   return inParts(rows, ROWS_PER_STATEMENT).map((part) => own.insertInto('_sync_schema_changes').values(part).compile());
 }

@@ -88,7 +88,14 @@ export interface SchemaChangeRow {
   to_type: ColumnType;
   /** Null for changes from before it was noted. */
   run_id: string | null;
+  /** Null for a column that was added or widened; the others keep their type. */
+  kind: ValueChange | null;
+  /** The table and column that seem to have the values of a column `renamed?`. */
+  renamed_to: string | null;
 }
+
+/** A column whose values are gone, or seem to be in another one, or are back. */
+export type ValueChange = 'gone' | 'renamed?' | 'back';
 
 export interface VersionRow {
   resource: string;
