@@ -1,6 +1,7 @@
 import { sql, type Kysely, type CompiledQuery } from 'kysely';
 import type { TableShape } from '../model/table.ts';
-import type { OwnTables, SchemaChangeRow, TimestampText, ValueChange } from '../warehouse/own-tables.ts';
+import type { ValueChange } from '../model/schema-change.ts';
+import type { OwnTables, SchemaChangeRow, TimestampText } from '../warehouse/own-tables.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import { inParts } from './in-parts.ts';
 import { commentKey } from './column-catalog.ts';

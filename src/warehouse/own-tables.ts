@@ -2,6 +2,7 @@ import type { AlertRow, ForgottenRow } from './operator-rows.ts';
 import type { LimitRow, TokenRow } from './account-rows.ts';
 import type { FileObjectRow, FileOwnerRow, FilePassageRow, FileRow } from './file-rows.ts';
 import type { CalendarDay } from '../model/calendar-day.ts';
+import type { ValueChange } from '../model/schema-change.ts';
 import type { NoticeRow } from '../model/service-notice.ts';
 import type { ColumnType, WalkMode } from '../model/vocabulary.ts';
 import type { RunRow } from './run-row.ts';
@@ -93,9 +94,6 @@ export interface SchemaChangeRow {
   /** The table and column that seem to have the values of a column `renamed?`. */
   renamed_to: string | null;
 }
-
-/** A column whose values are gone, or seem to be in another one, or are back. */
-export type ValueChange = 'gone' | 'renamed?' | 'back';
 
 export interface VersionRow {
   resource: string;
