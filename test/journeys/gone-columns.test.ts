@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { SyncError } from '../../src/model/errors.ts';
 import { ask } from '../support/asking.ts';
 import { DATABASES, type TestDatabase } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
@@ -7,6 +8,7 @@ type Fields = Record<string, unknown>;
 type Change = (record: Fields, index: number) => Fields;
 
 const DAY_MS = 86_400_000;
+const PAGE_SIZE = 10;
 const FIRST_MS = Date.UTC(2026, 0, 1);
 
 function record(index: number): Fields {
@@ -71,7 +73,10 @@ async function changingService(database: TestDatabase, count: number, profile: F
   };
   const stage = await ownService(database, resource, ({ searchParams }) => {
     const since = searchParams.get('since') ?? '';
-    return { body: { data: records.filter(({ updated_at }) => String(updated_at) >= since), next_cursor: null } };
+    const listed = records.filter(({ updated_at }) => String(updated_at) >= since);
+    const page = Number(searchParams.get('page') ?? 1) - 1;
+    const data = searchParams.has('page') ? listed.slice(page * PAGE_SIZE, (page + 1) * PAGE_SIZE) : listed;
+    return { body: { data, next_cursor: null } };
   });
   let edits = 0;
   const edit = (from: number, change: Change): void => {
@@ -98,7 +103,7 @@ async function changingService(database: TestDatabase, count: number, profile: F
       [kind, `${table_name}.${column_name}`, renamed_to].filter(Boolean).join(' '),
     );
   };
-  return { ...stage, edit, add, run, log };
+  return { stage, edit, add, run, log };
 }
 
 describe.for(CASES)('$name, $mode: a service that $what', ({ database, change, log, mode }) => {
@@ -128,5 +133,77 @@ describe.for(CASES)('$name, $mode: a service that $what', ({ database, change, l
     await service.run(command);
     const back = log.map((entry) => `back ${entry.split(' ')[1]}`);
     expect((await service.log()).filter((entry) => entry.startsWith('back'))).toEqual(back);
+  });
+});
+
+describe.for(DATABASES)('$name: columns without values in a run', (database) => {
+  const added = (from: number, count: number, change: Change): Fields[] =>
+    Array.from({ length: count }, (_, at) => change(record(from + at), from + at));
+  const untitled: Change = ({ title: _, ...rest }) => rest;
+
+  it('are reported if all of 20 new records lack the field, and not again if such records are usual', async () => {
+    const service = await changingService(database, 60);
+    await service.run('backfill');
+    service.add(added(100, 19, untitled));
+    await service.run('sync');
+    expect(await service.log()).toEqual([]);
+    service.add(added(200, 20, untitled));
+    expect((await service.run('sync')).warnings.map(({ code }) => code)).toEqual(['columns_gone']);
+    service.add(added(300, 1, (each) => each));
+    await service.run('sync');
+    service.add(added(400, 40, untitled));
+    await service.run('sync');
+    expect(await service.log()).toEqual(['gone report.title', 'back report.title']);
+  });
+
+  it.for<[what: string, change: Change, log: readonly string[]]>([
+    ['null in 25 changed records', (each) => ({ ...each, title: null }), []],
+    ['an empty list in 25 changed records', (each) => ({ ...each, labels: [] }), []],
+    ['no value in a column that few records have', ({ closed_at: _, ...rest }) => rest, []],
+    ['no list in 25 changed records', ({ labels: _, ...rest }) => rest, ['gone report_labels.value']],
+  ])('after an incremental run: %s', async ([, change, log]) => {
+    const service = await changingService(database, 60);
+    await service.run('backfill');
+    service.edit(35, change);
+    await service.run('sync');
+    expect(await service.log()).toEqual(log);
+  });
+
+  it('are reported if no row has a value any more, also where the service says null', async () => {
+    const service = await changingService(database, 60, { history: 'none' });
+    await service.run('backfill');
+    service.edit(0, (each) => ({ ...each, title: null, labels: [] }));
+    await service.run('backfill');
+    expect(await service.log()).toEqual(['gone report.title', 'gone report_labels.value']);
+  });
+
+  it('are reported by the run that ends an interrupted scan', async () => {
+    const service = await changingService(database, 60, {
+      page: { style: 'page', page_param: 'page', size: PAGE_SIZE },
+    });
+    await service.run('backfill');
+    service.edit(0, untitled);
+    const stop = new AbortController();
+    const page = (_: string, __: unknown, { pages }: { pages: number }): void => {
+      if (pages === 4) stop.abort(new SyncError('interrupted', 'stopped', { recovery: 'stop' }));
+    };
+    const [cut] = (await service.stage.run('backfill', { signal: stop.signal, watcher: { page } })).resources;
+    expect([cut?.status, await service.log()]).toEqual(['interrupted', []]);
+    await service.run('backfill');
+    expect(await service.log()).toEqual(['gone report.title']);
+  });
+
+  it('are named by status pages, runs and the dictionary', async () => {
+    const service = await changingService(database, 8);
+    await service.run('backfill');
+    service.edit(0, ({ title, ...rest }) => ({ ...rest, headline: title }));
+    await service.run('backfill');
+    const id = JSON.parse((await service.stage.command('runs', '--json', '--limit', '1')).stdout).runs[0].run_id;
+    const shown = await service.stage.command('runs', 'show', id);
+    expect(shown.stdout).toContain('report.title: no values any more, report.headline may have them');
+    const dictionary = JSON.parse((await service.stage.command('dictionary', '--json')).stdout);
+    expect(dictionary.schema_log).toContainEqual(
+      expect.objectContaining({ column: 'title', kind: 'renamed?', renamed_to: 'report.headline' }),
+    );
   });
 });
