@@ -12,13 +12,15 @@ export interface ColumnChange {
   renamed_to?: string;
 }
 
-/** Two columns of the log of schema changes, without those that are null. */
-export function toValueChange(row: {
+/** A change as the log of schema changes has it. */
+export function toColumnChange(row: {
+  from_type: string | null;
+  to_type: string;
   kind: ValueChange | null;
   renamed_to: string | null;
-}): Pick<ColumnChange, 'kind' | 'renamed_to'> {
-  const { kind, renamed_to } = row;
-  return { ...(kind === null ? {} : { kind }), ...(renamed_to === null ? {} : { renamed_to }) };
+}): ColumnChange {
+  const { from_type: from, to_type: to, kind, renamed_to } = row;
+  return { from, to, ...(kind === null ? {} : { kind }), ...(renamed_to === null ? {} : { renamed_to }) };
 }
 
 /** Such as `new, text`, `integer → text` or `no values any more`. */

@@ -37,8 +37,8 @@ export async function countFilled(
   const { rows } = await sql<Record<string, number>>`
     SELECT ${sql.join([sql`count(DISTINCT ${key}) AS "records"`, ...counts])}
     FROM ${named(name)} WHERE ${key} IN (${sql.join(keys)})`.execute(own);
-  const counted = columns.map((column, at) => [column, Number(rows[0]?.[`n${at}`] ?? 0)] as const);
-  return { records: Number(rows[0]?.['records'] ?? 0), filled: new Map(counted) };
+  const counted = columns.map((column, at) => [column, rows[0]?.[`n${at}`] ?? 0] as const);
+  return { records: rows[0]?.['records'] ?? 0, filled: new Map(counted) };
 }
 
 /** True if a live row shows a value in the column of the view; `since`: one that was written later. */

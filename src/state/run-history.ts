@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 import { z } from 'zod';
-import { toValueChange, type ColumnChange } from '../model/schema-change.ts';
+import { toColumnChange, type ColumnChange } from '../model/schema-change.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import type { OwnTables, RejectRow } from '../warehouse/own-tables.ts';
 import type { RunRow } from '../warehouse/run-row.ts';
@@ -144,16 +144,9 @@ async function schemaChangesOf(own: Kysely<OwnTables>, { run_id, resource }: Run
     .orderBy('table_name')
     .orderBy('column_name')
     .execute();
-  return rows.map(({ changed_at, table_name, column_name, from_type, to_type, ...row }) => {
-    return {
-      changed_at: timestampMs(changed_at),
-      table: table_name,
-      column: column_name,
-      from: from_type,
-      to: to_type,
-      ...toValueChange(row),
-    };
-  });
+  return rows.map(({ changed_at, table_name: table, column_name: column, ...row }) =>
+    Object.assign({ changed_at: timestampMs(changed_at), table, column }, toColumnChange(row)),
+  );
 }
 
 /** Those that no later run has met again, and those that it was the first to meet. */

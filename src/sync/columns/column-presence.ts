@@ -3,6 +3,8 @@ import type { KeyedRecord } from '../../load/key-records.ts';
 import type { Cell, Column, SourcePath, TableRows, TableShape } from '../../model/table.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { shownName } from '../../shape/beside-column.ts';
+import { toDateText, toTimestampText } from '../../shape/columns/timestamps.ts';
+import type { ColumnType } from '../../model/vocabulary.ts';
 import { EACH, OVERFLOW, pathText, sourceKey } from '../../shape/columns/source-path.ts';
 import { storedValue } from '../../shape/records/as-record.ts';
 import { hasContent, isObject } from '../../shape/records/field-at.ts';
@@ -19,7 +21,6 @@ import {
 import { currentBodies } from '../../state/versions.ts';
 import type { TimestampText } from '../../warehouse/own-tables.ts';
 import type { ResourceContext } from '../resource-context.ts';
-import { isShownAs } from './shown-value.ts';
 
 /** Fewer new and changed records decide nothing. */
 export const MIN_RECORDS = 5;
@@ -230,6 +231,21 @@ function hasValue(each: EmptyColumn, { table, width, cells }: TableRows): boolea
     each.isUnshown = true;
   }
   return false;
+}
+
+const TIMES: ReadonlySet<ColumnType> = new Set(['timestamp', 'date']);
+
+/** True unless a view that shows the type of earlier values, such as a time, shows null for this cell of another type. */
+function isShownAs(shown: ColumnType, cell: Cell, stored: ColumnType): boolean {
+  if (shown === stored || shown === 'text' || shown === 'json' || (TIMES.has(shown) && TIMES.has(stored))) return true;
+  const value: JsonValue = stored === 'json' ? JSON.parse(String(cell)) : cell;
+  if (TIMES.has(shown)) {
+    return typeof value === 'string' && (toTimestampText(value) !== null || toDateText(value) !== null);
+  }
+  if (typeof value === 'object') return false;
+  const text = String(value).trim();
+  if (shown === 'boolean') return /^(?:true|false|[01])$/.test(text);
+  return text !== '' && (shown === 'integer' ? Number.isInteger(Number(text)) : Number.isFinite(Number(text)));
 }
 
 /** True if the record says itself, by null or an empty value, that there is nothing at the path. */
