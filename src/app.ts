@@ -95,7 +95,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   await using opened = new AsyncDisposableStack();
   const { clock, secrets, lingerMs } = options;
   const source = withMask(options.source);
-  const { profile } = source;
+  const profile = { ...source.profile, copied: source.resources };
   const warehouse = await openWarehouse(source.warehouse, clock);
   opened.defer(() => warehouse.close());
   const privacy = { source: source.name, key: source.privacy_key };

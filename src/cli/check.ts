@@ -7,7 +7,7 @@ import { percentText, rateText } from '../observe/figures.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import { versionText } from '../source/version.ts';
 import { checkResource } from '../sync/check/check-resource.ts';
-import { readShapes } from '../state/column-catalog.ts';
+import { readShapes, resourcesNotCopied } from '../state/column-catalog.ts';
 import type { CheckFinding } from '../checks/finding.ts';
 import { relationFindings } from '../sync/check/relations.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
@@ -95,11 +95,19 @@ export async function checkSource(
     const asked = await whileOpen(opened, (probe) => checkService(probe, resources, context));
     const deprecated = deprecatedIn(chosen.source);
     const relations = reader === null ? {} : await relationsIn(reader, chosen.source);
-    const report = { source: chosen.source.name, ...asked, ...deprecated, warehouse: finding, ...relations };
+    const former = reader === null ? [] : await resourcesNotCopied(reader.own, chosen.source.resources);
+    const checked = { ...asked, resources: [...asked.resources, ...former.map(formerResource)] };
+    const report = { source: chosen.source.name, ...checked, ...deprecated, warehouse: finding, ...relations };
     return { report, sections: sectionsOf(report) };
   } finally {
     await reader?.close();
   }
+}
+
+function formerResource(resource: string): CheckReport['resources'][number] {
+  const detail = 'no longer copied: its tables and views keep the rows of its last run';
+  const hint = 'to copy it again, name it in the profile, and under resources in the settings if that is set';
+  return { resource, findings: [{ check: 'copied', status: 'warn', detail, hint }] };
 }
 
 async function relationsIn(

@@ -71,7 +71,7 @@ async function copySource(context: CliContext, { source, log }: ChosenSource, to
     from: source.warehouse,
     to: sourceAddress(to, source.name, cwd),
     resources: source.resources,
-    whole: source.profile,
+    whole: { ...source.profile, copied: source.resources },
     clock,
     signal,
     watcher: {

@@ -74,6 +74,7 @@ async function exportSource(
     return await exportTables({
       warehouse: source.warehouse,
       source: source.name,
+      resources: source.resources,
       format,
       compression,
       tables,
@@ -118,9 +119,17 @@ function progressLine({ stderr, clock }: CliContext): { show(text: string): void
   };
 }
 
-function textOf(source: string, { place, snapshot_at: at, tables }: ExportReport): string {
-  const lines = alignedLines(tables.map(cellsOf)).map((line) => `  ${line}`);
-  return [`${source}: as of ${at} in ${visibleText(place)}`, ...lines].join('\n');
+function textOf(source: string, { place, snapshot_at: at, tables, not_copied, left_out }: ExportReport): string {
+  const lines = [
+    ...alignedLines(tables.map(cellsOf)),
+    ...formerLines(not_copied, 'no longer copied, exported with the rows of the last run'),
+    ...formerLines(left_out, 'left out, no longer copied; name them in --tables to export them'),
+  ];
+  return [`${source}: as of ${at} in ${visibleText(place)}`, ...lines.map((line) => `  ${line}`)].join('\n');
+}
+
+function formerLines(tables: readonly string[] | undefined, what: string): string[] {
+  return tables === undefined ? [] : [`${tables.map(visibleText).join(', ')}: ${what}`];
 }
 
 function cellsOf({ table, rows, files, bytes, written_files: written, written_bytes: size }: ExportedTable): string[] {

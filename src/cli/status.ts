@@ -2,13 +2,14 @@ import { Command } from 'commander';
 import { lifetimeText } from '../model/service-notice.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { countText, durationText } from '../observe/figures.ts';
+import { countOf, countText, durationText } from '../observe/figures.ts';
 import { apiStatus, type ApiStatus } from '../serve/status/api-status.ts';
 import type { Attention, Severity } from '../serve/status/attention.ts';
 import { filesText, NO_FILES, readFileStatus, type FilesStatus } from '../serve/status/file-status.ts';
 import { countRows, readResource, type StoredResource } from '../serve/status/stored.ts';
 import { versionText } from '../source/version.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
+import { resourcesNotCopied } from '../state/column-catalog.ts';
 import { readLifetime } from '../state/notices.ts';
 import { countWindows, type WindowCounts } from '../state/windows.ts';
 import { openWarehouseToRead, shownPlace } from '../warehouse/databases.ts';
@@ -44,11 +45,16 @@ interface ResourceStatus {
   error: StoredResource['runs'][number]['error'];
 }
 
+/** A resource that is no longer copied. */
+type FormerResource = Pick<ResourceStatus, 'resource' | 'rows' | 'last_success'>;
+
 interface SourceStatus {
   source: string;
   warehouse: string;
   api: ApiStatus;
   resources: ResourceStatus[];
+  /** Resources with tables that the profile or the settings no longer name; absent if there are none. */
+  not_copied?: FormerResource[];
   /** With `--exit-code`. */
   attention?: Attention[];
 }
@@ -98,12 +104,29 @@ async function statusOfSource(
     }
     const now = clock.now();
     const api = apiStatus(source.profile, await readLifetime(warehouse.own, versionText(source.profile), now), now);
-    const status = { source: source.name, warehouse: shownPlace(source.warehouse), api, resources: statuses };
+    const former = await formerResources(warehouse, source.resources);
+    const status = {
+      source: source.name,
+      warehouse: shownPlace(source.warehouse),
+      api,
+      resources: statuses,
+      ...(former.length === 0 ? {} : { not_copied: former }),
+    };
     if (!isJudged) return { status, code: EXIT_CODES.ok };
     const { judge } = await import('./status-judgement.ts');
     const { attention, code } = await judge(context, { source }, warehouse);
     return { status: { ...status, attention }, code };
   });
+}
+
+async function formerResources(warehouse: WarehouseReader, copied: readonly string[]): Promise<FormerResource[]> {
+  const former: FormerResource[] = [];
+  for (const resource of await resourcesNotCopied(warehouse.own, copied)) {
+    const checkpoint = await readCheckpoint(warehouse.own, resource);
+    const { live: rows } = await countRows(warehouse, resource);
+    former.push({ resource, rows, last_success: checkpoint?.last_success_at ?? null });
+  }
+  return former;
 }
 
 async function statusOf(warehouse: WarehouseReader, resource: string, now: number): Promise<ResourceStatus> {
@@ -134,7 +157,7 @@ const HEAD = ['resource', 'rows', 'deleted', 'last success (UTC)', 'lag', 'last 
 const LAST_RUN = HEAD.indexOf('last run');
 
 function tableOf(
-  { source, warehouse, api, resources, attention = [] }: SourceStatus,
+  { source, warehouse, api, resources, not_copied: former = [], attention = [] }: SourceStatus,
   now: number,
   paint: Paint,
 ): string {
@@ -148,7 +171,7 @@ function tableOf(
     countText(status.rejects),
     visibleText(status.cursor ?? '–'),
   ]);
-  const notes = [...apiNotes(api, now), ...resources.flatMap(notesOf)].map(visibleText);
+  const notes = [...apiNotes(api, now), ...resources.flatMap(notesOf), ...former.map(formerNote)].map(visibleText);
   const painted = (cell: string, column: number): string =>
     column === LAST_RUN ? paint(cell, toneOfStatus(cell.trim())) : cell;
   const found = attention.flatMap((each) => attentionLines(each, paint));
@@ -177,6 +200,11 @@ function notesOf({ resource, unfinished, due, error, held, windows, files }: Res
   if (error !== null) notes.push(`${resource}: ${error.message} [${error.code}]`);
   if (error !== null && error.hint !== null) notes.push(`  → ${error.hint}`);
   return notes;
+}
+
+function formerNote({ resource, rows, last_success: success }: FormerResource): string {
+  const since = success === null ? '' : ` as of ${success.slice(0, 19)} UTC`;
+  return `${resource}: no longer copied, ${countOf(rows, 'row')} ${rows === 1 ? 'remains' : 'remain'}${since}; its tables and views stay as they are`;
 }
 
 function windowsNote(resource: string, counts: WindowCounts): string {

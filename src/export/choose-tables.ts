@@ -16,6 +16,8 @@ export interface ChosenTable {
   name: string;
   description: string;
   columns: readonly ChosenColumn[];
+  /** False for a view of a resource that is no longer copied. */
+  isCopied: boolean;
 }
 
 /** Those of the whole source, which need not all be there. */
@@ -26,13 +28,25 @@ const USUAL: ReadonlySet<string> = new Set(['sync_deletes', 'sync_dictionary']);
 const BEHIND = '_view';
 const LIVE = /_live(?:_view)?$/;
 
+/** Tables to export, and views that are left out because their resource is no longer copied. */
+export interface Choice {
+  tables: ChosenTable[];
+  leftOut: string[];
+}
+
 /**
- * The tables of these names, in the order of their names; the live rows of all resources, what was deleted and the
- * dictionary if none is named. Throws `ConfigError`.
+ * The tables of these names, in the order of their names. If none is named: the live rows of the resources that are
+ * copied, what was deleted and the dictionary. Throws `ConfigError`.
  */
-export async function chooseTables(snapshot: SnapshotReader, names: readonly string[]): Promise<ChosenTable[]> {
-  const there = await tablesThere(snapshot);
-  const wanted = names.length > 0 ? names : [...there.keys()].filter((name) => LIVE.test(name) || isUsual(name));
+export async function chooseTables(
+  snapshot: SnapshotReader,
+  names: readonly string[],
+  copied: readonly string[],
+): Promise<Choice> {
+  const there = await tablesThere(snapshot, copied);
+  const usual = [...there.values()].filter(({ name }) => LIVE.test(name) || isUsual(name));
+  const leftOut = usual.filter(({ isCopied }) => names.length === 0 && !isCopied).map(({ name }) => name);
+  const wanted = names.length > 0 ? names : usual.flatMap(({ name, isCopied }) => (isCopied ? [name] : []));
   const unknown = wanted.filter((name) => !there.has(name));
   if (unknown.length > 0) {
     throw new ConfigError('export_unknown_table', `there is no view "${unknown.join('", "')}" to export`, {
@@ -42,7 +56,7 @@ export async function chooseTables(snapshot: SnapshotReader, names: readonly str
   if (wanted.length === 0) {
     throw new ConfigError('export_unknown_table', 'there are no views to export yet', { hint: NOTHING_YET });
   }
-  return [...there.values()].filter(({ name }) => wanted.includes(name));
+  return { tables: [...there.values()].filter(({ name }) => wanted.includes(name)), leftOut };
 }
 
 const NOTHING_YET = 'they come with the first rows that are copied: run content-sync backfill, or sync';
@@ -51,7 +65,7 @@ function isUsual(name: string): boolean {
   return USUAL.has(name.endsWith(BEHIND) ? name.slice(0, -BEHIND.length) : name);
 }
 
-async function tablesThere(snapshot: SnapshotReader): Promise<Map<string, ChosenTable>> {
+async function tablesThere(snapshot: SnapshotReader, copied: readonly string[]): Promise<Map<string, ChosenTable>> {
   const views = await readViews(snapshot.own);
   const tables: ChosenTable[] = [];
   const whole = GLOBAL.filter((name) => !views.has(`${name}${BEHIND}`));
@@ -73,7 +87,9 @@ async function tablesThere(snapshot: SnapshotReader): Promise<Map<string, Chosen
       isSource: false,
       refersTo: null,
     }));
-    tables.push({ name, description: stored?.view.description ?? '', columns: known ?? bare });
+    const resource = stored?.view.resource ?? null;
+    const isCopied = resource === null || copied.includes(resource);
+    tables.push({ name, description: stored?.view.description ?? '', columns: known ?? bare, isCopied });
   }
   return new Map(tables.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map((table) => [table.name, table]));
 }

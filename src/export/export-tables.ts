@@ -28,6 +28,8 @@ export interface ExportRequest {
   warehouse: string;
   /** Name of the source, which the manifest bears. */
   source: string;
+  /** Resources that are copied: views of others are only exported if they are named. */
+  resources: readonly string[];
   place: Place;
   format: FormatName;
   compression: string;
@@ -65,6 +67,10 @@ export interface ExportReport {
   tables: ExportedTable[];
   /** Files of earlier exports that are gone now. */
   removed_files: number;
+  /** Exported views of resources that are no longer copied; absent if there are none. */
+  not_copied?: string[];
+  /** Such views that are left out, because they were not named. */
+  left_out?: string[];
 }
 
 /** Writes a warehouse's views, as of one moment, to a place. Throws `SyncError`, and leaves what stood there as it was. */
@@ -88,15 +94,22 @@ async function attempt(request: ExportRequest, isBeside: boolean): Promise<Expor
   const made: string[] = [];
   try {
     const before = await standing(request);
-    const chosen = await chooseTables(snapshot, request.tables);
-    const all = await chooseTables(snapshot, []).catch(() => chosen);
+    const { tables: chosen, leftOut } = await chooseTables(snapshot, request.tables, request.resources);
+    const usual = await chooseTables(snapshot, [], request.resources).catch(() => null);
+    const all = usual?.tables ?? chosen;
     const newPath = pathMaker(request, moment, made);
     const tables: ManifestTable[] = [];
     for (const table of chosen) {
       tables.push(await writeTable(request, { snapshot, before, newPath }, table, all));
       request.watcher.done(summary(tables.at(-1), made));
     }
-    return await conclude(request, { before, tables, moment, made });
+    const report = await conclude(request, { before, tables, moment, made });
+    const old = chosen.filter(({ isCopied }) => !isCopied).map(({ name }) => name);
+    return {
+      ...report,
+      ...(old.length === 0 ? {} : { not_copied: old }),
+      ...(leftOut.length === 0 ? {} : { left_out: leftOut }),
+    };
   } catch (error) {
     await removeQuietly(request.place, made);
     throw error;

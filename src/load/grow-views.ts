@@ -135,7 +135,8 @@ function modelOf(
     return [{ ...shape, profile, comments: byColumn(comments), hasFiles: withFiles.has(resource) }];
   });
   const relations = resolveRelations(whole.relations, resources);
-  return { model: { resources, relations, dialect: warehouse.dialect }, comments: said };
+  const { copied = Object.keys(whole.resources) } = whole;
+  return { model: { resources, relations, copied, dialect: warehouse.dialect }, comments: said };
 }
 
 /** What a profile says of a table, its view says too. */

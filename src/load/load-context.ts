@@ -3,6 +3,9 @@ import type { Profile, ResourceProfile } from '../source/profile.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 
+/** A profile, and which of its resources are copied; all if that is absent. */
+export type CopiedProfile = Pick<Profile, 'resources' | 'relations'> & { copied?: readonly string[] };
+
 /** What loading records of one resource into its tables needs; `sync/resource-context.ts` extends it. */
 export interface LoadContext {
   warehouse: Warehouse;
@@ -10,7 +13,7 @@ export interface LoadContext {
   owned: OwnedResource;
   profile: ResourceProfile;
   /** All resources of the profile, and how they belong together: tables and views of all keep their names. */
-  whole: Pick<Profile, 'resources' | 'relations'>;
+  whole: CopiedProfile;
   /** Stands in rejects and in figures. */
   runId: string;
   clock: Clock;

@@ -1,5 +1,6 @@
 import type { CompiledQuery } from 'kysely';
 import type { Updated } from '../model/json.ts';
+import type { ResourceShape, TableRows } from '../model/table.ts';
 import { initialShape, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { restoreDeletes } from '../state/deletes.ts';
@@ -37,6 +38,9 @@ export interface PageFacts {
   stated: readonly StatedDelete[];
   /** The records that become rows, or change theirs. */
   written: readonly KeyedRecord[];
+  /** Their rows, and the tables as they were before the page. */
+  rows: readonly TableRows[];
+  shapeBefore: ResourceShape;
 }
 
 /** A record that says of itself that it is deleted. */
@@ -83,7 +87,8 @@ async function loadPage(
 ): Promise<PageOutcome> {
   const { warehouse, owned, runId } = context;
   const { resource } = owned;
-  const prepared = await preparePage(context, policy, shapeOf(owned), page);
+  const shapeBefore = shapeOf(owned);
+  const prepared = await preparePage(context, policy, shapeBefore, page);
   const { keyed, tombstones, found, fresh, lost, leftOut } = prepared;
   const unkeyed = prepared.setAside.length;
   const requestedAt = found.stampedAt;
@@ -97,7 +102,8 @@ async function loadPage(
   const outcome = outcomeOf(prepared, shaped, setAside.length);
   const listed = { records: page.records.length, keys: keyed.map(keyOf), unkeyed, leftOut: leftOut.map(keyOf), lost };
   const stated = found.stated.map(({ key }) => ({ key, at: tombstones.get(key)?.at ?? null }));
-  const facts = { ...listed, updated: updatedTimes(keyed, leftOut), older: found.older, stated, written };
+  const updated = updatedTimes(keyed, leftOut);
+  const facts = { ...listed, updated, older: found.older, stated, written, rows: shaped.rows, shapeBefore };
   const together = await statements(facts, outcome);
   await coverRows(context, shaped.rows);
   await warehouse.commit({

@@ -40,6 +40,12 @@ function shapesOf(rows: readonly ColumnRow[]): ResourceShape[] {
   return [...byResource].map(([resource, own]) => shapeOf(resource, own)).toSorted(byName);
 }
 
+/** Resources that have tables and are none of `copied`, in the order of their names. */
+export async function resourcesNotCopied(own: Kysely<OwnTables>, copied: readonly string[]): Promise<string[]> {
+  const rows = await own.selectFrom('_sync_columns').select('resource').distinct().orderBy('resource').execute();
+  return rows.map(({ resource }) => resource).filter((resource) => !copied.includes(resource));
+}
+
 /** All that is remembered of tables and columns; what is said of columns by `commentKey`. */
 export interface Catalogue {
   shapes: readonly ResourceShape[];
@@ -108,6 +114,8 @@ export function schemaChanges(
     from_type: from,
     to_type: column.type,
     run_id: runId,
+    kind: null,
+    renamed_to: null,
   }));
   return inParts(rows, ROWS_PER_STATEMENT).map((part) => own.insertInto('_sync_schema_changes').values(part).compile());
 }

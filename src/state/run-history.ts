@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
 import { z } from 'zod';
+import { toColumnChange, type ColumnChange } from '../model/schema-change.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
-import type { ColumnType } from '../model/vocabulary.ts';
 import type { OwnTables, RejectRow } from '../warehouse/own-tables.ts';
 import type { RunRow } from '../warehouse/run-row.ts';
 import { outcomesOf } from './end-run.ts';
@@ -80,13 +80,11 @@ export async function lastEndedRun(own: Kysely<OwnTables>, resource: string): Pr
   return row === undefined ? null : recordOf(row);
 }
 
-/** A change of a table, with the type before; null for a new column. */
-export interface RunSchemaChange {
+/** A change of a table. */
+export interface RunSchemaChange extends ColumnChange {
   changed_at: number;
   table: string;
   column: string;
-  from: ColumnType | null;
-  to: ColumnType;
 }
 
 /** A record that a run has set aside. */
@@ -146,15 +144,9 @@ async function schemaChangesOf(own: Kysely<OwnTables>, { run_id, resource }: Run
     .orderBy('table_name')
     .orderBy('column_name')
     .execute();
-  return rows.map(({ changed_at, table_name, column_name, from_type, to_type }) => {
-    return {
-      changed_at: timestampMs(changed_at),
-      table: table_name,
-      column: column_name,
-      from: from_type,
-      to: to_type,
-    };
-  });
+  return rows.map(({ changed_at, table_name: table, column_name: column, ...row }) =>
+    Object.assign({ changed_at: timestampMs(changed_at), table, column }, toColumnChange(row)),
+  );
 }
 
 /** Those that no later run has met again, and those that it was the first to meet. */

@@ -2,7 +2,7 @@ import type { ListingTarget } from '../extract/page-styles/listing-request.ts';
 import type { RequestContext } from '../checks/listing-walk.ts';
 import type { NoticeBoard } from '../extract/service-notices.ts';
 import { newMeter, type ApiClient, type RequestMeter } from '../http/client.ts';
-import type { LoadContext } from '../load/load-context.ts';
+import type { CopiedProfile, LoadContext } from '../load/load-context.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { memoryUse, type MemoryUse } from '../model/memory-use.ts';
@@ -23,7 +23,7 @@ type DeleteSettings = DeleteLimits & { settle: number | null; keep_days: number 
 export interface SourceContext {
   /** Stands in `_sync_runs` and in rejects. */
   runId: string;
-  profile: Profile;
+  profile: Profile & CopiedProfile;
   listing: ListingTarget;
   warehouse: Warehouse;
   ownedResources: OwnedResources;

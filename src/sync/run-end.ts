@@ -2,7 +2,7 @@ import { DeferredError, errorReport, SyncError, type ErrorReport } from '../mode
 import type { RunStatus } from '../model/vocabulary.ts';
 import type { RunEnd, RunFigures } from '../state/runs.ts';
 import { countSuspects } from '../state/suspects.ts';
-import { columnWarnings } from './column-warnings.ts';
+import { columnWarnings } from './columns/column-warnings.ts';
 import { heldDeletes } from './deletes/warnings.ts';
 import { itemWarnings } from './item/proof.ts';
 import { lifetimeWarnings } from './lifetime-warnings.ts';

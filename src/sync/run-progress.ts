@@ -2,6 +2,7 @@ import { countsOf, type RequestMeter } from '../http/client.ts';
 import type { WalkMode } from '../model/vocabulary.ts';
 import { NO_FIGURES, type RunFigures, type RunStart } from '../state/runs.ts';
 import type { PageOutcome } from '../load/page-loader.ts';
+import { ColumnPresence } from './columns/column-presence.ts';
 import { NO_NOTES, type RunNotes } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
 import type { RunWatcher } from './run-options.ts';
@@ -18,6 +19,8 @@ export interface RunProgress {
   /** Records that share a key with another one and differ from it, such a key, and one of those that are older. */
   shared: { count: number; example: string | null; older?: string | null };
   warnings: Warning[];
+  /** Which columns its new and changed records have values for. */
+  columns: ColumnPresence;
 }
 
 /** Context of the walks of one resource as part of a run. */
@@ -30,7 +33,7 @@ export interface RunContext extends ResourceContext {
 /** Nothing is counted yet; `warnings` are reported before the first page. */
 export function newProgress(mode: WalkMode, warnings: readonly Warning[], meter: RequestMeter): RunProgress {
   const none = { figures: { ...NO_FIGURES }, notes: { ...NO_NOTES }, shared: { count: 0, example: null } };
-  return { ...none, mode, meter, warnings: [...warnings] };
+  return { ...none, mode, meter, warnings: [...warnings], columns: new ColumnPresence() };
 }
 
 /** Counts on from what is stored, after the database has lost some; null if it has lost even the run. */

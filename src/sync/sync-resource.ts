@@ -5,6 +5,7 @@ import { tendExamples } from '../load/tend-examples.ts';
 import { tendKeys } from '../load/tend-keys.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
+import { goneColumnWarnings } from './columns/gone-columns.ts';
 import { confirmDeletes } from './deletes/confirm-deletes.ts';
 import { sweep, type NewCredential } from './deletes/sweep.ts';
 import { emptyListing, newCredential, unconfirmedDeletes } from './deletes/warnings.ts';
@@ -44,6 +45,7 @@ export async function syncResource(context: RunContext, planned: WalkPlan, isFil
   const confirmed = await confirmDeletes(context, ['released', 'open'], (outcome) => countRecords(progress, outcome));
   progress.figures.deleted += confirmed.deleted;
   progress.warnings.push(...(await unconfirmedDeletes(context, confirmed)), ...(await feedGaps(context, unnamed)));
+  progress.warnings.push(...(await goneColumnWarnings(context)));
   await purgeDeleted(context);
   await owned.takeTurn(async () => {
     await tendKeys(context);

@@ -14,6 +14,8 @@ const WARNING_KINDS = {
   api_deprecated: { isPartial: false, proof: null },
   /** A column of numbers, times or booleans has become one of texts. */
   column_is_text: { isPartial: false, proof: null },
+  /** The new and changed records have no value for columns that most records had: the copy is as the service says. */
+  columns_gone: { isPartial: false, proof: null },
   /** Changes made while everything was walked were asked for with a filter that is not proved. */
   catch_up_unproved: { isPartial: true, proof: 'filter' },
   /** Walked fully under another credential than before; what is missing under it is held. */

@@ -30,5 +30,7 @@ export interface Relation {
 export interface ViewModel {
   resources: readonly ViewedResource[];
   relations: readonly Relation[];
+  /** Names of the resources that are copied, also of those without tables. */
+  copied: readonly string[];
   dialect: ViewDialect;
 }

@@ -29,6 +29,7 @@ import * as fileOwner from '../../migrations/027-file-owner.ts';
 import * as noRanges from '../../migrations/028-no-ranges.ts';
 import * as checks from '../../migrations/029-checks.ts';
 import * as microseconds from '../../migrations/030-microseconds.ts';
+import * as goneColumns from '../../migrations/031-gone-columns.ts';
 import * as wideningViews from '../../migrations/032-widening-views.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
 import * as roomAndDifferences from '../../migrations/inbox/002-room-and-differences.ts';
@@ -72,6 +73,7 @@ export const WAREHOUSE_MIGRATIONS: Migrations = {
   '028-no-ranges': noRanges,
   '029-checks': checks,
   '030-microseconds': microseconds,
+  '031-gone-columns': goneColumns,
   '032-widening-views': wideningViews,
 };
 export const INBOX_MIGRATIONS: Migrations = {

@@ -2,6 +2,7 @@ import type { AlertRow, ForgottenRow } from './operator-rows.ts';
 import type { LimitRow, TokenRow } from './account-rows.ts';
 import type { FileObjectRow, FileOwnerRow, FilePassageRow, FileRow } from './file-rows.ts';
 import type { CalendarDay } from '../model/calendar-day.ts';
+import type { ValueChange } from '../model/schema-change.ts';
 import type { NoticeRow } from '../model/service-notice.ts';
 import type { ColumnType, WalkMode } from '../model/vocabulary.ts';
 import type { RunRow } from './run-row.ts';
@@ -88,6 +89,10 @@ export interface SchemaChangeRow {
   to_type: ColumnType;
   /** Null for changes from before it was noted. */
   run_id: string | null;
+  /** Null for a column that was added or widened; the others keep their type. */
+  kind: ValueChange | null;
+  /** The table and column that seem to have the values of a column `renamed?`. */
+  renamed_to: string | null;
 }
 
 export interface VersionRow {

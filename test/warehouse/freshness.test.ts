@@ -20,7 +20,7 @@ function ask(database: TestDatabase, address: string, text: string): Promise<Rec
 const COLUMNS = {
   sqlite: {
     text: "SELECT name, upper(type) AS type FROM pragma_table_info('sync_freshness')",
-    types: { moment: 'TIMESTAMP', text: 'TEXT', count: 'BIGINT' },
+    types: { moment: 'TIMESTAMP', text: 'TEXT', count: 'BIGINT', flag: 'BOOLEAN' },
   },
   postgres: {
     text: `SELECT column_name AS name, data_type AS type FROM information_schema.columns
@@ -29,6 +29,7 @@ const COLUMNS = {
       moment: 'timestamp with time zone',
       text: 'text',
       count: 'bigint',
+      flag: 'boolean',
     },
   },
 } as const;
@@ -80,6 +81,7 @@ describe.for(DATABASES)('how fresh the copy is, on $name', (database) => {
       rows_altered: types.count,
       last_verified_at: types.moment,
       last_verification: types.text,
+      is_copied: types.flag,
     });
   });
 });

@@ -1,3 +1,4 @@
+import { formatColumnChange } from '../../model/schema-change.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { countText, NONE } from '../../observe/figures.ts';
 import type { Dictionary, DictionaryTable, RowCounts } from '../../serve/dictionary/dictionary.ts';
@@ -101,10 +102,10 @@ function section({ name, description, columns }: DictionaryTable, counts: RowCou
 
 function schemaLog({ schema_log: changes }: Dictionary): string {
   if (changes.length === 0) return '';
-  const rows = changes.map(({ changed_at, table, column, from, to }) => [
+  const rows = changes.map(({ changed_at, table, column, ...change }) => [
     timeText(changed_at),
     code(`${table}.${column}`),
-    from === null ? `new, ${to}` : `${from} → ${to}`,
+    escaped(formatColumnChange(change)),
   ]);
   return `## Schema log\n\n${rowsOf(['When', 'Column', 'Change'], rows)}`;
 }

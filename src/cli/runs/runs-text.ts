@@ -1,3 +1,4 @@
+import { formatColumnChange } from '../../model/schema-change.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { bytesText, countOf, countText, delayText, NONE } from '../../observe/figures.ts';
@@ -77,9 +78,9 @@ function partLines(part: RunDetails, paint: Paint): string[] {
       [accepted === true ? 'accepted' : 'warning', `${message} [${code}]`],
       ['', `→ ${hint}`],
     ]),
-    ...part.schema_changes.map(({ table, column, from, to }, at) => [
+    ...part.schema_changes.map(({ table, column, ...change }, at) => [
       at === 0 ? 'schema' : '',
-      `${table}.${column}: ${from === null ? `new, ${to}` : `${from} → ${to}`}`,
+      `${table}.${column}: ${formatColumnChange(change)}`,
     ]),
     ...rejectLines(part),
   ];

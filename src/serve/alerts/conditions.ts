@@ -1,3 +1,4 @@
+import { formatColumnChange } from '../../model/schema-change.ts';
 import type { AlertKind } from '../../settings/alerts-schema.ts';
 import { endedStatus, isOfFiles } from '../../sync/warnings.ts';
 import { checkedOf } from '../status/attention.ts';
@@ -150,7 +151,8 @@ function changeCondition(source: string, change: SchemaChangeStatus): Condition 
   return { kind: 'schema_change', source, resource, since, what: changeText(change), ...rest };
 }
 
-function changeText({ table, column, from, to }: SchemaChangeStatus): string {
+function changeText({ table, column, from, to, kind, ...change }: SchemaChangeStatus): string {
+  if (kind !== undefined) return `${table}.${column}: ${formatColumnChange({ from, to, kind, ...change })}`;
   return from === null ? `${table}.${column} is new (${to})` : `${table}.${column} was ${from} and is ${to}`;
 }
 

@@ -31,6 +31,8 @@ export interface DictionaryTable {
   table: string | null;
   description: string;
   columns: readonly DictionaryColumn[];
+  /** Absent unless its resource is no longer copied. */
+  is_copied?: false;
 }
 
 /** A column of one copied table that holds the key of another. */

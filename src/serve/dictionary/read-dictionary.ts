@@ -25,9 +25,9 @@ export type DictionaryReader = Pick<WarehouseReader, 'own' | 'dialect'>;
 /** How many changes of the schema are told. */
 const SCHEMA_LOG = 500;
 
-/** Reads only tables of ours, all of them small. `at` is the moment, epoch milliseconds. */
+/** Reads only tables of ours, all of them small. `at` is the moment, epoch milliseconds; `resources` are those that are copied. */
 export async function readDictionary(
-  { source, warehouse, at }: { source: string; warehouse: string; at: number },
+  { source, warehouse, resources, at }: { source: string; warehouse: string; resources: readonly string[]; at: number },
   reader: DictionaryReader,
 ): Promise<Dictionary> {
   const { own, dialect } = reader;
@@ -36,7 +36,7 @@ export async function readDictionary(
   const rows = await own.selectFrom('_sync_columns').selectAll().execute();
   const views = [...stored.values()].map((view) => viewOf(view, shapes, reader));
   const copied = shapes.flatMap((shape) => shape.tables.map((table) => tableOf(shape, table, rows, views, reader)));
-  const tables = [...views, ...copied].toSorted(byKind);
+  const tables = [...views, ...copied].map((table) => markFormer(table, resources)).toSorted(byKind);
   const relations = relationsOf(tables, shapes);
   return {
     source,
@@ -48,6 +48,11 @@ export async function readDictionary(
     schema_log: await readSchemaChanges(own, SCHEMA_LOG),
     examples: exampleQueries({ tables, relations }, dialect, at),
   };
+}
+
+function markFormer(table: DictionaryTable, resources: readonly string[]): DictionaryTable {
+  if (table.resource === null || resources.includes(table.resource)) return table;
+  return { ...table, is_copied: false, description: `No longer copied. ${table.description}` };
 }
 
 function byKind(a: DictionaryTable, b: DictionaryTable): number {

@@ -13,7 +13,7 @@ type ReadTables = Pick<WarehouseReader, 'own' | 'dialect' | 'count' | 'countAll'
 
 /** A source that is being served, as its tables are read. */
 export interface TableParts {
-  source: { name: string; warehouse: string };
+  source: { name: string; warehouse: string; resources: readonly string[] };
   /** Gives an open warehouse to `work`; throws the reason if there is none. */
   read: <T>(work: (warehouse: ReadTables) => Promise<T>) => Promise<T>;
   /** Stays the same while what is stored does; null if it may change at any time. */
@@ -36,7 +36,8 @@ export function createTableReader(
 ): () => Promise<SourceTables> {
   const readTables = createCachedReader(
     () => {
-      const about = { source: source.name, warehouse: shownPlace(source.warehouse), at: clock.now() };
+      const { name, warehouse: address, resources } = source;
+      const about = { source: name, warehouse: shownPlace(address), resources, at: clock.now() };
       return read((warehouse) => readDictionary(about, warehouse));
     },
     { clock, version, ...READ },

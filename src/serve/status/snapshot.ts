@@ -1,3 +1,4 @@
+import type { ColumnChange } from '../../model/schema-change.ts';
 import type { WalkError } from '../../observe/activity.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import type { RunFigures } from '../../state/runs.ts';
@@ -185,14 +186,11 @@ export interface WebhookStatus {
   minutes: { at: number; received: number; refused: number; p50_ms: number | null; p95_ms: number | null }[];
 }
 
-export interface SchemaChangeStatus {
+export interface SchemaChangeStatus extends ColumnChange {
   changed_at: number;
   resource: string;
   table: string;
   column: string;
-  /** Null if the column is new. */
-  from: string | null;
-  to: string;
 }
 
 type Scrub = (text: string) => string;
@@ -206,8 +204,9 @@ export function scrubStatus(status: SourceStatus, scrub: Scrub): SourceStatus {
     ...(status.files_stopped && {
       files_stopped: { ...status.files_stopped, ...scrubProblem(status.files_stopped, scrub) },
     }),
-    schema_changes: status.schema_changes.map(({ table, column, ...change }) => {
-      return { ...change, table: scrub(table), column: scrub(column) };
+    schema_changes: status.schema_changes.map(({ table, column, renamed_to, ...change }) => {
+      const renamed = renamed_to === undefined ? {} : { renamed_to: scrub(renamed_to) };
+      return { ...change, ...renamed, table: scrub(table), column: scrub(column) };
     }),
   };
 }

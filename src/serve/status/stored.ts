@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely';
 import { z } from 'zod';
+import { toColumnChange } from '../../model/schema-change.ts';
 import type { ApiLifetime } from '../../model/service-notice.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
@@ -195,14 +196,9 @@ export async function readSchemaChanges(own: Kysely<OwnTables>, limit: number): 
     .orderBy('column_name')
     .limit(limit)
     .execute();
-  return rows.map(({ changed_at, resource, table_name, column_name, from_type, to_type }) => ({
-    changed_at: timestampMs(changed_at),
-    resource,
-    table: table_name,
-    column: column_name,
-    from: from_type,
-    to: to_type,
-  }));
+  return rows.map(({ changed_at, resource, table_name: table, column_name: column, ...row }) =>
+    Object.assign({ changed_at: timestampMs(changed_at), resource, table, column }, toColumnChange(row)),
+  );
 }
 
 /** A stored time; a damaged one counts as not known, because the page must show what is wrong and not fail. */

@@ -44,10 +44,12 @@ export async function loadChanges(context: RunContext, loader: PageLoader, page:
     await Promise.all(part.map((key) => loadNamed(context, key)));
   }
   const gone = await liveAmong(context, changes.gone);
-  const outcome = await loader.load({ records: whole, requestedAt }, (facts, counted) =>
-    statementsOf(context, page, { ...facts, stated: [...facts.stated, ...gone] }, counted),
-  );
-  countPage(context.progress, outcome);
+  const { progress } = context;
+  const outcome = await loader.load({ records: whole, requestedAt }, async (facts, counted) => {
+    await progress.columns.addPage(context, facts, timestampText(requestedAt));
+    return statementsOf(context, page, { ...facts, stated: [...facts.stated, ...gone] }, counted);
+  });
+  countPage(progress, outcome);
   context.signal.throwIfAborted();
 }
 

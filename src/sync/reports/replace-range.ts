@@ -14,6 +14,7 @@ import { goneStatements, rowsOfDays } from '../../state/window-rows.ts';
 import { saveWindows } from '../../state/windows.ts';
 import type { WindowRow } from '../../warehouse/window-row.ts';
 import type { ResourceContext } from '../resource-context.ts';
+import type { RunContext } from '../run-progress.ts';
 import type { JoinedPage } from './read-range.ts';
 import type { ToldTotals } from './compare-totals.ts';
 import { isFinalAt } from './due-windows.ts';
@@ -71,7 +72,7 @@ export interface Replaced {
  * `SyncError`.
  */
 export async function replaceRange(
-  context: ResourceContext,
+  context: RunContext,
   reports: Reports,
   asked: Replacement,
   together: (replaced: Replaced) => CompiledQuery[],
@@ -94,6 +95,7 @@ export async function replaceRange(
     const mayGo = ({ syncedAt }: RowOfDay): boolean => syncedAt <= at || syncedAt > now;
     const contents = contentsOf(before, facts, taken, { isWhole, mayGo, reading, ...windows });
     if (asked.held === null) refuseLosses(contents, reports, context);
+    await context.progress.columns.addPage(context, facts, at);
     const gone = contents.flatMap((one) => one.gone);
     const saved = [...contents.map((one) => rowOf(context, reports, asked, one)), ...heldRows(context, reports, asked)];
     Object.assign(replaced, { deleted: gone.length, rows: saved });

@@ -99,7 +99,8 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
     ended = page.end === null ? null : endedBy(context, page, page.end, one);
     const proof = ended?.proof ?? null;
     let next = checkpoint;
-    const outcome = await loader.load(page, (facts, counted) => {
+    const outcome = await loader.load(page, async (facts, counted) => {
+      await progress.columns.addPage(context, facts, walkStartedAt);
       addPage(one.evidence, facts);
       one.onPage?.(facts);
       const committed = { page, facts, counted, before: checkpoint, proof };

@@ -11,7 +11,7 @@ import { ownView, type OwnColumn } from './own-view.ts';
  * made it with. Whatever asks a table is a subquery of its own: who does not ask for the column does not wait for it.
  */
 export function freshnessView(model: ViewModel, above: ReadonlyMap<string, PlannedView>): View[] {
-  const columns = [...runColumns(), ...tableColumns(model, above), ...verificationColumns()];
+  const columns = [...runColumns(), ...tableColumns(model, above), ...verificationColumns(), copiedColumn(model)];
   return [ownView('sync_freshness', 'How fresh and how large the copy is, one row per resource.', columns, FROM)];
 }
 
@@ -54,6 +54,14 @@ function verificationColumns(): OwnColumn[] {
       'What that has found: equal or differs.',
     ],
   ];
+}
+
+/** The tables and views of a resource that is removed from the profile or the settings stay as they are. */
+function copiedColumn({ copied, dialect }: ViewModel): OwnColumn {
+  const names = copied.length === 0 ? 'NULL' : copied.map((name) => dialect.literal(name)).join(', ');
+  const description =
+    'False if the profile or the settings no longer name the resource: its tables and views keep the rows of its last run.';
+  return ['is_copied', 'boolean', `(known."resource" IN (${names}))`, description];
 }
 
 /** One that has come to no verdict says nothing. */

@@ -1,3 +1,4 @@
+import { formatColumnChange } from '../../model/schema-change.ts';
 import { agoText, countOf, countText, momentText, NONE } from '../../observe/figures.ts';
 import type { Dictionary, DictionaryColumn, DictionaryTable, RowCounts } from '../../serve/dictionary/dictionary.ts';
 import { erDiagram } from './er-diagram.ts';
@@ -111,10 +112,8 @@ function schemaLog({ source, schema_log: changes }: Dictionary, now: number): Ma
   const [newest] = changes;
   if (newest === undefined) return null;
   const rows = changes.map(
-    ({ changed_at, table, column, from, to }) =>
-      markup`<tr><td>${time(changed_at, momentText(changed_at, now))}</td><td><code>${table}.${column}</code></td><td>${
-        from === null ? markup`new, <code>${to}</code>` : markup`<code>${from}</code> → <code>${to}</code>`
-      }</td></tr>`,
+    ({ changed_at, table, column, ...change }) =>
+      markup`<tr><td>${time(changed_at, momentText(changed_at, now))}</td><td><code>${table}.${column}</code></td><td>${formatColumnChange(change)}</td></tr>`,
   );
   const head = markup`<thead><tr><th scope="col">When</th><th scope="col">Column</th><th scope="col">Change</th></tr></thead>`;
   const table = wide(`${source}-log`, `Schema log of ${source}`, markup`${head}<tbody>${rows}</tbody>`);

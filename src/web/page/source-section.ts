@@ -1,3 +1,4 @@
+import { formatColumnChange } from '../../model/schema-change.ts';
 import { bytesText, countOf, countText, NONE } from '../../observe/figures.ts';
 import type { Attention } from '../../serve/status/attention.ts';
 import type { RefusedStatus, SchemaChangeStatus, SourceStatus } from '../../serve/status/snapshot.ts';
@@ -144,10 +145,8 @@ function schemaChanges({ source, schema_changes: changes }: SourceStatus, now: n
 
 export function schemaTable(source: string, changes: readonly SchemaChangeStatus[], now: number): Markup {
   const rows = changes.map(
-    ({ changed_at, table, column, from, to }) =>
-      markup`<tr><td>${moment(changed_at, now)}</td><td><code>${table}.${column}</code></td><td>${
-        from === null ? markup`new, <code>${to}</code>` : markup`<code>${from}</code> → <code>${to}</code>`
-      }</td></tr>`,
+    ({ changed_at, table, column, ...change }) =>
+      markup`<tr><td>${moment(changed_at, now)}</td><td><code>${table}.${column}</code></td><td>${formatColumnChange(change)}</td></tr>`,
   );
   const head = markup`<thead><tr><th scope="col">When</th><th scope="col">Column</th><th scope="col">Change</th></tr></thead>`;
   return wide(`${source}-schema-table`, `Schema changes of ${source}`, markup`${head}<tbody>${rows}</tbody>`);

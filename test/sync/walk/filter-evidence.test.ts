@@ -22,6 +22,8 @@ function seen(witness: string | null, ...pages: (readonly [string, number])[][])
       lost: [],
       stated: [],
       written: [],
+      rows: [],
+      shapeBefore: { resource: 'content', tables: [] },
     });
   }
   return evidence;

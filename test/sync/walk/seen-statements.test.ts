@@ -83,7 +83,17 @@ async function staged(database: TestDatabase) {
   return { commit, seen };
 }
 
-const NO_FACTS = { keys: [], updated: [], older: [], leftOut: [], lost: [], stated: [], written: [] };
+const NO_FACTS = {
+  keys: [],
+  updated: [],
+  older: [],
+  leftOut: [],
+  lost: [],
+  stated: [],
+  written: [],
+  rows: [],
+  shapeBefore: { resource: 'content', tables: [] },
+};
 const at = (page: number): string => `/v1/content?page=${page}`;
 
 describe.for(DATABASES)('what a walk has met on $name', (database) => {

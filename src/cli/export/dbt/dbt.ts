@@ -40,25 +40,40 @@ export function dbtCommand(context: CliContext): Command {
           cause: error,
         });
       });
-      print(context, options.json === true ? { folder, ...done } : summary(folder, done));
+      const leftOut = sources.flatMap((source) => source.leftOut);
+      const report = { ...done, ...(leftOut.length === 0 ? {} : { left_out: leftOut }) };
+      print(context, options.json === true ? { folder, ...report } : summary(folder, done, leftOut));
     });
 }
 
 async function describe({ source }: ChosenSource, { clock, secrets }: CliContext): Promise<DbtSource> {
   const database = databaseAt(source.warehouse);
   return whileOpen(await openWarehouseToRead(source.warehouse, clock), async (warehouse) => {
-    const about = { source: source.name, warehouse: database.shown, at: clock.now() };
+    const { name, resources } = source;
+    const about = { source: name, warehouse: database.shown, resources, at: clock.now() };
     const dictionary = scrubTexts(await readDictionary(about, warehouse), (text) => scrubOwn(text, secrets));
     // A file has no schema: programs attach it under a name, which is the source's.
     const schema = database.shared?.namespace ?? plainName(source.name);
-    return { dictionary, schema, isFile: database.shared === null };
+    const tables = dictionary.tables.filter((table) => table.is_copied !== false);
+    const leftOut = dictionary.tables.filter(({ kind, is_copied }) => kind === 'live' && is_copied === false);
+    return {
+      dictionary: { ...dictionary, tables },
+      leftOut: leftOut.map((view) => view.name),
+      schema,
+      isFile: database.shared === null,
+    };
   });
 }
 
-function summary(folder: string, { written, unchanged, kept, removed }: WrittenFiles): string {
+function summary(
+  folder: string,
+  { written, unchanged, kept, removed }: WrittenFiles,
+  leftOut: readonly string[],
+): string {
   const lines = [
     `${folder}: ${countOf(written.length, 'file')} written, ${unchanged.length} as they were`,
     ...removed.map((name) => `removed, because its table is gone: ${name}`),
+    ...leftOut.map((name) => `left out, because it is no longer copied: ${name}`),
     ...kept.map((name) => `left alone, because it was changed by hand: ${name}`),
     ...(kept.length === 0 ? [] : ['  → move your changes to a file of your own, or write them over with --force']),
   ];

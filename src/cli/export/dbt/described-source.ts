@@ -4,6 +4,8 @@ import { plainName, stagingName, withoutJinja } from './names.ts';
 /** A source as a project is made of it. */
 export interface DbtSource {
   dictionary: Dictionary;
+  /** Live views of resources that are no longer copied. */
+  leftOut: readonly string[];
   /** The schema that holds its tables. */
   schema: string;
   /** True if it is a file of its own, which views of another file cannot look into. */

@@ -1,6 +1,6 @@
-import type { ColumnType } from '../model/vocabulary.ts';
-import type { ResourceContext } from './resource-context.ts';
-import type { Warning } from './warnings.ts';
+import type { ColumnType } from '../../model/vocabulary.ts';
+import type { ResourceContext } from '../resource-context.ts';
+import type { Warning } from '../warnings.ts';
 
 /** Warns of columns that became texts in this run, and of those of the resource's views that hide values. */
 export async function columnWarnings(context: ResourceContext): Promise<Warning[]> {
