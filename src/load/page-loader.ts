@@ -1,5 +1,6 @@
 import type { CompiledQuery } from 'kysely';
 import type { Updated } from '../model/json.ts';
+import { asKeys, shapeChanges } from '../shape/evolve-shape.ts';
 import { initialShape, shapeRecords, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { restoreDeletes } from '../state/deletes.ts';
@@ -68,8 +69,9 @@ async function openTables(context: LoadContext): Promise<void> {
   const { warehouse, owned, profile } = context;
   const { resource } = owned;
   const known = owned.shape ?? (await readTables(warehouse, resource));
-  const initial = initialShape(resource, profile);
-  const shape = known ?? (await growTables(context, null, initial, []));
+  const wanted = asKeys(known ?? initialShape(resource, profile), profile);
+  const changes = known === null ? [] : shapeChanges(known, wanted);
+  const shape = wanted === known ? known : await growTables(context, known, wanted, changes);
   owned.shape = await finishReshape(context, shape);
 }
 

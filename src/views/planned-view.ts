@@ -76,7 +76,11 @@ function shownColumns(
   const text = `${name}_text`;
   // A field of that name comes first.
   if (shown === 'text' || view.columns.some((other) => other.name === text)) return [value];
-  return [value, { ...of('text', dialect.text(sql, type)), name: text, description: textOf(column) }];
+  // Keys are texts: a join needs the text.
+  return [
+    { ...value, references: null },
+    { ...of('text', dialect.text(sql, type)), name: text, description: textOf(column) },
+  ];
 }
 
 function textOf({ name, description }: ViewColumn): string {

@@ -1,7 +1,7 @@
 import type { ViewDialect } from '../../warehouse/view-dialect.ts';
 import type { PlannedView } from '../planned-view.ts';
 import type { Relation, ViewedResource, ViewModel } from '../view-model.ts';
-import { SUMMARY_ROW, type Facts } from './facts.ts';
+import { referenceText, SUMMARY_ROW, type Facts } from './facts.ts';
 import { count, sums } from './related-facts.ts';
 
 type Above = ReadonlyMap<string, PlannedView>;
@@ -37,9 +37,7 @@ function keysOf({ from }: Relation, { tables: [own] }: ViewedResource, above: Ab
   const view = above.get(`${from.table.name}_live`);
   if (own === undefined || view === undefined) return [];
   const isOwn = from.table.path.length === 0;
-  const held = `${isOwn ? SUMMARY_ROW : 'w'}.${dialect.id(from.column)}`;
-  const type = view.columns.find(({ name }) => name === from.column)?.type ?? 'text';
-  const key = type === 'text' ? held : dialect.text(held, type);
+  const key = referenceText(isOwn ? SUMMARY_ROW : 'w', from, view, dialect);
   if (isOwn) return [`SELECT ${key}`];
   const [holder, id] = [`w.${dialect.id(from.table.key[0] ?? '')}`, `${SUMMARY_ROW}.${dialect.id(own.key[0] ?? '')}`];
   return [`SELECT ${key} FROM ${dialect.id(view.name)} AS w WHERE ${holder} = ${id}`];

@@ -4,7 +4,7 @@ import type { ViewDialect } from '../../warehouse/view-dialect.ts';
 import type { PlannedView } from '../planned-view.ts';
 import type { ViewColumn } from '../view.ts';
 import type { Relation, ViewedResource, ViewModel } from '../view-model.ts';
-import { SUMMARY_ROW, type FactColumn, type Facts } from './facts.ts';
+import { referenceText, SUMMARY_ROW, type FactColumn, type Facts } from './facts.ts';
 
 type Above = ReadonlyMap<string, PlannedView>;
 
@@ -87,11 +87,6 @@ function rowsFrom(ways: readonly Relation[], { key, view, above, dialect }: Rela
   return `${from}x.${dialect.id(key)} IN (${keys.join(' UNION ')})`;
 }
 
-/** Keys are texts; an index on whole numbers is only used by one. */
 function matches(alias: string, { from, to }: Relation, view: PlannedView, dialect: ViewDialect): string {
-  const [held, key] = [`${alias}.${dialect.id(from.column)}`, `${SUMMARY_ROW}.${dialect.id(to.column)}`];
-  const type = view.columns.find(({ name }) => name === from.column)?.type ?? 'text';
-  if (type === 'text') return `${held} = ${key}`;
-  const isSame = `${dialect.text(held, type)} = ${key}`;
-  return type === 'integer' ? `${held} = ${dialect.converted(key, 'text', 'integer')} AND ${isSame}` : isSame;
+  return `${referenceText(alias, from, view, dialect)} = ${SUMMARY_ROW}.${dialect.id(to.column)}`;
 }
