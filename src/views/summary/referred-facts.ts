@@ -20,11 +20,10 @@ export function referredFacts(
     const [table] = resources.find(({ resource }) => resource === name)?.tables ?? [];
     const view = table === undefined ? undefined : above.get(`${table.name}_live`);
     if (table === undefined || view === undefined || !ways.some(isThroughList)) return [];
-    const shown = table.columns.flatMap((column) => view.columns.filter((each) => each.name === column.name));
     const they = `live ${name} records that it refers to`;
     const keys = ways.flatMap((way) => keysOf(way, own, above, dialect));
     const from = ` FROM ${dialect.id(view.name)} AS x WHERE x.${dialect.id(table.key[0] ?? '')} IN (${keys.join(' UNION ALL ')})`;
-    return [{ rows: { from, order: [] }, columns: [count(name, they), ...sums(name, shown, dialect, they)] }];
+    return [{ rows: { from, order: [] }, columns: [count(name, they), ...sums(name, view, dialect, they)] }];
   });
 }
 

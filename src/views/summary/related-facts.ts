@@ -5,6 +5,7 @@ import type { PlannedView } from '../planned-view.ts';
 import type { ViewColumn } from '../view.ts';
 import type { Relation, ViewedResource, ViewModel } from '../view-model.ts';
 import { referenceText, SUMMARY_ROW, type FactColumn, type Facts } from './facts.ts';
+import { summable } from './summable.ts';
 
 type Above = ReadonlyMap<string, PlannedView>;
 
@@ -24,7 +25,7 @@ export function relatedFacts(
     // A record with two references would count twice in the sums of all.
     const isOfOne = ways.length === 1 && ways[0]?.from.table.path.length === 0;
     const they = `live ${name} records that refer to it`;
-    const added = isOfOne ? sums(name, shown, dialect, they) : [];
+    const added = isOfOne ? sums(name, view, dialect, they) : [];
     const columns = [count(name, they), ...added, ...ends(name, shown, dialect)];
     return [{ rows: { from: rowsFrom(ways, { key: own.key[0] ?? '', view, above, dialect }), order: [] }, columns }];
   });
@@ -36,18 +37,16 @@ export function count(resource: string, they: string): FactColumn {
   return { name: `${resource}_count`, kind: 'count', type: 'integer', sql: '', description };
 }
 
-const NUMBERS: ReadonlySet<ColumnType> = new Set(['integer', 'double', 'numeric']);
 const TIMES: ReadonlySet<ColumnType> = new Set(['date', 'timestamp']);
 
-/** The sums of numbers of the records `they`, as `x`. A number that refers to something is none to add up. */
-export function sums(resource: string, shown: readonly ViewColumn[], dialect: ViewDialect, they: string): FactColumn[] {
-  const numbers = shown.filter(({ type, references }) => NUMBERS.has(type) && references === null);
-  return numbers.map(({ name, type, source }) => ({
+/** The sums of those columns of the records `they`, as `x`, that add up. */
+export function sums(resource: string, view: PlannedView, dialect: ViewDialect, they: string): FactColumn[] {
+  return summable(view).map(({ name, type, source }) => ({
     name: `${resource}_${name}_sum`,
     kind: 'sum',
     type,
     sql: `x.${dialect.id(name)}`,
-    description: `Sum of ${visibleText(source ?? name)} over the ${they}; 0 for none.`,
+    description: `Sum of ${visibleText(source ?? name)} over the ${they}; 0 also if ${resource}_count is 0.`,
   }));
 }
 

@@ -2,7 +2,6 @@ import { cutName } from '../cut-name.ts';
 import type { PlannedView } from '../planned-view.ts';
 import type { View, ViewColumn } from '../view.ts';
 import type { ViewedResource, ViewModel } from '../view-model.ts';
-import { textHash } from '../../shape/records/fingerprint.ts';
 import { listFacts } from './list-facts.ts';
 import { referredFacts } from './referred-facts.ts';
 import { relatedFacts } from './related-facts.ts';
@@ -17,7 +16,7 @@ export function summaryViews(model: ViewModel, above: ReadonlyMap<string, Planne
     const live = above.get(`${resource.tables[0]?.name ?? ''}_live`);
     if (live === undefined) return [];
     const facts = [
-      ...listFacts(resource, model.dialect, above),
+      ...listFacts(model, resource, above),
       ...relatedFacts(model, resource, above),
       ...referredFacts(model, resource, above),
     ];
@@ -27,12 +26,13 @@ export function summaryViews(model: ViewModel, above: ReadonlyMap<string, Planne
 
 function summaryOf({ dialect }: ViewModel, resource: ViewedResource, live: PlannedView, facts: readonly Facts[]): View {
   const columns = live.columns.map((column) => ({ ...column, sql: `${SUMMARY_ROW}.${dialect.id(column.name)}` }));
-  const taken = new Set(columns.map(({ name }) => name));
+  const fields = new Set(columns.map(({ name }) => name));
+  const computed = new Set<string>();
   const added: ViewColumn[] = [];
   const joins: string[] = [];
   for (const [at, { rows, columns: wanted }] of facts.entries()) {
     const named = wanted.map(({ kind, type, sql, description, ...column }) => {
-      return { kind, type, sql, description, name: freeColumn(column.name, taken) };
+      return { kind, type, sql, description, name: freeColumn(column.name, fields, computed) };
     });
     const { join, sqlOf } = dialect.perRow(`t${at}`, named, rows);
     joins.push(join);
@@ -52,12 +52,14 @@ function columnOf({ name, type, description }: Facts['columns'][number], sql: st
   return { name, type, sql, description, source: null, references: null };
 }
 
-/** A field of that name comes first; the name is taken from then on. */
-function freeColumn(name: string, taken: Set<string>): string {
+/**
+ * `computed_<name>` if a field of the source has the name, and `linked_<name>` if a list has it and records are counted
+ * too: `tags_count` and `linked_tags_count`. The name is taken from then on.
+ */
+function freeColumn(name: string, fields: ReadonlySet<string>, computed: Set<string>): string {
   const cut = cutName(name);
-  const free = taken.has(cut) ? cutName(`${name}_${textHash(name).slice(0, HASH_LENGTH)}`) : cut;
-  taken.add(free);
-  return free;
+  if (fields.has(cut)) return freeColumn(`computed_${name}`, fields, computed);
+  if (computed.has(cut)) return freeColumn(`linked_${name}`, fields, computed);
+  computed.add(cut);
+  return cut;
 }
-
-const HASH_LENGTH = 8;
