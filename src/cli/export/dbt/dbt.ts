@@ -13,7 +13,9 @@ import { print } from '../../command/output.ts';
 import { forEachSource, withSourceOptions, type ChosenSource, type SourceOptions } from '../../command/sources.ts';
 import { whileOpen } from '../../command/with-app.ts';
 import type { DbtSource } from './described-source.ts';
+import { maxAge } from './max-age.ts';
 import { plainName } from './names.ts';
+import { readStates } from './read-states.ts';
 import { writeOwnedFiles, type WrittenFiles } from '../owned-files.ts';
 import { projectFiles } from './project-files.ts';
 
@@ -48,10 +50,17 @@ async function describe({ source }: ChosenSource, { clock, secrets }: CliContext
   const database = databaseAt(source.warehouse);
   return whileOpen(await openWarehouseToRead(source.warehouse, clock), async (warehouse) => {
     const about = { source: source.name, warehouse: database.shown, at: clock.now() };
-    const dictionary = scrubTexts(await readDictionary(about, warehouse), (text) => scrubOwn(text, secrets));
+    const read = await readDictionary(about, warehouse);
+    const states = await readStates(read, source.profile, warehouse);
+    const scrubbed = scrubTexts({ dictionary: read, states }, (text) => scrubOwn(text, secrets));
     // A file has no schema: programs attach it under a name, which is the source's.
     const schema = database.shared?.namespace ?? plainName(source.name);
-    return { dictionary, schema, isFile: database.shared === null };
+    return {
+      ...scrubbed,
+      schema,
+      isFile: database.shared === null,
+      maxAge: (resource) => maxAge(source, resource, about.at),
+    };
   });
 }
 
