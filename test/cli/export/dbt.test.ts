@@ -71,6 +71,9 @@ function rendered(text: string, project: Exported): string {
     });
 }
 
+const hours = (count: number) => ({ count, period: 'hour' });
+const days = (count: number) => ({ count, period: 'day' });
+
 async function answer(database: TestDatabase, { stage }: Exported, query: string): Promise<unknown[]> {
   if (database.name === 'postgres') return asOtherClient(stage.address, async (db) => (await db.query(query)).rows);
   return asOther(stage.address.slice('sqlite:'.length), (db) => db.prepare(query).all());
@@ -134,8 +137,6 @@ describe.for(eitherDatabase(import.meta.filename))('content-sync export dbt on $
       content: { state: { field: 'status', published: ['live', 'promoted'] } },
     });
     const project = await exported(stage);
-    const hours = (count: number) => ({ count, period: 'hour' });
-    const days = (count: number) => ({ count, period: 'day' });
     const cases: [schedule: object, warn: object, error: object][] = [
       [{}, hours(1), hours(3)],
       [{ incremental: '0 */4 * * *' }, hours(8), days(1)],

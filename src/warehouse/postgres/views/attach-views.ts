@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { ViewChange } from '../../view-dialect.ts';
 import type { Step } from '../connection/batch.ts';
+import { grantViews } from '../connection/schema-rights.ts';
 import type { Session } from '../connection/session.ts';
 import { VIEW_DIALECT } from './dialect.ts';
 
@@ -78,15 +79,16 @@ export function clearedNames(views: readonly ViewChange[]): Step[] {
  * those that were dropped, with what else belongs to them: grants and the like.
  */
 export function attachViews({ views, detached }: ViewPlan, dropped: ReadonlyMap<string, readonly string[]>): string[] {
-  return views.flatMap((view) => {
-    const { name, query, isChanged } = view;
+  const made = views.filter(({ name, isChanged }) => !dropped.has(name) && (isChanged || detached.has(name)));
+  const statements = views.flatMap((view) => {
+    const { name, query } = view;
     const belongs = dropped.get(name);
     if (belongs !== undefined) {
       return [`CREATE VIEW ${quoted(name)} AS ${query}`, ...asOf(view), ...belongs.filter((each) => isOn(view, each))];
     }
-    const made = `CREATE OR REPLACE VIEW ${quoted(name)} AS ${query}`;
-    return isChanged || detached.has(name) ? [made, ...asOf(view)] : [];
+    return made.includes(view) ? [`CREATE OR REPLACE VIEW ${quoted(name)} AS ${query}`, ...asOf(view)] : [];
   });
+  return made.length === 0 ? statements : [...statements, grantViews(made.map(({ name }) => name))];
 }
 
 const ON_A_COLUMN =
