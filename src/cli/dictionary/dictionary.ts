@@ -53,7 +53,12 @@ export function dictionaryCommand(context: CliContext): Command {
 
 async function describe({ source }: ChosenSource, { clock, secrets }: CliContext): Promise<Described> {
   return whileOpen(await openWarehouseToRead(source.warehouse, clock), async (warehouse) => {
-    const about = { source: source.name, warehouse: shownPlace(source.warehouse), at: clock.now() };
+    const about = {
+      source: source.name,
+      warehouse: shownPlace(source.warehouse),
+      at: clock.now(),
+      profile: source.profile,
+    };
     const dictionary = await readDictionary(about, warehouse);
     const counts = await countDictionary(dictionary, warehouse);
     return scrubTexts({ dictionary, counts }, (text) => scrubOwn(text, secrets));

@@ -4,6 +4,8 @@ import { pathText } from '../../shape/columns/source-path.ts';
 import { readShapes } from '../../state/column-catalog.ts';
 import { readViews, type StoredView } from '../../state/view-catalog.ts';
 import type { ResourceShape, TableShape } from '../../model/table.ts';
+import { isHidden } from '../../shape/mask-fields.ts';
+import type { Profile } from '../../source/profile.ts';
 import { isNameOf } from '../../views/plan-views.ts';
 import type { ColumnRow } from '../../warehouse/own-tables.ts';
 import type { WarehouseReader } from '../../warehouse/reading.ts';
@@ -25,9 +27,17 @@ export type DictionaryReader = Pick<WarehouseReader, 'own' | 'dialect'>;
 /** How many changes of the schema are told. */
 const SCHEMA_LOG = 500;
 
-/** Reads only tables of ours, all of them small. `at` is the moment, epoch milliseconds. */
+/** The profile, which says what is personal; `at` is the moment, epoch milliseconds. */
+interface About {
+  source: string;
+  warehouse: string;
+  at: number;
+  profile: Pick<Profile, 'resources'>;
+}
+
+/** Reads only tables of ours, all of them small. */
 export async function readDictionary(
-  { source, warehouse, at }: { source: string; warehouse: string; at: number },
+  { source, warehouse, at, profile }: About,
   reader: DictionaryReader,
 ): Promise<Dictionary> {
   const { own, dialect } = reader;
@@ -36,7 +46,7 @@ export async function readDictionary(
   const rows = await own.selectFrom('_sync_columns').selectAll().execute();
   const views = [...stored.values()].map((view) => viewOf(view, shapes, reader));
   const copied = shapes.flatMap((shape) => shape.tables.map((table) => tableOf(shape, table, rows, views, reader)));
-  const tables = [...views, ...copied].toSorted(byKind);
+  const tables = [...views, ...copied].map((table) => withPersonal(table, profile)).toSorted(byKind);
   const relations = relationsOf(tables, shapes);
   return {
     source,
@@ -48,6 +58,12 @@ export async function readDictionary(
     schema_log: await readSchemaChanges(own, SCHEMA_LOG),
     examples: exampleQueries({ tables, relations }, dialect, at),
   };
+}
+
+function withPersonal(table: DictionaryTable, { resources }: Pick<Profile, 'resources'>): DictionaryTable {
+  const fields = resources[table.resource ?? '']?.fields ?? {};
+  const columns = table.columns.map((column) => ({ ...column, isPersonal: isHidden(column.source, fields) }));
+  return { ...table, columns };
 }
 
 function byKind(a: DictionaryTable, b: DictionaryTable): number {
@@ -81,6 +97,7 @@ function viewOf(
       description: column.description === '' ? null : column.description,
       references: column.refers_to,
       isKey: keys.has(column.column_name),
+      isPersonal: false,
       first_seen: momentOf(column.first_seen),
     })),
   };
@@ -111,6 +128,7 @@ function tableOf(
     description: known.get(of)?.comment ?? null,
     references: references.get(of) ?? null,
     isKey: key.includes(of),
+    isPersonal: false,
     first_seen: momentOf(known.get(of)?.first_seen),
   });
   return {

@@ -8,6 +8,8 @@ export const SUMMARY_ROW = 's';
 /** A column that says something about other rows. */
 export interface FactColumn extends RowFact {
   description: string;
+  /** The way from the record to its values; absent if it tells of more than one. */
+  source?: string;
 }
 
 /** A reference in a row of a view as a text, which keys are; a view that promised a number has its text in a second column. */

@@ -31,9 +31,7 @@ function summaryOf({ dialect }: ViewModel, resource: ViewedResource, live: Plann
   const added: ViewColumn[] = [];
   const joins: string[] = [];
   for (const [at, { rows, columns: wanted }] of facts.entries()) {
-    const named = wanted.map(({ kind, type, sql, description, ...column }) => {
-      return { kind, type, sql, description, name: freeColumn(column.name, fields, computed) };
-    });
+    const named = wanted.map((column) => ({ ...column, name: freeColumn(column.name, fields, computed) }));
     const { join, sqlOf } = dialect.perRow(`t${at}`, named, rows);
     joins.push(join);
     added.push(...named.map((column) => columnOf(column, sqlOf(column.name))));
@@ -48,8 +46,8 @@ function summaryOf({ dialect }: ViewModel, resource: ViewedResource, live: Plann
   };
 }
 
-function columnOf({ name, type, description }: Facts['columns'][number], sql: string): ViewColumn {
-  return { name, type, sql, description, source: null, references: null };
+function columnOf({ name, type, description, source }: Facts['columns'][number], sql: string): ViewColumn {
+  return { name, type, sql, description, source: source ?? null, references: null };
 }
 
 /**

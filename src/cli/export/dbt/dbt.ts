@@ -49,7 +49,7 @@ export function dbtCommand(context: CliContext): Command {
 async function describe({ source }: ChosenSource, { clock, secrets }: CliContext): Promise<DbtSource> {
   const database = databaseAt(source.warehouse);
   return whileOpen(await openWarehouseToRead(source.warehouse, clock), async (warehouse) => {
-    const about = { source: source.name, warehouse: database.shown, at: clock.now() };
+    const about = { source: source.name, warehouse: database.shown, at: clock.now(), profile: source.profile };
     const read = await readDictionary(about, warehouse);
     const states = await readStates(read, source.profile, warehouse);
     const scrubbed = scrubTexts({ dictionary: read, states }, (text) => scrubOwn(text, secrets));
