@@ -9,7 +9,7 @@ export const SUMMARY_ROW = 's';
 export interface FactColumn extends RowFact {
   description: string;
   /** The way from the record to its values; absent if it tells of more than one. */
-  source?: string;
+  source?: string | undefined;
 }
 
 /** A reference in a row of a view as a text, which keys are; a view that promised a number has its text in a second column. */

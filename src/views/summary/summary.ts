@@ -31,7 +31,9 @@ function summaryOf({ dialect }: ViewModel, resource: ViewedResource, live: Plann
   const added: ViewColumn[] = [];
   const joins: string[] = [];
   for (const [at, { rows, columns: wanted }] of facts.entries()) {
-    const named = wanted.map((column) => ({ ...column, name: freeColumn(column.name, fields, computed) }));
+    const named = wanted.map(({ kind, type, sql, description, source, ...column }) => {
+      return { kind, type, sql, description, source, name: freeColumn(column.name, fields, computed) };
+    });
     const { join, sqlOf } = dialect.perRow(`t${at}`, named, rows);
     joins.push(join);
     added.push(...named.map((column) => columnOf(column, sqlOf(column.name))));

@@ -46,11 +46,9 @@ function markOf(dialect: ViewDialect, columns: readonly string[]): string {
 }
 
 function keyColumns({ resources }: ViewModel, above: ReadonlyMap<string, PlannedView>): string[] {
+  const views = (name: string, ...kinds: string[]): string[] =>
+    kinds.flatMap((kind) => above.get(`${name}_${kind}`)?.name ?? []);
   return resources.flatMap(({ resource, tables: [own, ...lists] }) => {
-    const views = (name: string, ...kinds: string[]) =>
-      kinds.flatMap((kind) => above.get(`${name}_${kind}`)?.name ?? []);
-    const keyed = (names: readonly string[], key: readonly string[]) =>
-      names.flatMap((name) => key.map((column) => `${name}.${column}`));
     const [key, name] = [own?.key ?? [], own?.name ?? ''];
     return [
       ...keyed([name, ...views(name, 'live', 'summary')], key),
@@ -58,6 +56,11 @@ function keyColumns({ resources }: ViewModel, above: ReadonlyMap<string, Planned
       ...lists.flatMap((list) => keyed([list.name, ...views(list.name, 'live')], list.key)),
     ];
   });
+}
+
+/** Each of the columns in each of the tables or views. */
+function keyed(names: readonly string[], key: readonly string[]): string[] {
+  return names.flatMap((name) => key.map((column) => `${name}.${column}`));
 }
 
 function personalColumns({ resources }: ViewModel, above: ReadonlyMap<string, PlannedView>): string[] {
