@@ -3,7 +3,7 @@ import { Command, Option } from 'commander';
 import { visibleText } from '../model/visible-text.ts';
 import { bytesText, countText } from '../observe/figures.ts';
 import { exportTables, FORMATS, type ExportedTable, type ExportReport } from '../export/export-tables.ts';
-import type { FormatName } from '../export/formats/format.ts';
+import type { FormatName, FormatOption } from '../export/formats/format.ts';
 import { openFolder } from '../export/places/local-folder.ts';
 import type { Place } from '../export/places/place.ts';
 import { isBucket, openBucket, s3Access } from '../export/places/s3-bucket.ts';
@@ -17,6 +17,8 @@ interface ExportOptions extends SourceOptions {
   full?: true;
   partitions: boolean;
   compression?: string;
+  bom?: true;
+  escapeFormulas?: true;
   json?: true;
 }
 
@@ -26,9 +28,14 @@ const ABOUT: Readonly<Record<FormatName, string>> = {
   ndjson: 'one JSON object a line',
 };
 
+const OPTIONS: Readonly<Record<FormatOption, string>> = {
+  bom: 'begin each file with a byte order mark, by which Excel knows UTF-8',
+  'escape-formulas': "put ' before texts that begin with = + - @ or a control character, which spreadsheets may run",
+};
+
 /** `content-sync export parquet`, and its like: the views as they stand at one moment, as files in a place. */
 export function exportTablesCommand(context: CliContext, format: FormatName): Command {
-  const { compressions } = FORMATS[format];
+  const { compressions, options: choices } = FORMATS[format];
   const command = withSourceOptions(new Command(format))
     .description(`the views that BI reads as ${format} files: ${ABOUT[format]}; a second time only what changed`)
     .argument('<place>', 'a folder, or s3://bucket/prefix; of several sources each has a folder of its own in it')
@@ -45,6 +52,7 @@ export function exportTablesCommand(context: CliContext, format: FormatName): Co
       new Option('--compression <kind>', 'how files are compressed').choices(compressions).default(compressions[0]),
     );
   }
+  for (const choice of choices) command.option(`--${choice}`, OPTIONS[choice]);
   return command.action(async (place: string, options: ExportOptions) => {
     const isOne = namedSources(readSettings(context, options), options.source).length === 1;
     await forEachSource(context, options, [], async (chosen) => {
@@ -66,7 +74,7 @@ async function exportSource(
   { source, log }: ChosenSource,
   place: string,
   format: FormatName,
-  { tables = [], full, partitions, compression = 'none' }: ExportOptions,
+  { tables = [], full, partitions, compression = 'none', bom, escapeFormulas }: ExportOptions,
 ): Promise<ExportReport> {
   const { clock, signal, version } = context;
   const progress = progressLine(context);
@@ -76,7 +84,10 @@ async function exportSource(
       source: source.name,
       resources: source.resources,
       format,
-      compression,
+      form: {
+        compression,
+        options: [...(bom ? (['bom'] as const) : []), ...(escapeFormulas ? (['escape-formulas'] as const) : [])],
+      },
       tables,
       clock,
       signal,

@@ -1,5 +1,9 @@
 import { ConfigError } from '../model/errors.ts';
-import { readViews } from '../state/view-catalog.ts';
+import type { ResourceShape } from '../model/table.ts';
+import { visibleText } from '../model/visible-text.ts';
+import { pathText } from '../shape/columns/source-path.ts';
+import { readShapes } from '../state/column-catalog.ts';
+import { readViews, type StoredView } from '../state/view-catalog.ts';
 import type { ReadColumn, SnapshotReader } from '../warehouse/snapshot-reader.ts';
 
 /** A column of a table to export, with what is known of it. */
@@ -26,7 +30,8 @@ const GLOBAL = ['sync_deletes', 'sync_dictionary', 'sync_schema_log', 'sync_fres
 const USUAL: ReadonlySet<string> = new Set(['sync_deletes', 'sync_dictionary']);
 /** Behind the name of a view where a copied table has it. */
 const BEHIND = '_view';
-const LIVE = /_live(?:_view)?$/;
+/** Names of views of live rows. */
+export const LIVE = /_live(?:_view)?$/;
 
 /** Tables to export, and views that are left out because their resource is no longer copied. */
 export interface Choice {
@@ -67,18 +72,20 @@ function isUsual(name: string): boolean {
 
 async function tablesThere(snapshot: SnapshotReader, copied: readonly string[]): Promise<Map<string, ChosenTable>> {
   const views = await readViews(snapshot.own);
+  const decimals = decimalPaths(await readShapes(snapshot.own));
   const tables: ChosenTable[] = [];
   const whole = GLOBAL.filter((name) => !views.has(`${name}${BEHIND}`));
   for (const name of new Set([...views.keys(), ...whole])) {
     const declared = await snapshot.columns(name);
     if (declared === null) continue;
     const stored = views.get(name);
-    const known = stored?.columns.map(({ column_name, type, description, source_path, refers_to }) => ({
-      name: column_name,
-      type,
-      description,
-      isSource: source_path !== null,
-      refersTo: refers_to,
+    const known = stored?.columns.map((column) => ({
+      name: column.column_name,
+      type: column.type,
+      ...exactDigits(column, stored, decimals),
+      description: column.description,
+      isSource: column.source_path !== null,
+      refersTo: column.refers_to,
     }));
     const bare = declared.map(({ name: column, type }) => ({
       name: column,
@@ -92,4 +99,27 @@ async function tablesThere(snapshot: SnapshotReader, copied: readonly string[]):
     tables.push({ name, description: stored?.view.description ?? '', columns: known ?? bare, isCopied });
   }
   return new Map(tables.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map((table) => [table.name, table]));
+}
+
+type StoredColumn = StoredView['columns'][number];
+
+/** Where the digits of a decimal are that the view shows as a double. */
+function exactDigits(
+  { column_name: name, type, source_path: path }: StoredColumn,
+  { view, columns }: StoredView,
+  decimals: ReadonlySet<string>,
+): Partial<ReadColumn> {
+  const text = columns.find((each) => each.column_name === `${name}_text` && each.source_path === path);
+  const isDecimal = type === 'double' && text !== undefined && decimals.has(`${view.resource} ${path}`);
+  return isDecimal ? { type: 'numeric', digits: text.column_name } : {};
+}
+
+/** The resource and the path of each field whose column is numeric. */
+function decimalPaths(shapes: readonly ResourceShape[]): Set<string> {
+  const paths = shapes.flatMap(({ resource, tables }) =>
+    tables.flatMap(({ columns }) =>
+      columns.flatMap(({ path, type }) => (type === 'numeric' ? [`${resource} ${visibleText(pathText(path))}`] : [])),
+    ),
+  );
+  return new Set(paths);
 }

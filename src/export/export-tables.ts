@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { openSnapshot } from '../warehouse/databases.ts';
@@ -6,7 +7,7 @@ import type { SnapshotReader } from '../warehouse/snapshot-reader.ts';
 import { chooseTables, type ChosenTable } from './choose-tables.ts';
 import { exportTable } from './export-table.ts';
 import { CSV } from './formats/csv.ts';
-import type { ExportColumn, Format, FormatName } from './formats/format.ts';
+import type { ExportColumn, FileForm, Format, FormatName } from './formats/format.ts';
 import { NDJSON } from './formats/ndjson.ts';
 import { PARQUET } from './formats/parquet.ts';
 import { layoutOf } from './layout.ts';
@@ -32,7 +33,7 @@ export interface ExportRequest {
   resources: readonly string[];
   place: Place;
   format: FormatName;
-  compression: string;
+  form: FileForm;
   /** Names of views; the usual ones if none. */
   tables: readonly string[];
   /** Tables of facts are cut by month. */
@@ -160,22 +161,26 @@ async function writeTable(
   table: ChosenTable,
   all: readonly ChosenTable[],
 ): Promise<ManifestTable> {
-  const { place, compression, isByMonth, isFull, signal, watcher } = request;
+  const { place, form, isByMonth, isFull, signal, watcher } = request;
   const format = FORMATS[request.format];
   const columns: ExportColumn[] = [];
-  for (const { name, type } of table.columns) {
-    const span = type === 'numeric' && format.name === 'parquet' ? await snapshot.decimalSpan(table.name, name) : null;
-    columns.push({ name, type, stored: format.stored({ name, type }, span) });
+  for (const column of table.columns) {
+    const isDecimal = column.type === 'numeric' && format.name === 'parquet';
+    const span = isDecimal ? await snapshot.decimalSpan(table.name, column) : null;
+    columns.push({ ...column, stored: format.stored(column, span) });
   }
   const known = before?.manifest;
-  const isKept = !isFull && known?.format === format.name && known.compression === compression;
+  const isKept =
+    !isFull &&
+    known?.format === format.name &&
+    isDeepStrictEqual(form, { compression: known.compression, options: known.options });
   return exportTable({
     snapshot,
     table,
     target: {
       place,
       format,
-      compression,
+      form,
       columns,
       layout: layoutOf(table, all, isByMonth),
       newPath: newPath(table.name),
@@ -193,14 +198,15 @@ async function conclude(
   request: ExportRequest,
   done: { before: Standing | null; tables: ManifestTable[]; moment: string; made: string[] },
 ): Promise<ExportReport> {
-  const { place, source, format, compression, version } = request;
+  const { place, source, format, form, version } = request;
   const { before, tables, moment, made } = done;
   request.signal.throwIfAborted();
   const manifest: Manifest = {
     content_sync_export: MANIFEST_VERSION,
     source,
     format,
-    compression,
+    ...form,
+    options: [...form.options],
     snapshot_at: moment,
     written_by: `content-sync ${version}`,
     tables,

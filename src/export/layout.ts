@@ -1,5 +1,5 @@
 import type { ViewCell } from '../warehouse/snapshot-reader.ts';
-import type { ChosenColumn, ChosenTable } from './choose-tables.ts';
+import { LIVE, type ChosenColumn, type ChosenTable } from './choose-tables.ts';
 
 /** By which column a table is cut into slices, and in what order its rows are written. */
 export interface Layout {
@@ -39,8 +39,8 @@ function keyColumns({ columns }: ChosenTable): readonly ChosenColumn[] {
 function monthColumn(table: ChosenTable, all: readonly ChosenTable[]): ChosenColumn | null {
   const keys = keyColumns(table);
   const [stamp, ...sources] = table.columns.slice(keys.length);
-  // Only views of live rows have the stamp: what stands in others is not the service's own.
-  if (stamp?.name !== SYNCED_AT || isReferredTo(keys[0], table, all)) return null;
+  // A summary has the dates of other records too.
+  if (stamp?.name !== SYNCED_AT || !LIVE.test(table.name) || isReferredTo(keys[0], table, all)) return null;
   const date = sources.find(({ type }) => type === 'date');
   if (date !== undefined) return date;
   const leadsOn = sources.some(({ refersTo }) => refersTo !== null);
@@ -49,7 +49,7 @@ function monthColumn(table: ChosenTable, all: readonly ChosenTable[]): ChosenCol
 
 /** True if a column of another resource holds the table's key; those of its own child tables do not count. */
 function isReferredTo(key: ChosenColumn | undefined, { name }: ChosenTable, all: readonly ChosenTable[]): boolean {
-  const place = `${name.replace(/_live(?:_view)?$/, '')}.${key?.name ?? ''}`;
+  const place = `${name.replace(LIVE, '')}.${key?.name ?? ''}`;
   return all.some((other) => other.columns.slice(keyColumns(other).length).some(({ refersTo }) => refersTo === place));
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ConfigError } from '../model/errors.ts';
 import { COLUMN_TYPES } from '../model/vocabulary.ts';
-import { FORMAT_NAMES } from './formats/format.ts';
+import { FORMAT_NAMES, FORMAT_OPTIONS } from './formats/format.ts';
 
 /** Raised when a reader of older manifests would read a newer one wrongly. */
 export const MANIFEST_VERSION = 1;
@@ -55,6 +55,7 @@ const manifest = z.object({
   source: z.string(),
   format: z.enum(FORMAT_NAMES),
   compression: z.string(),
+  options: z.array(z.enum(FORMAT_OPTIONS)).default([]),
   /** All tables are as they were then, UTC. */
   snapshot_at: z.string(),
   written_by: z.string(),

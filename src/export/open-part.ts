@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ViewCell } from '../warehouse/snapshot-reader.ts';
-import type { ExportColumn, Format } from './formats/format.ts';
+import type { ExportColumn, FileForm, Format } from './formats/format.ts';
 import type { Layout } from './layout.ts';
 import type { PartFile } from './manifest.ts';
 import type { Place } from './places/place.ts';
@@ -13,7 +13,7 @@ const PART_BYTES = 64 * 1_048_576;
 export interface PartTarget {
   place: Place;
   format: Format;
-  compression: string;
+  form: FileForm;
   columns: readonly ExportColumn[];
   layout: Layout;
   /** A path that no file has, for a part in the folder of that month. */
@@ -32,9 +32,9 @@ export interface OpenPart {
 }
 
 export async function openPart(target: PartTarget, month: string | null): Promise<OpenPart> {
-  const { place, format, compression, columns, newPath, layout } = target;
+  const { place, format, form, columns, newPath, layout } = target;
   const path = newPath(month);
-  const encoder = await format.begin(columns, compression);
+  const encoder = await format.begin(columns, form);
   const sink = await place.create(path);
   const sha256 = createHash('sha256');
   const keyAt = columns.findIndex(({ name }) => name === layout.key?.name);

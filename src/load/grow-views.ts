@@ -125,7 +125,7 @@ function modelOf(
   { warehouse, whole }: ViewContext,
   { shapes, withFiles }: { shapes: readonly ResourceShape[]; withFiles: ReadonlySet<string> },
   { examples }: Catalogue,
-): { model: ViewModel; comments: Comment[] } {
+): { model: Omit<ViewModel, 'existing'>; comments: Comment[] } {
   const said: Comment[] = [];
   const resources = Object.entries(whole.resources).flatMap(([resource, profile]): ViewedResource[] => {
     const shape = shapes.find((each) => each.resource === resource);
@@ -141,7 +141,7 @@ function modelOf(
 
 /** What a profile says of a table, its view says too. */
 function commentsOn(
-  { resources }: ViewModel,
+  { resources }: Pick<ViewModel, 'resources'>,
   comments: readonly Comment[],
   changed: ReadonlySet<string | null>,
 ): Comment[] {

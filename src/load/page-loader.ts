@@ -1,6 +1,7 @@
 import type { CompiledQuery } from 'kysely';
 import type { Updated } from '../model/json.ts';
 import type { ResourceShape, TableRows } from '../model/table.ts';
+import { asKeys, shapeChanges } from '../shape/evolve-shape.ts';
 import { initialShape, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { restoreDeletes } from '../state/deletes.ts';
@@ -72,9 +73,9 @@ async function openTables(context: LoadContext): Promise<void> {
   const { warehouse, owned, profile } = context;
   const { resource } = owned;
   const known = owned.shape ?? (await readTables(warehouse, resource));
-  const initial = initialShape(resource, profile);
+  const wanted = asKeys(known ?? initialShape(resource, profile), profile);
   owned.shape = known;
-  if (known === null) await growTables(context, null, initial, []);
+  if (wanted !== known) await growTables(context, known, wanted, known === null ? [] : shapeChanges(known, wanted));
   await finishReshape(context);
 }
 

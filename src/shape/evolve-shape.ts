@@ -1,11 +1,11 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
-import type { Column, ResourceShape, ShapeChange, SourcePath } from '../model/table.ts';
+import type { Column, ResourceShape, ShapeChange, SourcePath, TableShape } from '../model/table.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import { TO_CELL } from './columns/cells.ts';
 import { columnName, tableName } from './columns/column-name.ts';
 import { EACH, keysOf, OVERFLOW } from './columns/source-path.ts';
 import { typeOf, widenFor } from './columns/type-lattice.ts';
-import { namesBeside } from './field-rules.ts';
+import { namesBeside, ruleOf } from './field-rules.ts';
 import { hasContent, isObject } from './records/field-at.ts';
 import {
   isFull,
@@ -63,8 +63,29 @@ export function evolveShape(
   };
   for (const value of values) learnLevel(draft, draft.tree.root, value, false);
   for (const table of draft.tree.tables) if (spills.has(table.shape.name)) openOverflow(table);
-  return { resource: shape.resource, tables: draft.tree.tables.map((table) => table.shape) };
+  return asKeys({ resource: shape.resource, tables: draft.tree.tables.map((table) => table.shape) }, profile);
 }
+
+/**
+ * The shape with references as texts, because keys are: a database joins no text with a number. A type that the profile
+ * gives stays. Returns the same object if nothing changes.
+ */
+export function asKeys(shape: ResourceShape, profile: ShapeProfile): ResourceShape {
+  const { references = [] } = profile;
+  const isOther = (table: TableShape, column: Column): boolean =>
+    !KEY_TYPES.has(column.type) &&
+    references.includes(`${table.name}.${column.name}`) &&
+    ruleOf(column.path, profile).pin === null;
+  if (!shape.tables.some((table) => table.columns.some((column) => isOther(table, column)))) return shape;
+  const tables = shape.tables.map((table) => ({
+    ...table,
+    columns: table.columns.map((column) => (isOther(table, column) ? { ...column, type: 'text' as const } : column)),
+  }));
+  return { ...shape, tables };
+}
+
+/** JSON is wider than text, and has the objects and lists that a key cannot be. */
+const KEY_TYPES: ReadonlySet<ColumnType> = new Set(['text', 'json']);
 
 /** Columns that are new in `after`, or wider than in `before`. */
 export function shapeChanges(before: ResourceShape, after: ResourceShape): ShapeChange[] {

@@ -116,3 +116,12 @@ function hashed(value: JsonValue, hash: Hash, level: number): JsonValue {
   if (!isObject(value)) return hash(isExact(value) ? value.rawJSON : String(value));
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, hashed(member, hash, level + 1)]));
 }
+
+/** True if the profile hides the field at the path, something around it or something in it; `path` as `pathText` writes it. */
+export function isHidden(path: string | null, fields: Readonly<Record<string, HiddenField>>): boolean {
+  const keys = path === null ? [] : keysOfText(path);
+  return Object.entries(fields).some(([field, { exclude, hash }]) => {
+    const hidden = keysOfText(field).slice(0, keys.length);
+    return (exclude || hash) && keys.length > 0 && hidden.every((key, at) => key === keys[at]);
+  });
+}

@@ -28,6 +28,8 @@ export interface ShapeProfile {
   contract: Contract;
   /** What the profile says of single fields, by dotted path. */
   fields?: Readonly<Record<string, FieldRule>>;
+  /** Columns that hold keys of other records, as `table.column`. */
+  references?: readonly string[];
 }
 
 /** A table in the tree, by its place in `ResourceShape.tables`. */

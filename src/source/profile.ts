@@ -19,7 +19,7 @@ import { asksForPartition, parentFaults, partitionFields, withPartitionKey } fro
 import { pageSchema } from './page-style.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
 import { recordFields } from './record-fields.ts';
-import { relationsSchema } from './relations.ts';
+import { referencingColumns, relationsSchema } from './relations.ts';
 import { requestFields, withPostBodies } from './request-fields.ts';
 import { windowFaults, windowFields } from './report-windows.ts';
 import { tableFields } from './table-fields.ts';
@@ -225,12 +225,18 @@ const profileFields = z.strictObject({
  * Everything that the service's document does not show, as data: `config/profiles/*.yaml`. Every field that is assumed
  * rather than documented is marked there. `z.input` is the file's shape, `z.output` what the program works with.
  */
-export const profileSchema = profileFields.superRefine(({ webhooks, resources }, context) => {
-  const message = `expected resources of this profile: ${Object.keys(resources).join(', ')}`;
-  for (const path of rulesWithoutResource(webhooks, resources)) {
-    context.addIssue({ code: 'custom', path: ['webhooks', ...path], message });
-  }
-});
+export const profileSchema = profileFields
+  .superRefine(({ webhooks, resources }, context) => {
+    const message = `expected resources of this profile: ${Object.keys(resources).join(', ')}`;
+    for (const path of rulesWithoutResource(webhooks, resources)) {
+      context.addIssue({ code: 'custom', path: ['webhooks', ...path], message });
+    }
+  })
+  .transform((profile) => {
+    const references = referencingColumns(profile);
+    const resources = Object.entries(profile.resources).map(([name, each]) => [name, { ...each, references }] as const);
+    return { ...profile, resources: Object.fromEntries(resources) };
+  });
 
 export type Profile = z.output<typeof profileSchema>;
 export type ResourceProfile = Profile['resources'][string];

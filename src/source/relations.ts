@@ -20,3 +20,31 @@ export const relationsSchema = z
   });
 
 export type Relations = z.output<typeof relationsSchema>;
+
+interface Keyed {
+  id: string | string[];
+  fields: Readonly<Record<string, { rename?: string | undefined }>>;
+}
+
+/** The columns of `relations` that refer to the key of a resource: they have its type. */
+export function referencingColumns({
+  resources,
+  relations,
+}: {
+  resources: Readonly<Record<string, Keyed>>;
+  relations: Relations;
+}): string[] {
+  return Object.entries(relations).flatMap(([from, to]) => {
+    const [name = '', column = ''] = to.split('.');
+    const target = Object.hasOwn(resources, name) ? resources[name] : undefined;
+    if (target === undefined) return [];
+    const { id, fields } = target;
+    const key = typeof id === 'string' ? (fields[id]?.rename ?? id) : '_id';
+    return letters(key) === letters(column) ? [from] : [];
+  });
+}
+
+/** Without what may be written otherwise in the name of a column: `sys.contentId` is `sys_content_id`. */
+function letters(name: string): string {
+  return name.toLowerCase().replaceAll(/[^\p{L}\p{M}\p{N}]/gu, '');
+}

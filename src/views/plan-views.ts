@@ -45,7 +45,11 @@ export interface ExistingViews {
 }
 
 /** All views of a source, in the order in which they can be made. */
-export function planViews(model: ViewModel, { columns, taken, held }: ExistingViews): PlannedView[] {
+export function planViews(
+  resources: Omit<ViewModel, 'existing'>,
+  { columns, taken, held }: ExistingViews,
+): PlannedView[] {
+  const model = { ...resources, existing: columns };
   const planned = new Map<string, PlannedView>();
   const names = new Set<string>();
   for (const kind of VIEW_KINDS) {

@@ -1,6 +1,7 @@
 import type { ResourceShape, TableShape } from '../model/table.ts';
 import type { HistoryPolicy } from '../model/vocabulary.ts';
 import type { ResourceProfile } from '../source/profile.ts';
+import type { ExistingColumn } from './planned-view.ts';
 import type { ViewDialect } from '../warehouse/view-dialect.ts';
 
 /** What a profile says of a resource that its views go by. */
@@ -33,4 +34,6 @@ export interface ViewModel {
   /** Names of the resources that are copied, also of those without tables. */
   copied: readonly string[];
   dialect: ViewDialect;
+  /** The columns that the views have in the database, by view. */
+  existing: ReadonlyMap<string, readonly ExistingColumn[]>;
 }

@@ -112,6 +112,8 @@ export interface StoredSizes {
 export interface ReadersRequest {
   /** As it stands in the database, upper and lower case told apart. */
   role: string;
+  /** Views, and no tables. */
+  viewsOnly: boolean;
   /** Take the rights away instead. */
   revoke: boolean;
 }

@@ -9,7 +9,7 @@ import type { Warehouse } from './warehouse.ts';
 /** Queries of commands that only read. Nothing is made, changed or migrated for them. */
 export interface WarehouseReader
   extends
-    Pick<Warehouse, 'own' | 'dialect' | 'count' | 'countAll' | 'countDeleted' | 'close'>,
+    Pick<Warehouse, 'own' | 'dialect' | 'named' | 'count' | 'countAll' | 'countDeleted' | 'close'>,
     Pick<RowQueries, 'dangling'> {
   /** False if this user, or this role, may read it and not write. */
   isWritable(): Promise<boolean>;

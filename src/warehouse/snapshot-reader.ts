@@ -13,6 +13,8 @@ export type ViewCell = null | boolean | bigint | number | string;
 export interface ReadColumn {
   name: string;
   type: ColumnType;
+  /** The column that has the digits of a numeric, if it is another one: a view of SQLite shows the nearest double. */
+  digits?: string;
 }
 
 /** What is read of a view, or of a table that people read. */
@@ -47,7 +49,7 @@ export interface SnapshotReader {
   /** Batches of some megabytes at most, rows as large as that aside; one query at a time. */
   rows(query: ViewQuery): AsyncIterable<ViewCell[][]>;
   /** Null if all are NULL, or some have no digits. */
-  decimalSpan(view: string, column: string): Promise<DecimalSpan | null>;
+  decimalSpan(view: string, column: ReadColumn): Promise<DecimalSpan | null>;
   /** What the database itself finds broken in its tables and indexes, a sentence each, and how it has looked. */
   damage(tables: readonly string[]): Promise<{ by: string; found: string[] }>;
   /** Names of those of the wanted indexes that are not there or cannot be used. */

@@ -91,9 +91,9 @@ const VIEWS = ['calendar', 'content_live', 'content_summary', 'content_tags_live
 const ABOUT = ['sync_dictionary', 'sync_freshness', 'sync_schema_log'];
 
 /** A role that reads, made by the command, and a login that has it. */
-async function withReader(blog: Journey): Promise<{ bi: string; ann: string }> {
+async function withReader(blog: Journey, ...options: string[]): Promise<{ bi: string; ann: string }> {
   const [bi, ann] = [roleName(blog.address, 'bi'), roleName(blog.address, 'ann')];
-  const { code, stdout } = await grants(blog, '--role', bi);
+  const { code, stdout } = await grants(blog, '--role', bi, ...options);
   expect([code, stdout]).toEqual([0, expect.stringContaining(`${bi} was made, without a login`)]);
   await asOtherClient(blog.address, (client) => client.query(`CREATE ROLE ${ann} LOGIN IN ROLE ${bi}`));
   return { bi, ann };
@@ -194,6 +194,42 @@ describe.runIf(POSTGRES.missing === null)('F146 a role that reads', () => {
       "SELECT weekday::int FROM blog.calendar WHERE date = '2026-11-22'",
     );
     expect(answers).toEqual([[{ n: 6 }], [{ weekday: 7 }]]);
+  });
+
+  it('reads views and no tables with --views-only, also those that come later or are made again', async () => {
+    const blog = await copied();
+    const { bi, ann } = await withReader(blog, '--views-only');
+    const [first] = blog.sandbox.store.list('content');
+    const changed = { ...JSON.parse(first?.text ?? ''), sizes: [1, 2], updated_at: new Date().toISOString() };
+    blog.sandbox.store.put('content', changed);
+    const expectViewsOnly = async (...names: string[]): Promise<void> => {
+      for (const name of names) {
+        const [view, table] = await asReader(
+          blog,
+          ann,
+          `SELECT count(*)::int > 0 AS some FROM blog.${name}_live`,
+          `SELECT 1 FROM blog.${name}`,
+        );
+        expect([name, view, table]).toEqual([name, [{ some: true }], REFUSED]);
+      }
+    };
+    await expectViewsOnly('content', 'content_tags', 'images');
+    await blog.run('sync');
+    await expectViewsOnly('content_sizes', 'content');
+    await blog.run('backfill', { restart: true });
+    await expectViewsOnly('content_sizes', 'content', 'images');
+    expect(await blog.command('rebuild', 'content')).toMatchObject({ code: 0 });
+    await expectViewsOnly('content_sizes', 'content');
+    // From one kind of reader to the other, and back.
+    await grants(blog, '--role', bi);
+    expect(await asReader(blog, ann, 'SELECT 1 FROM blog.images LIMIT 1')).toEqual([expect.any(Array)]);
+    await grants(blog, '--role', bi, '--views-only');
+    await expectViewsOnly('images');
+    expect(await asReader(blog, ann, 'SELECT count(*)::int AS n FROM blog.content_as_of(now())')).toEqual([[{ n: 6 }]]);
+    await grants(blog, '--role', bi, '--revoke');
+    await blog.run('backfill', { restart: true });
+    expect(await asReader(blog, ann, 'SELECT 1 FROM blog.content_live')).toEqual([REFUSED]);
+    await asOtherClient(blog.address, (client) => client.query(`DROP ROLE ${ann}; DROP ROLE ${bi}`));
   });
 
   it('F146 reads tables that come to be later, and not those of ours that do', async () => {

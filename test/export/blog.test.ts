@@ -51,6 +51,8 @@ describe.skipIf(!isHere).for(EITHER)('an export of the whole blog from $name', (
       FROM read_parquet('${folder}/analytics_live/*/*.parquet', hive_partitioning = true, hive_types_autocast = false)`);
     expect(rows).toEqual([[30_480, true]]);
     expect(tableIn(folder, 'content_live').month_of).toBeNull();
+    // It has the dates of other resources too.
+    expect(tableIn(folder, 'content_summary').month_of).toBeNull();
     expect(await blog.command('export', 'parquet', 'usual', '--json')).toMatchObject({ code: 0, stderr: '' });
     const usual = manifestIn(path.join(blog.folder, 'usual')).tables.map(({ name }) => name);
     expect(usual.toSorted()).toEqual(names.filter((name) => /_live$|^sync_d/.test(name)).toSorted());

@@ -66,7 +66,11 @@ export async function viewRows(
   address: string,
   { name, columns }: Pick<ManifestTable, 'name' | 'columns'>,
 ): Promise<TextRow[]> {
-  const text = `SELECT ${columns.map((column) => quoted(column.name)).join(', ')} FROM ${quoted(name)}`;
+  // SQLite shows the nearest double of a decimal, with its digits beside it.
+  const shown = columns.map(({ name: column, type }) =>
+    quoted(database.name === 'sqlite' && type === 'numeric' ? `${column}_text` : column),
+  );
+  const text = `SELECT ${shown.join(', ')} FROM ${quoted(name)}`;
   const rows = database.name === 'sqlite' ? await ofSqlite(database, address, text) : await ofPostgres(address, text);
   return sorted(
     rows.map((row) =>

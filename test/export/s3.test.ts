@@ -174,6 +174,7 @@ describe('an export to a bucket', () => {
       source: 'blog',
       format: 'csv',
       compression: 'none',
+      options: [],
       snapshot_at: '',
       written_by: '',
       tables: [],

@@ -63,13 +63,12 @@ describe.for(DATABASES)('an export of odd values from $name', (database) => {
       flag: 'BOOLEAN',
       day: 'DATE',
       seen_at: 'TIMESTAMP WITH TIME ZONE',
-      decimal: database.name === 'sqlite' ? 'DOUBLE' : 'DECIMAL(38,10)',
+      decimal: 'DECIMAL(38,10)',
     });
-    const digits = database.name === 'sqlite' ? 'decimal_text' : 'decimal';
     const { files } = tableIn(folder, 'content_live');
     const list = files.map((file) => `'${path.join(folder, file.path)}'`).join(', ');
     const { rows } = await inDuckDb(
-      `SELECT whole::VARCHAR, "${digits}"::VARCHAR FROM read_parquet([${list}]) WHERE id = 'a'`,
+      `SELECT whole::VARCHAR, decimal::VARCHAR FROM read_parquet([${list}]) WHERE id = 'a'`,
     );
     expect(rows).toEqual([['9223372036854775807', '1234567890123456789012345678.1234567891']]);
   });
@@ -79,15 +78,15 @@ describe.for(DATABASES)('an export of odd values from $name', (database) => {
     const stage = await ownStage(database, [
       { id: 'a', decimal: raw(digits) },
       { id: 'b', decimal: raw('0.5') },
+      { id: 'c', decimal: raw('5e-7') },
     ]);
     expect((await stage.command('export', 'parquet', 'out')).code).toBe(0);
     const folder = path.join(stage.folder, 'out');
-    const name = database.name === 'sqlite' ? 'decimal_text' : 'decimal';
-    expect(await parquetTypes(folder, 'content_live')).toMatchObject({ [name]: 'VARCHAR' });
+    expect(await parquetTypes(folder, 'content_live')).toMatchObject({ decimal: 'VARCHAR' });
     const { columns } = tableIn(folder, 'content_live');
-    const at = columns.findIndex((column) => column.name === name);
+    const at = columns.findIndex((column) => column.name === 'decimal');
     const rows = await parquetRows(folder, 'content_live');
-    expect(rows.map((row) => row[at])).toEqual([digits, '0.5']);
+    expect(rows.map((row) => row[at])).toEqual([digits, '0.5', '0.0000005']);
   });
 
   it.for(sampled(['snappy', 'none'], 2, DATABASES.indexOf(database)))(
@@ -116,6 +115,7 @@ describe.for(DATABASES)('an export of odd values from $name', (database) => {
     expect(byId.get('a')?.[at('body')]).toBe('He said "no", then\r\nleft\n😀 ␀ é');
     expect(byId.get('a')?.[at('seen_at')]).toBe('1969-07-20T20:17:40.123Z');
     expect(byId.get('a')?.[at('whole')]).toBe('9223372036854775807');
+    expect(byId.get('a')?.[at('decimal')]).toBe('1234567890123456789012345678.1234567891');
     expect(byId.get('b')?.[at('body')]).toBe('');
     expect(byId.get('d')?.[at('body')]).toBeNull();
     expect(byId.get('c')?.[at('body')]).toBe(' lead, and trail ');
@@ -132,6 +132,30 @@ describe.for(DATABASES)('an export of odd values from $name', (database) => {
     );
   });
 
+  it('begins CSV with a byte order mark and keeps spreadsheets from running texts, if asked to', async () => {
+    const formulas = ['=1+1', '+1', '-1', '@sum', '\tx', '\rx', '\n=1'];
+    const plain = ['a=1', ''];
+    const all = [...formulas, ...plain].map((body, at) => ({ id: String(at), updated_at: AT, body, share: -2.5 }));
+    const stage = await ownStage(database, [...all, { id: '-x', updated_at: AT, tags: ['=cmd'] }]);
+    const bodies = async (...options: string[]): Promise<{ text: string; cells: (string | null | undefined)[] }> => {
+      expect(await stage.command('export', 'csv', 'out', ...options)).toMatchObject({ code: 0 });
+      const { columns, files } = tableIn(path.join(stage.folder, 'out'), 'content_live');
+      const text = files.map(({ path: file }) => readFileSync(path.join(stage.folder, 'out', file), 'utf8')).join('');
+      const lines = parsedCsv(text).slice(1);
+      const [body, share] = ['body', 'share'].map((name) => columns.findIndex((column) => column.name === name));
+      expect(new Set(lines.map((line) => line[share ?? 0]))).toEqual(new Set(['-2.5', null]));
+      const own = lines.filter(([id]) => /^\d$/.test(id ?? ''));
+      return { text, cells: own.map((line) => line[body ?? 0]) };
+    };
+    const usual = await bodies();
+    expect([usual.text.startsWith('id,'), usual.cells]).toEqual([true, [...formulas, ...plain]]);
+    const safe = await bodies('--bom', '--escape-formulas');
+    expect(safe.text.startsWith('\uFEFFid,')).toBe(true);
+    expect(safe.text).toContain("\r\n'-x,");
+    expect(safe.cells).toEqual([...formulas.map((each) => `'${each}`), ...plain]);
+    expect((await bodies()).text).toBe(usual.text);
+  });
+
   it('holds in NDJSON long numbers by their digits, and JSON as JSON', async () => {
     const stage = await ownStage(database, RECORDS);
     expect((await stage.command('export', 'ndjson', 'out')).code).toBe(0);
@@ -144,7 +168,7 @@ describe.for(DATABASES)('an export of odd values from $name', (database) => {
     for (const record of records) expect(Object.keys(record)).toEqual(columns.map(({ name }) => name));
     const line = lines.find((each) => each.startsWith('{"id":"a"')) ?? '';
     expect(line).toContain('"whole":9223372036854775807,');
-    expect(line).toMatch(/"decimal(?:_text)?":"?1234567890123456789012345678\.1234567891/);
+    expect(line).toContain('"decimal":1234567890123456789012345678.1234567891,');
     expect(line).toContain('12345678901234567890');
     expect(records.find(({ id }) => id === 'a')).toMatchObject({
       body: 'He said "no", then\r\nleft\n😀 ␀ é',

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { hasBlog } from '../support/corpora.ts';
-import { DATABASES } from '../support/databases.ts';
+import { DATABASES, type TestDatabase } from '../support/databases.ts';
 import { asking, faultIn } from './ask.ts';
 import { expectedCopy } from './oracle/copy.ts';
 import type { Row } from './oracle/rows.ts';
@@ -33,13 +33,29 @@ describe.runIf(hasBlog())('records of another form', () => {
         heading,
         faultIn(old(answers[at]), unmarked(answer(expected))),
       ]);
-      expect.soft(faults.filter(([, , fault]) => fault !== null)).toEqual([]);
+      expect
+        .soft(faults.filter(([, heading, fault]) => fault !== null && !needsCast(database, step.what, heading)))
+        .toEqual([]);
       const after = await ask(own.queries);
       const changed = after.map((rows, at) => [step.what, own.queries[at], faultIn(old(rows), oldRows(before[at]))]);
       expect.soft(changed.filter(([, , fault]) => fault !== null)).toEqual([]);
     }
   });
 });
+
+/**
+ * A number that becomes a word makes its column one of texts, of which the run warns: questions that add it up fail on
+ * Postgres, and SQLite compares texts. All others have the same answers as before.
+ */
+function needsCast({ name }: TestDatabase, step: string, heading: string | undefined): boolean {
+  const isText = step === 'a number and a time become words' || step === 'a text and a list become objects';
+  return isText && NUMBERS[name].includes(heading ?? '');
+}
+
+const NUMBERS: Readonly<Record<TestDatabase['name'], readonly string[]>> = {
+  sqlite: ['Top of 30 days', 'Long reads'],
+  postgres: ['The blog as of a date'],
+};
 
 /** The syncs as if the records that drift had only been touched: no answer may depend on them. */
 function inOldForm({ asked }: Told): Told['asked'] {

@@ -9,7 +9,14 @@ import { VIEW_DIALECT } from '../../src/warehouse/sqlite/views/dialect.ts';
 import { NOW } from './sample-status.ts';
 
 export function columnOf(name: string, fields: Partial<DictionaryColumn> = {}): DictionaryColumn {
-  const rest = { source: name, description: `Field ${name}.`, references: null, isKey: false, first_seen: NOW };
+  const rest = {
+    source: name,
+    description: `Field ${name}.`,
+    references: null,
+    isKey: false,
+    isPersonal: false,
+    first_seen: NOW,
+  };
   return { name, type: 'text', declared: 'TEXT', ...rest, ...fields };
 }
 

@@ -19,7 +19,7 @@ describe.runIf(POSTGRES.missing === null)('the status of a source on Postgres', 
       source: {
         name: 'blog',
         base_url: 'https://cms.example.com',
-        profile: { version_prefix: '/v1', version: { header: null, query: {} } },
+        profile: { version_prefix: '/v1', version: { header: null, query: {} }, resources: {} },
         warehouse: address,
         resources: ['content'],
         rate: { share: 0.9 },

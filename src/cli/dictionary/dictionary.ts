@@ -53,8 +53,8 @@ export function dictionaryCommand(context: CliContext): Command {
 
 async function describe({ source }: ChosenSource, { clock, secrets }: CliContext): Promise<Described> {
   return whileOpen(await openWarehouseToRead(source.warehouse, clock), async (warehouse) => {
-    const { name, warehouse: address, resources } = source;
-    const about = { source: name, warehouse: shownPlace(address), resources, at: clock.now() };
+    const { name, warehouse: address, resources, profile } = source;
+    const about = { source: name, warehouse: shownPlace(address), resources, profile, at: clock.now() };
     const dictionary = await readDictionary(about, warehouse);
     const counts = await countDictionary(dictionary, warehouse);
     return scrubTexts({ dictionary, counts }, (text) => scrubOwn(text, secrets));

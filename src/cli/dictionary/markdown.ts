@@ -89,7 +89,7 @@ function fenced(language: string, text: string): string {
 function section({ name, description, columns }: DictionaryTable, counts: RowCounts): string {
   const count = name in counts ? ` ${countText(counts[name] ?? 0)} rows.` : '';
   const rows = columns.map((column) => [
-    column.isKey ? `**${code(column.name)}**` : code(column.name),
+    `${column.isKey ? `**${code(column.name)}** (key)` : code(column.name)}${column.isPersonal ? ' (personal)' : ''}`,
     code(column.declared),
     column.source === null ? NONE : code(column.source),
     column.references === null ? NONE : code(column.references),

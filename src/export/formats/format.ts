@@ -19,10 +19,21 @@ export interface Format {
   name: FormatName;
   /** What becomes of a column; `span` of the digits of its numerics, null if that is not known. */
   stored(column: ReadColumn, span: DecimalSpan | null): string;
-  /** Begins a file. `compression` is one of those that the format has. */
-  begin(columns: readonly ExportColumn[], compression: string): PartEncoder | Promise<PartEncoder>;
+  /** Begins a file. */
+  begin(columns: readonly ExportColumn[], form: FileForm): PartEncoder | Promise<PartEncoder>;
   /** Ways to compress, the usual one first. */
   compressions: readonly string[];
+  /** What can be chosen besides, by the names of the command line. */
+  options: readonly FormatOption[];
+}
+
+export const FORMAT_OPTIONS = ['bom', 'escape-formulas'] as const;
+export type FormatOption = (typeof FORMAT_OPTIONS)[number];
+
+/** How a format writes its files: with one of its compressions, and some of its options. */
+export interface FileForm {
+  compression: string;
+  options: readonly FormatOption[];
 }
 
 export const FORMAT_NAMES = ['parquet', 'csv', 'ndjson'] as const;

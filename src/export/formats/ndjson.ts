@@ -6,6 +6,7 @@ import { isoText, type Format } from './format.ts';
 export const NDJSON: Format = {
   name: 'ndjson',
   compressions: ['none'],
+  options: [],
   stored: ({ type }) => STORED[type] ?? 'string',
   begin: (columns) => {
     const heads = columns.map(({ name, type }) => ({

@@ -2,7 +2,7 @@ import { constants, zstdCompressSync } from 'node:zlib';
 import type { ByteWriter, SchemaElement } from 'hyparquet-writer';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import { misfit, type ReadColumn, type ViewCell } from '../../warehouse/snapshot-reader.ts';
-import type { ExportColumn, Format, PartEncoder } from './format.ts';
+import type { ExportColumn, FileForm, Format, PartEncoder } from './format.ts';
 
 /** What is held in memory at once, a few times over. */
 const GROUP_ROWS = 50_000;
@@ -17,6 +17,7 @@ const DECIMAL_BYTES = 16;
 export const PARQUET: Format = {
   name: 'parquet',
   compressions: Object.keys(CODECS),
+  options: [],
   stored: ({ type }, span) => {
     if (type !== 'numeric') return STORED[type];
     // The scale alone varies: it is told how often files must be written anew.
@@ -38,7 +39,7 @@ const STORED: Readonly<Record<ColumnType, string>> = {
   json: 'JSON',
 };
 
-async function begin(columns: readonly ExportColumn[], compression: string): Promise<PartEncoder> {
+async function begin(columns: readonly ExportColumn[], { compression }: FileForm): Promise<PartEncoder> {
   const { ByteWriter, ParquetWriter } = await import('hyparquet-writer');
   const writer = new ByteWriter();
   const kinds = columns.map(kindOf);

@@ -17,6 +17,8 @@ export interface DictionaryColumn {
   references: string | null;
   /** True for the columns that name a row. */
   isKey: boolean;
+  /** True if the profile hashes or excludes the field. */
+  isPersonal: boolean;
   /** Epoch milliseconds. */
   first_seen: number | null;
 }

@@ -4,6 +4,8 @@ import { pathText } from '../../shape/columns/source-path.ts';
 import { readShapes } from '../../state/column-catalog.ts';
 import { readViews, type StoredView } from '../../state/view-catalog.ts';
 import type { ResourceShape, TableShape } from '../../model/table.ts';
+import { isHidden } from '../../shape/mask-fields.ts';
+import type { Profile } from '../../source/profile.ts';
 import { isNameOf } from '../../views/plan-views.ts';
 import type { ColumnRow } from '../../warehouse/own-tables.ts';
 import type { WarehouseReader } from '../../warehouse/reading.ts';
@@ -25,9 +27,19 @@ export type DictionaryReader = Pick<WarehouseReader, 'own' | 'dialect'>;
 /** How many changes of the schema are told. */
 const SCHEMA_LOG = 500;
 
-/** Reads only tables of ours, all of them small. `at` is the moment, epoch milliseconds; `resources` are those that are copied. */
+/** The profile, which says what is personal; `at` is the moment, epoch milliseconds. */
+interface About {
+  source: string;
+  warehouse: string;
+  /** Those that are copied. */
+  resources: readonly string[];
+  at: number;
+  profile: Pick<Profile, 'resources'>;
+}
+
+/** Reads only tables of ours, all of them small. */
 export async function readDictionary(
-  { source, warehouse, resources, at }: { source: string; warehouse: string; resources: readonly string[]; at: number },
+  { source, warehouse, resources, at, profile }: About,
   reader: DictionaryReader,
 ): Promise<Dictionary> {
   const { own, dialect } = reader;
@@ -36,7 +48,9 @@ export async function readDictionary(
   const rows = await own.selectFrom('_sync_columns').selectAll().execute();
   const views = [...stored.values()].map((view) => viewOf(view, shapes, reader));
   const copied = shapes.flatMap((shape) => shape.tables.map((table) => tableOf(shape, table, rows, views, reader)));
-  const tables = [...views, ...copied].map((table) => markFormer(table, resources)).toSorted(byKind);
+  const tables = [...views, ...copied]
+    .map((table) => withPersonal(markFormer(table, resources), profile))
+    .toSorted(byKind);
   const relations = relationsOf(tables, shapes);
   return {
     source,
@@ -53,6 +67,12 @@ export async function readDictionary(
 function markFormer(table: DictionaryTable, resources: readonly string[]): DictionaryTable {
   if (table.resource === null || resources.includes(table.resource)) return table;
   return { ...table, is_copied: false, description: `No longer copied. ${table.description}` };
+}
+
+function withPersonal(table: DictionaryTable, { resources }: Pick<Profile, 'resources'>): DictionaryTable {
+  const fields = resources[table.resource ?? '']?.fields ?? {};
+  const columns = table.columns.map((column) => ({ ...column, isPersonal: isHidden(column.source, fields) }));
+  return { ...table, columns };
 }
 
 function byKind(a: DictionaryTable, b: DictionaryTable): number {
@@ -86,6 +106,7 @@ function viewOf(
       description: column.description === '' ? null : column.description,
       references: column.refers_to,
       isKey: keys.has(column.column_name),
+      isPersonal: false,
       first_seen: momentOf(column.first_seen),
     })),
   };
@@ -116,6 +137,7 @@ function tableOf(
     description: known.get(of)?.comment ?? null,
     references: references.get(of) ?? null,
     isKey: key.includes(of),
+    isPersonal: false,
     first_seen: momentOf(known.get(of)?.first_seen),
   });
   return {

@@ -1,16 +1,17 @@
 import type { ResourceShape } from '../../model/table.ts';
 import type { DictionaryRelation, DictionaryTable } from './dictionary.ts';
 
-/** How the copied tables hang together, as the live views say; relations whose other end is not there are left out. */
+/** The relations between the copied tables, by the columns of their live views; those to a missing table are left out. */
 export function relationsOf(
   tables: readonly DictionaryTable[],
   shapes: readonly ResourceShape[],
 ): DictionaryRelation[] {
-  const copied = new Map(tables.filter(({ kind }) => kind === 'table').map((table) => [table.name, table]));
+  const live = tables.filter(({ kind }) => kind === 'live');
+  const copied = new Map(live.flatMap((view) => (view.table === null ? [] : [[view.table, view] as const])));
   const parents = new Map(
     shapes.flatMap(({ tables: [own, ...children] }) => children.map(({ name }) => [name, own?.name] as const)),
   );
-  return [...copied.values()].flatMap(({ name, columns }) =>
+  return [...copied].flatMap(([name, { columns }]) =>
     columns.flatMap((column): DictionaryRelation[] => {
       const [table = '', to = ''] = column.references?.split('.') ?? [];
       if (!(copied.get(table)?.columns.some((each) => each.name === to) ?? false)) return [];

@@ -1,4 +1,5 @@
 import type { Clock } from '../../model/clock.ts';
+import type { Profile } from '../../source/profile.ts';
 import { shownPlace } from '../../warehouse/databases.ts';
 import type { WarehouseReader } from '../../warehouse/reading.ts';
 import { createCachedReader } from '../status/cached-reader.ts';
@@ -13,7 +14,7 @@ type ReadTables = Pick<WarehouseReader, 'own' | 'dialect' | 'count' | 'countAll'
 
 /** A source that is being served, as its tables are read. */
 export interface TableParts {
-  source: { name: string; warehouse: string; resources: readonly string[] };
+  source: { name: string; warehouse: string; resources: readonly string[]; profile: Pick<Profile, 'resources'> };
   /** Gives an open warehouse to `work`; throws the reason if there is none. */
   read: <T>(work: (warehouse: ReadTables) => Promise<T>) => Promise<T>;
   /** Stays the same while what is stored does; null if it may change at any time. */
@@ -36,8 +37,8 @@ export function createTableReader(
 ): () => Promise<SourceTables> {
   const readTables = createCachedReader(
     () => {
-      const { name, warehouse: address, resources } = source;
-      const about = { source: name, warehouse: shownPlace(address), resources, at: clock.now() };
+      const { name, warehouse: address, resources, profile } = source;
+      const about = { source: name, warehouse: shownPlace(address), resources, profile, at: clock.now() };
       return read((warehouse) => readDictionary(about, warehouse));
     },
     { clock, version, ...READ },

@@ -6,6 +6,7 @@ import { ratesOf } from '../../observe/progress.ts';
 import type { GovernorFigures } from '../../queue/governor.ts';
 import type { FilesSettings } from '../../settings/file-stores.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
+import type { Profile } from '../../source/profile.ts';
 import type { Versioned } from '../../source/version.ts';
 import { isThisProcess } from '../../state/process-lookup.ts';
 import type { Inbox, InboxFigures } from '../../warehouse/inbox.ts';
@@ -39,7 +40,7 @@ export type StoredTables = Pick<Warehouse, 'own' | 'dialect' | 'count' | 'countA
 /** A source that is being served, as the status reads it. */
 export interface StatusParts {
   source: Pick<SourceSettings, 'name' | 'base_url' | 'warehouse' | 'resources' | 'rate' | 'webhook'> & {
-    profile: Versioned;
+    profile: Versioned & Pick<Profile, 'resources'>;
     files: Pick<FilesSettings, 'kept'>;
   };
   activity: SourceActivity;

@@ -4,16 +4,22 @@ import type { ViewDialect } from '../../warehouse/view-dialect.ts';
 import type { PlannedView } from '../planned-view.ts';
 import type { ViewColumn } from '../view.ts';
 import type { Relation, ViewedResource, ViewModel } from '../view-model.ts';
-import { SUMMARY_ROW, type FactColumn, type Facts } from './facts.ts';
+import {
+  existingColumns,
+  formerFact,
+  referenceText,
+  SUMMARY_ROW,
+  type ExistingSummary,
+  type FactColumn,
+  type Facts,
+} from './facts.ts';
+import { summable } from './summable.ts';
 
 type Above = ReadonlyMap<string, PlannedView>;
 
 /** What refers to a record, by the resource of those that do: how many, their sums, and their first and last days. */
-export function relatedFacts(
-  { resources, relations, dialect }: ViewModel,
-  target: ViewedResource,
-  above: Above,
-): Facts[] {
+export function relatedFacts(model: ViewModel, target: ViewedResource, above: Above): Facts[] {
+  const { resources, relations, dialect } = model;
   const pointing = relations.filter(({ to }) => to.resource === target.resource);
   return [...Map.groupBy(pointing, ({ from }) => from.resource)].flatMap(([name, ways]) => {
     const related = resources.find(({ resource }) => resource === name);
@@ -24,8 +30,9 @@ export function relatedFacts(
     // A record with two references would count twice in the sums of all.
     const isOfOne = ways.length === 1 && ways[0]?.from.table.path.length === 0;
     const they = `live ${name} records that refer to it`;
-    const added = isOfOne ? sums(name, shown, dialect, they) : [];
-    const columns = [count(name, they), ...added, ...ends(name, shown, dialect)];
+    const summary = { existing: existingColumns(model, target), dialect };
+    const added = isOfOne ? sums(name, view, they, summary) : [];
+    const columns = [count(name, they), ...added, ...ends(name, shown, summary)];
     return [{ rows: { from: rowsFrom(ways, { key: own.key[0] ?? '', view, above, dialect }), order: [] }, columns }];
   });
 }
@@ -36,31 +43,29 @@ export function count(resource: string, they: string): FactColumn {
   return { name: `${resource}_count`, kind: 'count', type: 'integer', sql: '', description };
 }
 
-const NUMBERS: ReadonlySet<ColumnType> = new Set(['integer', 'double', 'numeric']);
 const TIMES: ReadonlySet<ColumnType> = new Set(['date', 'timestamp']);
 
-/** The sums of numbers of the records `they`, as `x`. A number that refers to something is none to add up. */
-export function sums(resource: string, shown: readonly ViewColumn[], dialect: ViewDialect, they: string): FactColumn[] {
-  const numbers = shown.filter(({ type, references }) => NUMBERS.has(type) && references === null);
-  return numbers.map(({ name, type, source }) => ({
-    name: `${resource}_${name}_sum`,
-    kind: 'sum',
-    type,
-    sql: `x.${dialect.id(name)}`,
-    description: `Sum of ${visibleText(source ?? name)} over the ${they}; 0 for none.`,
-  }));
+/** The sums of those columns of the records `they`, as `x`, that add up. */
+export function sums(resource: string, view: PlannedView, they: string, summary: ExistingSummary): FactColumn[] {
+  const added = summable(view);
+  return view.columns.flatMap((column): FactColumn[] => {
+    const { type, source } = column;
+    const name = `${resource}_${column.name}_sum`;
+    if (!added.includes(column)) return formerFact(name, 'sum', column, summary);
+    const description = `Sum of ${visibleText(source ?? column.name)} over the ${they}; 0 also if ${resource}_count is 0.`;
+    return [{ name, kind: 'sum', type, sql: `x.${summary.dialect.id(column.name)}`, description }];
+  });
 }
 
-function ends(resource: string, shown: readonly ViewColumn[], dialect: ViewDialect): FactColumn[] {
-  const times = shown.filter(({ type }) => TIMES.has(type));
-  return times.flatMap(({ name, type, source }) =>
-    (['first', 'last'] as const).map((kind) => ({
-      name: `${resource}_${kind}_${name}`,
-      kind,
-      type,
-      sql: `x.${dialect.id(name)}`,
-      description: `The ${kind} ${visibleText(source ?? name)} of the live ${resource} records that refer to it.`,
-    })),
+function ends(resource: string, shown: readonly ViewColumn[], summary: ExistingSummary): FactColumn[] {
+  return shown.flatMap((column) =>
+    (['first', 'last'] as const).flatMap((kind): FactColumn[] => {
+      const { type, source } = column;
+      const name = `${resource}_${kind}_${column.name}`;
+      if (!TIMES.has(type)) return formerFact(name, kind, column, summary);
+      const description = `The ${kind} ${visibleText(source ?? column.name)} of the live ${resource} records that refer to it.`;
+      return [{ name, kind, type, sql: `x.${summary.dialect.id(column.name)}`, description }];
+    }),
   );
 }
 
@@ -87,11 +92,6 @@ function rowsFrom(ways: readonly Relation[], { key, view, above, dialect }: Rela
   return `${from}x.${dialect.id(key)} IN (${keys.join(' UNION ')})`;
 }
 
-/** Keys are texts; an index on whole numbers is only used by one. */
 function matches(alias: string, { from, to }: Relation, view: PlannedView, dialect: ViewDialect): string {
-  const [held, key] = [`${alias}.${dialect.id(from.column)}`, `${SUMMARY_ROW}.${dialect.id(to.column)}`];
-  const type = view.columns.find(({ name }) => name === from.column)?.type ?? 'text';
-  if (type === 'text') return `${held} = ${key}`;
-  const isSame = `${dialect.text(held, type)} = ${key}`;
-  return type === 'integer' ? `${held} = ${dialect.converted(key, 'text', 'integer')} AND ${isSame}` : isSame;
+  return `${referenceText(alias, from, view, dialect)} = ${SUMMARY_ROW}.${dialect.id(to.column)}`;
 }

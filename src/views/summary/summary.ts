@@ -16,7 +16,7 @@ export function summaryViews(model: ViewModel, above: ReadonlyMap<string, Planne
     const live = above.get(`${resource.tables[0]?.name ?? ''}_live`);
     if (live === undefined) return [];
     const facts = [
-      ...listFacts(resource, model.dialect, above),
+      ...listFacts(model, resource, above),
       ...relatedFacts(model, resource, above),
       ...referredFacts(model, resource, above),
     ];
@@ -28,8 +28,9 @@ function summaryOf({ dialect }: ViewModel, resource: ViewedResource, live: Plann
   const columns = live.columns.map((column) => ({ ...column, sql: `${SUMMARY_ROW}.${dialect.id(column.name)}` }));
   const added: ViewColumn[] = [];
   const joins: string[] = [];
+  const names = new Set<string>();
   for (const [at, { rows, columns: wanted }] of facts.entries()) {
-    const named = wanted.map((column) => Object.assign({}, column, { name: cutName(column.name) }));
+    const named = wanted.map((column) => Object.assign({}, column, { name: freeName(column.name, names) }));
     const { join, sqlOf } = dialect.perRow(`t${at}`, named, rows);
     joins.push(join);
     added.push(...named.map((column) => columnOf(column, sqlOf(column.name))));
@@ -45,4 +46,12 @@ function summaryOf({ dialect }: ViewModel, resource: ViewedResource, live: Plann
 
 function columnOf({ name, type, description }: Facts['columns'][number], sql: string): ViewColumn {
   return { name, type, sql, description, source: null, references: null };
+}
+
+/** `linked_<name>` if a list has the name and records are counted too: `tags_count` and `linked_tags_count`. */
+function freeName(name: string, names: Set<string>): string {
+  const cut = cutName(name);
+  if (names.has(cut)) return freeName(`linked_${name}`, names);
+  names.add(cut);
+  return cut;
 }

@@ -1,3 +1,5 @@
+import { isHidden } from '../../shape/mask-fields.ts';
+import { pathText } from '../../shape/columns/source-path.ts';
 import { OWN_COLUMNS } from '../../warehouse/own-columns.ts';
 import type { ViewDialect } from '../../warehouse/view-dialect.ts';
 import type { PlannedView } from '../planned-view.ts';
@@ -7,7 +9,8 @@ import { ownView } from './own-view.ts';
 import { typeWord } from './type-words.ts';
 
 /** `sync_dictionary`: every column of every copied table and of every view of ours. */
-export function dictionaryView({ resources, dialect }: ViewModel, above: ReadonlyMap<string, PlannedView>): View[] {
+export function dictionaryView(model: ViewModel, above: ReadonlyMap<string, PlannedView>): View[] {
+  const { resources, dialect } = model;
   const tables = resources.flatMap((resource) => resource.tables.map(({ name }) => name));
   // Where the name was free, there is nothing to be told apart.
   const renamed = tables.flatMap((table) => {
@@ -22,11 +25,55 @@ export function dictionaryView({ resources, dialect }: ViewModel, above: Readonl
     ['description', 'text', 'd."description"', 'What it holds.'],
     ['source_path', 'text', 'd."source_path"', 'The way from the record of the service to the value, dotted.'],
     ['references', 'text', 'd."references"', 'The key that its values name, such as content.id.'],
+    ['is_key', 'boolean', markOf(dialect, keyColumns(model, above)), 'True for the columns that name a row.'],
+    [
+      'is_personal',
+      'boolean',
+      markOf(dialect, personalColumns(model, above)),
+      'True if the profile hashes or excludes the field.',
+    ],
   ] as const;
   // SQLite takes the types of a union from the last part, which has bare columns, or from casts in the first.
   const parts = [ownColumns(dialect), tableColumns(dialect, renamed), viewColumns(dialect)];
   const from = ` FROM (${parts.join(' UNION ALL ')}) AS d`;
   return [ownView('sync_dictionary', 'Every column of the copied tables and of the views over them.', columns, from)];
+}
+
+/** True for these columns, given as `table.column`. */
+function markOf(dialect: ViewDialect, columns: readonly string[]): string {
+  const list = columns.map((column) => dialect.literal(column)).join(', ');
+  return columns.length === 0 ? dialect.no : `(d."table_name" || '.' || d."column_name" IN (${list}))`;
+}
+
+function keyColumns({ resources }: ViewModel, above: ReadonlyMap<string, PlannedView>): string[] {
+  const views = (name: string, ...kinds: string[]): string[] =>
+    kinds.flatMap((kind) => above.get(`${name}_${kind}`)?.name ?? []);
+  return resources.flatMap(({ resource, tables: [own, ...lists] }) => {
+    const [key, name] = [own?.key ?? [], own?.name ?? ''];
+    return [
+      ...keyed([name, ...views(name, 'live', 'summary')], key),
+      ...keyed(views(resource, 'history'), [...key, 'version']),
+      ...lists.flatMap((list) => keyed([list.name, ...views(list.name, 'live')], list.key)),
+    ];
+  });
+}
+
+/** Each of the columns in each of the tables or views. */
+function keyed(names: readonly string[], key: readonly string[]): string[] {
+  return names.flatMap((name) => key.map((column) => `${name}.${column}`));
+}
+
+function personalColumns({ resources }: ViewModel, above: ReadonlyMap<string, PlannedView>): string[] {
+  return resources.flatMap(({ resource, tables, profile: { fields } }) => {
+    const ofTables = tables.flatMap(({ name, columns }) =>
+      columns.flatMap((column) => (isHidden(pathText(column.path), fields) ? [`${name}.${column.name}`] : [])),
+    );
+    const views = [...above.values()].filter((view) => view.resource === resource);
+    const ofViews = views.flatMap(({ name, columns }) =>
+      columns.flatMap((column) => (isHidden(column.source, fields) ? [`${name}.${column.name}`] : [])),
+    );
+    return [...ofTables, ...ofViews];
+  });
 }
 
 function viewColumns(dialect: ViewDialect): string {

@@ -59,11 +59,14 @@ export async function lookForInbox(address: PostgresAddress, clock: Clock): Prom
 }
 
 /** What a role may read is changed in one transaction. Throws `ConfigError` if it may not be. */
-export async function changeReaders(address: PostgresAddress, clock: Clock, { role, revoke }: ReadersRequest) {
+export async function changeReaders(address: PostgresAddress, clock: Clock, request: ReadersRequest) {
   const { database, close } = await openDatabase(address, clock, WAREHOUSE_TABLES);
   try {
-    const change = revoke ? revokeReading : grantReading;
-    return await transact(database, (session) => change(session, database.schema, role));
+    return await transact(database, (session) =>
+      request.revoke
+        ? revokeReading(session, database.schema, request.role)
+        : grantReading(session, database.schema, request),
+    );
   } finally {
     await close();
   }

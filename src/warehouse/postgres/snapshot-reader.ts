@@ -105,7 +105,7 @@ function textOf({ view, columns, orderBy, within, where: only, limit }: ViewQuer
   ];
   const where = bounds.length === 0 ? '' : ` WHERE ${bounds.join(' AND ')}`;
   const order = orderBy.length === 0 ? '' : ` ORDER BY ${orderBy.map(ordered).join(', ')}`;
-  const list = columns.map(({ name }) => escapeIdentifier(name)).join(', ');
+  const list = columns.map(({ name, digits }) => escapeIdentifier(digits ?? name)).join(', ');
   return `SELECT ${list} FROM ${escapeIdentifier(view)}${where}${order}${limit === undefined ? '' : ` LIMIT ${limit}`}`;
 }
 
@@ -151,8 +151,12 @@ async function declaredColumns(client: PoolClient, schema: string, view: string)
   return rows.map(({ name, declared }) => ({ name, type: DECLARED[declared] ?? 'text' }));
 }
 
-async function decimalSpan(client: PoolClient, view: string, column: string): Promise<DecimalSpan | null> {
-  const name = escapeIdentifier(column);
+async function decimalSpan(
+  client: PoolClient,
+  view: string,
+  { name: shown, digits = shown }: ReadColumn,
+): Promise<DecimalSpan | null> {
+  const name = `${escapeIdentifier(digits)}::numeric`;
   const { rows } = await client.query<{ whole: number | null; scale: number | null; odd: boolean | null }>(
     `SELECT max(length(trunc(abs(${name}))::text)) AS whole, max(scale(${name})) AS scale,
       bool_or(scale(${name}) IS NULL) AS odd FROM ${escapeIdentifier(view)} WHERE ${name} IS NOT NULL`,

@@ -1,7 +1,14 @@
 import type { SQLOutputValue } from 'node:sqlite';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import type { OwnTables } from '../own-tables.ts';
-import { misfit, type ReadColumn, type SnapshotReader, type ViewCell, type ViewQuery } from '../snapshot-reader.ts';
+import {
+  misfit,
+  type DecimalSpan,
+  type ReadColumn,
+  type SnapshotReader,
+  type ViewCell,
+  type ViewQuery,
+} from '../snapshot-reader.ts';
 import type { UnchangedFile } from './connection/unchanged-file.ts';
 import { damageIn, missingIndexes } from './integrity.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
@@ -16,8 +23,7 @@ export function snapshotReader(file: UnchangedFile<OwnTables>): SnapshotReader {
     own: file.own,
     columns: (view) => Promise.resolve(declaredColumns(file, view)),
     rows: (query) => batches(file, query),
-    // Views show numerics as doubles, with their digits in a text.
-    decimalSpan: () => Promise.resolve(null),
+    decimalSpan: (view, column) => Promise.resolve(decimalSpan(file, view, column)),
     damage: (tables) => Promise.resolve(damageIn(file, tables)),
     missingIndexes: (wanted) => Promise.resolve(missingIndexes(file, wanted)),
     close: file.close,
@@ -47,7 +53,7 @@ function textOf({ view, columns, orderBy, within, where: only, limit }: ViewQuer
   ];
   const where = bounds.length === 0 ? '' : ` WHERE ${bounds.join(' AND ')}`;
   const order = orderBy.length === 0 ? '' : ` ORDER BY ${orderBy.map(({ name }) => id(name)).join(', ')}`;
-  return `SELECT ${columns.map(({ name }) => id(name)).join(', ')} FROM ${id(view)}${where}${order}${limit === undefined ? '' : ` LIMIT ${limit}`}`;
+  return `SELECT ${columns.map(({ name, digits }) => id(digits ?? name)).join(', ')} FROM ${id(view)}${where}${order}${limit === undefined ? '' : ` LIMIT ${limit}`}`;
 }
 
 const id = (name: string): string => VIEW_DIALECT.id(name);
@@ -68,7 +74,7 @@ const CELLS: Readonly<Record<ColumnType, (value: SQLOutputValue) => ViewCell | u
   integer: (value) =>
     typeof value === 'number' ? (Number.isInteger(value) ? BigInt(value) : undefined) : asNumber(value),
   double: (value) => (typeof value === 'bigint' ? Number(value) : asNumber(value)),
-  numeric: textCell,
+  numeric: (value) => plainDigits(String(value)),
   date: textCell,
   timestamp: textCell,
   text: textCell,
@@ -77,6 +83,32 @@ const CELLS: Readonly<Record<ColumnType, (value: SQLOutputValue) => ViewCell | u
 
 function asNumber(value: SQLOutputValue): number | bigint | undefined {
   return typeof value === 'number' || typeof value === 'bigint' ? value : undefined;
+}
+
+/** A number as Postgres writes its numerics: `5e-7` as `0.0000005`. */
+function plainDigits(text: string): string {
+  const [, sign = '', whole = '', fraction = '', power = '0'] =
+    /^(-?)(\d+)(?:\.(\d+))?[eE]([+-]?\d+)$/.exec(text) ?? [];
+  if (whole === '') return text;
+  const point = whole.length + Number(power);
+  const padded = `${'0'.repeat(Math.max(0, 1 - point))}${whole}${fraction}`.padEnd(point, '0');
+  const [before, behind] = [padded.slice(0, Math.max(1, point)), padded.slice(Math.max(1, point))];
+  return `${sign}${before.replace(/^0+(?=\d)/, '')}${behind === '' ? '' : `.${behind}`}`;
+}
+
+function decimalSpan(
+  file: UnchangedFile<OwnTables>,
+  view: string,
+  { name, digits = name }: ReadColumn,
+): DecimalSpan | null {
+  const span = { whole: 0, scale: 0 };
+  for (const [value] of file.rows(`SELECT ${id(digits)} FROM ${id(view)} WHERE ${id(digits)} IS NOT NULL`)) {
+    const [, whole = '', fraction = ''] = /^-?(\d+)(?:\.(\d+))?$/.exec(plainDigits(String(value))) ?? [];
+    if (whole === '') return null;
+    span.whole = Math.max(span.whole, whole.length);
+    span.scale = Math.max(span.scale, fraction.length);
+  }
+  return span.whole === 0 ? null : span;
 }
 
 /** By SQLite's own words for types, and ours. */

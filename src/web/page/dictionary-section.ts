@@ -98,9 +98,18 @@ function tableSection(table: DictionaryTable, { dictionary: { source }, counts }
 <p class="text">${description}</p>${body}</details>`;
 }
 
-function columnRow({ name, declared, source, references, first_seen, isKey, description }: DictionaryColumn): Markup {
+function columnRow({
+  name,
+  declared,
+  source,
+  references,
+  first_seen,
+  isKey,
+  isPersonal,
+  description,
+}: DictionaryColumn): Markup {
   const since = first_seen === null ? NONE : time(first_seen, new Date(first_seen).toISOString().slice(0, 10));
-  return markup`<tr><th scope="row"><code>${name}</code>${isKey && markup` <span class="sub">key</span>`}</th><td><code>${declared}</code></td><td>${
+  return markup`<tr><th scope="row"><code>${name}</code>${isKey && markup` <span class="sub">key</span>`}${isPersonal && markup` <span class="sub">personal</span>`}</th><td><code>${declared}</code></td><td>${
     source === null ? NONE : markup`<code class="path">${source}</code>`
   }</td><td>${references === null ? NONE : markup`<code>${references}</code>`}</td><td>${since}</td><td class="text">${description}</td></tr>`;
 }

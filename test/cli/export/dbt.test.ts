@@ -47,7 +47,7 @@ const sourcesFile = z.object({
         z.looseObject({
           name: z.string(),
           identifier: z.string().optional(),
-          config: z.looseObject({ loaded_at_field: z.string() }).optional(),
+          config: z.looseObject({ loaded_at_field: z.string(), freshness: z.unknown() }).optional(),
           columns,
         }),
       ),
@@ -70,6 +70,9 @@ function rendered(text: string, project: Exported): string {
       return `(${rendered(project.text(`models/staging/${model}.sql`), project)}) AS ${model}`;
     });
 }
+
+const hours = (count: number) => ({ count, period: 'hour' });
+const days = (count: number) => ({ count, period: 'day' });
 
 async function answer(database: TestDatabase, { stage }: Exported, query: string): Promise<unknown[]> {
   if (database.name === 'postgres') return asOtherClient(stage.address, async (db) => (await db.query(query)).rows);
@@ -123,6 +126,34 @@ describe.for(eitherDatabase(import.meta.filename))('content-sync export dbt on $
     const field = table('content_live')?.config?.loaded_at_field.replace(`"${source?.schema}".`, '') ?? '';
     const [fresh] = await answer(database, project, `SELECT max(${field}) AS at FROM content_live`);
     expect(JSON.stringify(fresh)).toMatch(/\d{4}-\d\d-\d\d/);
+  });
+
+  it('expects the states that the profile names or records have, and runs as often as the schedule has them', async () => {
+    const records = [
+      { id: '1', status: 'live', updated_at: '2026-01-01T00:00:00Z' },
+      { id: '2', status: 'draft', updated_at: '2026-01-01T00:00:00Z' },
+    ];
+    const stage = await ownStage(database, records, {
+      content: { state: { field: 'status', published: ['live', 'promoted'] } },
+    });
+    const project = await exported(stage);
+    const cases: [schedule: object, warn: object, error: object][] = [
+      [{}, hours(1), hours(3)],
+      [{ incremental: '0 */4 * * *' }, hours(8), days(1)],
+      [{ incremental: null, full: '0 3 * * *' }, days(2), days(6)],
+      [{ incremental: '*/10 8-18 * * 1-5', full: null }, days(5), days(15)],
+      [{ incremental: null, full: null }, days(1), days(3)],
+    ];
+    for (const [schedule, warn_after, error_after] of cases) {
+      stage.setSource({ base_url: stage.service.url, resources: ['content'], schedule });
+      await project.again();
+      const [source] = sourcesFile.parse(parse(project.text('models/sources.yml'))).sources;
+      const view = source?.tables.find(({ name }) => name === 'content_live');
+      expect(view?.config?.freshness).toEqual({ warn_after, error_after });
+      expect(view?.columns.find(({ name }) => name === 'status')?.data_tests).toEqual([
+        { accepted_values: { arguments: { values: ['draft', 'live', 'promoted'] }, config: { severity: 'warn' } } },
+      ]);
+    }
   });
 
   it('writes the same again, keeps what was changed by hand, and takes away what is no longer there', async () => {

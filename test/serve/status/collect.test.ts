@@ -34,7 +34,7 @@ async function stage(parts: Partial<StatusParts> = {}): Promise<Stage> {
   const source = {
     name: 'blog',
     base_url: 'https://cms.example.com',
-    profile: { version_prefix: '/v1', version: { header: null, query: {} } },
+    profile: { version_prefix: '/v1', version: { header: null, query: {} }, resources: {} },
     warehouse: `sqlite:${file}`,
     resources: ['content'],
     rate: { share: 0.9 },

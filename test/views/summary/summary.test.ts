@@ -206,4 +206,24 @@ describe.for(DATABASES)('a summary on $name', (database) => {
     expect(row).toMatchObject({ tags_count: 'three', tags: 'a' });
     expect(Number(row['computed_tags_count'])).toBe(1);
   });
+
+  it('adds up only what adds up, and shows names in place of keys in lists', async () => {
+    const blog = await journey({
+      database,
+      profile: { relations: { ...RELATIONS, 'content_images.value': 'images.id' } },
+      sandbox: { generate: { content: 0, images: 0, analytics: 0 } },
+    });
+    const { store } = blog.sandbox;
+    store.put('images', { id: 1, name: 'red', width: 10, byte_size: 5, owner: 7, updated_at: UPDATED });
+    store.put('images', { id: 2, width: 20, byte_size: 6, price: 3, ratio: 0.5, owner: 7, updated_at: UPDATED });
+    store.put('content', { id: 7, images: [2, 1, 3], updated_at: UPDATED });
+    const fields = { views: 4, author: 3, parent_id: 9, year: 2024, lat: 1.5, revenue: 2, seconds: 0.5 };
+    store.put('analytics', { id: 'a', content_id: 7, ...fields, currency: 'EUR', updated_at: UPDATED });
+    await blog.run('backfill');
+    const [row = {}] = await ask(database, blog.address, 'SELECT * FROM content_summary');
+    const sums = Object.entries(row).flatMap(([name, sum]) => (name.endsWith('_sum') ? [[name, Number(sum)]] : []));
+    expect(Object.fromEntries(sums)).toEqual({ analytics_views_sum: 4, images_byte_size_sum: 11, images_price_sum: 3 });
+    expect(row).toMatchObject({ images: '2, red, 3' });
+    expect([row['images_count'], row['linked_images_count']].map(Number)).toEqual([3, 2]);
+  });
 });

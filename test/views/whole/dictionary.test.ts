@@ -92,6 +92,65 @@ describe.for(DATABASES)('sync_dictionary on $name', (database) => {
   });
 });
 
+describe.for(DATABASES)('marks in sync_dictionary and the printed dictionary on $name', (database) => {
+  it('are on keys and on personal data, in tables and views', async () => {
+    const fields = { 'authors.handle': { hash: true }, title: { hash: true }, body: { exclude: true } };
+    const stage = await journey({
+      database,
+      profile: { resources: { content: { fields } } },
+      source: { hash_key: 'a-key-of-the-source', resources: ['content'] },
+      sandbox: { generate: { content: 10, images: 0, analytics: 0 } },
+    });
+    expect((await stage.run('backfill')).status).toBe('ok');
+    const marked = async (mark: string): Promise<string[]> =>
+      (
+        await ask(
+          database,
+          stage.address,
+          `SELECT table_name || '.' || column_name AS name FROM sync_dictionary WHERE ${mark} AND table_name NOT LIKE '%_states'
+            AND table_name NOT LIKE '%_tags%' AND table_name NOT LIKE '%_image_ids%'`,
+        )
+      ).map(({ name }) => String(name));
+    expect((await marked('is_key')).toSorted(byCode)).toEqual([
+      'content.id',
+      'content_authors.content_id',
+      'content_authors.position',
+      'content_authors_live.content_id',
+      'content_authors_live.position',
+      'content_history.id',
+      'content_history.version',
+      'content_live.id',
+      'content_summary.id',
+    ]);
+    const personal = [
+      'content.title',
+      'content_authors.handle',
+      'content_authors_live.handle',
+      'content_history.authors',
+      'content_history.title',
+      'content_live.title',
+      'content_summary.authors_handle',
+      'content_summary.title',
+    ];
+    expect((await marked('is_personal')).toSorted(byCode)).toEqual(personal);
+    expect((await marked('NOT is_personal')).length).toBeGreaterThan(personal.length);
+    const { stdout } = await stage.command('dictionary', '--json');
+    const { tables }: { tables: { name: string; columns: { name: string; isPersonal: boolean }[] }[] } =
+      JSON.parse(stdout);
+    const printed = tables.flatMap(({ name, columns }) =>
+      columns.flatMap((column) => (column.isPersonal ? [`${name}.${column.name}`] : [])),
+    );
+    expect(printed.toSorted(byCode)).toEqual(personal);
+    const markdown = (await stage.command('dictionary')).stdout;
+    expect(markdown).toContain('| `title` (personal) |');
+    expect(markdown).toContain('| **`id`** (key) |');
+  });
+});
+
+function byCode(a: string, b: string): number {
+  return a < b ? -1 : 1;
+}
+
 describe.for(DATABASES)('sync_schema_log and sync_freshness on $name', (database) => {
   it('tell what has changed', async () => {
     const blog = await copied(database);

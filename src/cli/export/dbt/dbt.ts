@@ -13,7 +13,9 @@ import { print } from '../../command/output.ts';
 import { forEachSource, withSourceOptions, type ChosenSource, type SourceOptions } from '../../command/sources.ts';
 import { whileOpen } from '../../command/with-app.ts';
 import type { DbtSource } from './described-source.ts';
+import { maxAge } from './max-age.ts';
 import { plainName } from './names.ts';
+import { readStates } from './read-states.ts';
 import { writeOwnedFiles, type WrittenFiles } from '../owned-files.ts';
 import { projectFiles } from './project-files.ts';
 
@@ -49,18 +51,22 @@ export function dbtCommand(context: CliContext): Command {
 async function describe({ source }: ChosenSource, { clock, secrets }: CliContext): Promise<DbtSource> {
   const database = databaseAt(source.warehouse);
   return whileOpen(await openWarehouseToRead(source.warehouse, clock), async (warehouse) => {
-    const { name, resources } = source;
-    const about = { source: name, warehouse: database.shown, resources, at: clock.now() };
-    const dictionary = scrubTexts(await readDictionary(about, warehouse), (text) => scrubOwn(text, secrets));
+    const { name, resources, profile } = source;
+    const about = { source: name, warehouse: database.shown, resources, profile, at: clock.now() };
+    const read = await readDictionary(about, warehouse);
+    const states = await readStates(read, profile, warehouse);
+    const { dictionary, ...scrubbed } = scrubTexts({ dictionary: read, states }, (text) => scrubOwn(text, secrets));
     // A file has no schema: programs attach it under a name, which is the source's.
     const schema = database.shared?.namespace ?? plainName(source.name);
     const tables = dictionary.tables.filter((table) => table.is_copied !== false);
     const leftOut = dictionary.tables.filter(({ kind, is_copied }) => kind === 'live' && is_copied === false);
     return {
+      ...scrubbed,
       dictionary: { ...dictionary, tables },
       leftOut: leftOut.map((view) => view.name),
       schema,
       isFile: database.shared === null,
+      maxAge: (resource) => maxAge(source, resource, about.at),
     };
   });
 }

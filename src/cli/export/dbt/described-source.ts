@@ -10,6 +10,21 @@ export interface DbtSource {
   schema: string;
   /** True if it is a file of its own, which views of another file cannot look into. */
   isFile: boolean;
+  /** Values of columns with the state of publishing, by `view.column`. */
+  states: Readonly<Record<string, readonly string[]>>;
+  /** How old the copy of a resource may be, by its schedule. */
+  maxAge: (resource: string) => MaxAge;
+}
+
+interface Period {
+  count: number;
+  period: 'hour' | 'day';
+}
+
+/** As dbt has it in `freshness`. */
+export interface MaxAge {
+  warn_after: Period;
+  error_after: Period;
 }
 
 /** A live view, and the model that stands on it. */
@@ -38,10 +53,16 @@ export function stagedViews({ dictionary: { source, tables } }: DbtSource): Stag
 }
 
 /** Columns with their tests; `target` says how a test names the table that another one's key is looked up in. */
-export function dbtColumns(table: DictionaryTable, target: (table: string) => string | null): DbtColumn[] {
+export function dbtColumns(
+  table: DictionaryTable,
+  { states }: DbtSource,
+  target: (table: string) => string | null,
+): DbtColumn[] {
   const keys = table.kind === 'live' ? table.columns.filter(({ isKey }) => isKey) : [];
   return table.columns.map((column) => {
-    const tests = table.kind === 'live' ? testsOf(column, keys, target) : [];
+    const values = states[`${table.name}.${column.name}`];
+    const state = values === undefined ? [] : [{ accepted_values: { arguments: { values }, ...WARN } }];
+    const tests = table.kind === 'live' ? [...testsOf(column, keys, target), ...state] : [];
     return {
       name: column.name,
       ...(column.description === null ? {} : { description: withoutJinja(column.description) }),
@@ -51,6 +72,9 @@ export function dbtColumns(table: DictionaryTable, target: (table: string) => st
     };
   });
 }
+
+/** It is the service that decides: a new value is news, and no fault of the copy. */
+const WARN = { config: { severity: 'warn' } };
 
 function testsOf(
   column: DictionaryColumn,
@@ -62,6 +86,6 @@ function testsOf(
   const [table = '', field = ''] = column.references?.split('.') ?? [];
   const to = column.references === null ? null : target(table);
   if (to === null) return own;
-  const severity = column.isKey && keys.length > 1 ? {} : { config: { severity: 'warn' } };
+  const severity = column.isKey && keys.length > 1 ? {} : WARN;
   return [...own, { relationships: { arguments: { to, field }, ...severity } }];
 }

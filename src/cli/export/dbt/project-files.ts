@@ -48,7 +48,8 @@ function project(sources: readonly DbtSource[]): object {
   };
 }
 
-function sourceOf({ dictionary, schema }: DbtSource): object {
+function sourceOf(described: DbtSource): object {
+  const { dictionary, schema, maxAge } = described;
   const { source, tables, relations } = dictionary;
   const name = plainName(source);
   const shown = tables.filter(({ kind }) => kind !== 'table');
@@ -59,7 +60,9 @@ function sourceOf({ dictionary, schema }: DbtSource): object {
   };
   const freshness = tables.find((table) => table.kind === 'global' && isNameOf(table.name, 'sync_freshness'));
   const of = (table: DictionaryTable): object | null =>
-    freshness === undefined ? null : freshnessOf(table, schema, freshness);
+    freshness === undefined
+      ? null
+      : { loaded_at_field: loadedAt(table, schema, freshness), freshness: maxAge(table.resource ?? '') };
   return {
     name,
     description: withoutJinja(
@@ -67,7 +70,9 @@ function sourceOf({ dictionary, schema }: DbtSource): object {
     ),
     schema,
     quoting: { schema: true, identifier: true },
-    tables: shown.map((table) => tableOf(table, table.kind === 'live' ? of(table) : null, dbtColumns(table, target))),
+    tables: shown.map((table) =>
+      tableOf(table, table.kind === 'live' ? of(table) : null, dbtColumns(table, described, target)),
+    ),
   };
 }
 
@@ -83,13 +88,10 @@ function tableOf({ name, description }: DictionaryTable, config: object | null, 
 }
 
 /** How old the copy is: when the resource was last brought up to date, whether or not anything had changed. */
-function freshnessOf({ resource }: DictionaryTable, schema: string, { name }: DictionaryTable): object {
+function loadedAt({ resource }: DictionaryTable, schema: string, { name }: DictionaryTable): string {
   const view = `"${schema.replaceAll('"', '""')}".${quoted(name)}`;
   const of = `'${(resource ?? '').replaceAll("'", "''")}'`;
-  return {
-    loaded_at_field: `(select max(last_success_at) from ${view} where resource = ${of})`,
-    freshness: { warn_after: { count: 1, period: 'day' }, error_after: { count: 3, period: 'day' } },
-  };
+  return `(select max(last_success_at) from ${view} where resource = ${of})`;
 }
 
 function modelsOf(source: DbtSource): object[] {
@@ -102,7 +104,7 @@ function modelsOf(source: DbtSource): object[] {
   return staged.map(({ view, model }) => ({
     name: model,
     description: withoutJinja(view.description),
-    columns: dbtColumns(view, target),
+    columns: dbtColumns(view, source, target),
   }));
 }
 

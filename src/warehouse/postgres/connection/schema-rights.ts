@@ -1,6 +1,6 @@
-import { escapeIdentifier } from 'pg';
+import { escapeIdentifier, escapeLiteral } from 'pg';
 import { ConfigError } from '../../../model/errors.ts';
-import type { ExecuteSql, Readers } from '../../database.ts';
+import type { ExecuteSql, Readers, ReadersRequest } from '../../database.ts';
 import { onlyRow, type Session } from './session.ts';
 import type { Database } from './transact.ts';
 
@@ -123,17 +123,41 @@ export async function hideOwnTables({ execute }: Session, schema: string): Promi
   }
 }
 
-/** Lets a role read a source's tables and views. Throws `ConfigError` if it may not. */
-export async function grantReading(session: Session, schema: string, role: string): Promise<Readers> {
+/** Lets a role read a source's tables and views, or its views alone. Throws `ConfigError` if it may not. */
+export async function grantReading(
+  session: Session,
+  schema: string,
+  { role, viewsOnly }: Pick<ReadersRequest, 'role' | 'viewsOnly'>,
+): Promise<Readers> {
   const isNew = await makeRole(session, role);
-  const { own, readable, others } = await relationsOf(session, schema);
+  const { own, tables, views, others } = await relationsOf(session, schema);
   const [inSchema, to] = [escapeIdentifier(schema), escapeIdentifier(role)];
+  const [hidden, readable] = viewsOnly ? [[...own, ...tables], views] : [own, [...tables, ...views].toSorted()];
   await session.execute(`GRANT USAGE ON SCHEMA ${inSchema} TO ${to}`);
-  if (own.length > 0) await session.execute(`REVOKE ALL ON ${listOf(schema, own)} FROM ${to}`);
+  if (hidden.length > 0) await session.execute(`REVOKE ALL ON ${listOf(schema, hidden)} FROM ${to}`);
   if (readable.length > 0) await session.execute(`GRANT SELECT ON ${listOf(schema, readable)} TO ${to}`);
-  // What comes later too; tables of our own are taken out again by `hideOwnTables`, when they are made.
-  await session.execute(`ALTER DEFAULT PRIVILEGES IN SCHEMA ${inSchema} GRANT SELECT ON TABLES TO ${to}`);
+  // For later: tables of our own are taken out again by `hideOwnTables`, views are granted by `grantViews`.
+  const [tablesLater, typesLater] = viewsOnly ? ['REVOKE ALL', 'GRANT USAGE'] : ['GRANT SELECT', 'REVOKE ALL'];
+  await session.execute(`${laterIn(schema)} ${tablesLater} ON TABLES ${viewsOnly ? 'FROM' : 'TO'} ${to}`);
+  await session.execute(`${laterIn(schema)} ${typesLater} ON TYPES ${viewsOnly ? 'TO' : 'FROM'} ${to}`);
   return { schema, isNew, readable, others };
+}
+
+function laterIn(schema: string): string {
+  return `ALTER DEFAULT PRIVILEGES IN SCHEMA ${escapeIdentifier(schema)}`;
+}
+
+/**
+ * The statement that lets the roles read new views that may read views and no tables. Postgres has one default for both;
+ * these roles are marked by a default right on types, of which the schema has none.
+ */
+export function grantViews(views: readonly string[]): string {
+  const list = views.map((name) => escapeIdentifier(name)).join(', ');
+  return `DO $do$ DECLARE reader text; BEGIN
+    FOR reader IN SELECT rolname FROM pg_catalog.pg_default_acl CROSS JOIN LATERAL pg_catalog.aclexplode(defaclacl) AS later
+      JOIN pg_catalog.pg_roles ON pg_roles.oid = later.grantee
+      WHERE defaclnamespace = current_schema()::regnamespace AND defaclobjtype = 'T'
+    LOOP EXECUTE pg_catalog.format('GRANT SELECT ON %s TO %I', ${escapeLiteral(list)}, reader); END LOOP; END $do$`;
 }
 
 /** Takes these rights away. Throws `ConfigError` if there is no such role. */
@@ -142,9 +166,11 @@ export async function revokeReading(session: Session, schema: string, role: stri
   if (!facts.is_there) {
     throw new ConfigError('role_missing', `there is no role "${role}"`, { hint: 'nothing is left to be revoked' });
   }
-  const { own, readable, others } = await relationsOf(session, schema);
+  const { own, tables, views, others } = await relationsOf(session, schema);
+  const readable = [...tables, ...views].toSorted();
   const [inSchema, from] = [escapeIdentifier(schema), escapeIdentifier(role)];
-  await session.execute(`ALTER DEFAULT PRIVILEGES IN SCHEMA ${inSchema} REVOKE ALL ON TABLES FROM ${from}`);
+  for (const kind of ['TABLES', 'TYPES'])
+    await session.execute(`${laterIn(schema)} REVOKE ALL ON ${kind} FROM ${from}`);
   const all = [...own, ...readable];
   if (all.length > 0) await session.execute(`REVOKE ALL ON ${listOf(schema, all)} FROM ${from}`);
   await session.execute(`REVOKE ALL ON SCHEMA ${inSchema} FROM ${from}`);
@@ -188,10 +214,11 @@ async function factsOf({ execute }: Session, role: string): Promise<RoleFacts> {
   return onlyRow(facts);
 }
 
-/** Tables and views of a schema: those of ours alone, those to be read, and those that are not ours to give. */
+/** Tables and views of a schema: those of ours alone, tables and views to be read, and those that are not ours to give. */
 async function relationsOf({ execute }: Session, schema: string) {
-  const { rows } = await execute<{ name: string; is_own: boolean; is_ours: boolean }>(
-    `SELECT relname AS name, starts_with(relname, '_sync_') AS is_own, pg_has_role(relowner, 'USAGE') AS is_ours
+  const { rows } = await execute<{ name: string; is_own: boolean; is_ours: boolean; is_view: boolean }>(
+    `SELECT relname AS name, starts_with(relname, '_sync_') AS is_own, pg_has_role(relowner, 'USAGE') AS is_ours,
+        relkind = 'v' AS is_view
       FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f') ORDER BY relname`,
     [escapeIdentifier(schema)],
   );
@@ -199,7 +226,8 @@ async function relationsOf({ execute }: Session, schema: string) {
     rows.filter(which).map(({ name }) => name);
   return {
     own: names((row) => row.is_ours && row.is_own),
-    readable: names((row) => row.is_ours && !row.is_own),
+    tables: names((row) => row.is_ours && !row.is_own && !row.is_view),
+    views: names((row) => row.is_ours && !row.is_own && row.is_view),
     others: names((row) => !row.is_ours),
   };
 }

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { ViewChange } from '../../view-dialect.ts';
 import type { Step } from '../connection/batch.ts';
+import { grantViews } from '../connection/schema-rights.ts';
 import type { Session } from '../connection/session.ts';
 import { VIEW_DIALECT } from './dialect.ts';
 
@@ -88,16 +89,17 @@ export function attachViews(
   { views, detached, options }: ViewPlan,
   dropped: ReadonlyMap<string, readonly string[]>,
 ): string[] {
-  return views.flatMap((view) => {
-    const { name, query, isChanged } = view;
+  const made = views.filter(({ name, isChanged }) => !dropped.has(name) && (isChanged || detached.has(name)));
+  const statements = views.flatMap((view) => {
+    const { name, query } = view;
     const belongs = dropped.get(name);
     const head = `VIEW ${quoted(name)}${options.get(name) ?? ''} AS ${query}`;
     if (belongs !== undefined) {
       return [`CREATE ${head}`, ...asOf(view), ...belongs.filter((each) => isOn(view, each))];
     }
-    const made = `CREATE OR REPLACE ${head}`;
-    return isChanged || detached.has(name) ? [made, ...asOf(view)] : [];
+    return made.includes(view) ? [`CREATE OR REPLACE ${head}`, ...asOf(view)] : [];
   });
+  return made.length === 0 ? statements : [...statements, grantViews(made.map(({ name }) => name))];
 }
 
 const ON_A_COLUMN =

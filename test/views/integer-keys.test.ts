@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { DATABASES, type TestDatabase } from '../support/databases.ts';
+import { rowsOf } from '../support/copied-cells.ts';
+import { journey, type Journey } from '../support/journey.ts';
+import { asOther } from '../support/temp-warehouse.ts';
+
+const RELATIONS = {
+  'analytics.content_id': 'content.id',
+  'content.seo_image_id': 'images.id',
+  'content_image_ids.value': 'images.id',
+};
+const NO_RELATIONS = Object.fromEntries(Object.keys(RELATIONS).map((column) => [column, null]));
+const UPDATED = '2026-01-02T00:00:00Z';
+
+async function blog(database: TestDatabase, profile: Record<string, unknown>): Promise<Journey> {
+  const stage = await journey({
+    database,
+    profile,
+    sandbox: { generate: { content: 0, images: 0, analytics: 0 } },
+  });
+  const { store } = stage.sandbox;
+  for (const id of [7, 8, 9007199254740991]) store.put('images', { id, alt_text: `image ${id}`, updated_at: UPDATED });
+  store.put('content', { id: 1, seo: { image: { id: 7 } }, image_ids: [8, 9007199254740991], updated_at: UPDATED });
+  store.put('analytics', { id: 100, content_id: 1, views: 5, updated_at: UPDATED });
+  return stage;
+}
+
+function answer({ address }: Journey, query: string): Promise<Record<string, unknown>[]> {
+  return address.startsWith('postgres')
+    ? rowsOf(address, query)
+    : Promise.resolve(
+        asOther(address.slice('sqlite:'.length), (db) => db.prepare<[], Record<string, unknown>>(query).all()),
+      );
+}
+
+const printed = z.looseObject({
+  relations: z.array(z.looseObject({ from: z.object({ table: z.string(), column: z.string() }), kind: z.string() })),
+  examples: z.array(z.object({ title: z.string(), sql: z.string() })),
+});
+
+/** The columns of relations as the dictionary has them; its queries run. */
+async function documented(stage: Journey): Promise<string[]> {
+  const { stdout } = await stage.command('dictionary', '--json');
+  const { relations, examples } = printed.parse(JSON.parse(stdout));
+  for (const { title, sql } of examples) {
+    const rows = await answer(stage, sql);
+    expect([title, rows.length > 0]).toEqual([title, !title.includes('_changes')]);
+  }
+  return relations
+    .filter(({ kind }) => kind === 'reference')
+    .map(({ from }) => `${from.table}.${from.column}`)
+    .toSorted();
+}
+
+const SUMMARY = `SELECT images_count AS images, analytics_count AS readings FROM content_summary`;
+
+describe.for(DATABASES)('relations between records with whole numbers as ids on $name', (database) => {
+  it('join in every view, from the first value on', async () => {
+    const stage = await blog(database, { relations: RELATIONS });
+    expect(await stage.run('backfill')).toMatchObject({ status: 'ok' });
+    for (const join of [
+      'SELECT i.alt_text FROM content_live c JOIN images_live i ON i.id = c.seo_image_id',
+      'SELECT i.alt_text FROM content c JOIN images i ON i.id = c.seo_image_id',
+      'SELECT i.alt_text FROM content_history c JOIN images_live i ON i.id = c.seo_image_id',
+      'SELECT i.alt_text FROM content_summary c JOIN images_summary i ON i.id = c.seo_image_id',
+    ])
+      expect([join, await answer(stage, join)]).toEqual([join, [{ alt_text: 'image 7' }]]);
+    expect(
+      await answer(
+        stage,
+        'SELECT i.alt_text FROM content_image_ids_live l JOIN images_live i ON i.id = l.value ORDER BY position',
+      ),
+    ).toEqual([{ alt_text: 'image 8' }, { alt_text: 'image 9007199254740991' }]);
+    expect((await answer(stage, SUMMARY)).map((row) => Object.values(row).map(Number))).toEqual([[3, 1]]);
+    expect(await documented(stage)).toEqual(Object.keys(RELATIONS).toSorted());
+    const { stdout } = await stage.command('check');
+    expect(stdout).toContain('analytics.content_id → content.id: all 1 references lead to a record');
+  });
+
+  it('join in a copy from before, whose views go on to show numbers and have the text beside', async () => {
+    const stage = await blog(database, { relations: NO_RELATIONS });
+    await stage.run('backfill');
+    await stage.run('sync');
+    const numbers = 'SELECT content_id + 1 AS next FROM analytics_live';
+    expect((await answer(stage, numbers)).map(({ next }) => Number(next))).toEqual([2]);
+    stage.setProfile({ relations: RELATIONS });
+    expect(await stage.run('sync')).toMatchObject({ status: 'ok' });
+    expect((await answer(stage, numbers)).map(({ next }) => Number(next))).toEqual([2]);
+    expect(await answer(stage, "SELECT content_id FROM analytics WHERE content_id = '1'")).toEqual([
+      { content_id: '1' },
+    ]);
+    expect((await answer(stage, SUMMARY)).map((row) => Object.values(row).map(Number))).toEqual([[3, 1]]);
+    expect(await documented(stage)).toEqual(
+      Object.keys(RELATIONS)
+        .map((column) => `${column}_text`)
+        .toSorted(),
+    );
+    expect(await stage.command('verify')).toMatchObject({ code: 0 });
+  });
+
+  it('keep a type that the profile gives', async () => {
+    const fields = { content_id: { type: 'bigint' } };
+    const stage = await blog(database, { relations: RELATIONS, resources: { analytics: { fields } } });
+    await stage.run('backfill');
+    expect(
+      (await answer(stage, 'SELECT content_id + 1 AS next FROM analytics')).map(({ next }) => Number(next)),
+    ).toEqual([2]);
+    expect((await answer(stage, SUMMARY)).map((row) => Object.values(row).map(Number))).toEqual([[3, 1]]);
+  });
+});
