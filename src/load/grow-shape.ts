@@ -71,20 +71,20 @@ export async function shapeAndGrow(
       await growTables(context, before, shaped.shape, shaped.changes);
       return { ...shaped, grown: true };
     } catch (error) {
-      if (!(error instanceof InUse)) throw error;
-      owned.fixedColumns = [...owned.fixedColumns, ...fixedColumns(before, error)];
+      fixColumns(context, before, error);
     }
   }
 }
 
-/** The columns of the tables that the error names, with the types that they keep. Throws the error if there are none. */
-function fixedColumns({ tables }: ResourceShape, error: InUse): FixedColumn[] {
+/** For the rest of the run, the columns that the error names keep their types. Throws the error if it names none. */
+export function fixColumns({ owned }: LoadContext, { tables }: ResourceShape, error: unknown): void {
+  if (!(error instanceof InUse)) throw error;
   const fixed = error.columns.flatMap(({ table, column: name, by }) => {
     const column = tables.find((each) => each.name === table)?.columns.find((each) => each.name === name);
     return column === undefined ? [] : [{ path: column.path, type: column.type, by }];
   });
   if (fixed.length === 0) throw error;
-  return fixed;
+  owned.fixedColumns = [...owned.fixedColumns, ...fixed];
 }
 
 function withFixedColumns<P extends ShapeProfile>(profile: P, columns: readonly FixedColumn[]): P {

@@ -94,7 +94,9 @@ function existingViews({ whole }: Pick<ViewContext, 'whole'>, existing: Existing
   const columns = Array.from(stored, ([name, { columns: rows }]) => {
     return [
       name,
-      rows.map(({ column_name, type, source_path }) => ({ name: column_name, type, source: source_path })),
+      rows.map(({ column_name, type, source_path, is_computed }) => {
+        return { name: column_name, type, source: is_computed === 1 ? null : source_path };
+      }),
     ] as const;
   });
   // Nothing is stored of the one that migrations made.
@@ -188,6 +190,7 @@ function rowsOf({ name, resource, query, description, columns }: PlannedView): M
       source_path: column.source,
       description: column.description,
       refers_to: column.references,
+      is_computed: column.isComputed === true ? 1 : 0,
     })),
   };
 }

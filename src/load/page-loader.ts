@@ -10,7 +10,7 @@ import { restoredAmong, type OlderPolicy } from './difference.ts';
 import type { KeyedRecord, LeftOut } from './key-records.ts';
 import { sourceTexts } from './source-texts.ts';
 import { coverRows } from './grow-calendar.ts';
-import { finishReshape, growTables, shapeAndGrow } from './grow-shape.ts';
+import { finishReshape, fixColumns, growTables, shapeAndGrow } from './grow-shape.ts';
 import type { LoadContext } from './load-context.ts';
 import { keyOf, pageRows, preparePage, shapeOf, type LoadablePage, type LostRow } from './prepare-page.ts';
 import { outcomeOf, type PageOutcome } from './page-outcome.ts';
@@ -75,7 +75,12 @@ async function openTables(context: LoadContext): Promise<void> {
   const known = owned.shape ?? (await readTables(warehouse, resource));
   const wanted = asKeys(known ?? initialShape(resource, profile), profile);
   owned.shape = known;
-  if (wanted !== known) await growTables(context, known, wanted, known === null ? [] : shapeChanges(known, wanted));
+  if (known === null) await growTables(context, null, wanted, []);
+  else if (wanted !== known) {
+    const grown = growTables(context, known, wanted, shapeChanges(known, wanted));
+    // References stay numbers while objects of others depend on them.
+    await grown.catch((error: unknown) => fixColumns(context, known, error));
+  }
   await finishReshape(context);
 }
 

@@ -107,6 +107,7 @@ function upsertColumns(own: Kysely<OwnTables>, rows: readonly ViewColumnRow[]): 
         source_path: is.ref('excluded.source_path'),
         description: is.ref('excluded.description'),
         refers_to: is.ref('excluded.refers_to'),
+        is_computed: is.ref('excluded.is_computed'),
       })),
     )
     .compile();
@@ -119,7 +120,7 @@ export function renameView(own: Kysely<OwnTables>, former: string, name: string)
   );
 }
 
-const SAID = ['position', 'type', 'source_path', 'description', 'refers_to'] as const;
+const SAID = ['position', 'type', 'source_path', 'description', 'refers_to', 'is_computed'] as const;
 
 function isSaid(column: ViewColumnRow, stored: ViewColumnRow | undefined): boolean {
   return stored !== undefined && SAID.every((name) => column[name] === stored[name]);

@@ -73,8 +73,13 @@ export function asChange(view: PlannedView, isChanged: boolean): ViewChange {
 }
 
 /** False if another column of the view shows the same field. */
-function isOnlyOne({ source }: ViewColumn, columns: readonly ViewColumn[]): boolean {
-  return columns.filter((column) => column.source === source).length === 1;
+function isOnlyOne(one: ViewColumn, columns: readonly ViewColumn[]): boolean {
+  return columns.filter((column) => fieldOf(column) === fieldOf(one)).length === 1;
+}
+
+/** The path of the field that the column shows; null for a computed one. */
+function fieldOf({ source, isComputed }: ViewColumn): string | null {
+  return isComputed === true ? null : source;
 }
 
 const TEXT = '_text';
@@ -85,7 +90,7 @@ const TEXT = '_text';
  */
 function exactText(column: ViewColumn, existing: readonly ExistingColumn[], dialect: ViewDialect): ViewColumn[] {
   const { name, source, type, sql } = column;
-  const [first, second] = source === null ? [] : existing.filter((each) => each.source === source);
+  const [first, second] = fieldOf(column) === null ? [] : existing.filter((each) => each.source === source);
   if (type !== 'numeric' && (first === undefined || second?.name !== `${first.name}${TEXT}`)) return [];
   const description = `${name} in full, as a text.${column.description === null ? '' : ` ${column.description}`}`;
   return [{ ...column, name: `${name}${TEXT}`, type: 'text', sql: dialect.text(sql, type), description }];
@@ -102,7 +107,7 @@ function nameColumns(columns: readonly ViewColumn[], existing: readonly Existing
   const taken = new Set<string>();
   const seen = new Map<string, number>();
   return columns.map((column) => {
-    const { source } = column;
+    const source = fieldOf(column);
     // The field's own column comes before its text.
     const at = source === null ? 0 : (seen.get(source) ?? 0);
     if (source !== null) seen.set(source, at + 1);

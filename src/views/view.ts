@@ -10,6 +10,8 @@ export interface ViewColumn {
   description: string | null;
   /** The way from the record to the value, such as `seo.image.id`; null if it is none of the source's. */
   source: string | null;
+  /** True if it is computed from the values at `source`, such as a list as a text. */
+  isComputed?: true;
   /** `content.id` if it holds the key of another resource. */
   references: string | null;
 }

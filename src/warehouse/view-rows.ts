@@ -20,6 +20,8 @@ export interface ViewColumnRow {
   description: string | null;
   /** `content.id` if it holds the key of another resource. */
   refers_to: string | null;
+  /** 1 if it is computed from the values at `source_path`. */
+  is_computed: 0 | 1;
   first_seen: string;
 }
 

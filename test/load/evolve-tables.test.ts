@@ -62,7 +62,7 @@ describe.for(DATABASES)('tables that change under what people made, on $name', (
 
     await database.write(stage.address, FREES[database.name]);
     await database.write(stage.address, 'DROP VIEW mine');
-    expect(await walk()).toEqual(['ok']);
+    expect(await walk()).toEqual(['ok', 'column_is_text']);
     expect(await rows('report_live', 'id n')).toEqual(['a 1', 'b 11', 'c many']);
   });
 

@@ -78,24 +78,17 @@ describe.for(DATABASES)('relations between records with whole numbers as ids on 
     expect(stdout).toContain('analytics.content_id → content.id: all 1 references lead to a record');
   });
 
-  it('join in a copy from before, whose views go on to show numbers and have the text beside', async () => {
+  it('join in a copy from before the relations, whose columns become texts', async () => {
     const stage = await blog(database, { relations: NO_RELATIONS });
     await stage.run('backfill');
     await stage.run('sync');
-    const numbers = 'SELECT content_id + 1 AS next FROM analytics_live';
-    expect((await answer(stage, numbers)).map(({ next }) => Number(next))).toEqual([2]);
     stage.setProfile({ relations: RELATIONS });
     expect(await stage.run('sync')).toMatchObject({ status: 'ok' });
-    expect((await answer(stage, numbers)).map(({ next }) => Number(next))).toEqual([2]);
     expect(await answer(stage, "SELECT content_id FROM analytics WHERE content_id = '1'")).toEqual([
       { content_id: '1' },
     ]);
     expect((await answer(stage, SUMMARY)).map((row) => Object.values(row).map(Number))).toEqual([[3, 1]]);
-    expect(await documented(stage)).toEqual(
-      Object.keys(RELATIONS)
-        .map((column) => `${column}_text`)
-        .toSorted(),
-    );
+    expect(await documented(stage)).toEqual(Object.keys(RELATIONS).toSorted());
     expect(await stage.command('verify')).toMatchObject({ code: 0 });
   });
 

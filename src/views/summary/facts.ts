@@ -9,6 +9,8 @@ export const SUMMARY_ROW = 's';
 /** A column that says something about other rows. */
 export interface FactColumn extends RowFact {
   description: string;
+  /** The path of the field whose values it shows as a text; absent for none, or for several. */
+  source?: string;
 }
 
 /** A reference in a row of a view as a text, which keys are; a view that is held may show another type. */

@@ -49,6 +49,7 @@ function columnsOf(
         name: isPlain ? list : `${list}_${column.name}`,
         kind: 'joined',
         type: 'text',
+        ...(named === null ? { source: visibleText(pathText(column.path)) } : {}),
         sql: named === null ? text : `coalesce(${named.sql}, ${text})`,
         description: `${what} of the list ${path} in their order, with commas between.`,
       },
