@@ -23,7 +23,7 @@ export function windowViews(model: ViewModel): View[] {
 }
 
 function windowColumns({ dialect }: ViewModel): ViewColumn[] {
-  const day = (name: string): string => dialect.converted(`w."${name}"`, 'text', 'date');
+  const day = (name: string): string => dialect.day(`w."${name}"`);
   return [
     ownColumn('window_start', 'date', day('window_start'), 'The first day of the window.'),
     ownColumn('window_end', 'date', day('window_end'), 'The first day behind it.'),
@@ -59,10 +59,9 @@ export function finalColumn(
   if (column === null || own?.columns.some(({ name }) => name === NAME)) return [];
   const cell = `${row}${dialect.id(column.name)}`;
   const day = column.type === 'date' ? cell : dialect.converted(cell, column.type, 'date');
-  const dateOf = (sql: string): string => dialect.converted(sql, 'text', 'date');
   const open = ` FROM "_sync_windows" AS w WHERE w."resource" = ${dialect.literal(resource)} AND w."is_final" = 0 AND w."dropped_at" IS NULL`;
-  const first = `(SELECT ${dateOf('min(w."window_start")')}${open})`;
-  const inOne = `${day} >= ${dateOf('w."window_start"')} AND ${day} < ${dateOf('w."window_end"')}`;
+  const first = `(SELECT ${dialect.day('min(w."window_start")')}${open})`;
+  const inOne = `${day} >= ${dialect.day('w."window_start"')} AND ${day} < ${dialect.day('w."window_end"')}`;
   const sql = `CASE WHEN ${day} IS NULL THEN NULL WHEN ${day} < ${first} THEN 1 = 1 ELSE NOT EXISTS (SELECT 1${open} AND ${inOne}) END`;
   return [ownColumn(NAME, 'boolean', sql, 'False while the service may still change the window that the row is in.')];
 }

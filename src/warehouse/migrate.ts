@@ -29,6 +29,7 @@ import * as fileOwner from '../../migrations/027-file-owner.ts';
 import * as noRanges from '../../migrations/028-no-ranges.ts';
 import * as checks from '../../migrations/029-checks.ts';
 import * as microseconds from '../../migrations/030-microseconds.ts';
+import * as viewsForOlderSqlite from '../../migrations/031-views-for-older-sqlite.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
 import * as roomAndDifferences from '../../migrations/inbox/002-room-and-differences.ts';
 import * as zonedTimes from '../../migrations/inbox/003-zoned-times.ts';
@@ -71,6 +72,7 @@ export const WAREHOUSE_MIGRATIONS: Migrations = {
   '028-no-ranges': noRanges,
   '029-checks': checks,
   '030-microseconds': microseconds,
+  '031-views-for-older-sqlite': viewsForOlderSqlite,
 };
 export const INBOX_MIGRATIONS: Migrations = {
   '001-deliveries': deliveries,
