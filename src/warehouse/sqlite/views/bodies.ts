@@ -29,8 +29,8 @@ function source(path: readonly string[]): string {
  */
 function jsonAt(path: readonly string[]): string {
   const array = `json_extract(${BODY}, '$[999999999]', ${jsonPath(path)})`;
-  // A negative length counts backwards from the last character, which is left out.
-  return `substr(substr(${array}, -1, -1000000000), 7)`;
+  // A negative length counts backwards from the last byte, which is left out. Of a text, every character would be counted.
+  return `CAST(substr(substr(CAST(${array} AS BLOB), -1, -1000000000), 7) AS TEXT)`;
 }
 
 const ASCII = /^[A-Za-z0-9_-]*$/;
