@@ -48,10 +48,7 @@ function liveColumns(model: ViewModel, resource: ViewedResource, table: TableSha
   const sources = table.columns.map(({ name, type, path }) => column(name, type, visibleText(pathText(path))));
   const known =
     table.path.length === 0
-      ? [
-          ...publishedColumn(model, resource, `${ROW}.`),
-          ...finalColumn(model, resource, ({ name }) => `${ROW}.${dialect.id(name)}`),
-        ]
+      ? [...publishedColumn(model, resource, `${ROW}.`), ...finalColumn(model, resource, `${ROW}.`)]
       : [];
   return [...keys, { ...stamp, description: SYNCED_AT }, ...sources, ...known];
 }

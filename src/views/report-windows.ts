@@ -23,7 +23,7 @@ export function windowViews(model: ViewModel): View[] {
 }
 
 function windowColumns({ dialect }: ViewModel): ViewColumn[] {
-  const day = (name: string): string => dialect.converted(`w."${name}"`, 'text', 'date');
+  const day = (name: string): string => dialect.day(`w."${name}"`);
   return [
     ownColumn('window_start', 'date', day('window_start'), 'The first day of the window.'),
     ownColumn('window_end', 'date', day('window_end'), 'The first day behind it.'),
@@ -44,32 +44,25 @@ function windowColumns({ dialect }: ViewModel): ViewColumn[] {
 }
 
 const NAME = 'is_final';
-/** A column of a table. */
-const IS_BARE = /^\w+\.(?:\w+|"(?:[^"]|"")*")$/;
 
 /**
- * `is_final` for a view whose rows are records of a report; none if the field of the window holds no days. `valueOf` is
- * the SQL of a column's value. Most rows are older than any window that may change, which one look at the windows shows.
+ * `is_final` for a view of the resource's own table, whose columns begin with `row`; none if the field of the window
+ * holds no days. Most rows are older than any window that may change, which one look at the windows shows.
  */
 export function finalColumn(
   { dialect }: ViewModel,
   { resource, profile, tables }: ViewedResource,
-  valueOf: (column: Column) => string,
+  row: string,
 ): ViewColumn[] {
   const [own] = tables;
   const column = own === undefined || profile.windows === null ? null : windowColumn(own, profile.windows);
   if (column === null) return [];
-  const value = valueOf(column);
-  const converted = column.type === 'date' ? value : dialect.converted(value, column.type, 'date');
-  const dateOf = (sql: string): string => dialect.converted(sql, 'text', 'date');
+  const cell = `${row}${dialect.id(column.name)}`;
+  const day = column.type === 'date' ? cell : dialect.converted(cell, column.type, 'date');
   const open = ` FROM "_sync_windows" AS w WHERE w."resource" = ${dialect.literal(resource)} AND w."is_final" = 0 AND w."dropped_at" IS NULL`;
-  const first = `(SELECT ${dateOf('min(w."window_start")')}${open})`;
-  const isFinal = (day: string): string => {
-    const inOne = `${day} >= ${dateOf('w."window_start"')} AND ${day} < ${dateOf('w."window_end"')}`;
-    return `CASE WHEN ${day} IS NULL THEN NULL WHEN ${day} < ${first} THEN 1 = 1 ELSE NOT EXISTS (SELECT 1${open} AND ${inOne}) END`;
-  };
-  // An expression over a body is not computed three times.
-  const sql = IS_BARE.test(converted) ? isFinal(converted) : dialect.once(converted, isFinal);
+  const first = `(SELECT ${dialect.day('min(w."window_start")')}${open})`;
+  const inOne = `${day} >= ${dialect.day('w."window_start"')} AND ${day} < ${dialect.day('w."window_end"')}`;
+  const sql = `CASE WHEN ${day} IS NULL THEN NULL WHEN ${day} < ${first} THEN 1 = 1 ELSE NOT EXISTS (SELECT 1${open} AND ${inOne}) END`;
   return [ownColumn(NAME, 'boolean', sql, 'False while the service may still change the window that the row is in.')];
 }
 

@@ -19,6 +19,8 @@ export interface ViewDialect {
   declared(sql: string, type: ColumnType): string;
   /** The month of a date, or that of a moment in UTC, as a text such as `2026-11`. */
   month(sql: string, type: ColumnType): string;
+  /** A day of one of our own tables, which is a text such as `2026-11-20`, as a date. */
+  day(sql: string): string;
   /** A moment of UTC, such as `2026-11-20 00:00:00`, as a literal that times can be compared with. */
   at(text: string): string;
   /**

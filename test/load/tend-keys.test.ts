@@ -120,6 +120,23 @@ describe.for(onBoth)('indexes and keys to parents on $name', ({ database }) => {
   });
 });
 
+describe('a table of SQLite', () => {
+  it('is read from end to end, and by an index of its changed rows, as soon as the first scan has ended', async () => {
+    const stage = await blog(SQLITE);
+    const planOf = (query: string): string[] =>
+      asOther(stage.file, (db) =>
+        db
+          .prepare<[], { detail: string }>(`EXPLAIN QUERY PLAN ${query}`)
+          .all()
+          .map(({ detail }) => detail),
+      );
+    expect(planOf('SELECT referrer, sum(views) FROM analytics_live GROUP BY referrer')).toContain('SCAN r');
+    const changed = planOf('SELECT rows_altered FROM sync_freshness').filter((step) => step.includes('SEARCH t'));
+    expect(changed).toHaveLength(3);
+    for (const step of changed) expect(step).toMatch(/COVERING INDEX _sync_changed_/);
+  });
+});
+
 describe.skipIf(POSTGRES.missing !== null)('references on postgres', () => {
   const PLAN = `SELECT a.attname AS name, c.collname AS collation FROM pg_attribute a JOIN pg_collation c ON c.oid = attcollation
     WHERE attrelid = 'analytics'::regclass AND attname = 'content_id'`;

@@ -28,11 +28,7 @@ export function recordColumns({ dialect }: ViewModel, resource: ViewedResource, 
 }
 
 /** The value of a column as an expression over the body of a version. */
-export function bodyValue(
-  dialect: ViewDialect,
-  { profile }: ViewedResource,
-  { path, type }: Omit<Column, 'name'>,
-): string {
+function bodyValue(dialect: ViewDialect, { profile }: ViewedResource, { path, type }: Omit<Column, 'name'>): string {
   const { times, fields } = profile;
   const zone = zoneNameAt(times, pathText(path));
   const value = dialect.bodies.value(keysOf(path), type, zone === LOCAL ? null : zone);

@@ -2,7 +2,7 @@ import type { PlannedView } from '../planned-view.ts';
 import type { View, ViewColumn } from '../view.ts';
 import type { ViewedResource, ViewModel } from '../view-model.ts';
 import { finalColumn } from '../report-windows.ts';
-import { bodyValue, freeColumn, recordColumns } from './history-columns.ts';
+import { freeColumn, recordColumns } from './history-columns.ts';
 import { ownColumn } from './own-column.ts';
 
 /** Columns of ours, which a field of the source does not take the name of. */
@@ -21,17 +21,20 @@ export function historyViews(model: ViewModel, above: ReadonlyMap<string, Planne
         name: `${resource.resource}_history`,
         resource: resource.resource,
         description: `Every version of each ${resource.resource} record, typed as in ${live.name}: one row from valid_from to valid_to.`,
-        columns: [
-          key,
-          ...ourColumns(model),
-          ...recordColumns(model, resource, live),
-          ...finalColumn(model, resource, (column) => bodyValue(dialect, resource, column)),
-        ],
+        columns: [key, ...ourColumns(model), ...recordColumns(model, resource, live), ...finalColumns(model, resource)],
         from: `${dialect.bodies.from} WHERE v.${dialect.id('resource')} = ${dialect.literal(resource.resource)}`,
         asOf: `${resource.resource}_as_of`,
       },
     ];
   });
+}
+
+/** `is_final` of a version is that of its record's row: the day is part of the key. */
+function finalColumns(model: ViewModel, resource: ViewedResource): ViewColumn[] {
+  const [own] = resource.tables;
+  const { id } = model.dialect;
+  const row = ` FROM ${id(own?.name ?? '')} AS r WHERE r.${id(own?.key[0] ?? '')} = v.${id('id')}`;
+  return finalColumn(model, resource, 'r.').map((column) => ({ ...column, sql: `(SELECT ${column.sql}${row})` }));
 }
 
 export function keepingHistory({ resources }: ViewModel): ViewedResource[] {

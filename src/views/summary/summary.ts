@@ -44,8 +44,8 @@ function summaryOf({ dialect }: ViewModel, resource: ViewedResource, live: Plann
   };
 }
 
-function columnOf({ name, type, description, source = null }: Facts['columns'][number], sql: string): ViewColumn {
-  return { name, type, sql, description, source, isComputed: true, references: null };
+function columnOf({ name, type, description, source }: Facts['columns'][number], sql: string): ViewColumn {
+  return { name, type, sql, description, source: source ?? null, isComputed: true, references: null };
 }
 
 /** `linked_<name>` if a list has the name and records are counted too: `tags_count` and `linked_tags_count`. */

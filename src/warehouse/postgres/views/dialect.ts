@@ -13,6 +13,7 @@ export const VIEW_DIALECT: ViewDialect = {
   text: textOf,
   declared: (sql) => sql,
   month: (sql, type) => `to_char(${sql}${type === 'date' ? '' : " AT TIME ZONE 'UTC'"}, 'YYYY-MM')`,
+  day: (sql) => `${sql}::date`,
   at: (text) => `TIMESTAMPTZ ${escapeLiteral(`${text}+00`)}`,
   shown: (type) => type,
   no: 'false',

@@ -15,6 +15,8 @@ export function configureWarehouse(db: Database): void {
   // Each multi-row insert keeps a journal of its own to undo it alone; in a file it costs more than the rows.
   db.pragma('temp_store = MEMORY');
   db.pragma('journal_size_limit = 67108864');
+  // ANALYZE reads so many rows of each index: it holds the lock of writers.
+  db.pragma('analysis_limit = 400');
   // Child rows come and go with their record in one transaction: to look each of them up would only cost.
   db.pragma('foreign_keys = OFF');
   db.function(NUMBER_TEXT, { deterministic: true }, String);

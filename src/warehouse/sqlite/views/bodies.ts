@@ -4,7 +4,7 @@ import { momentOf } from './moments.ts';
 
 const BODY = 'v."body"';
 
-/** By the JSON functions that every SQLite since 3.38 has: it remembers the last body that it has parsed. */
+/** By the JSON functions that every SQLite since 3.34 has: it caches the last bodies that it has parsed. */
 export const BODIES: BodyDialect = {
   from: ' FROM "_sync_versions" AS v',
   value: (path, type, zone) => VALUE[type](`(SELECT ${source(path)} AS r LIMIT 1)`, zone),
@@ -12,14 +12,25 @@ export const BODIES: BodyDialect = {
     `(SELECT CASE WHEN r GLOB '[[]*' THEN ${cleanJson('r')} END FROM (SELECT ${source(path)} AS r LIMIT 1))`,
 };
 
-/** The JSON text at a path; NULL where the body is none. */
+/** The JSON text at a path; NULL or 'null' if there is none. */
 function source(path: readonly string[]): string {
   const plain = path.every((key) => key !== '' && !/["\\\p{Cc}]/u.test(key));
-  const found = plain ? `${BODY} -> ${jsonPath(path)}` : keyByKey(path);
+  const found = plain ? jsonAt(path) : keyByKey(path);
   // In older versions a key is only found as it is written: others write letters beyond ASCII as escapes.
-  const anyway = plain && !path.every((key) => ASCII.test(key)) ? `coalesce(${found}, ${keyByKey(path)})` : found;
+  const anyway =
+    plain && !path.every((key) => ASCII.test(key)) ? `coalesce(nullif(${found}, 'null'), ${keyByKey(path)})` : found;
   const twice = plain ? `WHEN (${mayRepeat(path)}) AND ${repeats(path)} THEN ${keyByKey(path)} ` : '';
   return `CASE WHEN NOT json_valid(${BODY}) THEN NULL ${twice}ELSE ${anyway} END`;
+}
+
+/**
+ * `json_extract` with one path turns a number into a double. With two it returns an array of both values as they are
+ * written: `[null,value]`, because no array is so long that it has the first.
+ */
+function jsonAt(path: readonly string[]): string {
+  const array = `json_extract(${BODY}, '$[999999999]', ${jsonPath(path)})`;
+  // A negative length counts backwards from the last byte, which is left out. Of a text, every character would be counted.
+  return `CAST(substr(substr(CAST(${array} AS BLOB), -1, -1000000000), 7) AS TEXT)`;
 }
 
 const ASCII = /^[A-Za-z0-9_-]*$/;
@@ -30,7 +41,7 @@ function mayRepeat(path: readonly string[]): string {
     const within = path.slice(0, at);
     const twice = `GLOB ${literal(`*"${globbed(key)}"*"${globbed(key)}"*`)}`;
     const isFound = at > 0 && within.every((each) => ASCII.test(each));
-    return `${BODY} ${twice}${isFound ? ` AND (${BODY} -> ${jsonPath(within)}) ${twice}` : ''}`;
+    return `${BODY} ${twice}${isFound ? ` AND ${jsonAt(within)} ${twice}` : ''}`;
   });
   return looks.join(' OR ');
 }
@@ -44,31 +55,28 @@ function globbed(key: string): string {
 }
 
 function repeats(path: readonly string[]): string {
-  const counts = path.map(
-    (key, at) => `(SELECT count(*) FROM json_each(${objectAt(path.slice(0, at))}) WHERE key = ${literal(key)}) > 1`,
-  );
-  return `(${counts.join(' OR ')})`;
+  return `(SELECT count(*)${membersAt(path)}) > 1`;
 }
 
 /** Of equal keys the last one counts. Decimals have no more than the digits of a double here. */
 function keyByKey(path: readonly string[]): string {
-  return lastMember(
-    path,
-    "CASE WHEN type = 'text' THEN json_quote(value) WHEN type IN ('true', 'false', 'null') THEN type ELSE CAST(value AS TEXT) END",
-  );
+  const last = `k${path.length - 1}`;
+  const json = `CASE WHEN ${last}.type = 'text' THEN json_quote(${last}.value) WHEN ${last}.type IN ('true', 'false', 'null') THEN ${last}.type ELSE CAST(${last}.value AS TEXT) END`;
+  const newestFirst = path.map((_, level) => `k${level}.id DESC`).join(', ');
+  return `(SELECT ${json}${membersAt(path)} ORDER BY ${newestFirst} LIMIT 1)`;
 }
 
-function objectAt(path: readonly string[]): string {
-  return path.length === 0 ? BODY : lastMember(path, "CASE type WHEN 'object' THEN value END");
-}
-
-function lastMember(path: readonly string[], shown: string): string {
-  const within = objectAt(path.slice(0, -1));
-  return `(SELECT ${shown} FROM json_each(${within}) WHERE key = ${literal(path.at(-1) ?? '')} ORDER BY id DESC LIMIT 1)`;
+/** The members at a path, one table per level. */
+function membersAt([first = '', ...keys]: readonly string[]): string {
+  const joins = keys.map((key, level) => {
+    const within = `json_each(CASE k${level}.type WHEN 'object' THEN k${level}.value END)`;
+    return ` LEFT JOIN ${within} AS k${level + 1} ON k${level + 1}.key = ${literal(key)}`;
+  });
+  return ` FROM json_each(${cleanJson(BODY)}) AS k0${joins.join('')} WHERE k0.key = ${literal(first)}`;
 }
 
 function literal(text: string): string {
-  return `'${text.toWellFormed().replaceAll("'", "''").replaceAll('\0', "'||char(0)||'")}'`;
+  return `'${text.toWellFormed().replaceAll("'", "''").replaceAll('\0', '␀')}'`;
 }
 
 /** A NUL as its symbol. A control character stands in no valid JSON. The build takes raw templates in ASCII alone. */
@@ -82,7 +90,7 @@ function cleanJson(json: string): string {
  * are not too long for that.
  */
 const WHOLE_LETTERS = `(SELECT group_concat(char(unicode(substr(x, key + 1, 1))), '') FROM json_each('[0' || replace(hex(zeroblob(length(x) - 1)), '00', ',0') || ']'))`;
-const TEXT = String.raw`CASE WHEN r NOT GLOB '*\u*' THEN r ->> '$' ELSE (SELECT CASE WHEN hex(x) GLOB '*ED[AB]*' AND length(x) < 20000 THEN ${WHOLE_LETTERS} ELSE x END FROM (SELECT (${cleanJson('r')}) ->> '$' AS x LIMIT 1)) END`;
+const TEXT = String.raw`CASE WHEN r NOT GLOB '*\u*' THEN json_extract(r, '$') ELSE (SELECT CASE WHEN hex(x) GLOB '*ED[AB]*' AND length(x) < 20000 THEN ${WHOLE_LETTERS} ELSE x END FROM (SELECT json_extract(${cleanJson('r')}, '$') AS x LIMIT 1)) END`;
 
 /** A number in the fewest digits where a double holds it, else in those that were sent. */
 const DIGITS = "length(ltrim(replace(replace(substr(r, 1, instr(lower(r) || 'e', 'e') - 1), '-', ''), '.', ''), '0'))";
@@ -96,7 +104,7 @@ const NUMBER = `CASE WHEN r GLOB '*[.eE]*' THEN (SELECT CASE ${DECIMAL} END FROM
 const IS_NUMBER = "r GLOB '[-0-9]*'";
 
 /** A whole number, also one that is written with a point. */
-const WHOLE = `CASE typeof(r ->> '$') WHEN 'integer' THEN r ->> '$' WHEN 'real' THEN CASE WHEN r GLOB '*[.eE]*' AND abs(r ->> '$') <= 9007199254740991 AND (r ->> '$') = CAST(r ->> '$' AS INTEGER) THEN CAST(r ->> '$' AS INTEGER) END END`;
+const WHOLE = `CASE typeof(json_extract(r, '$')) WHEN 'integer' THEN json_extract(r, '$') WHEN 'real' THEN CASE WHEN r GLOB '*[.eE]*' AND abs(json_extract(r, '$')) <= 9007199254740991 AND json_extract(r, '$') = CAST(json_extract(r, '$') AS INTEGER) THEN CAST(json_extract(r, '$') AS INTEGER) END END`;
 
 const VALUE: Readonly<Record<ColumnType, (found: string, zone: string | null) => string>> = {
   boolean: (found) => `(SELECT CASE r WHEN 'true' THEN 1 WHEN 'false' THEN 0 END FROM ${found})`,
@@ -104,7 +112,7 @@ const VALUE: Readonly<Record<ColumnType, (found: string, zone: string | null) =>
   double: (found) => `(SELECT CASE WHEN ${IS_NUMBER} AND abs(r) < 9e999 THEN CAST(r AS REAL) END FROM ${found})`,
   numeric: (found) => `(SELECT CASE WHEN ${IS_NUMBER} THEN ${NUMBER} END FROM ${found})`,
   date: (found) =>
-    `(SELECT CASE WHEN s GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]' AND date(s) = s AND s > '0001' THEN s END FROM (SELECT CASE WHEN r GLOB '"*' THEN r ->> '$' END AS s FROM ${found} LIMIT 1))`,
+    `(SELECT CASE WHEN s GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]' AND date(s) = s AND s > '0001' THEN s END FROM (SELECT CASE WHEN r GLOB '"*' THEN json_extract(r, '$') END AS s FROM ${found} LIMIT 1))`,
   timestamp: momentOf,
   text: (found) =>
     `(SELECT CASE WHEN r GLOB '"*' THEN ${TEXT} WHEN ${IS_NUMBER} THEN ${NUMBER} WHEN r IN ('true', 'false') THEN r END FROM ${found})`,

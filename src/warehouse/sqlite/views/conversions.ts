@@ -15,9 +15,12 @@ export function textOf(sql: string, from: ColumnType): string {
   return AS_TEXT[from](sql);
 }
 
-/** `body` over a value that is called `v` in it; the limit keeps SQLite from writing the value into each place. */
-function given(value: string, body: string): string {
-  return `(SELECT ${body} FROM (SELECT ${value} AS v LIMIT 1))`;
+/**
+ * `body` over the last of the values, each of which is called `v` in the next and in `body`. The limit keeps SQLite from
+ * writing the value into each place.
+ */
+function given(values: readonly string[], body: string): string {
+  return `(SELECT ${body}${values.reduce((from, value) => ` FROM (SELECT ${value} AS v${from} LIMIT 1)`, '')})`;
 }
 
 function asIs(sql: string): string {
@@ -34,7 +37,7 @@ const AS_TEXT: Readonly<Record<ColumnType, (sql: string) => string>> = {
   text: asIs,
   // What is no object or array is shown as it is, without the quotes of JSON; numbers keep all their digits.
   json: (sql) =>
-    `CASE WHEN json_valid(${sql}) THEN CASE json_type(${sql}) WHEN 'text' THEN ${sql} ->> '$' WHEN 'null' THEN NULL ELSE ${sql} END ELSE ${sql} END`,
+    `CASE WHEN json_valid(${sql}) THEN CASE json_type(${sql}) WHEN 'text' THEN json_extract(${sql}, '$') WHEN 'null' THEN NULL ELSE ${sql} END ELSE ${sql} END`,
 };
 
 /** With as many digits as it takes to read it back as the same number. */
@@ -56,13 +59,13 @@ const LARGEST = '1.7976931348623157e308';
 /** The text of a number; NULL if it is none. */
 function number(sql: string, from: ColumnType): string {
   const text = textOf(sql, from);
-  return NUMBERS.has(from) ? text : given(text, `CASE WHEN ${IS_NUMBER} THEN v END`);
+  return NUMBERS.has(from) ? text : given([text], `CASE WHEN ${IS_NUMBER} THEN v END`);
 }
 
 /** The nearest one. */
 function double(sql: string, from: ColumnType): string {
   if (from === 'integer') return `CAST(${sql} AS REAL)`;
-  return given(number(sql, from), `CASE WHEN abs(CAST(v AS REAL)) <= ${LARGEST} THEN CAST(v AS REAL) END`);
+  return given([number(sql, from)], `CASE WHEN abs(CAST(v AS REAL)) <= ${LARGEST} THEN CAST(v AS REAL) END`);
 }
 
 /**
@@ -72,15 +75,14 @@ function double(sql: string, from: ColumnType): string {
 function integer(sql: string, from: ColumnType): string {
   if (from === 'double') return `CASE WHEN ${sql} = CAST(${sql} AS INTEGER) THEN CAST(${sql} AS INTEGER) END`;
   const whole = `CASE WHEN instr(v, '.') > 0 THEN rtrim(rtrim(v, '0'), '.') ELSE v END`;
-  const plain = given(
-    `CASE WHEN v = '-0' THEN '0' ELSE v END`,
+  const digits = given(
+    [whole, `CASE WHEN v = '-0' THEN '0' ELSE v END`],
     'CASE WHEN CAST(CAST(v AS INTEGER) AS TEXT) = v THEN CAST(v AS INTEGER) END',
   );
   const isLost = `length(v) > 15 OR CAST(v AS REAL) <> CAST(CAST(v AS REAL) AS INTEGER) OR abs(CAST(v AS REAL)) > 9007199254740992 OR CAST(v AS REAL) = 0 AND v GLOB '*[1-9]*[eE]*'`;
   const powered = `CASE WHEN ${isLost} THEN NULL ELSE CAST(CAST(v AS REAL) AS INTEGER) END`;
   const isPowered = `v GLOB '*[eE]*'`;
-  const digits = `(SELECT ${plain} FROM (SELECT ${whole} AS v LIMIT 1))`;
-  return given(number(sql, from), `CASE WHEN ${isPowered} THEN ${powered} ELSE ${digits} END`);
+  return given([number(sql, from)], `CASE WHEN ${isPowered} THEN ${powered} ELSE ${digits} END`);
 }
 
 const TWO = '[0-9][0-9]';
@@ -89,8 +91,9 @@ const IS_DAY = `v GLOB '${TWO}${TWO}-${TWO}-${TWO}*' AND v NOT GLOB '0000*' AND 
 /** What SQLite would read too, and no clock shows: 24:00, a point without digits, blanks. */
 const IS_CLOCK = `substr(v, 11) GLOB '[Tt ]${TWO}:${TWO}*' AND v NOT GLOB '???????????2[4-9]*' AND substr(v, 12) NOT GLOB '* *' AND v NOT GLOB '*.' AND v NOT GLOB '*.[^0-9]*' AND v NOT GLOB '*.${TWO.repeat(5)}*'`;
 
-/** The fraction in three digits, if there is one, and what is behind it. */
-const FRACTION = `CASE WHEN substr(v, 20, 1) <> '.' THEN substr(v, 20) ELSE '.' || substr(substr(v, 21, length(v) - 20 - length(ltrim(substr(v, 21), '0123456789'))) || '00', 1, 3) || ltrim(substr(v, 21), '0123456789') END`;
+const AFTER_FRACTION = `ltrim(substr(v, 21), '0123456789')`;
+/** The fraction in three digits, if there is one, and the zone. */
+const FRACTION = `CASE WHEN substr(v, 20, 1) <> '.' THEN substr(v, 20) ELSE '.' || substr(replace(substr(v, 21), ${AFTER_FRACTION}, '') || '00', 1, 3) || ${AFTER_FRACTION} END`;
 /** With seconds, which may be left out. */
 const CLOCK = `CASE WHEN substr(v, 17, 1) = ':' THEN v ELSE substr(v, 1, 16) || ':00' || substr(v, 17) END`;
 /** The zone as SQLite reads it: `+02:00`. */
@@ -103,9 +106,9 @@ const ZONE = `CASE WHEN v GLOB '*[-+]${TWO}' THEN v || ':00' WHEN v GLOB '*[-+]$
 function moment(sql: string, from: ColumnType): string {
   const written = `substr(v, 1, 10) || ' ' || substr(v, 12, 8) || ${FRACTION}`;
   const read = `replace(strftime('%Y-%m-%d %H:%M:%f', v), '.000', '')`;
-  const zoned = `(SELECT ${read} FROM (SELECT ${ZONE} AS v FROM (SELECT ${written} AS v FROM (SELECT ${CLOCK} AS v LIMIT 1) LIMIT 1) LIMIT 1))`;
-  const body = `CASE WHEN ${IS_DAY} THEN CASE WHEN length(v) = 10 THEN v || ' 00:00:00' WHEN ${IS_CLOCK} THEN ${zoned} END END`;
-  return given(textOf(sql, from), body);
+  const zoned = given([CLOCK, written, ZONE], read);
+  const body = `CASE WHEN (${IS_DAY}) IS NOT TRUE THEN NULL WHEN length(v) = 10 THEN v || ' 00:00:00' WHEN ${IS_CLOCK} THEN ${zoned} END`;
+  return given([textOf(sql, from)], body);
 }
 
 const WORDS = `WHEN 'true' THEN 1 WHEN 'false' THEN 0 WHEN '1' THEN 1 WHEN '0' THEN 0`;

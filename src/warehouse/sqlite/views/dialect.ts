@@ -15,7 +15,7 @@ const TYPES: Readonly<Record<ColumnType, string>> = {
 };
 
 /**
- * Views of SQLite are read by other programs, so they call only what every SQLite since 3.38 has. A column that is cast
+ * Views of SQLite are read by other programs, so they call only what every SQLite since 3.34 has. A column that is cast
  * has an affinity but no declared type.
  */
 export const VIEW_DIALECT: ViewDialect = {
@@ -26,6 +26,8 @@ export const VIEW_DIALECT: ViewDialect = {
   text: textOf,
   declared,
   month: (sql) => `substr(${sql}, 1, 7)`,
+  // In parentheses, so that the column is not declared as the table's text is.
+  day: (sql) => `(${sql})`,
   at: (text) => `'${text}'`,
   // The digits stand in a column of text; a number is what can be added up.
   shown: (type) => (type === 'numeric' ? 'double' : type),
@@ -36,9 +38,9 @@ export const VIEW_DIALECT: ViewDialect = {
   differing: (fields) => ({
     join: `, json_each('[' || substr(${concatenated(fields.map(rowOf))}, 2) || ']') AS f`,
     where: '1',
-    field: "f.value ->> '$[0]'",
-    before: "f.value ->> '$[1]'",
-    after: "f.value ->> '$[2]'",
+    field: "json_extract(f.value, '$[0]')",
+    before: "json_extract(f.value, '$[1]')",
+    after: "json_extract(f.value, '$[2]')",
   }),
   perRow: (_, facts, rows) => ({ join: '', sqlOf: factsPerRow(facts, rows) }),
 };

@@ -5,20 +5,17 @@ import { offsetOf } from './zone-offsets.ts';
  * names no zone is read in `zone`, as UTC without one.
  */
 export function momentOf(found: string, zone: string | null): string {
-  const text = `(SELECT CASE WHEN r GLOB '"*' THEN r ->> '$' END AS s FROM ${found} LIMIT 1)`;
-  return `(SELECT ${MOMENT} FROM (SELECT *, ${zoned(zone)} AS z FROM (SELECT *, ${BEHIND} AS e FROM (SELECT s, ${PARTS} FROM ${text} LIMIT 1) LIMIT 1) LIMIT 1))`;
+  const text = `(SELECT CASE WHEN r GLOB '"*' THEN json_extract(r, '$') END AS s FROM ${found} LIMIT 1)`;
+  return `(SELECT ${MOMENT} FROM (SELECT *, ${zoned(zone)} AS z FROM (SELECT s, ${PARTS} FROM ${text} LIMIT 1) LIMIT 1))`;
 }
 
-/** The day, the time, and all behind the seconds. */
+/** The day, the time, all after the seconds, and what of it follows the fraction. */
 const PARTS = [
   'substr(s, 1, 10) AS d',
   "CASE substr(s, 17, 1) WHEN ':' THEN substr(s, 12, 8) ELSE substr(s, 12, 5) || ':00' END AS c",
   "CASE substr(s, 17, 1) WHEN ':' THEN substr(s, 20) ELSE substr(s, 17) END AS t",
+  "CASE WHEN substr(s, 17, 1) <> ':' THEN substr(s, 17) WHEN substr(s, 20) GLOB '.[0-9]*' THEN ltrim(substr(s, 21), '0123456789') ELSE substr(s, 20) END AS e",
 ].join(', ');
-
-/** What stands behind the fraction. */
-const BEHIND =
-  "CASE WHEN t GLOB '.[0-9]*' AND substr(s, 17, 1) = ':' THEN ltrim(substr(t, 2), '0123456789') ELSE t END";
 
 const WRITTEN = "d || ' ' || c";
 

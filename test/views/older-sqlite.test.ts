@@ -1,0 +1,180 @@
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { COLUMN_TYPES, type ColumnType } from '../../src/model/vocabulary.ts';
+import { VIEW_DIALECT } from '../../src/warehouse/sqlite/views/dialect.ts';
+import { hasBlog } from '../support/corpora.ts';
+import { SQLITE } from '../support/databases.ts';
+import { fileRow, putFiles } from '../support/file-rows.ts';
+import { OLDER_SQLITE, openWith, openWithNewest, type VersionedFile } from '../support/older-sqlite.ts';
+import { ownService } from '../support/own-service.ts';
+import { tempFolder } from '../support/temp-warehouse.ts';
+import { typedRecords } from './history/typed-records.ts';
+import { reportStage } from './reports/report-stage.ts';
+import { addDrifter, driftSteps } from './story/drifts.ts';
+import { oddRecords } from './story/odd-records.ts';
+import { blogStory } from './story/story.ts';
+import { telling } from './story/told.ts';
+
+/** Each makes a file by real runs. */
+const FILES: Readonly<Record<string, () => Promise<string>>> = {
+  'reports with history': async () => {
+    const stage = await reportStage(SQLITE, '2026-02-22', '2026-02-27T12:00:00.000Z');
+    for (const command of ['backfill', 'sync', 'sync'] as const) {
+      expect((await stage.run(command, { clock: stage.clock })).status).toBe('ok');
+      stage.clock.push(86_400_000);
+    }
+    return stage.file;
+  },
+  'values of every type': async () => {
+    let sent = typedRecords();
+    const fields = { updated: null, incremental: null, item: null, history: 'all', depth: 4 };
+    const zones = { times: { at: 'Europe/Zurich', almost: '-03:30' } };
+    const stage = await ownService(SQLITE, { ...fields, ...zones }, () => ({
+      body: `{"data":[${sent.join(',')}],"next_cursor":null}`,
+    }));
+    expect(await stage.run('backfill')).toMatchObject({ status: 'ok' });
+    sent = sent.map((text) => text.replace(/\}$/, ',"later":"1"}'));
+    expect(await stage.run('backfill')).toMatchObject({ status: 'ok' });
+    return stage.file;
+  },
+};
+
+/** As `FILES`, of the blog of the corpora. */
+const BLOGS: typeof FILES = {
+  'a blog whose records take other forms, with files': async () => {
+    const { records, steps } = blogStory(25);
+    addDrifter(records);
+    const told = await telling(SQLITE, records);
+    for (const step of [...steps, ...driftSteps()]) await told.play(step);
+    const app = await told.stage.open();
+    const images = [...records.images.keys()].slice(0, 3);
+    await putFiles(
+      app,
+      images.map((id) => fileRow(id, {})),
+    ).finally(() => app.close());
+    return told.stage.file;
+  },
+  'odd texts and names': async () => {
+    const told = await telling(SQLITE, oddRecords(5));
+    const resources = ['content', 'images', 'analytics'] as const;
+    await told.play({ at: '2024-11-01T03:30:00.000Z', command: 'backfill', resources, happens: () => undefined });
+    return told.stage.file;
+  },
+};
+
+const ROW_OF = `SELECT m.name, c.name FROM sqlite_master AS m, pragma_table_xinfo(m.name) AS c
+  WHERE m.type IN ('table', 'view') AND m.name NOT GLOB 'sqlite_*' ORDER BY m.type, m.name, c.cid`;
+
+function columnsByName(file: VersionedFile): Map<string, string[]> {
+  const columns = file.rows(ROW_OF);
+  return new Map(
+    [...Map.groupBy(columns, ([name]) => String(name))].map(([name, of]) => [
+      name,
+      of.map(([, column]) => String(column)),
+    ]),
+  );
+}
+
+/** Every column with its storage class: 1 and 1.0 are one number here. */
+function allRows(name: string, columns: readonly string[]): string {
+  const classes = columns.map((column) => `typeof(${quoted(column)})`);
+  return `SELECT *, ${classes.join(', ')} FROM ${quoted(name)}`;
+}
+
+function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+/** What one version of SQLite fails to read, or reads otherwise than the newest. */
+function differences(older: VersionedFile, newest: VersionedFile): unknown[] {
+  return [...columnsByName(newest)].flatMap(([name, columns]): unknown[] => {
+    const query = allRows(name, columns);
+    const expected = newest.rows(query).map(asText).toSorted();
+    try {
+      const found = older.rows(query).map(asText).toSorted();
+      const only = found.filter((row, at) => row !== expected[at]);
+      const missing = expected.filter((row, at) => row !== found[at]);
+      return only.length + missing.length === 0
+        ? []
+        : [{ name, rows: expected.length, differ: missing.length, ...firstDifference(columns, only[0], missing[0]) }];
+    } catch (error) {
+      return [{ name, error: String(error) }];
+    }
+  });
+}
+
+function firstDifference(columns: readonly string[], only = '[]', missing = '[]'): object {
+  const [found, expected]: unknown[][] = [JSON.parse(only), JSON.parse(missing)];
+  const at = expected?.findIndex((cell, place) => JSON.stringify(cell) !== JSON.stringify(found?.[place])) ?? -1;
+  return { column: columns[at % columns.length], found: found?.[at], expected: expected?.[at] };
+}
+
+/** Before 3.43 SQLite adds up doubles without correcting the last digits. */
+function asText(row: readonly unknown[]): string {
+  return JSON.stringify(row.map((cell) => (typeof cell === 'number' ? Number(cell.toPrecision(13)) : cell)));
+}
+
+describe.each(Object.entries({ ...FILES, ...(hasBlog() ? BLOGS : {}) }))('a file of %s', (_, make) => {
+  it('reads the same in older versions of SQLite', async () => {
+    const file = await make();
+    const newest = openWithNewest(file);
+    expect(columnsByName(newest).size).toBeGreaterThan(30);
+    for (const name of OLDER_SQLITE) {
+      const older = await openWith(name, file);
+      expect.soft({ version: older.version, differences: differences(older, newest) }).toEqual({
+        version: expect.stringMatching(/^3\.(35|38|44)\./),
+        differences: [],
+      });
+      older.close();
+    }
+    newest.close();
+  });
+});
+
+function convert(value: string, from: ColumnType, to: ColumnType): string {
+  return VIEW_DIALECT.once(value, (sql) => VIEW_DIALECT.converted(sql, from, to));
+}
+
+/** The most deeply nested expressions of a history: a field whose type was pinned, and became another later. */
+function deepExpressions(): string[] {
+  const { bodies } = VIEW_DIALECT;
+  return ['plain', 'Größe', ''].flatMap((key) =>
+    COLUMN_TYPES.flatMap((pinned) => {
+      const text = convert(bodies.value([key, key], 'text', null), 'text', pinned);
+      const value = `COALESCE(${bodies.value([key, key], pinned, 'Europe/Zurich')}, ${text})`;
+      return COLUMN_TYPES.map((shown) => VIEW_DIALECT.declared(convert(value, pinned, shown), shown));
+    }),
+  );
+}
+
+describe('the parser of the oldest version', () => {
+  it('has a stack that is deep enough for every expression of a view', async () => {
+    const older = await openWith(OLDER_SQLITE[0], path.join(tempFolder(), 'empty.db'));
+    for (const [at, sql] of deepExpressions().entries()) {
+      older.rows(`CREATE VIEW v${at} AS SELECT v."id", ${sql} AS "value" FROM "_sync_versions" AS v`);
+    }
+    expect(older.rows('SELECT count(*) FROM sqlite_master')).toEqual([[3 * COLUMN_TYPES.length ** 2]]);
+    older.close();
+  });
+});
+
+/** As an earlier version wrote views of history. */
+const WITH_ARROWS = String.raw`CREATE VIEW report_history AS SELECT v."id" AS "id",
+  (SELECT CASE WHEN r GLOB '"*' THEN r ->> '$' ELSE r END FROM (SELECT v."body" -> '$."it''s"."a"' AS r LIMIT 1)) AS "a",
+  (SELECT (CASE WHEN instr(r, '\u0000') > 0 THEN replace(r, '\u0000', '') ELSE r END) ->> '$' AS x FROM (SELECT v."body" -> '$."n"' AS r LIMIT 1)) AS "n" FROM "_sync_versions" AS v`;
+
+describe('a view that an earlier version wrote with arrows', () => {
+  it('is rewritten when the file is opened, also if its resource is no longer copied', async () => {
+    const stage = await ownService(SQLITE, { updated: null, incremental: null, item: null, history: 'all' }, () => ({
+      body: { data: [{ id: 'x', "it's": { a: '"' }, n: 1.1 }], next_cursor: null },
+    }));
+    expect(await stage.run('backfill')).toMatchObject({ status: 'ok' });
+    for (const view of ['report_changes', 'report_history']) await stage.write(`DROP VIEW ${view}`);
+    await stage.write(WITH_ARROWS);
+    await stage.write("DELETE FROM _sync_migrations WHERE name = '033-views-for-older-sqlite'");
+    await (await stage.open()).close();
+    const older = await openWith(OLDER_SQLITE[0], stage.file);
+    expect(older.rows('SELECT * FROM report_history')).toEqual([['x', '"', 1.1]]);
+    older.close();
+  });
+});
