@@ -32,9 +32,11 @@ export function historyViews(model: ViewModel, above: ReadonlyMap<string, Planne
 /** `is_final` of a version is that of its record's row: the day is part of the key. */
 function finalColumns(model: ViewModel, resource: ViewedResource): ViewColumn[] {
   const [own] = resource.tables;
-  const { id } = model.dialect;
+  const id = (name: string): string => model.dialect.id(name);
   const row = ` FROM ${id(own?.name ?? '')} AS r WHERE r.${id(own?.key[0] ?? '')} = v.${id('id')}`;
-  return finalColumn(model, resource, 'r.').map((column) => ({ ...column, sql: `(SELECT ${column.sql}${row})` }));
+  return finalColumn(model, resource, 'r.').map((column) =>
+    Object.assign(column, { sql: `(SELECT ${column.sql}${row})` }),
+  );
 }
 
 export function keepingHistory({ resources }: ViewModel): ViewedResource[] {
