@@ -31,7 +31,7 @@ import * as checks from '../../migrations/029-checks.ts';
 import * as microseconds from '../../migrations/030-microseconds.ts';
 import * as goneColumns from '../../migrations/031-gone-columns.ts';
 import * as wideningViews from '../../migrations/032-widening-views.ts';
-import * as viewsForOlderSqlite from '../../migrations/033-views-for-older-sqlite.ts';
+import * as readableViews from '../../migrations/033-readable-views.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
 import * as roomAndDifferences from '../../migrations/inbox/002-room-and-differences.ts';
 import * as zonedTimes from '../../migrations/inbox/003-zoned-times.ts';
@@ -76,7 +76,7 @@ export const WAREHOUSE_MIGRATIONS: Migrations = {
   '030-microseconds': microseconds,
   '031-gone-columns': goneColumns,
   '032-widening-views': wideningViews,
-  '033-views-for-older-sqlite': viewsForOlderSqlite,
+  '033-readable-views': readableViews,
 };
 export const INBOX_MIGRATIONS: Migrations = {
   '001-deliveries': deliveries,

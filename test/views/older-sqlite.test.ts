@@ -171,7 +171,7 @@ describe('a view that an earlier version wrote with arrows', () => {
     expect(await stage.run('backfill')).toMatchObject({ status: 'ok' });
     for (const view of ['report_changes', 'report_history']) await stage.write(`DROP VIEW ${view}`);
     await stage.write(WITH_ARROWS);
-    await stage.write("DELETE FROM _sync_migrations WHERE name = '033-views-for-older-sqlite'");
+    await stage.write("DELETE FROM _sync_migrations WHERE name = '033-readable-views'");
     await (await stage.open()).close();
     const older = await openWith(OLDER_SQLITE[0], stage.file);
     expect(older.rows('SELECT * FROM report_history')).toEqual([['x', '"', 1.1]]);
