@@ -119,7 +119,7 @@ export async function hideOwnTables({ execute }: Session, schema: string): Promi
       WHERE relation.relnamespace = $1::regnamespace AND starts_with(relation.relname, '_sync_')
         AND relation.relkind = 'r' AND given.grantee <> relation.relowner AND given.grantee IN (
           SELECT later.grantee FROM pg_default_acl AS usual CROSS JOIN LATERAL aclexplode(usual.defaclacl) AS later
-          WHERE usual.defaclnamespace = $1::regnamespace AND usual.defaclobjtype = 'r')`,
+          WHERE usual.defaclnamespace IN (0, $1::regnamespace) AND usual.defaclobjtype = 'r')`,
     [escapeIdentifier(schema)],
   );
   for (const { name, role } of rows) {
