@@ -46,6 +46,20 @@ describe('a file of the service', () => {
     expect(stage.opened).toEqual([]);
   });
 
+  it('that is led to another path of the origin is asked there without the credential', async () => {
+    const service = await serve((request, response) => {
+      if (request.url === '/api/f') response.writeHead(302, { location: '/admin/f' }).end();
+      else sendFile(response);
+    });
+    const stage = stageFor(service.origin, { client: { profile: testProfile({ headers: { 'x-tenant': 'canary' } }) } });
+    const isOwn = ({ pathname }: URL): boolean => pathname.startsWith('/api/');
+    expect((await stage.fetch(`${service.origin}/api/f`, { isOwn })).kind).toBe('fetched');
+    expect(service.seen.map(({ url, headers }) => [url, headers.authorization, headers['x-tenant']])).toEqual([
+      ['/api/f', 'Bearer canary-api-key', 'canary'],
+      ['/admin/f', undefined, undefined],
+    ]);
+  });
+
   it.each([
     [{ etag: 'W/"weak"', lastModified: 'x' }, { 'if-none-match': 'W/"weak"' }],
     [
