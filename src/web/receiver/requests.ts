@@ -76,7 +76,7 @@ export function requestHandler(parts: RequestParts) {
       read.form = await form(request, invite);
       return typeof read.form === 'object' && 'body' in read.form ? read.form.body : null;
     };
-    const made = await page(toRequest(request), { readForm });
+    const made = await page(toRequest(request), { client: request.socket.remoteAddress ?? '', readForm });
     if (read.form === 'gone') return finish({ kind: 'gone' }, exchange);
     if (read.form !== null && 'refused' in read.form) {
       refusedForm(read.form.refused);
