@@ -7,6 +7,7 @@ import { ownStage } from '../support/own-stage.ts';
 const DAY_MS = 86_400_000;
 const AHEAD = { ...systemClock, now: () => systemClock.now() + 30 * DAY_MS };
 const RECORDS = Array.from({ length: 10 }, (_, at) => ({ id: at + 1, updated_at: '2024-01-01T00:00:00Z', n: at }));
+const EDITED = RECORDS.map(({ id }) => ({ id, updated_at: '2024-02-01T00:00:00Z', n: -1 }));
 const NEWEST = "SELECT last_run_status AS status FROM sync_freshness WHERE resource = 'content'";
 const FUTURE = `SELECT (SELECT count(*) FROM _sync_runs WHERE started_at > datetime('now', '+1 minute') OR finished_at > datetime('now', '+1 minute'))
     + (SELECT count(*) FROM content WHERE _synced_at > datetime('now', '+1 minute'))
@@ -19,7 +20,7 @@ describe.for(DATABASES)('a run whose clock was 30 days ahead, on $name', (databa
       content: { history: 'all' },
       source: { deletes: { settle: '0s' } },
     });
-    stage.service.put(...RECORDS.map((record) => ({ ...record, updated_at: '2024-02-01T00:00:00Z', n: -1 })));
+    stage.service.put(...EDITED);
     await stage.run('backfill', { clock: AHEAD });
     const ahead = await stage.command('status', '--exit-code');
     expect([ahead.code, ahead.stdout]).toEqual([3, expect.stringMatching(/last success is .* in the future/)]);

@@ -7,6 +7,8 @@ import { bytesOf, pngOf, sha256, stageFor } from './stage.ts';
 
 const PICTURE = pngOf(5_000);
 
+const isOwn = ({ pathname }: URL): boolean => pathname.startsWith('/api/');
+
 function sendFile(response: ServerResponse, bytes = PICTURE, headers: Record<string, string> = {}): void {
   response.writeHead(200, { 'content-type': 'image/png', 'content-length': String(bytes.length), ...headers });
   response.end(bytes);
@@ -52,7 +54,6 @@ describe('a file of the service', () => {
       else sendFile(response);
     });
     const stage = stageFor(service.origin, { client: { profile: testProfile({ headers: { 'x-tenant': 'canary' } }) } });
-    const isOwn = ({ pathname }: URL): boolean => pathname.startsWith('/api/');
     expect((await stage.fetch(`${service.origin}/api/f`, { isOwn })).kind).toBe('fetched');
     expect(service.seen.map(({ url, headers }) => [url, headers.authorization, headers['x-tenant']])).toEqual([
       ['/api/f', 'Bearer canary-api-key', 'canary'],
