@@ -218,7 +218,7 @@ async function openClient(
     log.debug(event);
     attempted?.(event);
   };
-  const notices = createNoticeBoard(clock);
+  const notices = createNoticeBoard(clock, (text) => scrubOwn(text, secrets));
   const client = createClient({
     baseUrl,
     profile,

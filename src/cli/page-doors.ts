@@ -26,7 +26,7 @@ export function pageDoors(parts: DoorParts, serve: ServeSettings): PageDoors {
   let door = doorFor(parts, serve);
   let controls = controlsFor(parts, serve);
   return {
-    door: (headers) => door(headers),
+    door: (headers, client) => door(headers, client),
     controls: () => controls,
     change: (next) => {
       const isSame = accessText(next) === accessText(current);

@@ -63,7 +63,14 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   });
   const newDoor = (next: Settings) => doorFor({ clock, log, metrics }, { ...next.serve, ...hostOf(next, options) });
   let door = newDoor(settings);
-  const parts: ListenParts = { context, log, metrics, cluster, known, door: (headers) => door(headers) };
+  const parts: ListenParts = {
+    context,
+    log,
+    metrics,
+    cluster,
+    known,
+    door: (headers, client) => door(headers, client),
+  };
   const receiver = await listen(parts, settings, options).catch(async (error) => {
     await cluster.stop();
     throw error;

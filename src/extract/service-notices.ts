@@ -70,12 +70,14 @@ export interface NoticeBoard {
 /** A service that says another date in every answer is not remembered beyond this. */
 const MOST_HEARD = 50;
 
-export function createNoticeBoard(clock: { now(): number }): NoticeBoard {
+/** `scrub` takes secrets out of a text: a service may repeat the credential in its links. */
+export function createNoticeBoard(clock: { now(): number }, scrub: (text: string) => string): NoticeBoard {
   const heard = new Map<string, HeardNotice>();
   return {
     hear: (headers, url) => {
       const now = clock.now();
-      for (const notice of noticesIn(headers, url, now)) {
+      for (const { kind, ...said } of noticesIn(headers, url, now)) {
+        const notice = { kind, value: scrub(said.value), path: scrub(said.path) };
         const key = `${notice.kind} ${notice.value}`;
         const { path, firstHeard } = heard.get(key) ?? { ...notice, firstHeard: now };
         // The one that was heard last stands last.

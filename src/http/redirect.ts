@@ -9,6 +9,8 @@ export interface OriginPolicy {
   home: string;
   /** All origins that may be asked, `home` included. */
   allowed: Pick<ReadonlySet<string>, 'has'>;
+  /** False for an address of home that gets no credential; all get it if absent. */
+  isOwn?: ((url: URL) => boolean) | undefined;
   /** Called with every address before it is asked; throws `SyncError` for one that must not be. */
   judge?: ((url: URL) => void) | undefined;
   /** Redirects that are followed; 3 if absent. */
@@ -29,7 +31,7 @@ export interface Hop {
 /** The first hop of a request; throws `SyncError` for a URL that must not be asked. */
 export function firstHop(url: URL, policy: OriginPolicy): Hop {
   refuseUnlessAllowed(url, new URL(policy.home), policy, 'address');
-  return { url, credentialed: url.origin === policy.home, count: 0 };
+  return { url, credentialed: isCredentialed(url, policy), count: 0 };
 }
 
 /** The hop that a `Location` leads to; throws `SyncError` (stop) if it must not be followed. Nothing is sent. */
@@ -43,7 +45,11 @@ export function nextHop(from: Hop, location: string | string[] | undefined, poli
   }
   const url = new URL(location, from.url);
   refuseUnlessAllowed(url, from.url, policy, 'redirect');
-  return { url, credentialed: from.credentialed && url.origin === policy.home, count: from.count + 1 };
+  return { url, credentialed: from.credentialed && isCredentialed(url, policy), count: from.count + 1 };
+}
+
+function isCredentialed(url: URL, { home, isOwn }: OriginPolicy): boolean {
+  return url.origin === home && (isOwn === undefined || isOwn(url));
 }
 
 /** Throws `SyncError` (stop) for a redirect that would lose the body of a POST, or take it away from its origin. */

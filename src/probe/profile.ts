@@ -2,6 +2,7 @@ import { Document, isCollection, isMap, isNode, isPair, isScalar, type Node } fr
 import { snippet } from '../http/body/safe-text.ts';
 import type { AnswerHeaders } from '../http/outcome/outcome-row.ts';
 import { SyncError } from '../model/errors.ts';
+import { escapePlaceholders } from '../settings/file/interpolate.ts';
 import type { Finding, Subject } from './stage.ts';
 import { type Profile, profileSchema } from '../source/profile.ts';
 
@@ -131,7 +132,7 @@ const MOST_EVIDENCE = 220;
 export function toYaml(
   result: Omit<FittedProfile, 'profile'> & { baseUrl: string; requests: number; notes: readonly string[] },
 ): string {
-  const document = new Document(result.fields);
+  const document = new Document(escapePlaceholders(result.fields));
   let before = '';
   for (const finding of result.findings) {
     const text = evidenceOf(finding);

@@ -208,7 +208,7 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
     serve,
     worker,
     alerts,
-    control: controlPath({ control: parts.control, warehouse, config: path, cwd }),
+    control: controlPath({ control: parts.control, warehouse, config: path, cwd, env }),
     log,
     memory,
     secrets,

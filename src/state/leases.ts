@@ -137,7 +137,10 @@ async function takeOver(warehouse: Warehouse, { resource, fence, now }: Claim): 
     const held = await readLease(warehouse, resource);
     // Ours already, if the connection was lost before the answer.
     if (held?.fence === fence) return held.token;
-    if (held !== undefined && mayBeAlive(held, place, now)) throw leaseHeld(held);
+    if (held !== undefined && mayBeAlive(held, place, now)) {
+      await boundLease(own, held, now);
+      throw leaseHeld(held);
+    }
     // One statement decides: whoever came between the look and this one has raised the token, and is looked at again.
     const taken = await own
       .insertInto('_sync_leases')
@@ -153,6 +156,18 @@ async function takeOver(warehouse: Warehouse, { resource, fence, now }: Claim): 
       .executeTakeFirst();
     if (taken !== undefined) return taken.token;
   }
+}
+
+/** Shortens a lease of a clock that was ahead to what an owner may have left: one that is alive renews it in time. */
+async function boundLease(own: Warehouse['own'], { name, fence, expires_at }: LeaseRow, now: number): Promise<void> {
+  if (timestampMs(expires_at) <= now + 2 * LEASE_MS) return;
+  await own
+    .updateTable('_sync_leases')
+    .set({ expires_at: timestampText(now + LEASE_MS) })
+    .where('name', '=', name)
+    .where('fence', '=', fence)
+    .where('expires_at', '=', expires_at)
+    .execute();
 }
 
 /** A process of this place can be looked up, so that a restart after a kill need not wait for the lease to run out. */

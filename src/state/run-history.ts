@@ -67,13 +67,14 @@ export async function readRuns(
   return (await newestFirst.limit(limit).execute()).map(recordOf);
 }
 
-/** The newest run of a resource that has ended, however; null if there is none. By its id, which begins with its time. */
+/** The newest run of a resource that has ended, however; null if there is none. */
 export async function lastEndedRun(own: Kysely<OwnTables>, resource: string): Promise<RunRecord | null> {
   const row = await own
     .selectFrom('_sync_runs')
     .selectAll()
     .where('resource', '=', resource)
     .where('finished_at', 'is not', null)
+    .orderBy('started_at', 'desc')
     .orderBy('run_id', 'desc')
     .limit(1)
     .executeTakeFirst();

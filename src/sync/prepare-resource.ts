@@ -31,8 +31,10 @@ export interface PreparedResource {
    * Why nothing is walked: the service asked to be left alone for longer, or does not know who is asking; else null.
    */
   stopped: unknown;
-  /** Reported before the first request. */
+  /** Reported before the first request. With one of these, the filter is not trusted. */
   warnings: readonly Warning[];
+  /** Reported likewise. */
+  notices: readonly Warning[];
 }
 
 /** Throws `ConfigError` if the stored state or the profile cannot be used. */
@@ -57,10 +59,10 @@ export async function prepareResource(
       owned.shape = await readTables(warehouse, resource);
     });
     const { plan, warnings } = await trustedPlan(context, input, asked);
-    return { context, interrupted, last, run: { ...run, mode: plan.mode }, plan, warnings, stopped: null };
+    return { context, interrupted, last, run: { ...run, mode: plan.mode }, plan, warnings, notices: [], stopped: null };
   } catch (error) {
     if (!(error instanceof DeferredError)) throw error;
-    return { context, interrupted, last, run, plan: null, warnings: [], stopped: error };
+    return { context, interrupted, last, run, plan: null, warnings: [], notices: [], stopped: error };
   }
 }
 

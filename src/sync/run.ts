@@ -22,6 +22,8 @@ import { notSynced } from './walk/partitions-of.ts';
 import { runEnd, type ReportedEnd } from './run-end.ts';
 import { syncResource } from './sync-resource.ts';
 import { newProgress, type RunContext } from './run-progress.ts';
+import { correctFutureTimes } from './future-times.ts';
+import type { Warning } from './warnings.ts';
 
 /**
  * Syncs the resources side by side through one client. One that fails never takes the others along; a stored state
@@ -36,9 +38,14 @@ async function runResources(options: RunOptions): Promise<RunReport> {
   const acquired: OwnedResource[] = [];
   try {
     const lasts = new Map<string, LastRun>();
+    const corrected = new Map<string, Warning[]>();
     for (const resource of options.resources) {
-      acquired.push(await ownedResources.acquire(resource));
-      const last = await lastRun(warehouse.own, resource);
+      const owned = await ownedResources.acquire(resource);
+      acquired.push(owned);
+      const found = await lastRun(warehouse.own, resource);
+      const notices = await correctFutureTimes(warehouse, owned, found, clock.now());
+      const last = notices.length === 0 ? found : await lastRun(warehouse.own, resource);
+      corrected.set(resource, notices);
       if (last !== null) lasts.set(resource, last);
     }
     const interrupted = options.command === 'backfill' ? interruptedBackfills([...lasts.values()]) : [];
@@ -46,7 +53,8 @@ async function runResources(options: RunOptions): Promise<RunReport> {
     for (const owned of acquired) {
       const part = interrupted.find((run) => run.resource === owned.resource) ?? null;
       const context = resourceContext(options, owned, { meter: newMeter(), signal });
-      prepared.push(await prepareResource(options, context, part, lasts.get(owned.resource)));
+      const notices = corrected.get(owned.resource) ?? [];
+      prepared.push({ ...(await prepareResource(options, context, part, lasts.get(owned.resource))), notices });
     }
     const isClean = (resource: string): boolean => (lasts.get(resource)?.under_way ?? 0) === 0;
     // As one: a backfill that was killed is known by the resources that it had begun together.
@@ -127,7 +135,7 @@ function runResource(options: RunOptions, prepared: PreparedResource): Promise<R
 
 async function runWhole(options: RunOptions, prepared: PreparedResource): Promise<ResourceReport> {
   const startedAt = options.clock.monotonic();
-  const progress = newProgress(prepared.run.mode, prepared.warnings, prepared.context.meter);
+  const progress = newProgress(prepared.run.mode, [...prepared.notices, ...prepared.warnings], prepared.context.meter);
   const { watcher } = options;
   let part = prepared;
   for (let left = MOST_SET_BACKS; ; left -= 1) {

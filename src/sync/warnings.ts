@@ -12,6 +12,8 @@ interface WarningKind {
 const WARNING_KINDS = {
   /** The service says that it will give up the API that is asked. */
   api_deprecated: { isPartial: false, proof: null },
+  /** Times of an earlier run were in the future. */
+  clock_was_ahead: { isPartial: false, proof: null },
   /** A column of numbers, times or booleans has become one of texts. */
   column_is_text: { isPartial: false, proof: null },
   /** The new and changed records have no value for columns that most records had: the copy is as the service says. */

@@ -45,6 +45,8 @@ export interface Database {
   backUp(request: BackupRequest): Promise<BackupReport>;
   /** Puts those of a backup in their place, both or none. Throws as `backUp` does, and `warehouse_in_use`. */
   restore(request: RestoreRequest): Promise<RestoreReport>;
+  /** Files with rows in them that a killed restore has left. */
+  restoreLeftovers(): string[];
   /** Throws if the warehouse is gone. `own` is called if the database itself has to be asked. */
   storedSizes(own: () => Kysely<OwnTables>): Promise<StoredSizes>;
 }

@@ -5,9 +5,12 @@ import type { ServeSettings } from '../settings/settings.ts';
 
 /**
  * `in`: may see everything. `unnamed`: sent no name and password, though there are some. `wrong`: sent others. `busy`:
- * not checked, because too many others were wrong just now. `elsewhere`: asked for a host that is not this one.
+ * the same, while too many wrong ones wait for their answer. `elsewhere`: asked for a host that is not this one.
  */
 export type Admission = 'in' | 'unnamed' | 'wrong' | 'busy' | 'elsewhere';
+
+/** Decides by the headers of a request, and the address that it came from, which pages its client may see. */
+export type Door = (headers: Headers, client: string) => Promise<Admission>;
 
 export interface DoorOptions {
   /** Null if everybody may see everything. */
@@ -19,36 +22,46 @@ export interface DoorOptions {
   refused: (lately: number) => void;
 }
 
-/** Delays of wrong passwords: each twice as long as the one before, until nobody has been wrong for a while. */
+/** Delays of wrong passwords of one client and user name: each twice as long as the one before, for a minute. */
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 2_000;
 const FORGET_MS = 60_000;
-/** Fewer than the pages that may be in work at once, so that guesses keep nobody from his page. */
-const MOST_WAITING = 8;
+/** Fewer than the pages that may be in progress at once, so that guesses keep no one from the page. */
+const MAX_WAITING = 8;
+const MAX_COUNTED = 1_000;
 
-/** Decides who may see the pages. Right passwords never wait. */
-export function createDoor({ access, hosts, clock, refused }: DoorOptions): (headers: Headers) => Promise<Admission> {
-  let lately = 0;
-  let lastAt = -Infinity;
+/** Decides who may see the pages. The right password neither waits nor is refused, whatever else is sent. */
+export function createDoor({ access, hosts, clock, refused }: DoorOptions): Door {
+  const counted = new Map<string, { count: number; at: number }>();
   let waiting = 0;
 
-  async function refuseWrong(): Promise<Admission> {
+  function countWrong(sender: string): number {
     const now = clock.monotonic();
-    lately = now - lastAt > FORGET_MS ? 1 : lately + 1;
-    lastAt = now;
-    refused(lately);
+    const { count, at } = counted.get(sender) ?? { count: 0, at: now };
+    const lately = now - at > FORGET_MS ? 1 : count + 1;
+    counted.delete(sender);
+    counted.set(sender, { count: lately, at: now });
+    const [oldest] = counted.keys();
+    if (counted.size > MAX_COUNTED && oldest !== undefined) counted.delete(oldest);
+    return lately;
+  }
+
+  async function refuseWrong(sender: string): Promise<Admission> {
+    refused(countWrong(''));
+    const lately = countWrong(sender);
+    if (waiting >= MAX_WAITING) return 'busy';
     waiting += 1;
     await clock.sleep(Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** (lately - 1))).finally(() => (waiting -= 1));
     return 'wrong';
   }
 
-  return async (headers) => {
+  return async (headers, client) => {
     if (access === null) return isOurs(headers.get('host') ?? '', hosts) ? 'in' : 'elsewhere';
-    const given = headers.get('authorization');
-    if (given === null) return 'unnamed';
-    // Unread, so that guesses that are sent all at once learn nothing.
-    if (waiting >= MOST_WAITING) return 'busy';
-    return isAuthorized(access, given) ? 'in' : refuseWrong();
+    const header = headers.get('authorization');
+    if (header === null) return 'unnamed';
+    if (isAuthorized(access, header)) return 'in';
+    const [user = ''] = credentialsIn(header).toString().split(':', 1);
+    return refuseWrong(`${client} ${user.slice(0, 64)}`);
   };
 }
 
@@ -72,11 +85,18 @@ type Access = NonNullable<ServeSettings['auth']>;
 /** Makes a browser ask for a name and a password. */
 export const CHALLENGE = 'Basic realm="content-sync", charset="UTF-8"';
 
-/** True if the header proves the access (RFC 7617). Takes the same time however much of it is right. */
-export function isAuthorized(access: Access, authorization: string | undefined): boolean {
-  const [, encoded] = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i.exec(authorization ?? '') ?? [];
-  const given = Buffer.from(encoded ?? '', 'base64');
-  return timingSafeEqual(digest(given), digest(Buffer.from(`${access.user}:${access.password}`)));
+/** Name and password as sent (RFC 7617); empty if the header is another one. */
+function credentialsIn(authorization: string): Buffer {
+  const [, encoded] = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i.exec(authorization) ?? [];
+  return Buffer.from(encoded ?? '', 'base64');
+}
+
+/** True if the header proves the access. Takes the same time however much of it is right. */
+export function isAuthorized(access: Access, authorization: string): boolean {
+  return timingSafeEqual(
+    digest(credentialsIn(authorization)),
+    digest(Buffer.from(`${access.user}:${access.password}`)),
+  );
 }
 
 function digest(bytes: Buffer): Buffer {

@@ -9,7 +9,7 @@ import type { SourceTables } from '../serve/dictionary/table-reader.ts';
 import type { ShownFiles } from '../serve/files/shown-files.ts';
 import { compressResponse } from './compress.ts';
 import { CONTROL_PATH, type ControlDoor, type FormRefusal } from './control-door.ts';
-import { CHALLENGE, type Admission } from './door.ts';
+import { CHALLENGE, type Admission, type Door } from './door.ts';
 import { answerFile } from './file-page.ts';
 import { filePathOf } from './files/file-path.ts';
 import { renderDictionaryPage } from './page/dictionary-page.ts';
@@ -26,8 +26,7 @@ export interface WorkerPagesOptions {
   ready: () => Promise<Readiness>;
   /** Prometheus text. */
   metrics: () => Promise<string>;
-  /** Decides by the headers of a request which pages its client may see. */
-  door: (headers: Headers) => Promise<Admission>;
+  door: Door;
   /** Called with errors, which the response does not show. */
   failed: (error: unknown) => void;
 }
@@ -44,6 +43,8 @@ export interface PagesOptions extends WorkerPagesOptions {
 
 /** What the HTTP server passes along with a request. */
 export interface PageBindings {
+  /** Address of the client. */
+  client: string;
   /** Reads the form in the body; null if the server itself has refused the body. */
   readForm: () => Promise<string | null>;
 }
@@ -123,7 +124,7 @@ type PageHandler = (context: PageContext) => Promise<Response>;
 function guardBy({ door }: WorkerPagesOptions) {
   return (page: PageHandler): PageHandler =>
     async (context) => {
-      const admission = await door(context.req.raw.headers);
+      const admission = await door(context.req.raw.headers, context.env.client);
       return admission === 'in' ? page(context) : REFUSALS[admission]();
     };
 }
@@ -255,8 +256,8 @@ function metricsPage({ metrics }: WorkerPagesOptions): PageHandler {
 
 /** Names the sources only to clients that may see everything. */
 function readyPage({ ready, failed, door }: WorkerPagesOptions): PageHandler {
-  return async ({ req }) => {
-    const admission = await door(req.raw.headers);
+  return async ({ req, env }) => {
+    const admission = await door(req.raw.headers, env.client);
     try {
       const { sources, ...readiness } = await ready();
       return jsonResponse(readiness.ready ? 200 : 503, admission === 'in' ? { ...readiness, sources } : readiness);

@@ -1,3 +1,4 @@
+import { rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { eitherDatabase, POSTGRES, SQLITE, type TestDatabase } from '../support/databases.ts';
 import { findInFolder, findInPostgres } from '../support/find-bytes.ts';
@@ -89,6 +90,18 @@ describe.for(eitherDatabase(import.meta.filename))('content-sync forget on $name
     // Nothing is left to be done.
     const again = await stage.command('forget', 'content', '--json');
     expect(JSON.parse(again.stdout)).toMatchObject({ outcome: 'erased', records: 0 });
+  });
+});
+
+describe('content-sync forget beside what a killed restore has left', () => {
+  it.each(['.db.restored', '-inbox.db.restored', '.db.replaced'])('names it: %s', async (end) => {
+    const stage = await open(SQLITE);
+    const file = `${stage.address.slice('sqlite:'.length).replace(/\.db$/, '')}${end}`;
+    writeFileSync(file, 'rows');
+    const left = await stage.command('forget', 'content', '2');
+    expect([left.code, left.stdout]).toEqual([3, expect.stringContaining(`→ ${file} is left of a restore`)]);
+    rmSync(file);
+    expect((await stage.command('forget', 'content', '3')).code).toBe(0);
   });
 });
 

@@ -48,7 +48,7 @@ describe('what an answer says of the end of an API', () => {
 describe('the board', () => {
   it('remembers each statement once, with when it was first and last heard', () => {
     let now = NOW;
-    const board = createNoticeBoard({ now: () => now });
+    const board = createNoticeBoard({ now: () => now }, (text) => text);
     board.hear({ deprecation: 'true' }, ASKED);
     now += 5_000;
     board.hear({ deprecation: 'true' }, new URL('https://cms.example.com/v1/tags'));
@@ -58,7 +58,7 @@ describe('the board', () => {
   });
 
   it('keeps few of many, the newest', () => {
-    const board = createNoticeBoard({ now: () => NOW });
+    const board = createNoticeBoard({ now: () => NOW }, (text) => text);
     for (let at = 1; at <= 1_000; at += 1) board.hear({ deprecation: `@${at}` }, ASKED);
     const values = board.since(0).map(({ value }) => value);
     expect(values).toHaveLength(50);

@@ -23,6 +23,20 @@ async function ending(options: Parameters<typeof journey>[0] = {}): Promise<Jour
   return stage;
 }
 
+it('has no credential in what is stored of its links', async () => {
+  const key = 'a-key-that-the-service-repeats';
+  const stage = await journey({
+    sandbox: { generate: RECORDS, apiKey: key },
+    source: { auth: { type: 'api_key', key } },
+  });
+  const headers = { Link: `<https://cms.example.com/end?key=${key}>; rel="deprecation"` };
+  stage.sandbox.faults.add({ fault: 'header', resource: 'content', headers });
+  await stage.run('backfill', { resources: ['content'] });
+  const stored = await stage.read((db) => JSON.stringify(db.prepare('SELECT * FROM _sync_notices').all()));
+  expect(stored).toContain('https://cms.example.com/end?key=***');
+  expect(stored).not.toContain(key);
+});
+
 describe.for(eitherDatabase(import.meta.filename))('a service that says when its API ends, on $name', (database) => {
   it('is told in runs, which stay ok, and in status, for as long as it says so', async () => {
     const stage = await ending({ database });

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { toYaml } from '../../src/probe/profile.ts';
+import { interpolate } from '../../src/settings/file/interpolate.ts';
 import { profileSchema } from '../../src/source/profile.ts';
 import { type Responder, startListing } from '../extract/listing-server.ts';
 import { probed } from './probed.ts';
@@ -44,6 +46,26 @@ describe('a service that gives little or lies', () => {
     expect(profileSchema.safeParse(result.fields).success).toBe(true);
     expect(result.isProved).toBe(false);
     expect(toYaml(result)).toMatch(word);
+  });
+
+  it('names of the service with placeholders in them stay text in the profile', async () => {
+    const { url } = await startListing((asked) => {
+      if (asked.pathname !== '/posts') return { status: 404, headers: JSON_TYPE, body: { error: 'none' } };
+      const query = (name: string, usual: number): number => Number(asked.searchParams.get(name) ?? usual);
+      const [size, page] = [query('limit', 10), query('page', 1)];
+      const data = some(0, 23).slice((page - 1) * size, page * size);
+      if (data.length > 0) return { headers: JSON_TYPE, body: { data, page, total: 23 } };
+      return { status: 400, headers: JSON_TYPE, body: { code: '${HOME} ${file:/etc/passwd}' } };
+    });
+    const result = await probed(url.href, { paths: ['/posts'] });
+    expect(JSON.stringify(result.fields)).toContain('${');
+    const asked: string[] = [];
+    const env = new Proxy({}, { get: (_, name) => asked.push(String(name)).toString() });
+    const { value, findings } = interpolate(parse(toYaml(result)), {
+      env,
+      readSecret: (path) => asked.push(path).toString(),
+    });
+    expect({ value, findings, asked }).toEqual({ value: result.fields, findings: [], asked: [] });
   });
 
   const NOTHING: Record<string, Responder> = {

@@ -54,7 +54,7 @@ interface AskOptions {
 /** Requests a page without a server. */
 export async function ask(pages: Pages, path: string, { method, headers, body }: AskOptions = {}): Promise<Asked> {
   const request = new Request(`http://localhost${path}`, { method: method ?? 'GET', headers: headers ?? {} });
-  const response = await pages(request, { readForm: async () => body ?? null });
+  const response = await pages(request, { client: '192.0.2.1', readForm: async () => body ?? null });
   return { status: response.status, headers: Object.fromEntries(response.headers), body: await response.text() };
 }
 

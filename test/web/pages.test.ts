@@ -185,17 +185,31 @@ describe('basic authentication', () => {
     expect(counts.at(-1)).toBe(1);
   });
 
-  it('does not look at guesses that are sent all at once, and readiness is told meanwhile', async () => {
+  it('answers the right one at once among guesses that are sent together, and readiness is told meanwhile', async () => {
     const clock = new HandClock();
     const counts: number[] = [];
     const door = guarded({ clock, refused: (lately) => counts.push(lately) });
     const guesses = Array.from({ length: 40 }, (_, guess) => get('/', { door }, basic(`ops:${guess}`)));
     expect((await get('/readyz', { door })).status).toBe(200);
+    expect((await get('/', { door }, basic(`ops:${AUTH.password}`))).status).toBe(200);
     await clock.advance(2_000);
     const statuses = (await Promise.all(guesses)).map(({ status }) => status);
     expect(statuses.filter((status) => status === 401).length).toBe(8);
     expect(statuses.filter((status) => status === 429).length).toBe(32);
-    expect(counts.length).toBe(8);
+    expect(counts.length).toBe(40);
+  });
+
+  it('keeps others waiting by what they sent themselves: each client, and each user name', async () => {
+    const clock = new HandClock();
+    const door = guarded({ clock });
+    const wait = async (user: string, client: string): Promise<number> => {
+      const headers = new Headers(basic(`${user}:nope`));
+      return (await waitOf(clock, door(headers, client))).at;
+    };
+    for (const expected of [100, 200, 400]) expect(await wait('ops', '192.0.2.1')).toBe(expected);
+    expect(await wait('ops', '192.0.2.2')).toBe(100);
+    expect(await wait('root', '192.0.2.1')).toBe(100);
+    expect(await wait('ops', '192.0.2.1')).toBe(800);
   });
 });
 

@@ -67,6 +67,13 @@ describe('a request that is not quite HTTP', () => {
     expect(statuses(large)).toEqual([431]);
   });
 
+  it.each(['/webhooks/blog', '/', '/healthz'])('is refused with two names of its host: %s', async (path) => {
+    const stage = await receiverStage();
+    const said = await say(stage.port, `GET ${path} HTTP/1.1\r\nHost: localhost\r\nhost: evil.example\r\n\r\n`, 1_000);
+    expect(statuses(said)).toEqual([400]);
+    expect(statuses(await say(stage.port, 'GET /healthz HTTP/1.0\r\n\r\n'))).toEqual([200]);
+  });
+
   it('F183 such as CONNECT or an upgrade gets nothing but a refusal', async () => {
     const stage = await receiverStage();
     const connect = await say(stage.port, 'CONNECT other.example:443 HTTP/1.1\r\nHost: x\r\n\r\n', 1_000);

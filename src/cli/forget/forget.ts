@@ -9,7 +9,7 @@ import { askToForget, openRequests } from '../../state/forget-requests.ts';
 import { countTraces } from '../../sync/forget/count-traces.ts';
 import { findRecords, type FieldValue } from '../../sync/forget/find-records.ts';
 import { inParts } from '../../state/in-parts.ts';
-import { openWarehouseToRead } from '../../warehouse/databases.ts';
+import { databaseAt, openWarehouseToRead } from '../../warehouse/databases.ts';
 import type { CliContext } from '../command/context.ts';
 import { EXIT_CODES, type ExitCode } from '../command/exit-code.ts';
 import { print } from '../command/output.ts';
@@ -73,7 +73,8 @@ async function forget(
   return withApp(context, { source, log }, async (app) => {
     const { warehouse } = app;
     const chosen = await chosenIds(app, resource, ids, where);
-    const about = { source: source.name, resource, version: context.version, key };
+    const leftovers = databaseAt(source.warehouse).restoreLeftovers();
+    const about = { source: source.name, resource, version: context.version, key, leftovers };
     if (options.dryRun === true) return tell(context, options, await dryReport(context, app, about, chosen));
     if (!(await isConfirmed(context, options, resource, chosen))) return EXIT_CODES.usage;
     const at = timestampText(context.clock.now());
@@ -131,7 +132,7 @@ const IDS_PER_STEP = 500;
 async function dryReport(
   context: CliContext,
   app: App,
-  about: { source: string; resource: string; version: string; key: string },
+  about: { source: string; resource: string; version: string; key: string; leftovers: string[] },
   ids: readonly string[],
 ): Promise<ForgetReport> {
   const { warehouse, source } = app;

@@ -37,11 +37,13 @@ interface Reported {
   waiting: number;
   /** True if contents of files are still in a store. */
   areFilesLeft?: boolean;
+  /** Files of a killed restore. */
+  leftovers: readonly string[];
 }
 
 const YOURS = [
   'exports (content-sync export): content-sync does not know where they lie; export again, and remove the older files, also older versions of objects in a bucket',
-  'backups of the warehouse and its inbox, replicas and snapshots of disks; on Postgres also archived logs (WAL), and what the server keeps in pg_wal until it is written over',
+  'backups of the warehouse and its inbox, replicas and snapshots of disks; on Postgres also archived logs (WAL), what the server keeps in pg_wal until it is written over, and dead rows of pg_statistic, which hold sample values until an administrator runs VACUUM FULL pg_statistic',
   'what others made of the data: tables and materialised views beside the copied ones, extracts in BI tools',
   'references to the id in other records, which stay as the service sends them; the service itself, if it is to forget the record too',
 ];
@@ -58,6 +60,7 @@ export function reportOf(reported: Reported): ForgetReport {
     isClean,
     waiting,
     areFilesLeft = false,
+    leftovers,
   } = reported;
   const erased = { ...NO_TRACES };
   for (const { counts } of rows) {
@@ -81,6 +84,10 @@ export function reportOf(reported: Reported): ForgetReport {
           'somebody still reads what was there before, so the log or dead rows could not be taken away; run the command again',
         ]
       : []),
+    ...leftovers.map(
+      (file) =>
+        `${file} is left of a restore that was killed, with the records in it: run the restore again, or delete the file`,
+    ),
     ...(waiting > 0
       ? [
           `${countText(waiting)} waiting deliveries name other records too: the next content-sync serve reads those and erases the deliveries`,
@@ -90,7 +97,7 @@ export function reportOf(reported: Reported): ForgetReport {
   return {
     source,
     resource,
-    outcome: isDry ? 'dry run' : isErased && isClean ? 'erased' : 'unfinished',
+    outcome: isDry ? 'dry run' : isErased && isClean && leftovers.length === 0 ? 'erased' : 'unfinished',
     at: `${at.slice(0, 19).replace(' ', 'T')}Z`,
     version,
     records: rows.length,

@@ -9,7 +9,12 @@ export interface OwnCollections {
   resources: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   /** Resources by the name that webhooks use, where that is another one. */
   resourceNames: Readonly<Record<string, string>>;
+  /** Names that cannot be part of a path, or become the name of another collection's resource. */
+  refused: readonly string[];
 }
+
+/** A name that stays one segment of a path and is no placeholder of a template. */
+const COLLECTION_NAME = /^[\p{L}\p{N}_][\p{L}\p{N} _.~-]*$/u;
 
 type Place = NonNullable<NonNullable<Profile['about']>['collections']>;
 
@@ -19,16 +24,21 @@ export function ownCollections(place: Place, answer: JsonValue): OwnCollections 
   if (!Array.isArray(listed)) return null;
   const resources: Record<string, Record<string, unknown>> = {};
   const resourceNames: Record<string, string> = {};
+  const refused: string[] = [];
   for (const entry of listed.filter(isObject).filter((each) => meets(each, place.where))) {
     const name = textAt(entry, place.name);
     if (name === null || place.leave_out.some((pattern) => fits(pattern, name))) continue;
     const resource = resourceNameOf(name);
+    if (!COLLECTION_NAME.test(name) || Object.hasOwn(resources, resource)) {
+      refused.push(name);
+      continue;
+    }
     const further = place.also.filter(({ where }) => meets(entry, where)).map((each) => each.resource);
     resources[resource] = filled(Object.assign({}, place.resource, ...further), name);
     const event = place.event_name === undefined ? null : textAt(entry, place.event_name);
     if (event !== null && event !== resource) resourceNames[event] = resource;
   }
-  return { resources, resourceNames };
+  return { resources, resourceNames, refused };
 }
 
 function textAt(entry: JsonObject, path: string): string | null {

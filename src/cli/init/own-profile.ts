@@ -1,8 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { stringify } from 'yaml';
 import { openProbe, type Probe } from '../../app.ts';
+import { snippet } from '../../http/body/safe-text.ts';
 import { newMeter } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
+import { escapePlaceholders } from '../../settings/file/interpolate.ts';
 import { readPackagedProfile } from '../../settings/load-profile.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import type { Section } from '../check.ts';
@@ -31,7 +33,7 @@ export class OwnProfile {
     const webhooks =
       Object.keys(this.#resourceNames).length === 0 ? {} : { webhooks: { resource_names: this.#resourceNames } };
     const own = Object.keys(this.#resources).length === 0 ? {} : { resources: this.#resources };
-    const text = stringify({ extends: this.#base, ...webhooks, ...own }, { lineWidth: 0 });
+    const text = stringify(escapePlaceholders({ extends: this.#base, ...webhooks, ...own }), { lineWidth: 0 });
     writeFileSync(
       this.#path,
       `# What this account has besides the profile ${this.#base}: see config/README.md.\n${text}`,
@@ -56,6 +58,10 @@ export class OwnProfile {
         `Which collections there are this credential may not ask: name them in ${this.#path}, such as\n${example}`,
       );
       return;
+    }
+    if (found.refused.length > 0) {
+      const names = found.refused.map((name) => snippet(name, 80)).join(', ');
+      print(context, `Not copied, because of their names: ${names}. Add them to ${this.#path} if you need them.`);
     }
     this.#resources = { ...found.resources };
     this.#resourceNames = found.resourceNames;

@@ -74,7 +74,7 @@ async function ask(progress: Progress): Promise<ApiAnswer> {
   progress.at = request.url;
   const { url, meter, signal } = request;
   const asked: ApiRequest = { url, lane: 'bulk', meter, signal, into: sink };
-  return runRequest(loopParts(progress), request.isOwn ? asked : { ...asked, as: 'nobody' });
+  return runRequest(loopParts(progress), request.isOwn(url) ? asked : { ...asked, as: 'nobody' });
 }
 
 /** The client's own parts, and beyond its origin those that know nothing of it. */
@@ -91,18 +91,18 @@ function loopParts(progress: Progress): LoopParts {
   return {
     ...client,
     // An address of a record is asked as it stands, and as anybody would.
-    ...(request.isOwn
+    ...(request.isOwn(request.url)
       ? {}
       : { homeHeaders: client.plainHeaders, credentials: { ...client.credentials, queryNames: [] } }),
     exchange: (wire, account) => (isHome(wire.url) ? client : elsewhere).exchange(wire, account),
     governorOf: (url) => (isHome(url) ? client : elsewhere).governorOf(url),
     judge: (seen) => {
       const { judge: usual } = isHome(progress.at) ? client : elsewhere;
-      const isOwn = request.isOwn && isHome(progress.at);
+      const isOwn = isHome(progress.at) && request.isOwn(progress.at);
       return judgeFile({ received: sink.received, asked: sink.asked, isOwn, judge: usual }, seen);
     },
     quota: { take: () => quota().take(), refund: () => quota().refund() },
-    origins: { home, secrets, allowed: ANY_ORIGIN, judge, mostHops: MOST_REDIRECTS },
+    origins: { home, secrets, isOwn: request.isOwn, allowed: ANY_ORIGIN, judge, mostHops: MOST_REDIRECTS },
   };
 }
 

@@ -3,8 +3,8 @@ import type { RequestMeter } from '../client.ts';
 /** One file that is to be fetched. */
 export interface DownloadRequest {
   url: URL;
-  /** Asked of the service itself: credential and profile headers go along, only to its origin. */
-  isOwn: boolean;
+  /** True for an address of the service itself: credential and profile headers go along, also after a redirect. */
+  isOwn: (url: URL) => boolean;
   /** Folder for the unfinished file. */
   spool: string;
   /** Safe name of ours for the unfinished file, so that it is found again after a kill and resumed. */

@@ -1,5 +1,6 @@
-import { lstatSync } from 'node:fs';
+import { lstatSync, statSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
+import { dirname } from 'node:path';
 import { z } from 'zod';
 import { SyncError } from '../../model/errors.ts';
 import { WALK_MODES } from '../../model/vocabulary.ts';
@@ -59,13 +60,19 @@ const toldSchema = z.union([
 export async function findSocket(path: string, by: string | null): Promise<ServeDoor | null> {
   const owner = lstatSync(path, { throwIfNoEntry: false })?.uid;
   if (owner === undefined) return null;
-  const user = process.getuid?.() ?? owner;
-  // Anybody may put a socket into a folder for temporary files.
-  if (user !== 0 && owner !== user) throw denied(path);
+  if (!isTrusted(path, owner)) throw denied(path);
   const socket = await connected(path);
   if (socket === null) return null;
   socket.destroy();
   return { ask: (request, follower) => ask(path, by, request, follower) };
+}
+
+/** Root may control the `serve` of another user, in a folder where no one else could have made the socket. */
+function isTrusted(path: string, owner: number): boolean {
+  const user = process.getuid?.() ?? owner;
+  if (owner === user) return true;
+  const folder = statSync(dirname(path));
+  return user === 0 && folder.uid === owner && (folder.mode & 0o022) === 0;
 }
 
 async function connected(path: string): Promise<Socket | null> {

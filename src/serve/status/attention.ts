@@ -1,5 +1,6 @@
 import { lifetimeText } from '../../model/service-notice.ts';
 import { countText, durationText, agoText, bytesText, countOf, inText } from '../../observe/figures.ts';
+import { CLOCK_SKEW_MS } from '../../sync/future-times.ts';
 import { sharedDatabase } from '../../warehouse/databases.ts';
 import { filesMissing, filesStopped } from './file-findings.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
@@ -163,6 +164,11 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
     const why = error === null ? '' : `; the last run failed: ${error.message} [${error.code}]`;
     const what = `Overdue for ${durationText((now - overdue_at) / 1_000)}: ${success}${why}`;
     return finding('late', what, error?.hint ?? null);
+  },
+  function clockAhead({ last_success_at: last }, now) {
+    if (last === null || last - now < CLOCK_SKEW_MS) return null;
+    const what = `Its last success is ${durationText((last - now) / 1_000)} in the future: the clock was ahead then, or is behind now`;
+    return finding('look', what, 'check the clock; the next run corrects the times of the copy');
   },
   function failed(status, now) {
     const error = isOverdue(status, now) ? null : lastError(status);

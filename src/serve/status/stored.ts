@@ -111,16 +111,17 @@ function pausedStatus(pause: Pause | undefined): StoredResource['paused'] {
   return pause === undefined ? null : { since: pause.at, by: pause.by };
 }
 
-/** The newest first. Selected by id, because only ids are indexed; they begin with the second of the start. */
+/** The newest first. */
 export async function readRuns(own: Kysely<OwnTables>, resource: string, limit = RUNS): Promise<PastRun[]> {
   const rows = await own
     .selectFrom('_sync_runs')
     .selectAll()
     .where('resource', '=', resource)
+    .orderBy('started_at', 'desc')
     .orderBy('run_id', 'desc')
     .limit(limit)
     .execute();
-  return rows.toSorted((a, b) => (a.started_at < b.started_at ? 1 : a.started_at > b.started_at ? -1 : 0)).map(pastRun);
+  return rows.map(pastRun);
 }
 
 function pastRun({ started_at, finished_at, error_code, error, error_hint, warnings, ...row }: RunRow): PastRun {

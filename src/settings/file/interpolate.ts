@@ -39,6 +39,14 @@ export function interpolate(value: unknown, surroundings: Surroundings): Filled 
   return filled;
 }
 
+/** The value with its texts escaped, so that `interpolate` gives them back as they are. For what a service supplies. */
+export function escapePlaceholders(value: unknown): unknown {
+  if (typeof value === 'string') return value.replaceAll('${', () => '$${');
+  if (Array.isArray(value)) return value.map(escapePlaceholders);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, escapePlaceholders(entry)]));
+}
+
 function fillText(text: string, path: FieldPath, surroundings: Surroundings, filled: Filled): string {
   if (!text.includes('${')) return text;
   return text.replace(PLACEHOLDER, (whole, inner: string | undefined, close: string | undefined) => {

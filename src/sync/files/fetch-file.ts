@@ -6,7 +6,7 @@ import { DeferredError, messageOf, SyncError } from '../../model/errors.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import type { KeptFile } from '../../settings/file-stores.ts';
 import type { FileObjectRow, FileRow } from '../../warehouse/file-rows.ts';
-import { fileAddresses, type FileAddress } from './file-address.ts';
+import { fileAddresses, isBelow, type FileAddress } from './file-address.ts';
 import type { FilesContext } from './files-context.ts';
 import type { FileContent, FileOutcome } from './settle-file.ts';
 import { unsigned } from './unsigned-address.ts';
@@ -111,7 +111,7 @@ function ask({ downloader, meter, signal, listing }: Fetch, store: ObjectStore, 
   const { etag, last_modified } = validatorsOf(due);
   return downloader.download({
     url,
-    isOwn: url.origin === listing.baseUrl.origin,
+    isOwn: (asked) => isBelow(asked, listing.baseUrl),
     spool: store.spool,
     name: spoolName(due),
     most: file.max_bytes,

@@ -96,6 +96,15 @@ function addressIn(text: string, baseUrl: URL): Found {
   return { url: url.href, fault: null };
 }
 
+/**
+ * True for an address at or below a base URL. Whoever writes a record chooses its addresses, so the credential must not
+ * go to other paths of the origin, nor to one that a server could resolve to those (`..%2f`, `..;/`).
+ */
+export function isBelow({ origin, pathname }: URL, base: URL): boolean {
+  const folder = `${base.pathname.replace(/\/+$/, '')}/`;
+  return origin === base.origin && `${pathname}/`.startsWith(folder) && !/(?:\.|%2e){2}/i.test(pathname);
+}
+
 /** The values that a path leads to, in order; undefined for one that is missing where the path leads to many. */
 export function valuesAt(value: JsonValue, path: string): (JsonValue | undefined)[] {
   let found: (JsonValue | undefined)[] = [value];

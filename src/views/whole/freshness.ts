@@ -39,9 +39,8 @@ function runColumns(): OwnColumn[] {
   ];
 }
 
-/** By the run's id, which begins with its time: that is what there is an index on. */
 function lastRun(column: string): string {
-  return `(SELECT r."${column}" FROM "_sync_runs" AS r WHERE r."resource" = known."resource" ORDER BY r."run_id" DESC LIMIT 1)`;
+  return `(SELECT r."${column}" FROM "_sync_runs" AS r WHERE r."resource" = known."resource" ORDER BY r."started_at" DESC, r."run_id" DESC LIMIT 1)`;
 }
 
 function verificationColumns(): OwnColumn[] {

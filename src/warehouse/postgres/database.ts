@@ -35,6 +35,7 @@ export function declareDatabase(address: WarehouseAddress<'postgres'>): Declared
     backUp: ({ to }) => Promise.reject(unsupported(shown, `pg_dump ${dumpOptions(address, to)}`)),
     restore: ({ from }) =>
       Promise.reject(unsupported(shown, `pg_restore ${restoreOptions(address, from)}`, ERASED_AFTER)),
+    restoreLeftovers: () => [],
     storedSizes: async (own) => (await opening()).schemaSize(address, own()),
   };
 }

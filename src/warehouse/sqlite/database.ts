@@ -10,7 +10,7 @@ import type { OwnTables } from '../own-tables.ts';
 import { inboxViewer, type WarehouseReader } from '../reading.ts';
 import { backUp } from './backup/back-up.ts';
 import { restore } from './backup/restore.ts';
-import { finishRestore } from './connection/finish-restore.ts';
+import { finishRestore, leftoversOf } from './connection/finish-restore.ts';
 import { markOf } from './connection/named-file.ts';
 import { openUnchanged, type UnchangedFile } from './connection/unchanged-file.ts';
 import { openInbox } from './inbox/open-inbox.ts';
@@ -58,6 +58,7 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
       ),
     backUp: (request) => backUp({ warehouse: file, inbox }, request),
     restore: (request) => restore({ warehouse: file, inbox }, request, openWarehouse),
+    restoreLeftovers: () => leftoversOf([file, inbox]),
     storedSizes: () => fileSizes(file),
   };
 }

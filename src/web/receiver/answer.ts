@@ -5,6 +5,8 @@ import type { InboxEffect } from '../../warehouse/inbox.ts';
 
 /** Why a request is refused before its signature is looked at, with the status of its answer. */
 const REFUSALS = {
+  /** Two Host headers: a proxy may have read the other one. */
+  host: 400,
   method: 405,
   not_found: 404,
   unknown_source: 404,

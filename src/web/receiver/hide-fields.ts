@@ -13,7 +13,7 @@ const HIDDEN = '***';
 const MOST_LEVELS = 120;
 
 interface Search {
-  /** Keys of the hidden fields, from their record on. */
+  /** Keys of the hidden fields in lower case, from their record on. */
   hidden: readonly (readonly string[])[];
   /** Places that events are read by, as texts: what lies there is needed. */
   read: ReadonlySet<string>;
@@ -25,7 +25,7 @@ interface Search {
  */
 export function withoutFields(delivery: NewDelivery, hidden: readonly string[], profile: WebhookProfile): NewDelivery {
   const { body } = delivery;
-  const search = { hidden: hidden.map(keysOfText), read: placesOf(profile) };
+  const search = { hidden: hidden.map((path) => keysOfText(path.toLowerCase())), read: placesOf(profile) };
   return { ...delivery, body: hiddenIn(Buffer.from(body.buffer, body.byteOffset, body.byteLength), search) };
 }
 
@@ -61,10 +61,15 @@ function hide(value: JsonValue, at: readonly string[], search: Search): JsonValu
   return withMembers(object, (key, member) => hide(member, [...at, key], search));
 }
 
+/** A sender may write keys in another case than the listing does, or several as one with dots (`"author.email"`). */
 function hideField(object: JsonObject, keys: readonly string[], at: readonly string[], search: Search): JsonObject {
-  const [key = '', ...rest] = keys;
-  if (!Object.hasOwn(object, key)) return object;
-  return withMembers(object, (name, member) => (name === key ? hideAt(member, rest, [...at, key], search) : member));
+  return withMembers(object, (name, member) => {
+    const named = name.toLowerCase();
+    const [first = ''] = keys;
+    if (!named.startsWith(first)) return member;
+    const count = keys.findIndex((_, index) => keys.slice(0, index + 1).join('.') === named) + 1;
+    return count === 0 ? member : hideAt(member, keys.slice(count), [...at, name], search);
+  });
 }
 
 function hideAt(value: JsonValue, keys: readonly string[], at: readonly string[], search: Search): JsonValue {

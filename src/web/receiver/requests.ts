@@ -76,7 +76,7 @@ export function requestHandler(parts: RequestParts) {
       read.form = await form(request, invite);
       return typeof read.form === 'object' && 'body' in read.form ? read.form.body : null;
     };
-    const made = await page(toRequest(request), { readForm });
+    const made = await page(toRequest(request), { client: request.socket.remoteAddress ?? '', readForm });
     if (read.form === 'gone') return finish({ kind: 'gone' }, exchange);
     if (read.form !== null && 'refused' in read.form) {
       refusedForm(read.form.refused);
@@ -92,7 +92,8 @@ export function requestHandler(parts: RequestParts) {
     const { request, response, invite } = exchange;
     const route = routeOf(request.url ?? '');
     try {
-      if (route.kind === 'webhook') finish(await webhook(request, route.source, invite), exchange);
+      if ((request.headersDistinct['host']?.length ?? 0) > 1) refuse('host', exchange);
+      else if (route.kind === 'webhook') finish(await webhook(request, route.source, invite), exchange);
       else if (route.kind === 'none') refuse('not_found', exchange);
       else if (!hasPageMethod(exchange)) refuse('method', exchange);
       else if (route.kind === 'page') await answerPage(exchange);

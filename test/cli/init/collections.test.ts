@@ -27,7 +27,15 @@ describe('collections of an account', () => {
         tags: { path: '/tags', item: '/tags/{id}' },
       },
       resourceNames: { 'blog-post': 'blog_posts' },
+      refused: [],
     });
+  });
+
+  it('are left out if their name is no segment of a path, or would take the resource of another', () => {
+    const odd = ['x${HOME}', 'y${file:/etc/passwd}', '../users', 'a/b', 'c?d=1', '{id}', 'e%2f', 'Tags'];
+    const found = ownCollections(PLACE, { data: ['tags', ...odd].map((plural) => ({ plural })) });
+    expect(Object.keys(found?.resources ?? {})).toEqual(['tags']);
+    expect(found?.refused).toEqual(odd);
   });
 
   it('are none where the answer has no list', () => {

@@ -7,6 +7,8 @@ import { bytesOf, pngOf, sha256, stageFor } from './stage.ts';
 
 const PICTURE = pngOf(5_000);
 
+const isOwn = ({ pathname }: URL): boolean => pathname.startsWith('/api/');
+
 function sendFile(response: ServerResponse, bytes = PICTURE, headers: Record<string, string> = {}): void {
   response.writeHead(200, { 'content-type': 'image/png', 'content-length': String(bytes.length), ...headers });
   response.end(bytes);
@@ -44,6 +46,19 @@ describe('a file of the service', () => {
     expect(second?.headers).not.toHaveProperty('cookie');
     expect(meter).toMatchObject({ requests: 1, bytes: PICTURE.length, outcomes: { ok: 1 } });
     expect(stage.opened).toEqual([]);
+  });
+
+  it('that is led to another path of the origin is asked there without the credential', async () => {
+    const service = await serve((request, response) => {
+      if (request.url === '/api/f') response.writeHead(302, { location: '/admin/f' }).end();
+      else sendFile(response);
+    });
+    const stage = stageFor(service.origin, { client: { profile: testProfile({ headers: { 'x-tenant': 'canary' } }) } });
+    expect((await stage.fetch(`${service.origin}/api/f`, { isOwn })).kind).toBe('fetched');
+    expect(service.seen.map(({ url, headers }) => [url, headers.authorization, headers['x-tenant']])).toEqual([
+      ['/api/f', 'Bearer canary-api-key', 'canary'],
+      ['/admin/f', undefined, undefined],
+    ]);
   });
 
   it.each([

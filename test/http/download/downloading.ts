@@ -35,7 +35,7 @@ async function download(nth: number): Promise<unknown> {
   try {
     const downloaded = await downloader.download({
       url: new URL(`${url}/${nth}`),
-      isOwn: true,
+      isOwn: () => true,
       spool,
       name: String(nth),
       most: 2 ** 40,

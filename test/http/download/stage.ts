@@ -81,7 +81,7 @@ export function stageFor(
 function requestFor(url: string, spool: string, over: Partial<DownloadRequest> = {}): DownloadRequest {
   return {
     url: new URL(url),
-    isOwn: true,
+    isOwn: () => true,
     spool,
     name: 'a',
     most: 100_000_000,

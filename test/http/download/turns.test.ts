@@ -69,7 +69,7 @@ async function oneSlot(database: TestDatabase, origin: string) {
 function fileOf(origin: string, spool: string) {
   return {
     url: new URL(`${origin}/file`),
-    isOwn: true,
+    isOwn: () => true,
     spool,
     name: 'a',
     most: 2 ** 30,

@@ -1,10 +1,13 @@
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, createServer } from 'node:net';
 import path from 'node:path';
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
+import { findSocket } from '../../../src/serve/controls/ask-socket.ts';
+import { controlPath } from '../../../src/settings/control-place.ts';
 import { beginCommand } from '../../support/command.ts';
 import { SQLITE } from '../../support/databases.ts';
+import { tempFolder } from '../../support/temp-warehouse.ts';
 import { resourceIn, servingStage, until, type ServingStage } from '../../support/serving.ts';
 
 /** Sends bytes to the socket as any program may, and returns what comes back until its end. */
@@ -24,7 +27,9 @@ const asked = (request: object, rest: object = { content_sync: 1, by: null }): s
 async function stageWith(latency = 0): Promise<ServingStage & { socket: string }> {
   const generate = { content: latency === 0 ? 20 : 400, images: 5, analytics: 5 };
   const stage = await servingStage({ database: SQLITE, sandbox: { generate, latency } });
-  return { ...stage, socket: path.join(stage.folder, 'content-sync.sock') };
+  const config = path.join(stage.folder, 'content-sync.yaml');
+  const place = { control: undefined, warehouse: stage.address(), config, cwd: stage.folder, env: {} };
+  return { ...stage, socket: controlPath(place) ?? '' };
 }
 
 it('has a socket of its own user, which does nothing for what is no request', async () => {
@@ -92,7 +97,22 @@ it('replaces the socket of a killed process, and leaves that of a living one and
   const third = await stage.serve({ isInside: true });
   expect(third.command.logged()).toContain('is no socket');
   await third.stop();
-  expect(readdirSync(stage.folder)).toContain('content-sync.sock');
+  expect(readdirSync(stage.folder)).toContain(path.basename(stage.socket));
+});
+
+it.skipIf(process.getuid?.() !== 0)('is not believed by root if another user could have made it', async () => {
+  const folder = tempFolder();
+  const socket = path.join(folder, 'own.sock');
+  const server = createServer().listen(socket);
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const denied = { code: 'control_denied' };
+  chownSync(socket, 65_534, 65_534);
+  await expect(findSocket(socket, null)).rejects.toMatchObject(denied);
+  chownSync(folder, 65_534, 65_534);
+  expect(await findSocket(socket, null)).not.toBeNull();
+  chmodSync(folder, 0o1777);
+  await expect(findSocket(socket, null)).rejects.toMatchObject(denied);
 });
 
 it('lets a command that follows a walk go, and goes on with the walk', async () => {

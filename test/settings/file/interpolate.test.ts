@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { pathKey } from '../../../src/settings/file/field-path.ts';
-import { interpolate } from '../../../src/settings/file/interpolate.ts';
+import { escapePlaceholders, interpolate } from '../../../src/settings/file/interpolate.ts';
 
 const readSecret = (path: string): string => {
   if (path === '/run/secrets/key') return 's3cret';
@@ -33,6 +33,14 @@ describe('a placeholder', () => {
     expect(findings).toEqual([{ path: ['list', 1], part: 'value', message: expect.stringMatching(message) }]);
   });
 });
+
+it.each(['${NAME}', '$${NAME}', '$$${NAME}', '${', '$', '${file:/run/secrets/key}', '$${$${NAME}'])(
+  'escaped, %s stays as it is',
+  (text) => {
+    const value = { list: [text, 1, null, { key: text }] };
+    expect(fill(escapePlaceholders(value))).toEqual({ value, paths: new Set(), secrets: [], findings: [] });
+  },
+);
 
 it('keys are left alone, and the fields that were filled in are known', () => {
   const { value, paths, secrets } = fill({ '${NAME}': ['${NAME}'], key: '${file:/run/secrets/key}', plain: 1 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fileAddresses, valuesAt } from '../../../src/sync/files/file-address.ts';
+import { fileAddresses, isBelow, valuesAt } from '../../../src/sync/files/file-address.ts';
 import { waitAfter } from '../../../src/sync/files/settle-file.ts';
 import { unsigned } from '../../../src/sync/files/unsigned-address.ts';
 import { filesOf } from '../../../src/settings/file-stores.ts';
@@ -38,6 +38,28 @@ describe('addresses of files', () => {
     ['data:image/png;base64,AA', 'data:image/png;base64,AA', expect.stringContaining('data:')],
   ])('of a record: %s', (url, shown, fault) => {
     expect(addressesIn({ at: 'json:url' }, { url })).toMatchObject([{ url: shown, fault }]);
+  });
+
+  it.each([
+    ['/api/v1/a.png', true],
+    ['/api/', true],
+    ['/api', true],
+    ['/api/a%2Fb.png', true],
+    ['/apis/a.png', false],
+    ['/API/a.png', false],
+    ['/', false],
+    ['/admin/logout', false],
+    ['/api/../admin/logout', false],
+    ['/api/%2e%2e/admin/logout', false],
+    ['/api/..%2Fadmin/logout', false],
+    ['/api/..;/admin/logout', false],
+    ['/api/%2e.%5cadmin', false],
+    ['https://cdn.example.com/api/a.png', false],
+    ['http://cms.example.com/api/a.png', false],
+  ])('get the credential only below base_url: %s', (path, expected) => {
+    for (const base of ['https://cms.example.com/api', 'https://cms.example.com/api/'])
+      expect(isBelow(new URL(path, base), new URL(base))).toBe(expected);
+    expect(isBelow(new URL('/any', 'https://cms.example.com'), new URL('https://cms.example.com'))).toBe(true);
   });
 
   it('are none where the record has none', () => {

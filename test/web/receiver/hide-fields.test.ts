@@ -22,6 +22,9 @@ describe('what is stored of a delivery about records with hidden fields', () => 
       '{"phone":5,"contacts":[{"mail":"a"},{"mail":null}]}',
       '{"phone":"***","contacts":[{"mail":"***"},{"mail":null}]}',
     ],
+    ['keys in another case', '{"Author":{"eMail":1},"PHONE":2}', '{"Author":{"eMail":"***"},"PHONE":"***"}'],
+    ['keys as one with dots', '{"author.email":1,"Contacts.Mail":[2]}', '{"author.email":"***","Contacts.Mail":"***"}'],
+    ['one name in two cases', '{"phone":1,"Phone":2,"phones":3}', '{"phone":"***","Phone":"***","phones":3}'],
     ['records in lists', '[[{"phone":"5"}],{"a":[{"phone":{"n":1}}]}]', '[[{"phone":"***"}],{"a":[{"phone":"***"}]}]'],
     [
       'what events are read by',

@@ -162,7 +162,11 @@ async function bringUpToDate(database: Database, tables: TableSet): Promise<void
       await session.execute("SELECT pg_advisory_xact_lock(hashtext('content-sync migrations'))");
       const there = await session.execute('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
       if (there.rowCount === 0) await session.execute(`CREATE SCHEMA ${escapeIdentifier(schema)}`);
-      else await session.execute(WAIT_FOR_PAGES);
+      else {
+        // Another role may have made it since the check above.
+        await refuseStrangers(session.execute, database);
+        await session.execute(WAIT_FOR_PAGES);
+      }
       const { dialect, flush } = gatheringDialect(session);
       await migrate(new Kysely({ dialect }), {
         ...tables,

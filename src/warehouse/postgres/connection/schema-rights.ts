@@ -30,10 +30,9 @@ export async function refuseWithoutCreate(ask: ExecuteSql, { schema, shown }: Sc
 }
 
 /**
- * Throws `ConfigError` if something of a role that is neither ours nor trusted by everybody (a superuser, the owner
- * of the schema or of the database) would be run with our rights: what bears the name of a function or an operator of
- * Postgres's own and stands in the schema, in which our statements look for their tables, or is triggered by what we
- * write there.
+ * Throws `ConfigError` if an object of a role that could not act for us or for the database's owner anyway would run
+ * with our rights: one in the schema that has the name of a function or an operator of Postgres, because our statements
+ * look for tables there, or a trigger on what we write. The owner of the schema could put such objects there at any time.
  */
 export async function refuseStrangers(ask: ExecuteSql, { schema, shown }: Schema): Promise<void> {
   const { rows } = await ask<{ what: string; owner: string; remedy: string }>(strangersIn('$1'), [schema]);
@@ -41,7 +40,7 @@ export async function refuseStrangers(ask: ExecuteSql, { schema, shown }: Schema
   const names = rows.map(({ what, owner }) => `${what} (of ${owner})`).join(', ');
   throw new ConfigError(
     'schema_unsafe',
-    `${shown}: what other roles made in the schema would run with the rights of content-sync: ${names}`,
+    `${shown}: what belongs to other roles could run with the rights of content-sync: ${names}`,
     {
       hint: `find out why it is there; then run: ${rows.map(({ remedy }) => remedy).join('; ')}; and let nobody else make things there: REVOKE CREATE ON SCHEMA ${escapeIdentifier(schema)} FROM ...`,
     },
@@ -63,27 +62,32 @@ const RIGHTS = `SELECT current_user::text AS role, pg_catalog.current_database()
 export function mayHaveStrangers(schemas: string): string {
   return `EXISTS (SELECT FROM pg_catalog.pg_namespace AS place, pg_catalog.pg_database AS d
     WHERE place.nspname IN (${schemas}) AND d.datname = pg_catalog.current_database() AND (
-      EXISTS (SELECT FROM pg_catalog.pg_proc AS p WHERE p.pronamespace = place.oid AND ${madeByStranger('p.proowner')})
+      ${madeByStranger('place.nspowner')}
+      OR EXISTS (SELECT FROM pg_catalog.pg_proc AS p WHERE p.pronamespace = place.oid AND ${madeByStranger('p.proowner')})
       OR EXISTS (SELECT FROM pg_catalog.pg_operator AS o WHERE o.oprnamespace = place.oid AND ${madeByStranger('o.oprowner')})
       OR EXISTS (SELECT FROM pg_catalog.pg_trigger AS t JOIN pg_catalog.pg_class AS c ON c.oid = t.tgrelid
         JOIN pg_catalog.pg_proc AS p ON p.oid = t.tgfoid
         WHERE NOT t.tgisinternal AND c.relnamespace = place.oid AND ${madeByStranger('p.proowner')})))`;
 }
 
+/** True for a role `r` that is neither a superuser nor ours, nor the one whose only member is the database's owner. */
+const IS_STRANGER = `NOT r.rolsuper AND r.rolname NOT IN (current_user, 'pg_database_owner')`;
+
 function madeByStranger(owner: string): string {
-  return `${owner} NOT IN (place.nspowner, d.datdba)
-    AND (SELECT NOT rolsuper AND rolname <> current_user FROM pg_catalog.pg_roles WHERE oid = ${owner})`;
+  return `(${owner} <> d.datdba AND (SELECT ${IS_STRANGER} FROM pg_catalog.pg_roles AS r WHERE r.oid = ${owner}))`;
 }
 
 /** What `refuseStrangers` refuses, as a query; `schema` is SQL for the name of one. */
 function strangersIn(schema: string): string {
   return `
-  WITH place AS (SELECT oid, nspowner FROM pg_catalog.pg_namespace WHERE nspname = ${schema}::text::name),
+  WITH place AS (SELECT oid, nspname, nspowner FROM pg_catalog.pg_namespace WHERE nspname = ${schema}::text::name),
   strangers AS (
-    SELECT r.oid, r.rolname FROM pg_catalog.pg_roles AS r, place, pg_catalog.pg_database AS d
-    WHERE d.datname = pg_catalog.current_database() AND NOT r.rolsuper AND r.rolname <> current_user
-      AND r.oid NOT IN (place.nspowner, d.datdba)
+    SELECT r.oid, r.rolname FROM pg_catalog.pg_roles AS r, pg_catalog.pg_database AS d
+    WHERE d.datname = pg_catalog.current_database() AND ${IS_STRANGER} AND r.oid <> d.datdba
   ), found AS (
+    SELECT 'the schema itself' AS what, nspowner AS owner, 'ALTER SCHEMA ' || pg_catalog.quote_ident(nspname)
+      || ' OWNER TO ' || pg_catalog.quote_ident(current_user) AS remedy FROM place
+    UNION ALL
     SELECT p.oid::regprocedure::text AS what, p.proowner AS owner, 'DROP ROUTINE ' || p.oid::regprocedure::text AS remedy
     FROM pg_catalog.pg_proc AS p JOIN place ON p.pronamespace = place.oid
     WHERE EXISTS (SELECT FROM pg_catalog.pg_proc AS own
@@ -115,7 +119,7 @@ export async function hideOwnTables({ execute }: Session, schema: string): Promi
       WHERE relation.relnamespace = $1::regnamespace AND starts_with(relation.relname, '_sync_')
         AND relation.relkind = 'r' AND given.grantee <> relation.relowner AND given.grantee IN (
           SELECT later.grantee FROM pg_default_acl AS usual CROSS JOIN LATERAL aclexplode(usual.defaclacl) AS later
-          WHERE usual.defaclnamespace = $1::regnamespace AND usual.defaclobjtype = 'r')`,
+          WHERE usual.defaclnamespace IN (0, $1::regnamespace) AND usual.defaclobjtype = 'r')`,
     [escapeIdentifier(schema)],
   );
   for (const { name, role } of rows) {

@@ -3,12 +3,13 @@ import type { Kysely } from 'kysely';
 import { ownColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import type { TableStaging, TableSwap } from '../../table-swap.ts';
+import { hideOwnTables } from '../connection/schema-rights.ts';
 import type { Session } from '../connection/session.ts';
 import { transact, type Database } from '../connection/transact.ts';
 import { attachViews, clearedNames, emptiedViews, viewPlan } from '../views/attach-views.ts';
 import { changeComments } from './change-comments.ts';
 import { createDeletedIndex, createTable, nameBehind } from './ddl.ts';
-import { keysTo, tableInUse } from './drop-tables.ts';
+import { keysTo, PUBLICATIONS, refuseLostLimits, tableInUse } from './drop-tables.ts';
 import { causeCode, exclusively, type ExclusiveStep } from './exclusive-step.ts';
 import { claimStep, writeComments } from './grow-tables.ts';
 
@@ -20,7 +21,8 @@ export async function stageTables(database: Database, own: Kysely<OwnTables>, st
   const { lease, shape, names, references } = staging;
   await transact(
     database,
-    async ({ execute }) => {
+    async (session) => {
+      const { execute } = session;
       for (const table of shape.tables) {
         const staged = names.get(table.name) ?? table.name;
         await execute(`DROP TABLE IF EXISTS ${quoted(staged)}`);
@@ -29,12 +31,14 @@ export async function stageTables(database: Database, own: Kysely<OwnTables>, st
         await execute(createTable(own, { ...table, name: staged }, collated).sql);
         if (table.path.length === 0) await execute(createDeletedIndex(own, { ...table, name: staged }).sql);
       }
+      // Whom the default privileges let read would see the rows without the limits of the tables that are read now.
+      await hideOwnTables(session, database.schema);
     },
     { lease, mayRepeat: true },
   );
 }
 
-/** Puts them in the place of others, with the rights and comments that these had. */
+/** Puts them in the place of others, with the rights, limits and comments that these had. */
 export async function swapTables(database: Database, swap: TableSwap): Promise<void> {
   try {
     await exclusively(database, swap.lease, (step) => swapIn(step, swap));
@@ -48,6 +52,7 @@ async function swapIn({ session, lock }: ExclusiveStep, swap: TableSwap): Promis
   const { shape, names, dropped, standing, views, statements, claim } = swap;
   const { execute } = session;
   await session.runAll([claimStep(claim), ...clearedNames(views)]);
+  await refuseLostLimits(session, dropped, PUBLICATIONS);
   const belongings = await belongingsOf(session, swap);
   const ours = new Set([...standing.keys(), ...views.map(({ name }) => name)]);
   const { options } = await viewPlan(session, views, []);
@@ -78,9 +83,10 @@ interface Belonging extends Record<string, unknown> {
   statement: string;
 }
 
-/** The statements that give the tables again what belongs to those that go: rights, comments, and indexes of others. */
+/** The statements that give the tables again what belongs to those that go: rights, limits, comments, triggers and indexes of others. */
 async function belongingsOf({ execute }: Session, { shape, dropped }: TableSwap): Promise<string[]> {
-  const { rows } = await execute<Belonging>(BELONGINGS, [dropped]);
+  const added = shape.tables.map(({ name }) => name).filter((name) => !dropped.includes(name));
+  const { rows } = await execute<Belonging>(BELONGINGS, [dropped, added]);
   const tables = new Map(shape.tables.map((table) => [table.name, table]));
   const isThere = ({ table: name, column }: Belonging): boolean => {
     const table = tables.get(name);
@@ -93,7 +99,7 @@ async function belongingsOf({ execute }: Session, { shape, dropped }: TableSwap)
 
 const BELONGINGS = `
   WITH old AS (
-    SELECT c.oid, relname, relowner, relacl FROM pg_class c
+    SELECT c.oid, relname, relowner, relacl, relrowsecurity, relforcerowsecurity FROM pg_class c
     WHERE c.oid = ANY(ARRAY(SELECT to_regclass(quote_ident(name)) FROM unnest($1::text[]) AS name))
   ), who AS (SELECT 0::oid AS oid, 'PUBLIC' AS name UNION ALL SELECT oid, quote_ident(rolname) FROM pg_roles)
   SELECT relname AS "table", NULL AS "column", format('GRANT %s ON %I TO %s', privilege_type, relname, who.name)
@@ -103,6 +109,24 @@ const BELONGINGS = `
   SELECT relname, attname, format('GRANT %s (%I) ON %I TO %s', privilege_type, attname, relname, who.name)
     FROM old JOIN pg_attribute ON attrelid = old.oid AND attacl IS NOT NULL AND NOT attisdropped,
       aclexplode(attacl) JOIN who ON who.oid = grantee WHERE grantee <> relowner
+  UNION ALL
+  SELECT added, NULL, format('GRANT %s ON %I TO %s', privilege_type, added, who.name)
+    FROM unnest($2::text[]) AS added, pg_default_acl, aclexplode(defaclacl) JOIN who ON who.oid = grantee
+    WHERE defaclobjtype = 'r' AND defaclnamespace IN (0, current_schema()::regnamespace)
+      AND defaclrole = current_user::regrole AND grantee <> defaclrole
+  UNION ALL
+  SELECT relname, NULL, format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', relname) FROM old WHERE relrowsecurity
+  UNION ALL
+  SELECT relname, NULL, format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', relname) FROM old WHERE relforcerowsecurity
+  UNION ALL
+  SELECT relname, NULL, format('CREATE POLICY %I ON %I AS %s FOR %s TO %s', policyname, relname, permissive, cmd,
+      (SELECT string_agg(quote_ident(role), ', ') FROM unnest(roles) AS role))
+      || coalesce(' USING (' || qual || ')', '') || coalesce(' WITH CHECK (' || with_check || ')', '')
+    FROM old JOIN pg_policies ON tablename = relname AND schemaname = current_schema()
+  UNION ALL
+  SELECT relname, NULL, pg_get_triggerdef(t.oid)
+      || CASE tgenabled WHEN 'D' THEN format('; ALTER TABLE %I DISABLE TRIGGER %I', relname, tgname) ELSE '' END
+    FROM old JOIN pg_trigger AS t ON tgrelid = old.oid AND NOT tgisinternal
   UNION ALL
   SELECT relname, NULL, format('COMMENT ON TABLE %I IS %L', relname, obj_description(oid, 'pg_class'))
     FROM old WHERE obj_description(oid, 'pg_class') IS NOT NULL

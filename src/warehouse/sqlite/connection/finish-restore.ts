@@ -52,6 +52,11 @@ export function finishRestore(inbox: string): void {
   for (const file of files) rmSync(`${file}${REPLACED}`, { force: true });
 }
 
+/** What a killed restore has left beside these files. */
+export function leftoversOf(files: readonly string[]): string[] {
+  return files.flatMap((file) => [RESTORED, REPLACED].map((end) => file + end)).filter((file) => existsSync(file));
+}
+
 function decided(decision: string): readonly string[] | null {
   if (!existsSync(decision)) return null;
   try {

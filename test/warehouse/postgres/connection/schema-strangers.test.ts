@@ -54,7 +54,9 @@ describe.skipIf(POSTGRES.missing !== null)('what other roles made on copied tabl
     await asOtherClient(address, (client) => client.query(`SET ROLE ${stranger.role}; ${HIDEOUTS}`));
     const before = await rowsOf(address, STORED);
     await asOtherClient(address, (client) =>
-      client.query(`TRUNCATE reports.ran; ${handOver(own.role)}; GRANT ${stranger.role} TO ${own.role}`),
+      client.query(
+        `TRUNCATE reports.ran; GRANT ${stranger.role} TO ${own.role}; ${each.isLimited ? handOver(own.role) : ''}`,
+      ),
     );
     const warehouse = await openWarehouse(each.isLimited ? own.address : address, systemClock);
     onTestFinished(() => warehouse.close());
@@ -97,6 +99,47 @@ describe.skipIf(POSTGRES.missing !== null)('what other roles made on copied tabl
     const remedy = /then run: (DROP [^;]*);/.exec(refusal.hint ?? '')?.[1] ?? '';
     await asOtherClient(address, (client) => client.query(remedy));
     await (await openWarehouse(address, systemClock)).close();
+  });
+
+  it.each(['blog', 'content_sync'])(
+    'is refused if the schema %s is theirs, until it is handed over',
+    async (schema) => {
+      const address = await POSTGRES.address();
+      const [stranger, own] = [await limitedRole(address), await limitedRole(address)];
+      await asOtherClient(address, (client) =>
+        client.query(`DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO ${stranger.role}, ${own.role}',
+        current_database()); END $$`),
+      );
+      await asOtherClient(stranger.address, (client) =>
+        client.query(`CREATE SCHEMA ${schema}; GRANT USAGE, CREATE ON SCHEMA ${schema} TO ${own.role}`),
+      );
+      const refusal: unknown = await openWarehouse(own.address, systemClock).catch((error: unknown) => error);
+      expect(refusal).toMatchObject({
+        code: 'schema_unsafe',
+        message: expect.stringContaining(`the schema itself (of ${stranger.role})`),
+      });
+      const remedy = /then run: (ALTER [^;]*);/.exec(refusal instanceof ConfigError ? (refusal.hint ?? '') : '')?.[1];
+      await asOtherClient(address, (client) => client.query(remedy ?? ''));
+      await (await openWarehouse(own.address, systemClock)).close();
+    },
+  );
+
+  it("is trusted if the schema is the database owner's", async () => {
+    const address = await POSTGRES.address();
+    const [owner, own] = [await limitedRole(address), await limitedRole(address)];
+    await asOtherClient(address, (client) =>
+      client.query(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I OWNER TO ${owner.role}', current_database()); END $$;
+        SET ROLE ${owner.role}; CREATE SCHEMA blog; CREATE SCHEMA content_sync;
+        GRANT USAGE, CREATE ON SCHEMA blog, content_sync TO ${own.role}; RESET ROLE`),
+    );
+    onTestFinished(() =>
+      asOtherClient(address, async (client) => {
+        await client.query(
+          `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I OWNER TO postgres', current_database()); END $$`,
+        );
+      }),
+    );
+    await (await openWarehouse(own.address, systemClock)).close();
   });
 
   it('stays as it is where it bears a name of its own, or is made by an administrator', async () => {

@@ -1,0 +1,62 @@
+import { sql, type CompiledQuery } from 'kysely';
+import { timestampMs, timestampText } from '../model/timestamp-text.ts';
+import { durationText } from '../observe/figures.ts';
+import type { OwnedResource } from '../state/owned-resource.ts';
+import type { OwnTables } from '../warehouse/own-tables.ts';
+import type { RunRow } from '../warehouse/run-row.ts';
+import type { Warehouse } from '../warehouse/warehouse.ts';
+import type { Warning } from './warnings.ts';
+
+/** The clocks of machines that share a database may differ by this much. */
+export const CLOCK_SKEW_MS = 60_000;
+
+/** Our own times of a resource that are compared with the clock, or by which rows are ordered. */
+const OWN_TIMES: Partial<Record<keyof OwnTables, readonly string[]>> = {
+  _sync_runs: ['started_at', 'finished_at', 'first_started_at'],
+  _sync_checkpoints: ['last_success_at', 'last_full_at', 'unproved_at', 'unproved_full_at', 'walk_started_at'],
+  _sync_seen: ['walk_started_at'],
+  _sync_suspects: ['found_at', 'evidence_at'],
+  _sync_versions: ['valid_from', 'valid_to'],
+  _sync_schema_changes: ['changed_at'],
+  _sync_verifications: ['began_at', 'ended_at'],
+};
+
+/**
+ * Moves times that earlier runs of the resource wrote while the clock was ahead to just before now. Otherwise those runs
+ * would count as the newest ones, and their rows as too new to be deleted, until the clock gets there.
+ */
+export async function correctFutureTimes(
+  warehouse: Pick<Warehouse, 'own' | 'named' | 'apply'>,
+  { resource, lease }: Pick<OwnedResource, 'resource' | 'lease'>,
+  last: RunRow | null,
+  now: number,
+): Promise<Warning[]> {
+  const aheadMs = last === null ? 0 : timestampMs(last.finished_at ?? last.started_at) - now;
+  if (aheadMs < CLOCK_SKEW_MS) return [];
+  const { own, named } = warehouse;
+  const [before, after] = [timestampText(now - 1_000), timestampText(now)];
+  const moved = (table: string, column: string, ofResource = sql`"resource" = ${resource} AND`): CompiledQuery =>
+    sql`UPDATE ${named(table)} SET ${sql.id(column)} = ${before} WHERE ${ofResource} ${sql.id(column)} > ${after}`.compile(
+      own,
+    );
+  const checkpoint = own.selectFrom('_sync_checkpoints').select('due_at').where('resource', '=', resource);
+  const dueAt = (await checkpoint.executeTakeFirst())?.due_at ?? null;
+  const tables = own.selectFrom('_sync_columns').select('table_name').distinct();
+  const roots = await tables.where('resource', '=', resource).where('table_path', '=', '[]').execute();
+  const waits = { due_at: dueAt === null ? null : timestampText(timestampMs(dueAt) - aheadMs) };
+  await warehouse.apply(
+    [
+      ...Object.entries(OWN_TIMES).flatMap(([table, columns]) => columns.map((column) => moved(table, column))),
+      ...roots.map(({ table_name }) => moved(table_name, '_synced_at', sql``)),
+      own.updateTable('_sync_checkpoints').set(waits).where('resource', '=', resource).compile(),
+    ],
+    lease(),
+  );
+  return [
+    {
+      code: 'clock_was_ahead',
+      message: `an earlier run ended ${durationText(aheadMs / 1_000)} in the future: its clock was ahead, or this one is behind; its times were moved to now`,
+      hint: 'check the clocks of the machines that run content-sync (NTP)',
+    },
+  ];
+}
