@@ -1,18 +1,14 @@
 import { spawn, type SpawnSyncReturns } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
 import path from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { startSandbox } from '../sandbox/service/sandbox.ts';
-import { runCommand } from '../support/command.ts';
 import { buildInto, root, run, tempFolder } from './built.ts';
 import { IS_LONG } from '../support/length.ts';
 
 const textOf = (file: string): string => readFileSync(path.join(root, file), 'utf8');
-const manifest: { version: string; bin: Record<string, string>; devDependencies: Record<string, string> } = JSON.parse(
-  textOf('package.json'),
-);
+const manifest: { version: string; bin: Record<string, string> } = JSON.parse(textOf('package.json'));
 
 /** What npm says where the registry is out of reach, which is no fault of the package. */
 const OFFLINE = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED|E5\d\d|E40[13]/;
@@ -115,66 +111,3 @@ async function exitOf(main: string, command: string, cwd: string, env: NodeJS.Pr
   const [code] = await once(child, 'close');
   return typeof code === 'number' ? code : null;
 }
-
-describe('the Dockerfile', () => {
-  const lines = textOf('Dockerfile').split('\n');
-  const words = lines.map((line) => line.split(/\s+/));
-
-  it('uses the very Node that is pinned for development, in every stage', () => {
-    const images = words.filter(([word]) => word === 'FROM').map(([, image]) => image);
-    expect(new Set(images)).toEqual(new Set([`node:${manifest.devDependencies['node']}-bookworm-slim`]));
-    expect(images).toHaveLength(3);
-  });
-
-  it('copies only what is there and what .dockerignore lets through', () => {
-    const ignored = textOf('.dockerignore').split('\n');
-    expect(ignored[0]).toBe('*');
-    const copied = words
-      .filter(([word, from]) => word === 'COPY' && !from?.startsWith('--from'))
-      .flatMap((line) => line.slice(1, -1));
-    expect(copied.length).toBeGreaterThan(5);
-    for (const file of copied) {
-      expect(existsSync(path.join(root, file))).toBe(true);
-      expect(ignored).toContain(`!${file}`);
-    }
-  });
-
-  it('asks whether serve or worker is alive at the port of its config, and says so by its exit code', async () => {
-    const [, command = '[]'] = /^HEALTHCHECK .* CMD (\[.*\])$/m.exec(lines.join('\n')) ?? [];
-    const [node, main, ...args]: string[] = JSON.parse(command);
-    expect([node, main]).toEqual(['node', `/app/${manifest.bin['content-sync']}`]);
-    const statuses = [200, 503];
-    const server = createServer((request, response) => {
-      response.writeHead(request.url === '/healthz' ? (statuses.shift() ?? 500) : 404).end();
-    });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    onTestFinished(() => void server.close());
-    const address = server.address();
-    const here = { host: '0.0.0.0', port: typeof address === 'object' ? address?.port : 0 };
-    const folder = tempFolder();
-    const ask = async (listening: object): Promise<number | null> => {
-      const blog = { base_url: 'https://cms.example.com', auth: { type: 'none' }, profile: 'content-service' };
-      const config = { warehouse: 'sqlite:blog.db', sources: { blog }, ...listening };
-      writeFileSync(path.join(folder, 'content-sync.yaml'), JSON.stringify(config));
-      const env = { CONTENT_SYNC_CONFIG: path.join(folder, 'content-sync.yaml') };
-      return (await runCommand(args, folder, env)).code;
-    };
-    const nowhere = { host: '127.0.0.1', port: 1 };
-    expect([await ask({ serve: here }), await ask({ serve: here })]).toEqual([0, 1]);
-    statuses.push(200, 503);
-    expect([await ask({ serve: nowhere, worker: here }), await ask({ serve: nowhere, worker: here })]).toEqual([0, 1]);
-  });
-
-  it('runs the built command line as an ordinary user, who may write to the one volume', () => {
-    const text = lines.join('\n');
-    expect(text).toContain(`ENTRYPOINT ["node", "--report-exclude-env", "/app/${manifest.bin['content-sync']}"]`);
-    expect(text).toMatch(/npm ci --omit=dev --ignore-scripts/);
-    const last = text.slice(text.lastIndexOf('FROM'));
-    expect(last).toMatch(/^USER node$/m);
-    const volume = /^VOLUME (\S+)$/m.exec(last)?.[1] ?? 'none';
-    expect(last).toContain(`WORKDIR ${volume}`);
-    expect(last).toContain(`install -d -o node -g node ${volume}`);
-    expect(last).toMatch(/^CMD \["serve", "--host", "0\.0\.0\.0"\]$/m);
-  });
-});
