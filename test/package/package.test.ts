@@ -8,25 +8,50 @@ import { buildInto, root, run, tempFolder } from './built.ts';
 import { IS_LONG } from '../support/length.ts';
 
 const textOf = (file: string): string => readFileSync(path.join(root, file), 'utf8');
-const manifest: { version: string; bin: Record<string, string> } = JSON.parse(textOf('package.json'));
+const manifest: { version: string; license: string; bin: Record<string, string> } = JSON.parse(textOf('package.json'));
 
 /** What npm says where the registry is out of reach, which is no fault of the package. */
 const OFFLINE = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED|E5\d\d|E40[13]/;
 
+function packedFiles(folder: string): string[] {
+  const { stdout } = run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], folder);
+  const packed: { files: { path: string }[] }[] = JSON.parse(stdout);
+  return (packed[0]?.files ?? []).map((file) => file.path);
+}
+
 describe('the package', () => {
+  it('contains every file that its documentation links to, and no link to a package of a registry', () => {
+    const files = packedFiles(root);
+    const pages = files.filter((file) => file.endsWith('.md'));
+    const texts = files.filter((file) => !/^dist\/|\.png$/.test(file));
+    expect(texts.filter((file) => textOf(file).includes('npmjs.com/package'))).toEqual([]);
+    expect(pages).toEqual(expect.arrayContaining(['README.md', 'CHANGELOG.md', 'config/README.md']));
+    for (const page of pages) {
+      const links = [...textOf(page).matchAll(/\]\(([^)#\s]+)|(?:src|srcset)="([^"]+)"/g)];
+      const targets = links.map(([, link, picture]) => link ?? picture ?? '').filter((link) => !/^https?:/.test(link));
+      for (const target of targets) expect(files, page).toContain(path.posix.join(path.posix.dirname(page), target));
+    }
+  });
+
+  it('names its version in the changelog and in the lock file, and no licence', () => {
+    expect(/^## (\S+)/m.exec(textOf('CHANGELOG.md'))?.[1]).toBe(manifest.version);
+    const lock: typeof manifest & { packages: Record<string, { version: string }> } = JSON.parse(
+      textOf('package-lock.json'),
+    );
+    expect([lock.version, lock.packages['']?.version]).toEqual([manifest.version, manifest.version]);
+    expect(manifest.license).toBe('UNLICENSED');
+  });
+
   it('runs from its build with its production dependencies alone, in a folder that holds nothing but data', async (context) => {
     const folder = tempFolder();
     const [app, data] = [path.join(folder, 'app'), path.join(folder, 'data')];
     buildInto(app);
-    const packed: { files: { path: string }[] }[] = JSON.parse(
-      run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], app).stdout,
-    );
-    const files = (packed[0]?.files ?? []).map((file) => file.path);
+    const files = packedFiles(app);
     expect(files).toEqual(expect.arrayContaining(['dist/src/main.js', 'dist/licences.txt']));
     expect(files).toEqual(
       expect.arrayContaining(['config/profiles/content-service.yaml', 'config/content-sync.example.yaml']),
     );
-    expect(files.filter((file) => /^(src|test)\/|\.test\.|node_modules/.test(file))).toEqual([]);
+    expect(files.filter((file) => /^(src|test|migrations)\/.*\.ts$|node_modules/.test(file))).toEqual([]);
     // A command line: nobody imports it, so nobody reads declarations.
     expect(files.filter((file) => file.endsWith('.d.ts'))).toEqual([]);
 
