@@ -1,16 +1,23 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startSandbox } from '../sandbox/service/sandbox.ts';
+import { MAIN, runCommand } from '../support/command.ts';
 import { DATABASES } from '../support/databases.ts';
+import { freePort, until } from '../support/serving.ts';
 import { root, tempFolder } from './built.ts';
 import { buildImage, execForm, instructionTexts } from './dockerfile.ts';
 
 const manifest: { version: string; description: string; devDependencies: Record<string, string> } = JSON.parse(
   readFileSync(path.join(root, 'package.json'), 'utf8'),
 );
+
+const HAS_NAMESPACES = spawnSync('unshare', ['--pid', '--fork', '--mount-proc', 'true']).status === 0;
+if (!HAS_NAMESPACES) console.log('skipped: no process namespaces here, so no health check runs inside one');
 
 interface Output {
   code: unknown;
@@ -76,6 +83,67 @@ describe('the Dockerfile', () => {
       'base.name': `docker.io/library/node:${manifest.devDependencies['node']}-bookworm-slim`,
     });
   });
+
+  it('checks the health of serve or worker at the port of the config, and exits accordingly', async () => {
+    const [, command = '[]'] = /CMD (\[.*\])$/.exec(instructionTexts('HEALTHCHECK')[0] ?? '') ?? [];
+    const [node, main, ...args]: string[] = JSON.parse(command);
+    expect([node, main]).toEqual(['node', execForm('ENTRYPOINT').at(-1)]);
+    const statuses = [200, 503];
+    const server = createServer((request, response) => {
+      response.writeHead(request.url === '/healthz' ? (statuses.shift() ?? 500) : 404).end();
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => void server.close());
+    const address = server.address();
+    const here = { host: '0.0.0.0', port: typeof address === 'object' ? address?.port : 0 };
+    const folder = tempFolder();
+    const check = async (listening: object): Promise<number | null> => {
+      const blog = { base_url: 'https://cms.example.com', auth: { type: 'none' }, profile: 'content-service' };
+      const config = { warehouse: 'sqlite:blog.db', sources: { blog }, ...listening };
+      writeFileSync(path.join(folder, 'content-sync.yaml'), JSON.stringify(config));
+      const env = { CONTENT_SYNC_CONFIG: path.join(folder, 'content-sync.yaml') };
+      return (await runCommand(args, folder, env)).code;
+    };
+    const nowhere = { host: '127.0.0.1', port: 1 };
+    expect([await check({ serve: here }), await check({ serve: here })]).toEqual([0, 1]);
+    statuses.push(200, 503);
+    expect([await check({ serve: nowhere, worker: here }), await check({ serve: nowhere, worker: here })]).toEqual([
+      0, 1,
+    ]);
+  });
+
+  // A process namespace is what a container has: the command in it is process 1.
+  it.skipIf(!HAS_NAMESPACES)(
+    'finds serve at the port of its command line, and does not judge a container that runs another command',
+    async () => {
+      const folder = tempFolder();
+      const blog = { base_url: 'http://127.0.0.1:9', auth: { type: 'none' }, profile: 'content-service' };
+      const settings = { warehouse: 'sqlite:blog.db', serve: { port: 1 }, sources: { blog } };
+      writeFileSync(path.join(folder, 'content-sync.yaml'), JSON.stringify(settings));
+      const env = { ...process.env, CONTENT_SYNC_CONFIG: path.join(folder, 'content-sync.yaml') };
+      const inContainer = async (...args: string[]) => {
+        const command = ['--pid', '--fork', '--kill-child', '--mount-proc', process.execPath, MAIN, ...args];
+        const child = spawn('unshare', command, { cwd: folder, env, stdio: 'ignore' });
+        onTestFinished(() => void child.kill('SIGKILL'));
+        const children = `/proc/${child.pid}/task/${child.pid}/children`;
+        let main = '';
+        while (main === '') main = await readFile(children, 'utf8').then((text) => text.trim());
+        return () => {
+          const enter = ['--target', main, '--pid', '--mount', process.execPath, MAIN, 'health'];
+          const { status, stdout } = spawnSync('nsenter', enter, { cwd: folder, env, encoding: 'utf8' });
+          return { status, stdout };
+        };
+      };
+      const port = await freePort();
+      const health = await inContainer('serve', '--port', String(port));
+      await until('healthy', async () => Promise.resolve(health().status === 0));
+      expect(health().stdout).toBe(`http://127.0.0.1:${port}/healthz: answers 200\n`);
+      const oneShot = await inContainer('sandbox', '--port', '0');
+      await until('started', async () => Promise.resolve(oneShot().stdout !== ''));
+      expect(oneShot()).toEqual({ status: 0, stdout: 'this container runs sandbox, which is not checked\n' });
+    },
+  );
 
   it('runs as an ordinary user, who may write to the one volume', () => {
     expect(instructionTexts('USER')).toEqual(['node']);
