@@ -28,7 +28,7 @@ interface Output {
 /** Runs the image's entry point, with the folders of the image in place of those of this machine. */
 async function runImage(image: string, args: readonly string[], cwd: string, config?: string): Promise<Output> {
   const [, ...words] = execForm('ENTRYPOINT').map((word) => (word.startsWith('/') ? path.join(image, word) : word));
-  const env = { ...(config === undefined ? {} : { CONTENT_SYNC_CONFIG: config }) };
+  const env = config === undefined ? {} : { CONTENT_SYNC_CONFIG: config };
   const child = spawn(process.execPath, [...words, ...args], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
   const output = { code: null, stdout: '', stderr: '' };
   child.stdout.on('data', (chunk) => (output.stdout += String(chunk)));
@@ -58,7 +58,7 @@ describe('the Dockerfile', () => {
       writeFileSync(config, JSON.stringify({ warehouse, sources: { blog } }));
       for (const args of [['backfill'], ['export', 'parquet', `parquet-${database.name}`]]) {
         const { code, stderr } = await runImage(image, args, folder, config);
-        expect([database.name, args, code], stderr).toEqual([database.name, args, 0]);
+        expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: expect.any(String) });
       }
     }
   });
