@@ -46,6 +46,7 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
     found: [manySources(100), '?find=nobody'],
     source: [richSnapshot(), 'sources/blog'],
     resource: [richSnapshot(), 'sources/blog/content'],
+    run: [richSnapshot(), 'sources/blog/runs/20261120T142237Z-a1b2c3d4'],
   };
 
   const all = Object.entries(contents);
@@ -194,6 +195,42 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
       expect([outline, refusals, complaints]).toStrictEqual(['solid', [], []]);
     },
   );
+
+  it('keeps every button in its place: as a source changes, as one is pressed, and while the pointer is on one', async () => {
+    const { controls } = notedControls();
+    const withBlog = (fields: object) =>
+      snapshotWith({ sources: [sourceWith('blog', { resources: [resourceWith('content', fields)] })] });
+    const options = { viewport: { width: 1000, height: 700 } };
+    const { page, show } = await visit(browser, withBlog({}), options, { controls });
+    const bar = page.locator('#blog > .title .controls');
+    const places = () =>
+      bar.locator('> button, summary').evaluateAll((all) =>
+        all.map((one) => {
+          const { x, y } = one.getBoundingClientRect();
+          return [one.textContent, x, y];
+        }),
+      );
+    const before = await places();
+    expect(before.map(([text]) => text)).toContain('Resume');
+    show({ ...withBlog({ paused: { since: NOW, by: 'ops' } }), at: NOW + 5_000, version: '9.9.9' });
+    await bar.getByRole('button', { name: 'Pause' }).hover();
+    await page.clock.fastForward(2 * REFRESH_MS);
+    expect(await page.getByText('content-sync 9.9.9').count()).toBe(0);
+    await page.mouse.move(1, 1);
+    await page.clock.fastForward(REFRESH_MS);
+    await page.getByText('content-sync 9.9.9').waitFor({ state: 'attached' });
+    expect(await bar.getByRole('button', { name: 'Resume' }).isEnabled()).toBe(true);
+    expect(await bar.getByRole('button', { name: 'Pause' }).isEnabled()).toBe(false);
+    // What needs attention now stands above them: places count from the source's own.
+    const top = async () => (await page.locator('#blog').boundingBox())?.y ?? 0;
+    const [shown, from] = [await places(), await top()];
+    expect(shown.map(([text, x]) => [text, x])).toEqual(before.map(([text, x]) => [text, x]));
+    await bar.locator('summary').click();
+    expect(await places()).toEqual(shown);
+    await bar.getByRole('button', { name: 'Begin the full walk' }).click();
+    await page.getByText('sync: noted').waitFor();
+    expect([await places(), await top()]).toEqual([shown, from]);
+  });
 
   it('says when the connection is lost, and recovers by itself', async () => {
     const { page, server } = await visit(browser, snapshotWith());

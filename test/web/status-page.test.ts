@@ -89,6 +89,17 @@ describe('what the page says', () => {
     expect(text).toContain('No run yet');
   });
 
+  it.each([
+    [30 * 60_000, 'since start'],
+    [90 * 60_000, 'last hour'],
+  ])('names what its plots cover: of a process that runs for %d ms, "%s"', (age, period) => {
+    const { at } = richSnapshot();
+    const text = textOf(renderStatusPage({ ...richSnapshot(), started_at: at - age }, VIEW));
+    for (const what of ['Limit used', 'Requests', 'Webhooks', 'Webhook to row'])
+      expect(text).toContain(`${what} ${period}`);
+    expect(text).not.toContain(period === 'last hour' ? 'since start' : 'last hour');
+  });
+
   it('tells the same reason only once for runs that failed in a row', () => {
     const page = renderStatusPage(richSnapshot(), VIEW);
     const history = page.slice(page.indexOf('blog-history'), page.indexOf('id="shop"'));

@@ -27,6 +27,14 @@ export interface SectionView {
   root: string;
   /** True if the reader may tell the process what to do: then the page has its form. */
   may: boolean;
+  /** What the plots cover: the last hour, or less if the process is younger. */
+  period: 'last hour' | 'since start';
+}
+
+const HOUR_MS = 3_600_000;
+
+export function sectionView({ at, started_at }: StatusSnapshot, root: string, may: boolean): SectionView {
+  return { now: at, root, may, period: at - started_at < HOUR_MS ? 'since start' : 'last hour' };
 }
 
 interface Frame {

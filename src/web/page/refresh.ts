@@ -11,8 +11,8 @@ export const KNOWN_PARTS = 'content-sync-parts';
 /**
  * Runs in the browser. Asks for what has changed and exchanges it in place, so that the scroll position, what is folded
  * out and the focus stay; forms and links that only change this page are followed in place as well. Only the main part
- * of a page is parsed: the rest would meet this page's own policy. It waits while the tab is hidden or text is selected,
- * and says when it is cut off. What is typed is read from its form at once: the form may be exchanged before it is sent.
+ * of a page is parsed: the rest would meet this page's own policy. It waits while the tab is hidden, text is
+ * selected or the pointer is over buttons, and says when it is cut off. What is typed is read from its form at once: the form may be exchanged before it is sent.
  */
 export const REFRESH_SCRIPT = `(() => {
   'use strict';
@@ -21,7 +21,7 @@ export const REFRESH_SCRIPT = `(() => {
   const byId = (id) => document.getElementById(id);
   ${LOCAL_TIMES}
   const later = () => { clearTimeout(timer); if (!document.hidden) timer = setTimeout(look, wait); };
-  const selecting = () => { const s = getSelection(); return s !== null && !s.isCollapsed; };
+  const selecting = () => { const s = getSelection(); return (s !== null && !s.isCollapsed) || (matchMedia('(hover: hover)').matches && document.querySelector('.controls:hover') !== null); };
   const lost = (text) => { const at = byId('lost'); at.textContent = text; at.hidden = text === ''; document.body.classList.toggle('cut-off', text !== ''); };
   const reach = 'a[href],button,input,select,summary,[tabindex]';
   const keep = (old) => {
@@ -110,7 +110,6 @@ export const REFRESH_SCRIPT = `(() => {
       if (!isForm) history.replaceState(null, '', answer.url);
       showPage(text, false);
       lost('');
-      if (isForm) byId('told')?.scrollIntoView({ block: 'nearest' });
     } catch {
       lost('No answer: it is not known whether that was done.');
     }

@@ -12,7 +12,7 @@ import { trafficPlots } from './traffic.ts';
 /** All of a source as the overview of a few shows it. */
 export function sourceSection(source: SourceStatus, view: SectionView): Markup {
   const name = source.source;
-  const history = runTable(source, view.now);
+  const history = runTable(source, view);
   return sectionOf(source, view, [
     sourceNotes(source, view),
     markup`<details id="${name}-history" open><summary><h3>Last runs</h3></summary>${history}</details>`,
@@ -34,7 +34,7 @@ ${
 <code>${problem.code}</code>${problem.hint === null ? null : markup`<br><span class="hint">→ ${problem.hint}</span>`}</span></p>`
 }
 <h3 class="hidden">Resources</h3>${resourceTable(source, view)}
-<h3 class="hidden">Last hour</h3>${trafficPlots(source, view)}
+<h3 class="hidden">Traffic</h3>${trafficPlots(source, view)}
 ${more}`;
   return part('section', attributes, content);
 }

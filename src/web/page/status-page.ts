@@ -6,7 +6,7 @@ import { icon } from './icon.ts';
 import { markup, type Markup } from './markup.ts';
 import { overviewTable, sourceMap } from './overview.ts';
 import { USUAL_CHOICE } from './overview-choice.ts';
-import { framed, type PageView } from './page-frame.ts';
+import { framed, sectionView, type PageView } from './page-frame.ts';
 import { part } from './parts.ts';
 import { attentionList, refusedSection, sourceSection } from './source-section.ts';
 
@@ -49,7 +49,7 @@ function shownFindings(found: readonly Attention[], sources: number, isFew: bool
 }
 
 function fewSources(snapshot: StatusSnapshot, may: boolean): Markup[] {
-  const view = { now: snapshot.at, root: '', may };
+  const view = sectionView(snapshot, '', may);
   if (snapshot.sources.length + snapshot.refused.length === 0) {
     return [
       markup`<section class="source"><p class="empty">No source is kept. Put one under <code>sources</code> in the config, and have it read again: <code>content-sync reload</code>.</p></section>`,

@@ -1,0 +1,76 @@
+import { timestampText } from '../../model/timestamp-text.ts';
+import { bytesText, countOf, countText, delayText, NONE } from '../../observe/figures.ts';
+import { MOST_REJECTS, type RunDetails } from '../../state/run-history.ts';
+
+/** What there is to know of one resource's part in a run, as lines under titles: the CLI and the page show the same. */
+export type RunFact = readonly [title: string, ...lines: string[]];
+
+export function runFacts(part: RunDetails): RunFact[] {
+  return [
+    ...timeFacts(part),
+    ['records', recordsText(part)],
+    ['requests', requestsText(part)],
+    ...errorFacts(part),
+    ...part.warnings.map(({ code, message, hint, accepted }): RunFact => [
+      accepted === true ? 'accepted' : 'warning',
+      `${message} [${code}]`,
+      `→ ${hint}`,
+    ]),
+    ...listed(
+      'schema',
+      part.schema_changes.map(
+        ({ table, column, from, to }) => `${table}.${column}: ${from === null ? `new, ${to}` : `${from} → ${to}`}`,
+      ),
+    ),
+    ...listed('set aside', rejectLines(part)),
+  ];
+}
+
+function listed(title: string, lines: readonly string[]): RunFact[] {
+  return lines.length === 0 ? [] : [[title, ...lines]];
+}
+
+function timeFacts({ started_at, finished_at, runs, first_started_at, ...part }: RunDetails): RunFact[] {
+  const took = finished_at === null ? 'is under way' : `took ${delayText(finished_at - started_at)}`;
+  const began: RunFact = ['began', `${timestampText(started_at)} UTC, ${took}`];
+  if (runs === 1) return [began];
+  const before = `${countText(runs)} runs that changed nothing, the first at ${timestampText(first_started_at)} UTC`;
+  const sum = `${countOf(part.all_requests, 'request')}, ${bytesText(part.all_bytes)}`;
+  return [began, ['stands for', `${before}: ${sum} in all`]];
+}
+
+function recordsText({ records, inserted, updated, unchanged, deleted, held, rejected, pages }: RunDetails): string {
+  const parts = [
+    `${countText(inserted)} new`,
+    `${countText(updated)} changed`,
+    `${countText(unchanged)} unchanged`,
+    `${countText(deleted)} deleted`,
+    ...(held > 0 ? [`${countText(held)} deletes held`] : []),
+    ...(rejected > 0 ? [`${countText(rejected)} set aside`] : []),
+  ];
+  return `${countText(records)} on ${countOf(pages, 'page')}: ${parts.join(', ')}`;
+}
+
+function requestsText({ requests, retries, limited, bytes, outcomes, runs }: RunDetails): string {
+  const counted = Object.entries(outcomes).map(([outcome, count]) => `${countText(count)} ${outcome}`);
+  const by = counted.length === 0 ? '' : `; by outcome${runs > 1 ? ', of all runs' : ''}: ${counted.join(', ')}`;
+  return `${countText(requests)}, ${countText(retries)} retried, ${countText(limited)} limited, ${bytesText(bytes)}${by}`;
+}
+
+function errorFacts({ error }: RunDetails): RunFact[] {
+  if (error === null) return [];
+  const hint = error.hint === null ? [] : [`→ ${error.hint}`];
+  return [
+    ['error', `${error.message} [${error.code}]`, ...hint],
+    ...listed('request id', [error.request_id ?? []].flat()),
+  ];
+}
+
+function rejectLines({ rejects, rejected }: RunDetails): string[] {
+  const lines = rejects.map(
+    ({ reason, record_id, detail, is_resolved }) =>
+      `${reason}  ${record_id ?? NONE}  ${detail}${is_resolved ? ' (came in well since, or is no longer listed)' : ''}`,
+  );
+  const isCut = rejects.length === MOST_REJECTS && rejected > MOST_REJECTS;
+  return isCut ? [...lines, `and more, of ${countText(rejected)}: all stand in _sync_rejects`] : lines;
+}
