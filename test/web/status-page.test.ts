@@ -100,6 +100,19 @@ describe('what the page says', () => {
     expect(text).not.toContain(period === 'last hour' ? 'since start' : 'last hour');
   });
 
+  it('groups findings that say the same of several sources, with their reason once', () => {
+    const problem = { code: 'warehouse_unreachable', message: 'connect ECONNREFUSED', hint: 'start the database' };
+    const sources = Array.from({ length: 30 }, (_, at) => {
+      const source = sourceWith(`s${at}`);
+      return at === 7 ? source : { ...source, warehouse: { ...source.warehouse, problem, read_at: null } };
+    });
+    const page = renderStatusPage(snapshotWith({ sources }), VIEW);
+    const [, list = ''] = /<ul[^>]*class="attention"[^>]*>([^]*?)<\/ul>/.exec(page) ?? [];
+    expect(list.match(/connect ECONNREFUSED/g)).toHaveLength(1);
+    expect(textOf(`<main>${list}</main>`)).toContain('s0 , s1 , s2 and 26 more:');
+    expect(list).not.toContain('each source');
+  });
+
   it('tells the same reason only once for runs that failed in a row', () => {
     const page = renderStatusPage(richSnapshot(), VIEW);
     const history = page.slice(page.indexOf('blog-history'), page.indexOf('id="shop"'));

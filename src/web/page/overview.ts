@@ -124,5 +124,6 @@ function whatOf({ found, status }: SourceRow): Markup {
   }
   const runs = status?.resources.flatMap(({ runs }) => runs.slice(0, 1)) ?? [];
   const last = runs.toSorted((a, b) => b.started_at - a.started_at)[0];
-  return markup`<td class="what quiet"><div>${last === undefined ? 'no run yet' : resultOf(last)}</div></td>`;
+  const idle = status?.warehouse.read_at === null ? 'waiting to be opened' : 'no run yet';
+  return markup`<td class="what quiet"><div>${last === undefined ? idle : resultOf(last)}</div></td>`;
 }

@@ -49,20 +49,36 @@ export function refusedSection({ source, problem }: RefusedStatus): Markup {
   }</span></p></section>`;
 }
 
-/** `more` are those that the list leaves out. */
+/** Findings of several resources that say the same, in the place of the first; `more` are those that the list leaves out. */
 export function attentionList(
   found: readonly Attention[],
   root: string,
   isNamed: boolean,
   more: Markup | null,
 ): Markup {
-  const items = found.map(
-    (one) =>
-      markup`<li class="${one.severity}">${icon(one.severity)}<div>${nameOf(one, root, isNamed)} ${one.what}${
+  const items = groupFindings(found).map(
+    ([one, ...same]) =>
+      markup`<li class="${one.severity}">${icon(one.severity)}<div>${namesOf([one, ...same], root, isNamed)} ${one.what}${
         one.next === null ? null : markup`<span class="hint"> → ${one.next}</span>`
-      }${one.command === null ? null : markup`<code class="command">${one.command}</code>`}</div></li>`,
+      }${one.command === null || same.length > 0 ? null : markup`<code class="command">${one.command}</code>`}</div></li>`,
   );
   return part('ul', markup` class="attention" aria-label="What needs attention"`, markup`${items}${more}`);
+}
+
+type Findings = readonly [Attention, ...Attention[]];
+
+/** Those that say the same of different sources or resources. */
+export function groupFindings(found: readonly Attention[]): Findings[] {
+  const groups = Map.groupBy(found, ({ severity, what, next }) => JSON.stringify([severity, what, next]));
+  return [...groups.values()].flatMap(([first, ...same]) => (first === undefined ? [] : [[first, ...same] as const]));
+}
+
+const MAX_NAMES = 3;
+
+function namesOf(group: Findings, root: string, isNamed: boolean): Markup {
+  const left = group.length - MAX_NAMES;
+  const names = group.slice(0, MAX_NAMES).map((one, at) => markup`${at > 0 && ', '}${nameOf(one, root, isNamed)}`);
+  return markup`${names}${left > 0 && ` and ${countText(left)} more:`}`;
 }
 
 function nameOf({ source, resource }: Attention, root: string, isNamed: boolean): Markup | null {

@@ -8,7 +8,7 @@ import { overviewTable, sourceMap } from './overview.ts';
 import { USUAL_CHOICE } from './overview-choice.ts';
 import { framed, sectionView, type PageView } from './page-frame.ts';
 import { part } from './parts.ts';
-import { attentionList, refusedSection, sourceSection } from './source-section.ts';
+import { attentionList, groupFindings, refusedSection, sourceSection } from './source-section.ts';
 
 /** So many sources are shown with all that is known of them; of more, each has a row, and a page of its own. */
 const FEW_SOURCES = 6;
@@ -39,7 +39,8 @@ export function summary({ tone, text }: Headline): Markup {
 
 function shownFindings(found: readonly Attention[], sources: number, isFew: boolean): Markup | null {
   if (found.length === 0) return null;
-  const shown = isFew ? found : found.slice(0, MOST_FINDINGS);
+  const groups = groupFindings(found);
+  const shown = (isFew ? groups : groups.slice(0, MOST_FINDINGS)).flat();
   const left = found.length - shown.length;
   const more =
     left === 0
