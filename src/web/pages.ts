@@ -15,8 +15,6 @@ import { filePathOf } from './files/file-path.ts';
 import { renderDictionaryPage } from './page/dictionary-page.ts';
 import { choiceOf } from './page/overview-choice.ts';
 import type { PageView } from './page/page-frame.ts';
-import { changedParts } from './page/parts.ts';
-import { KNOWN_PARTS } from './page/refresh.ts';
 import { renderRefusedPage, renderResourcePage, renderRunPage, renderSourcePage } from './page/source-page.ts';
 import { renderStatusPage } from './page/status-page.ts';
 import { pagePathOf, type PagePath } from './page-path.ts';
@@ -172,7 +170,7 @@ function filePage(options: PagesOptions): PageHandler {
   };
 }
 
-/** A page about sources: all of it, or the parts that have changed. */
+/** A page about sources. */
 function sourcePage(options: PagesOptions): PageHandler {
   return async ({ req }) => {
     const controls = options.controls();
@@ -181,9 +179,6 @@ function sourcePage(options: PagesOptions): PageHandler {
     const rendered = await renderPage(options, req, { nonce, token: controls?.token() ?? null, told });
     if (rendered === null) return noSuchPage();
     const { page, images } = rendered;
-    const known = req.header(KNOWN_PARTS);
-    const changed = known === undefined ? null : changedParts(page, known);
-    if (changed !== null) return jsonResponse(200, changed, 0);
     const scripts = `script-src 'nonce-${nonce}'; connect-src 'self'; img-src ${images}; form-action 'self'`;
     return htmlResponse(page, {
       'content-security-policy': `${LOCKED}; style-src 'nonce-${nonce}'; ${scripts}`,

@@ -4,7 +4,6 @@ import type { StatusSnapshot } from '../../serve/status/snapshot.ts';
 import type { Told } from '../told-answers.ts';
 import { icon, tabIcon, type Tone } from './icon.ts';
 import { lasting, markup, type Markup } from './markup.ts';
-import { part, withFrame } from './parts.ts';
 import { REFRESH_SCRIPT, RELOAD_SECONDS } from './refresh.ts';
 import { STYLESHEET } from './stylesheet.ts';
 import { OVERVIEW_STYLESHEET } from './overview-stylesheet.ts';
@@ -67,11 +66,11 @@ export function framed(frame: Frame, view: PageView, content: Markup): string {
 <body><p id="lost" role="alert" hidden></p>
 <main data-at="${new Date(snapshot.at).toISOString()}" data-title="${title}" data-icon="${picture}">${pageHead(frame)}
 ${told && toldNote(told)}
-${token !== null && part('form', markup` id="control" method="post" action="${rootOf(path)}control" data-since="${snapshot.started_at}" hidden`, formFields(token, path))}
+${token !== null && markup`<form id="control" method="post" action="${rootOf(path)}control" data-since="${snapshot.started_at}" hidden>${formFields(token, path)}</form>`}
 ${content}
 ${pageFoot(frame)}</main>
 <script nonce="${nonce}">${raw(REFRESH_SCRIPT)}</script></body></html>`;
-  return withFrame(page.toString());
+  return page.toString();
 }
 
 function formFields(token: string, path: string): Markup {

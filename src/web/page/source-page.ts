@@ -9,7 +9,6 @@ import { icon } from './icon.ts';
 import { limitFacts } from './limit-facts.ts';
 import { ago, markup, type Markup } from './markup.ts';
 import { framed, sectionView, type PageView, type SectionView } from './page-frame.ts';
-import { part } from './parts.ts';
 import { filesContent } from './pictures.ts';
 import { resourceTable, runStatus, runsTable } from './resources.ts';
 import { verificationTable } from './verifications.ts';
@@ -53,7 +52,7 @@ export function renderResourcePage(
 ${resourceTable(source, view, [status])}${held && markup`<div class="notes">${held}</div>`}`;
   const growth = grown(status, details, 1_200);
   const content = markup`${headOf(only, view, false)}
-${part('section', markup` class="source" id="${name}" aria-labelledby="${name}-title"`, facts)}
+<section class="source" id="${name}" aria-labelledby="${name}-title">${facts}</section>
 ${growth && panel('growth', 'Rows over time', growth)}
 ${detailPanels({ ...source, resources: [status] }, details, view)}`;
   const path = `sources/${encodeURIComponent(name)}/${encodeURIComponent(resource)}`;
@@ -151,6 +150,5 @@ function problemText({ message, hint, code }: NonNullable<SourceDetails['problem
 }
 
 function panel(id: string, title: string, content: Markup): Markup {
-  const attributes = markup` class="source" id="${id}" aria-labelledby="${id}-title"`;
-  return part('section', attributes, markup`<div class="title"><h2 id="${id}-title">${title}</h2></div>${content}`);
+  return markup`<section class="source" id="${id}" aria-labelledby="${id}-title"><div class="title"><h2 id="${id}-title">${title}</h2></div>${content}</section>`;
 }

@@ -5,7 +5,6 @@ import { controlBar, heldControls } from './controls.ts';
 import { icon } from './icon.ts';
 import { ago, markup, type Markup, moment } from './markup.ts';
 import { wide, type SectionView } from './page-frame.ts';
-import { part } from './parts.ts';
 import { resourceTable, runTable } from './resources.ts';
 import { trafficPlots } from './traffic.ts';
 
@@ -36,7 +35,7 @@ ${
 <h3 class="hidden">Resources</h3>${resourceTable(source, view)}
 <h3 class="hidden">Traffic</h3>${trafficPlots(source, view)}
 ${more}`;
-  return part('section', attributes, content);
+  return markup`<section${attributes}>${content}</section>`;
 }
 
 /** A source that is not there, with every line that has to be corrected. */
@@ -62,7 +61,7 @@ export function attentionList(
         one.next === null ? null : markup`<span class="hint"> → ${one.next}</span>`
       }${one.command === null || same.length > 0 ? null : markup`<code class="command">${one.command}</code>`}</div></li>`,
   );
-  return part('ul', markup` class="attention" aria-label="What needs attention"`, markup`${items}${more}`);
+  return markup`<ul class="attention" aria-label="What needs attention">${items}${more}</ul>`;
 }
 
 type Findings = readonly [Attention, ...Attention[]];

@@ -7,7 +7,6 @@ import { markup, type Markup } from './markup.ts';
 import { overviewTable, sourceMap } from './overview.ts';
 import { USUAL_CHOICE } from './overview-choice.ts';
 import { framed, sectionView, type PageView } from './page-frame.ts';
-import { part } from './parts.ts';
 import { attentionList, groupFindings, refusedSection, sourceSection } from './source-section.ts';
 
 /** So many sources are shown with all that is known of them; of more, each has a row, and a page of its own. */
@@ -34,7 +33,7 @@ ${isFew ? fewSources(snapshot, may) : [sourceMap(snapshot, found), overviewTable
 /** How everything stands, in one line. */
 export function summary({ tone, text }: Headline): Markup {
   const content = markup`${icon(tone)}<h2 id="headline">${text}</h2>`;
-  return part('section', markup` class="summary ${tone}" aria-labelledby="headline"`, content);
+  return markup`<section class="summary ${tone}" aria-labelledby="headline">${content}</section>`;
 }
 
 function shownFindings(found: readonly Attention[], sources: number, isFew: boolean): Markup | null {
