@@ -21,6 +21,9 @@ const PATIENCE = { timeout: 10_000 };
 const details = ({ resource, bodies }: DetailsAsked) =>
   Promise.resolve(detailsOf(resource === null ? ['content', 'images', 'analytics'] : [resource], bodies));
 
+const withBlog = (fields: object) =>
+  snapshotWith({ sources: [sourceWith('blog', { resources: [resourceWith('content', fields)] })] });
+
 describe.skipIf(executable === null)('the status page in Chromium', () => {
   let browser: Browser;
   beforeAll(async () => {
@@ -196,8 +199,6 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
 
   it('keeps every button in its place: as a source changes, as one is pressed, and while the pointer is on one', async () => {
     const { controls } = notedControls();
-    const withBlog = (fields: object) =>
-      snapshotWith({ sources: [sourceWith('blog', { resources: [resourceWith('content', fields)] })] });
     const options = { viewport: { width: 1000, height: 700 } };
     const { page, show } = await visit(browser, withBlog({}), options, { controls });
     const bar = page.locator('#blog > .title .controls');

@@ -69,7 +69,7 @@ export function detailsText(
 
 function partLines(part: RunDetails, paint: Paint): string[] {
   const { resource, command, mode, status } = part;
-  const lines = runFacts(part).flatMap(([title, ...texts]) =>
+  const lines = runFacts(part).flatMap(({ title, lines: texts }) =>
     texts.map((text, at) => `  ${(at === 0 ? title : '').padEnd(12)}${visibleText(text)}`.trimEnd()),
   );
   return [`${visibleText(resource)}  ${paint(status, toneOfStatus(status))} (${command}, ${mode})`, ...lines];

@@ -59,20 +59,13 @@ export function createCachedReader<T>(
   let goodUntil = Number.NEGATIVE_INFINITY;
   let readUntil = Number.NEGATIVE_INFINITY;
   let reading: Promise<LastRead<T>> | null = null;
-  let turnAt: number | null = null;
-  let begunAt: number | null = null;
-  const isLate = (): boolean => {
-    const since = begunAt ?? (turnAt === null || openingSince === undefined ? turnAt : openingSince());
-    return since !== null && clock.monotonic() - since >= patienceMs;
-  };
+  /** When the reading in progress began; null while it waits for its turn or to be opened. */
+  let startedAt: number | null = null;
   let seen: string | null = null;
   const readNow = async (): Promise<LastRead<T>> => {
     let began = clock.monotonic();
-    turnAt = began;
-    const begun = (): void => {
-      began = clock.monotonic();
-      begunAt = began;
-    };
+    if (openingSince === undefined) startedAt = began;
+    const begun = (): void => void (startedAt = began = clock.monotonic());
     seen = null;
     const before = version();
     try {
@@ -95,14 +88,14 @@ export function createCachedReader<T>(
     if (reading === null && isFresh && !isStale())
       return current === null ? last : (last = { ...last, readAt: clock.now() });
     if (reading === null) {
-      turnAt = null;
-      begunAt = null;
+      startedAt = null;
       reading = hurry === null ? readNow() : hurry.turn(readNow);
     }
     const isGoodEnough = hurry !== null && last.readAt !== null && clock.now() - last.readAt <= hurry.oldMs;
     if (isGoodEnough && !isStale()) return last;
     const read = await waitAtMost(clock, hurry?.waitMs ?? patienceMs, reading);
-    return read?.value ?? { ...last, isLate: isLate() };
+    const since = startedAt ?? openingSince?.() ?? Infinity;
+    return read?.value ?? { ...last, isLate: clock.monotonic() - since >= patienceMs };
   };
 }
 

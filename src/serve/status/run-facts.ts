@@ -2,41 +2,41 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import { bytesText, countOf, countText, delayText, NONE } from '../../observe/figures.ts';
 import { MOST_REJECTS, type RunDetails } from '../../state/run-history.ts';
 
-/** What there is to know of one resource's part in a run, as lines under titles: the CLI and the page show the same. */
-export type RunFact = readonly [title: string, ...lines: string[]];
-
-export function runFacts(part: RunDetails): RunFact[] {
-  return [
-    ...timeFacts(part),
-    ['records', recordsText(part)],
-    ['requests', requestsText(part)],
-    ...errorFacts(part),
-    ...part.warnings.map(({ code, message, hint, accepted }): RunFact => [
-      accepted === true ? 'accepted' : 'warning',
-      `${message} [${code}]`,
-      `→ ${hint}`,
-    ]),
-    ...listed(
-      'schema',
-      part.schema_changes.map(
-        ({ table, column, from, to }) => `${table}.${column}: ${from === null ? `new, ${to}` : `${from} → ${to}`}`,
-      ),
-    ),
-    ...listed('set aside', rejectLines(part)),
-  ];
+/** What there is to know of one resource's part in a run, as lines under a title: the CLI and the page show the same. */
+export interface RunFact {
+  title: string;
+  lines: string[];
 }
 
-function listed(title: string, lines: readonly string[]): RunFact[] {
-  return lines.length === 0 ? [] : [[title, ...lines]];
+export function runFacts(part: RunDetails): RunFact[] {
+  const changes = part.schema_changes.map(
+    ({ table, column, from, to }) => `${table}.${column}: ${from === null ? `new, ${to}` : `${from} → ${to}`}`,
+  );
+  const all = [
+    ...timeFacts(part),
+    fact('records', recordsText(part)),
+    fact('requests', requestsText(part)),
+    ...errorFacts(part),
+    ...part.warnings.map(({ code, message, hint, accepted }) =>
+      fact(accepted === true ? 'accepted' : 'warning', `${message} [${code}]`, `→ ${hint}`),
+    ),
+    fact('schema', ...changes),
+    fact('set aside', ...rejectLines(part)),
+  ];
+  return all.filter(({ lines }) => lines.length > 0);
+}
+
+function fact(title: string, ...lines: string[]): RunFact {
+  return { title, lines };
 }
 
 function timeFacts({ started_at, finished_at, runs, first_started_at, ...part }: RunDetails): RunFact[] {
   const took = finished_at === null ? 'is under way' : `took ${delayText(finished_at - started_at)}`;
-  const began: RunFact = ['began', `${timestampText(started_at)} UTC, ${took}`];
+  const began = fact('began', `${timestampText(started_at)} UTC, ${took}`);
   if (runs === 1) return [began];
   const before = `${countText(runs)} runs that changed nothing, the first at ${timestampText(first_started_at)} UTC`;
   const sum = `${countOf(part.all_requests, 'request')}, ${bytesText(part.all_bytes)}`;
-  return [began, ['stands for', `${before}: ${sum} in all`]];
+  return [began, fact('stands for', `${before}: ${sum} in all`)];
 }
 
 function recordsText({ records, inserted, updated, unchanged, deleted, held, rejected, pages }: RunDetails): string {
@@ -59,11 +59,8 @@ function requestsText({ requests, retries, limited, bytes, outcomes, runs }: Run
 
 function errorFacts({ error }: RunDetails): RunFact[] {
   if (error === null) return [];
-  const hint = error.hint === null ? [] : [`→ ${error.hint}`];
-  return [
-    ['error', `${error.message} [${error.code}]`, ...hint],
-    ...listed('request id', [error.request_id ?? []].flat()),
-  ];
+  const lines = [`${error.message} [${error.code}]`, ...(error.hint === null ? [] : [`→ ${error.hint}`])];
+  return [fact('error', ...lines), fact('request id', ...(error.request_id === null ? [] : [error.request_id]))];
 }
 
 function rejectLines({ rejects, rejected }: RunDetails): string[] {

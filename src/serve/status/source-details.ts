@@ -155,7 +155,7 @@ async function readRun(own: Kysely<OwnTables>, id: string, scrub: Scrub): Promis
   const parts = await readRunDetails(own, id);
   return parts.map((part) => {
     const { resource, command, mode, status } = part;
-    const facts = runFacts(part).map(([title, ...lines]): RunFact => [title, ...lines.map(scrub)]);
+    const facts = runFacts(part).map(({ title, lines }) => ({ title, lines: lines.map(scrub) }));
     return { resource, command, mode, status, facts };
   });
 }

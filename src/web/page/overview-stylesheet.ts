@@ -52,9 +52,6 @@ button:enabled:hover,.fold>summary:hover{border-color:var(--text)}
 .reasons{display:flex;flex-wrap:wrap;gap:4px 18px;margin:0 0 8px;font-size:13px}
 .dot{fill:var(--main)}
 .point-text{fill:var(--text);font-size:11px;font-weight:600}
-.facts-list{display:grid;grid-template-columns:repeat(auto-fill,minmax(200px,1fr));gap:12px 24px;margin:0}
-.facts-list dt{font-size:12px;font-weight:600;color:var(--quiet)}
-.facts-list dd{margin:1px 0 0}
 @media (max-width:900px){
 .map{grid-template-columns:repeat(auto-fill,minmax(132px,1fr));padding:10px}
 .title .controls,.choice{margin-left:0}

@@ -6,7 +6,6 @@ import { deliveryTable, rejectTable } from './bodies.ts';
 import { controlBar } from './controls.ts';
 import { growthPlot } from './growth-plot.ts';
 import { icon } from './icon.ts';
-import { limitFacts } from './limit-facts.ts';
 import { ago, markup, type Markup } from './markup.ts';
 import { framed, sectionView, type PageView, type SectionView } from './page-frame.ts';
 import { filesContent } from './pictures.ts';
@@ -75,7 +74,7 @@ export function renderRunPage(
 
 function runPanel({ resource, command, mode, status, facts }: RunPart): Markup {
   const rows = facts.map(
-    ([title, first, ...more]) =>
+    ({ title, lines: [first, ...more] }) =>
       markup`<tr><th scope="row">${title}</th><td>${first}${more.map((line) => markup`<br>${line}`)}</td></tr>`,
   );
   const table = markup`<p>${runStatus(status)} <span class="sub">${command}, ${mode}</span></p><table class="run-facts"><tbody>${rows}</tbody></table>`;
@@ -137,7 +136,6 @@ function detailPanels(source: SourceStatus, details: SourceDetails, view: Sectio
     verifications.length === 0
       ? null
       : panel('verifications', 'Verifications', verificationTable(name, verifications, now)),
-    panel('limits', 'Limits', limitFacts(source, view)),
   ];
 }
 

@@ -196,6 +196,9 @@ describe('what the warehouse says', () => {
   });
 });
 
+const opening = () =>
+  Promise.reject(new SyncError('warehouse_opening', 'the warehouse is being opened', { recovery: 'retry' }));
+
 describe('F159 a warehouse that cannot be reached', () => {
   it('F159 the page says so, keeps what it knew, and the data still ages; ready again once it is back', async () => {
     const { collector, source, file, clock } = await stage();
@@ -234,8 +237,6 @@ describe('F159 a warehouse that cannot be reached', () => {
   });
 
   it('a source that waits to be opened at the start is no problem; one that is still not open after minutes is', async () => {
-    const opening = () =>
-      Promise.reject(new SyncError('warehouse_opening', 'the warehouse is being opened', { recovery: 'retry' }));
     const { source, collector, clock } = await stage({ read: opening, governor: () => null });
     expect((await source()).warehouse).toMatchObject({ problem: null, read_at: null });
     expect(attentionOf(await collector.snapshot())).toEqual([]);
