@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
 import { Argument, Command } from 'commander';
 import { request } from 'undici';
 import type { ServeSettings, Settings } from '../settings/settings.ts';
@@ -24,7 +26,39 @@ export function healthCommand(context: CliContext): Command {
     });
 }
 
-async function health(context: CliContext, asked: Asked | undefined, options: Options): Promise<ExitCode> {
+async function health(context: CliContext, named: Asked | undefined, options: Options): Promise<ExitCode> {
+  const main = mainProcessArguments();
+  const running = named ?? (main?.[0] === 'serve' || main?.[0] === 'worker' ? main[0] : undefined);
+  if (main !== null && running === undefined) {
+    print(context, `this container runs ${main[0] ?? 'nothing'}, which is not checked`);
+    return EXIT_CODES.ok;
+  }
+  return checkListeners(context, running, { ...findOptions(main ?? []), ...options });
+}
+
+/** The arguments of content-sync if it is the main process of this container; null elsewhere. */
+function mainProcessArguments(): string[] | null {
+  try {
+    const words = readFileSync('/proc/1/cmdline', 'utf8').split('\0').slice(0, -1);
+    const script = words.indexOf(process.argv[1] ?? '');
+    return script < 0 ? null : words.slice(script + 1);
+  } catch {
+    return null;
+  }
+}
+
+/** The options of that process which say where it listens. */
+function findOptions(args: readonly string[]): Options {
+  const { values } = parseArgs({
+    args: [...args],
+    strict: false,
+    options: { port: { type: 'string' }, config: { type: 'string', short: 'c' } },
+  });
+  const { port, config } = values;
+  return { ...(typeof port === 'string' && { port }), ...(typeof config === 'string' && { config }) };
+}
+
+async function checkListeners(context: CliContext, asked: Asked | undefined, options: Options): Promise<ExitCode> {
   const settings = readSettings(context, options);
   const places = asked === undefined ? ([placeOf.serve, placeOf.worker] as const) : ([placeOf[asked]] as const);
   const urls = places.flatMap((place) => urlOf(place(settings), options.port) ?? []);

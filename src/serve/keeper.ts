@@ -22,6 +22,8 @@ export interface SourceWork {
   open(opened: AsyncDisposableStack, stopping: AbortSignal): Promise<OpenSource>;
   /** Stays the same while what is stored does; null, and absent, if it may change at any time. */
   version?(): string | null;
+  /** When the opening that is in progress began, on the monotonic clock; null if there is none, absent if it stays open. */
+  openingSince?(): number | null;
   /** Null while this process sends no requests. */
   governor(): GovernorFigures | null;
   /** Called when deliveries have been stored. */
@@ -98,6 +100,11 @@ export class Keeper {
   /** Stays the same while what is stored does; null if it may change at any time. */
   version(): string | null {
     return this.#open === null ? null : (this.#options.work.version?.() ?? null);
+  }
+
+  get openingSince(): (() => number | null) | undefined {
+    const { work } = this.#options;
+    return work.openingSince?.bind(work);
   }
 
   governor(): GovernorFigures | null {

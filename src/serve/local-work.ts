@@ -79,6 +79,10 @@ export class LocalWork implements SourceWork {
     return this.#resting?.version() ?? null;
   }
 
+  openingSince(): number | null {
+    return this.#resting?.openingSince() ?? null;
+  }
+
   async open(opened: AsyncDisposableStack): Promise<OpenSource> {
     const { clock, log, inbox, lastLook } = this.#options;
     // Only here, because nothing uses the replaced file any more.

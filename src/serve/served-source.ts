@@ -94,6 +94,7 @@ function statusParts(
     activity,
     read: keeper.read,
     version: () => keeper.version(),
+    openingSince: keeper.openingSince,
     governor: () => keeper.governor(),
     schedule: (resource) => {
       const figures = keeper.schedule().find((each) => each.resource === resource);

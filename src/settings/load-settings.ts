@@ -36,6 +36,7 @@ export interface SettingsPlace {
   env: NodeJS.ProcessEnv;
   /** Relative paths of the config file and of the warehouse start here. */
   cwd: string;
+  noteVariable?: ConfigPlace['noteVariable'];
 }
 
 /**
@@ -44,13 +45,14 @@ export interface SettingsPlace {
  *   one per line: `file:line:column  field: expected …, got …`. No secret stands in it. A source that has a file of
  *   its own, and faults in it, is `refused` alone as long as another one can be used.
  */
-export function loadSettings({ path, env, cwd }: SettingsPlace): Settings {
+export function loadSettings({ path, env, cwd, noteVariable }: SettingsPlace): Settings {
   const configPath = resolve(cwd, path ?? (env['CONTENT_SYNC_CONFIG'] || DEFAULT_PATH));
   const shown = (file: string): string => shownPath(file, cwd);
   if (!existsSync(configPath)) throw notFound(shown(configPath));
   const { read, faults } = readYamlFile(configPath, shown(configPath));
   if (read === null) throw settingsError({ faults });
-  const place: ConfigPlace = { env, cwd, readSecret: readSecretFile, shown, readProfile: profileReader() };
+  const readProfile = profileReader();
+  const place: ConfigPlace = { env, cwd, readSecret: readSecretFile, noteVariable, shown, readProfile };
   const isFolder = typeof valueAt(read.value, ['sources']) === 'string';
   const loaded = (isFolder ? readFolder : readWhole)(read, place);
   const all = [...loaded.faults, ...tlsFaults(env)];

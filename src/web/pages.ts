@@ -15,9 +15,7 @@ import { filePathOf } from './files/file-path.ts';
 import { renderDictionaryPage } from './page/dictionary-page.ts';
 import { choiceOf } from './page/overview-choice.ts';
 import type { PageView } from './page/page-frame.ts';
-import { changedParts } from './page/parts.ts';
-import { KNOWN_PARTS } from './page/refresh.ts';
-import { renderRefusedPage, renderResourcePage, renderSourcePage } from './page/source-page.ts';
+import { renderRefusedPage, renderResourcePage, renderRunPage, renderSourcePage } from './page/source-page.ts';
 import { renderStatusPage } from './page/status-page.ts';
 import { pagePathOf, type PagePath } from './page-path.ts';
 import { jsonResponse, textResponse } from './responses.ts';
@@ -173,7 +171,7 @@ function filePage(options: PagesOptions): PageHandler {
   };
 }
 
-/** A page about sources: all of it, or the parts that have changed. */
+/** A page about sources. */
 function sourcePage(options: PagesOptions): PageHandler {
   return async ({ req }) => {
     const controls = options.controls();
@@ -182,9 +180,6 @@ function sourcePage(options: PagesOptions): PageHandler {
     const rendered = await renderPage(options, req, { nonce, token: controls?.token() ?? null, told });
     if (rendered === null) return noSuchPage();
     const { page, images } = rendered;
-    const known = req.header(KNOWN_PARTS);
-    const changed = known === undefined ? null : changedParts(page, known);
-    if (changed !== null) return jsonResponse(200, changed, 0);
     const scripts = `script-src 'nonce-${nonce}'; connect-src 'self'; img-src ${images}; form-action 'self'`;
     return htmlResponse(page, {
       'content-security-policy': `${LOCKED}; style-src 'nonce-${nonce}'; ${scripts}`,
@@ -203,7 +198,7 @@ interface Rendered {
 /** The icon of the tab. */
 const OWN = 'data:';
 
-/** Null if there is no such source or resource. */
+/** Null if there is no such source, resource or run. */
 async function renderPage(options: PagesOptions, req: PageContext['req'], view: PageView): Promise<Rendered | null> {
   const path: PagePath | null = pagePathOf(req.path);
   if (path === null) return null;
@@ -216,8 +211,13 @@ async function renderPage(options: PagesOptions, req: PageContext['req'], view: 
   if (snapshot.refused.some(({ source }) => source === name)) {
     return path.page === 'source' ? { page: renderRefusedPage(snapshot, name, view), images: OWN } : null;
   }
-  const resource = path.page === 'resource' ? path.resource : null;
   const source = snapshot.sources.find((one) => one.source === name);
+  if (path.page === 'run') {
+    const run = source && (await options.details({ source: name, resource: null, run: path.run, bodies: false }));
+    if (!run || (run.problem === null && run.run.length === 0)) return null;
+    return { page: renderRunPage(snapshot, name, path.run, run, view), images: OWN };
+  }
+  const resource = path.page === 'resource' ? path.resource : null;
   const status = source?.resources.find((one) => one.resource === resource);
   if (source === undefined || (resource !== null && status === undefined)) return null;
   // Contents of records are shown only with authentication.
@@ -236,7 +236,7 @@ function tablesPage({ snapshot, tables }: PagesOptions): PageHandler {
     const nonce = randomBytes(18).toString('base64');
     const { at, version } = await snapshot();
     return htmlResponse(renderDictionaryPage(await tables(), { version, at, nonce }), {
-      'content-security-policy': `${NOTHING}; style-src 'nonce-${nonce}'; img-src data:`,
+      'content-security-policy': `${NOTHING}; style-src 'nonce-${nonce}'; script-src 'nonce-${nonce}'; img-src data:`,
     });
   };
 }

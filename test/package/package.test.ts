@@ -1,36 +1,58 @@
 import { spawn, type SpawnSyncReturns } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
 import path from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { startSandbox } from '../sandbox/service/sandbox.ts';
-import { runCommand } from '../support/command.ts';
 import { buildInto, root, run, tempFolder } from './built.ts';
 import { IS_LONG } from '../support/length.ts';
 
 const textOf = (file: string): string => readFileSync(path.join(root, file), 'utf8');
-const manifest: { version: string; bin: Record<string, string>; devDependencies: Record<string, string> } = JSON.parse(
-  textOf('package.json'),
-);
+const manifest: { version: string; license: string; bin: Record<string, string> } = JSON.parse(textOf('package.json'));
 
 /** What npm says where the registry is out of reach, which is no fault of the package. */
 const OFFLINE = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED|E5\d\d|E40[13]/;
 
+function packedFiles(folder: string): string[] {
+  const { stdout } = run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], folder);
+  const packed: { files: { path: string }[] }[] = JSON.parse(stdout);
+  return (packed[0]?.files ?? []).map((file) => file.path);
+}
+
 describe('the package', () => {
+  it('contains every file that its documentation links to, and no link to a package of a registry', () => {
+    const files = packedFiles(root);
+    const pages = files.filter((file) => file.endsWith('.md'));
+    const texts = files.filter((file) => !/^dist\/|\.png$/.test(file));
+    expect(texts.filter((file) => textOf(file).includes('npmjs.com/package'))).toEqual([]);
+    expect(pages).toEqual(expect.arrayContaining(['README.md', 'CHANGELOG.md', 'config/README.md']));
+    for (const page of pages) {
+      const links = [...textOf(page).matchAll(/\]\(([^)#\s]+)|(?:src|srcset)="([^"]+)"/g)];
+      const targets = links.map(([, link, picture]) => link ?? picture ?? '').filter((link) => !/^https?:/.test(link));
+      const missing = targets.filter((target) => !files.includes(path.posix.join(path.posix.dirname(page), target)));
+      expect({ page, missing }).toEqual({ page, missing: [] });
+    }
+  });
+
+  it('names its version in the changelog and in the lock file, and no licence', () => {
+    expect(/^## (\S+)/m.exec(textOf('CHANGELOG.md'))?.[1]).toBe(manifest.version);
+    const lock: typeof manifest & { packages: Record<string, { version: string }> } = JSON.parse(
+      textOf('package-lock.json'),
+    );
+    expect([lock.version, lock.packages['']?.version]).toEqual([manifest.version, manifest.version]);
+    expect(manifest.license).toBe('UNLICENSED');
+  });
+
   it('runs from its build with its production dependencies alone, in a folder that holds nothing but data', async (context) => {
     const folder = tempFolder();
     const [app, data] = [path.join(folder, 'app'), path.join(folder, 'data')];
     buildInto(app);
-    const packed: { files: { path: string }[] }[] = JSON.parse(
-      run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], app).stdout,
-    );
-    const files = (packed[0]?.files ?? []).map((file) => file.path);
+    const files = packedFiles(app);
     expect(files).toEqual(expect.arrayContaining(['dist/src/main.js', 'dist/licences.txt']));
     expect(files).toEqual(
       expect.arrayContaining(['config/profiles/content-service.yaml', 'config/content-sync.example.yaml']),
     );
-    expect(files.filter((file) => /^(src|test)\/|\.test\.|node_modules/.test(file))).toEqual([]);
+    expect(files.filter((file) => /^(src|test|migrations)\/.*\.ts$|node_modules/.test(file))).toEqual([]);
     // A command line: nobody imports it, so nobody reads declarations.
     expect(files.filter((file) => file.endsWith('.d.ts'))).toEqual([]);
 
@@ -115,66 +137,3 @@ async function exitOf(main: string, command: string, cwd: string, env: NodeJS.Pr
   const [code] = await once(child, 'close');
   return typeof code === 'number' ? code : null;
 }
-
-describe('the Dockerfile', () => {
-  const lines = textOf('Dockerfile').split('\n');
-  const words = lines.map((line) => line.split(/\s+/));
-
-  it('uses the very Node that is pinned for development, in every stage', () => {
-    const images = words.filter(([word]) => word === 'FROM').map(([, image]) => image);
-    expect(new Set(images)).toEqual(new Set([`node:${manifest.devDependencies['node']}-bookworm-slim`]));
-    expect(images).toHaveLength(3);
-  });
-
-  it('copies only what is there and what .dockerignore lets through', () => {
-    const ignored = textOf('.dockerignore').split('\n');
-    expect(ignored[0]).toBe('*');
-    const copied = words
-      .filter(([word, from]) => word === 'COPY' && !from?.startsWith('--from'))
-      .flatMap((line) => line.slice(1, -1));
-    expect(copied.length).toBeGreaterThan(5);
-    for (const file of copied) {
-      expect(existsSync(path.join(root, file))).toBe(true);
-      expect(ignored).toContain(`!${file}`);
-    }
-  });
-
-  it('asks whether serve or worker is alive at the port of its config, and says so by its exit code', async () => {
-    const [, command = '[]'] = /^HEALTHCHECK .* CMD (\[.*\])$/m.exec(lines.join('\n')) ?? [];
-    const [node, main, ...args]: string[] = JSON.parse(command);
-    expect([node, main]).toEqual(['node', `/app/${manifest.bin['content-sync']}`]);
-    const statuses = [200, 503];
-    const server = createServer((request, response) => {
-      response.writeHead(request.url === '/healthz' ? (statuses.shift() ?? 500) : 404).end();
-    });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    onTestFinished(() => void server.close());
-    const address = server.address();
-    const here = { host: '0.0.0.0', port: typeof address === 'object' ? address?.port : 0 };
-    const folder = tempFolder();
-    const ask = async (listening: object): Promise<number | null> => {
-      const blog = { base_url: 'https://cms.example.com', auth: { type: 'none' }, profile: 'content-service' };
-      const config = { warehouse: 'sqlite:blog.db', sources: { blog }, ...listening };
-      writeFileSync(path.join(folder, 'content-sync.yaml'), JSON.stringify(config));
-      const env = { CONTENT_SYNC_CONFIG: path.join(folder, 'content-sync.yaml') };
-      return (await runCommand(args, folder, env)).code;
-    };
-    const nowhere = { host: '127.0.0.1', port: 1 };
-    expect([await ask({ serve: here }), await ask({ serve: here })]).toEqual([0, 1]);
-    statuses.push(200, 503);
-    expect([await ask({ serve: nowhere, worker: here }), await ask({ serve: nowhere, worker: here })]).toEqual([0, 1]);
-  });
-
-  it('runs the built command line as an ordinary user, who may write to the one volume', () => {
-    const text = lines.join('\n');
-    expect(text).toContain(`ENTRYPOINT ["node", "--report-exclude-env", "/app/${manifest.bin['content-sync']}"]`);
-    expect(text).toMatch(/npm ci --omit=dev --ignore-scripts/);
-    const last = text.slice(text.lastIndexOf('FROM'));
-    expect(last).toMatch(/^USER node$/m);
-    const volume = /^VOLUME (\S+)$/m.exec(last)?.[1] ?? 'none';
-    expect(last).toContain(`WORKDIR ${volume}`);
-    expect(last).toContain(`install -d -o node -g node ${volume}`);
-    expect(last).toMatch(/^CMD \["serve", "--host", "0\.0\.0\.0"\]$/m);
-  });
-});

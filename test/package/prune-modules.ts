@@ -2,21 +2,20 @@ import { readdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 
 /**
- * `node prune-modules.ts FOLDER`: takes out of an installed `node_modules` what a running program never reads: SQLite for
- * other platforms and its sources, types, source maps and documentation. Licences stay.
+ * `node prune-modules.ts FOLDER`: removes from an installed `node_modules` what the built program does not load. The build
+ * contains every library except SQLite, of which its code, its licence and the binary for this platform stay.
  */
 const [, , folder = 'node_modules'] = process.argv;
 
-const UNREAD = /\.(?:map|d\.[cm]?ts|md|markdown|tsbuildinfo)$/i;
-const LICENCE = /licen[cs]e|notice|copying/i;
-const SQLITE = path.join(folder, 'better-sqlite3');
+const EXTERNAL = 'better-sqlite3';
 const BINARY = new RegExp(`^${process.platform}(?:musl)?-${process.arch}\\.node$`);
 
-for (const sources of ['deps', 'src', 'binding.gyp'])
-  rmSync(path.join(SQLITE, sources), { recursive: true, force: true });
-const prebuilds = path.join(SQLITE, 'prebuilds');
-for (const binary of readdirSync(prebuilds)) if (!BINARY.test(binary)) rmSync(path.join(prebuilds, binary));
-for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
-  if (!entry.isFile() || !UNREAD.test(entry.name) || LICENCE.test(entry.name)) continue;
-  rmSync(path.join(entry.parentPath, entry.name));
+function removeExcept(parent: string, isKept: (name: string) => boolean): void {
+  for (const name of readdirSync(parent))
+    if (!isKept(name)) rmSync(path.join(parent, name), { recursive: true, force: true });
 }
+
+removeExcept(folder, (name) => name === EXTERNAL);
+const kept = new Set(['lib', 'prebuilds', 'package.json', 'LICENSE']);
+removeExcept(path.join(folder, EXTERNAL), (name) => kept.has(name));
+removeExcept(path.join(folder, EXTERNAL, 'prebuilds'), (name) => BINARY.test(name));

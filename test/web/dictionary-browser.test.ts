@@ -44,11 +44,11 @@ describe.skipIf(executable === null)('the page of tables in Chromium', () => {
     return { ...opened, server };
   }
 
-  /** The file that the command writes, opened without JavaScript from the disk. */
-  async function fromFile(sources: readonly SourceTables[]) {
+  /** The file that the command writes, opened from the disk. */
+  async function fromFile(sources: readonly SourceTables[], javaScriptEnabled = false) {
     const file = path.join(tempFolder(), 'tables.html');
     writeFileSync(file, renderDictionaryPage(sources, { version: '1.2.3', at: NOW }));
-    const opened = await open({ javaScriptEnabled: false });
+    const opened = await open({ javaScriptEnabled });
     await opened.page.goto(pathToFileURL(file).href);
     return opened;
   }
@@ -75,12 +75,11 @@ describe.skipIf(executable === null)('the page of tables in Chromium', () => {
     },
   );
 
-  it('shows rows where they are counted, diagrams of all sizes, and why a source is not shown', async () => {
+  it('shows rows where they are counted, relations, and why a source is not shown', async () => {
     const { page } = await served([small, large, away]);
     const row = page.locator('#blog-tables tbody tr', { hasText: 'content_live' });
     expect(await row.innerText()).toContain('12,345');
-    expect(await page.locator('#blog-diagram rect.table').count()).toBe(3);
-    expect(await page.locator('#shop-diagram rect.table').count()).toBe(40);
+    expect(await page.locator('#blog-relations tbody tr').first().innerText()).toMatch(/^\w+\.\w+\s+\w+\.\w+$/);
     expect(await page.locator('#press').innerText()).toContain('no answer warehouse_unreachable\n→ start it');
   });
 
@@ -94,17 +93,46 @@ describe.skipIf(executable === null)('the page of tables in Chromium', () => {
 
   it('is one file that needs no server and no script, in the same style', async () => {
     const { page, complaints } = await fromFile([small]);
-    expect(await page.locator('#blog-diagram rect.table').count()).toBe(3);
+    expect(await page.locator('#search').isVisible()).toBe(false);
     expect(await page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth")).toBe('1240px');
     expect(complaints).toStrictEqual([]);
   });
 
-  it('leads from the diagram to the columns of a table', async () => {
+  it('leads from a relation to the columns of a table', async () => {
     const { page } = await fromFile([small]);
-    const href = await page.locator('#blog-diagram a', { hasText: 'analytics' }).getAttribute('href');
+    const href = await page.locator('#blog-relations a', { hasText: 'analytics' }).first().getAttribute('href');
     expect(await page.locator(`[id="${decodeURIComponent(href?.slice(1) ?? '')}"] summary`).innerText()).toContain(
       'analytics',
     );
+  });
+
+  it.each(['served', 'a file'])('finds tables and columns by what is typed: %s', async (kind) => {
+    const { page, complaints } =
+      kind === 'served' ? await served([small, large]) : await fromFile([small, large], true);
+    const shown = page.locator('details.found:visible');
+    const all = await shown.count();
+    const rows = page.locator('details.found:visible tbody tr:visible');
+    await page.locator('#search').fill('TITLE');
+    expect(await rows.count()).toBeGreaterThan(0);
+    for (const text of await rows.allInnerTexts()) expect(text.toLowerCase()).toContain('title');
+    expect(await page.locator('#blog-relations').isVisible()).toBe(false);
+    await page.locator('#search').fill('no such column');
+    expect(await shown.count()).toBe(0);
+    expect(await page.locator('#blog-tables tbody tr:visible').count()).toBe(0);
+    await page.locator('#search').fill('');
+    expect(await shown.count()).toBe(all);
+    expect(complaints).toStrictEqual([]);
+  });
+
+  it('needs no scrolling to the side on a phone: each cell follows its title', async () => {
+    const { page } = await served([small, large], { viewport: { width: 390, height: 800 } });
+    const wider = await page
+      .locator('.wide')
+      .evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.id));
+    expect(wider).toStrictEqual([]);
+    expect(await page.locator('#blog-tables thead').isVisible()).toBe(false);
+    const title = `getComputedStyle(document.querySelector('#blog-tables td'), '::before').content`;
+    expect(await page.evaluate(title)).toBe('"Kind"');
   });
 
   it('runs no script and shows no markup that a service sent', async () => {
@@ -125,7 +153,7 @@ describe.skipIf(executable === null)('the page of tables in Chromium', () => {
       await fromFile([{ dictionary, counts: null }]),
     ]) {
       expect(await page.title()).toBe('Tables · content-sync');
-      expect(await page.locator('img, script').count()).toBe(0);
+      expect(await page.locator('img, main script').count()).toBe(0);
       expect(await page.locator('.query h4').innerText()).toBe(attack);
       expect(complaints).toStrictEqual([]);
     }

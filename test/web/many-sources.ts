@@ -114,6 +114,7 @@ export function detailsOf(resources: readonly string[], bodies: boolean): Source
       },
     ],
     runs: runs.toSorted((a, b) => b.started_at - a.started_at),
+    run: resources.map(runPart),
     rejects: rejectsOf(bodies),
     deliveries: deliveriesOf(bodies),
     schema_changes: [
@@ -215,4 +216,25 @@ function deliveriesOf(bodies: boolean): NonNullable<SourceDetails['deliveries']>
       length: 2,
     },
   ];
+}
+
+function runPart(resource: string): SourceDetails['run'][number] {
+  return {
+    resource,
+    command: 'sync',
+    mode: 'incremental',
+    status: 'failed',
+    facts: [
+      { title: 'began', lines: ['2026-11-20T14:22:37.000Z UTC, took 1.9 s'] },
+      { title: 'records', lines: ['51 on 1 page: 2 new, 11 changed, 38 unchanged, 0 deleted'] },
+      {
+        title: 'error',
+        lines: [
+          'GET https://cms.example.com/v1/content answered 401 [auth_refused]',
+          '→ put a valid key into auth.key',
+        ],
+      },
+      { title: 'warning', lines: ['The filter does not list everything [filter_not_believed]', '→ ask the service'] },
+    ],
+  };
 }

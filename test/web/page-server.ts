@@ -20,6 +20,7 @@ export function pagesOf(snapshot: () => StatusSnapshot, options: Partial<PagesOp
       problem: null,
       verifications: [],
       runs: [],
+      run: [],
       rejects: [],
       deliveries: null,
       schema_changes: [],

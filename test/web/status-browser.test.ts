@@ -21,6 +21,9 @@ const PATIENCE = { timeout: 10_000 };
 const details = ({ resource, bodies }: DetailsAsked) =>
   Promise.resolve(detailsOf(resource === null ? ['content', 'images', 'analytics'] : [resource], bodies));
 
+const withBlog = (fields: object) =>
+  snapshotWith({ sources: [sourceWith('blog', { resources: [resourceWith('content', fields)] })] });
+
 describe.skipIf(executable === null)('the status page in Chromium', () => {
   let browser: Browser;
   beforeAll(async () => {
@@ -46,6 +49,7 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
     found: [manySources(100), '?find=nobody'],
     source: [richSnapshot(), 'sources/blog'],
     resource: [richSnapshot(), 'sources/blog/content'],
+    run: [richSnapshot(), 'sources/blog/runs/20261120T142237Z-a1b2c3d4'],
   };
 
   const all = Object.entries(contents);
@@ -119,20 +123,18 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
     expect(complaints).toStrictEqual([]);
   });
 
-  it('is sent what has changed only, and finds, sorts and keeps what is typed', async () => {
+  it('exchanges what has changed only, and finds, sorts and keeps what is typed', async () => {
     const { page, server, show, complaints } = await visit(browser, manySources(100), {
       viewport: { width: 1280, height: 900 },
     });
-    const sent: number[] = [];
-    page.on('response', (response) => void response.body().then((body) => sent.push(body.length)));
+    await page.evaluate("document.querySelector('.map').dataset.stays = 'yes'");
     const changed = manySources(100);
     const [first] = changed.sources;
     if (first !== undefined) first.changes.by_webhook = 987_654;
     show({ ...changed, at: NOW + 5_000 });
     await page.clock.fastForward(REFRESH_MS);
     await page.getByText('987,654').waitFor();
-    await expect.poll(() => sent).toHaveLength(1);
-    expect(sent[0]).toBeLessThan(8_000);
+    expect(await page.locator('.map').getAttribute('data-stays')).toBe('yes');
     expect(await page.locator('time[data-as=ago]').first().textContent()).toBe('27s ago');
 
     await page.locator('#find').pressSequentially('press');
@@ -194,6 +196,40 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
       expect([outline, refusals, complaints]).toStrictEqual(['solid', [], []]);
     },
   );
+
+  it('keeps every button in its place: as a source changes, as one is pressed, and while the pointer is on one', async () => {
+    const { controls } = notedControls();
+    const options = { viewport: { width: 1000, height: 700 } };
+    const { page, show } = await visit(browser, withBlog({}), options, { controls });
+    const bar = page.locator('#blog > .title .controls');
+    const places = () =>
+      bar.locator('> button, summary').evaluateAll((all) =>
+        all.map((one) => {
+          const { x, y } = one.getBoundingClientRect();
+          return [one.textContent, x, y];
+        }),
+      );
+    const before = await places();
+    expect(before.map(([text]) => text)).toContain('Resume');
+    show({ ...withBlog({ paused: { since: NOW, by: 'ops' } }), at: NOW + 5_000, version: '9.9.9' });
+    await bar.getByRole('button', { name: 'Pause' }).hover();
+    await page.clock.fastForward(2 * REFRESH_MS);
+    expect(await page.getByText('content-sync 9.9.9').count()).toBe(0);
+    await page.mouse.move(1, 1);
+    await page.clock.fastForward(REFRESH_MS);
+    await page.getByText('content-sync 9.9.9').waitFor({ state: 'attached' });
+    expect(await bar.getByRole('button', { name: 'Resume' }).isEnabled()).toBe(true);
+    expect(await bar.getByRole('button', { name: 'Pause' }).isEnabled()).toBe(false);
+    // What needs attention now stands above them: places count from the source's own.
+    const top = async () => (await page.locator('#blog').boundingBox())?.y ?? 0;
+    const [shown, from] = [await places(), await top()];
+    expect(shown.map(([text, x]) => [text, x])).toEqual(before.map(([text, x]) => [text, x]));
+    await bar.locator('summary').click();
+    expect(await places()).toEqual(shown);
+    await bar.getByRole('button', { name: 'Begin the full walk' }).click();
+    await page.getByText('sync: noted').waitFor();
+    expect([await places(), await top()]).toEqual([shown, from]);
+  });
 
   it('says when the connection is lost, and recovers by itself', async () => {
     const { page, server } = await visit(browser, snapshotWith());

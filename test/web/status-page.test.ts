@@ -89,6 +89,30 @@ describe('what the page says', () => {
     expect(text).toContain('No run yet');
   });
 
+  it.each([
+    [30 * 60_000, 'since start'],
+    [90 * 60_000, 'last hour'],
+  ])('names what its plots cover: of a process that runs for %d ms, "%s"', (age, period) => {
+    const { at } = richSnapshot();
+    const text = textOf(renderStatusPage({ ...richSnapshot(), started_at: at - age }, VIEW));
+    for (const what of ['Limit used', 'Requests', 'Webhooks', 'Webhook to row'])
+      expect(text).toContain(`${what} ${period}`);
+    expect(text).not.toContain(period === 'last hour' ? 'since start' : 'last hour');
+  });
+
+  it('groups findings that say the same of several sources, with their reason once', () => {
+    const problem = { code: 'warehouse_unreachable', message: 'connect ECONNREFUSED', hint: 'start the database' };
+    const sources = Array.from({ length: 30 }, (_, at) => {
+      const source = sourceWith(`s${at}`);
+      return at === 7 ? source : { ...source, warehouse: { ...source.warehouse, problem, read_at: null } };
+    });
+    const page = renderStatusPage(snapshotWith({ sources }), VIEW);
+    const [, list = ''] = /<ul[^>]*class="attention"[^>]*>([^]*?)<\/ul>/.exec(page) ?? [];
+    expect(list.match(/connect ECONNREFUSED/g)).toHaveLength(1);
+    expect(textOf(`<main>${list}</main>`)).toContain('s0 , s1 , s2 and 26 more:');
+    expect(list).not.toContain('each source');
+  });
+
   it('tells the same reason only once for runs that failed in a row', () => {
     const page = renderStatusPage(richSnapshot(), VIEW);
     const history = page.slice(page.indexOf('blog-history'), page.indexOf('id="shop"'));

@@ -42,14 +42,22 @@ export interface ExportOptions {
   json?: true;
 }
 
-/** Writes the files, and prints what was written. `secrets` are the variables that the files expect. */
+/** Names of environment variables. */
+export interface Variables {
+  required: readonly string[];
+  optional: readonly string[];
+}
+
+/** Writes the files, and prints what was written and which variables they expect. */
 export async function exportFiles(
   context: CliContext,
   dir: string,
   files: ReadonlyMap<string, string>,
   { force, json }: ExportOptions,
-  secrets: readonly string[] | null = null,
+  variables: Variables | null = null,
 ): Promise<void> {
+  // They hold no secret, and systemd, Docker and Prometheus read them as users of their own.
+  context.umask(0o022);
   const folder = path.resolve(context.cwd, dir);
   const choice = { force: force === true, isWhole: false };
   const done = await writeOwnedFiles(folder, files, choice).catch((error: unknown) => {
@@ -60,8 +68,14 @@ export async function exportFiles(
     `${folder}: ${countOf(done.written.length, 'file')} written, ${done.unchanged.length} unchanged`,
     ...done.kept.map((name) => `not written, because it was changed by hand: ${name}`),
     ...(done.kept.length === 0 ? [] : ['  → move your changes to a file of your own, or overwrite them with --force']),
-    ...(secrets === null || secrets.length === 0 ? [] : [`set where it runs: ${secrets.join(', ')}`]),
+    ...listVariables('set where it runs', variables?.required),
+    ...listVariables('may be set where it runs', variables?.optional),
   ];
-  const report = { folder, ...(secrets === null ? {} : { secrets }), ...done };
+  const named = variables === null ? {} : { secrets: variables.required, optional: variables.optional };
+  const report = { folder, ...named, ...done };
   print(context, json === true ? report : lines.map(visibleText).join('\n'));
+}
+
+function listVariables(label: string, names: readonly string[] = []): string[] {
+  return names.length === 0 ? [] : [`${label}: ${names.join(', ')}`];
 }

@@ -39,6 +39,7 @@ export class RestingApp {
   /** Counts what may have changed the stored state. */
   #changes = 0;
   #governor: GovernorFigures | null = null;
+  #openingSince: number | null = null;
   readonly #underWay = new Set<Promise<unknown>>();
   /** Those that read through the open app. A reader of its own may wait until that is closed, so it must not wait for it. */
   readonly #throughApp = new Set<Promise<unknown>>();
@@ -77,6 +78,11 @@ export class RestingApp {
       this.#changes += 1;
     }
     return String(this.#changes);
+  }
+
+  /** When the opening that is in progress began, on the monotonic clock; null if there is none. */
+  openingSince(): number | null {
+    return this.#openingSince;
   }
 
   nameState(): NameState {
@@ -161,7 +167,12 @@ export class RestingApp {
     await this.#closed.catch(() => undefined);
     const { is } = this.#restingState();
     if (is !== 'named') throw nameLost(shownPlace(this.#options.source.warehouse), is);
-    return open();
+    this.#openingSince = this.#options.clock.monotonic();
+    try {
+      return await open();
+    } finally {
+      this.#openingSince = null;
+    }
   }
 
   async #close(app: App): Promise<void> {

@@ -13,6 +13,8 @@ export interface CachedReaderOptions {
   isStale?: () => boolean;
   /** As long as this returns the same text, so does a reading; null if that is not known. */
   version?: () => string | null;
+  /** When the source's opening that is in progress began, on the monotonic clock; null while it waits to be opened. */
+  openingSince?: (() => number | null) | undefined;
 }
 
 /** The last value read, and the error since. */
@@ -23,7 +25,7 @@ export interface LastRead<T> {
   readAt: number | null;
   /** Null if the last reading succeeded. */
   error: unknown;
-  /** A new reading is due and has not ended yet. */
+  /** A reading has not ended in time; waiting for its turn, or to be opened, does not count. */
   isLate: boolean;
 }
 
@@ -43,17 +45,27 @@ export interface Hurry {
  */
 export function createCachedReader<T>(
   read: (begun: () => void) => Promise<T>,
-  { clock, keepMs, keepTimes, patienceMs, isStale = () => false, version = () => null }: CachedReaderOptions,
+  {
+    clock,
+    keepMs,
+    keepTimes,
+    patienceMs,
+    isStale = () => false,
+    version = () => null,
+    openingSince,
+  }: CachedReaderOptions,
 ): (hurry?: Hurry | null) => Promise<LastRead<T>> {
   let last: LastRead<T> = { value: null, readAt: null, error: null, isLate: false };
   let goodUntil = Number.NEGATIVE_INFINITY;
   let readUntil = Number.NEGATIVE_INFINITY;
   let reading: Promise<LastRead<T>> | null = null;
-  let askedAt = 0;
+  /** When the reading in progress began; null while it waits for its turn or to be opened. */
+  let startedAt: number | null = null;
   let seen: string | null = null;
   const readNow = async (): Promise<LastRead<T>> => {
     let began = clock.monotonic();
-    const begun = (): void => void (began = clock.monotonic());
+    if (openingSince === undefined) startedAt = began;
+    const begun = (): void => void (startedAt = began = clock.monotonic());
     seen = null;
     const before = version();
     try {
@@ -76,13 +88,14 @@ export function createCachedReader<T>(
     if (reading === null && isFresh && !isStale())
       return current === null ? last : (last = { ...last, readAt: clock.now() });
     if (reading === null) {
-      askedAt = clock.monotonic();
+      startedAt = null;
       reading = hurry === null ? readNow() : hurry.turn(readNow);
     }
     const isGoodEnough = hurry !== null && last.readAt !== null && clock.now() - last.readAt <= hurry.oldMs;
     if (isGoodEnough && !isStale()) return last;
     const read = await waitAtMost(clock, hurry?.waitMs ?? patienceMs, reading);
-    return read?.value ?? { ...last, isLate: clock.monotonic() - askedAt >= patienceMs };
+    const since = startedAt ?? openingSince?.() ?? Infinity;
+    return read?.value ?? { ...last, isLate: clock.monotonic() - since >= patienceMs };
   };
 }
 

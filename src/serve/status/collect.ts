@@ -153,27 +153,33 @@ interface SourceReader {
 }
 
 function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): SourceReader {
-  const { source, read, version } = parts;
+  const { source, read, version, openingSince } = parts;
   const stored = (begun: () => void): Promise<StoredState> =>
     read(({ own }) => {
       begun();
       return readState(source, () => own, clock.now());
     });
-  const readStored = createCachedReader(stored, { clock, version, ...STATE, ...stalenessOf(parts) });
+  const readStored = createCachedReader(stored, { clock, version, openingSince, ...STATE, ...stalenessOf(parts) });
   const counted = (resource: string, begun: () => void): Promise<RowCount> =>
     read((warehouse) => {
       begun();
       return countRows(warehouse, resource);
     });
   const counters = source.resources.map((resource) =>
-    createCachedReader((begun) => counted(resource, begun), { clock, version, ...COUNT }),
+    createCachedReader((begun) => counted(resource, begun), { clock, version, openingSince, ...COUNT }),
   );
   const filesOf = (begun: () => void): Promise<StoredFiles> =>
     read(({ own }) => {
       begun();
       return readFileStatus(own);
     });
-  const readFiles = createCachedReader(filesOf, { clock, version, ...COUNT, patienceMs: STATE.patienceMs });
+  const readFiles = createCachedReader(filesOf, {
+    clock,
+    version,
+    openingSince,
+    ...COUNT,
+    patienceMs: STATE.patienceMs,
+  });
   const hasFiles = Object.keys(source.files.kept).length > 0;
   const readInbox = createCachedReader(() => inboxFigures(parts), { clock, ...INBOX });
   const hurriedInbox = (hurry: Hurry): StatusParts['inbox'] => {

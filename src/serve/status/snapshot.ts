@@ -74,7 +74,7 @@ export interface WarehouseStatus {
   /** As a person would look for it. */
   address: string;
   problem: Problem | null;
-  /** When the figures that come from it were read. */
+  /** When the figures that come from it were read; null while it waits to be opened for the first time. */
   read_at: Moment;
   /** On Postgres all of the source's schema, with its indexes. */
   file_bytes: number | null;

@@ -5,6 +5,8 @@ import type { DeliveryRow, DeliveryState, Inbox } from '../../warehouse/inbox.ts
 import type { OwnTables, RejectRow } from '../../warehouse/own-tables.ts';
 import type { VerificationRow } from '../../warehouse/verification-row.ts';
 import { readPictures, type PictureDetails } from './newest-pictures.ts';
+import { readRunDetails, type RunDetails } from '../../state/run-history.ts';
+import { runFacts, type RunFact } from './run-facts.ts';
 import type { PastRun, Problem, SchemaChangeStatus } from './snapshot.ts';
 import { problemOf, type StatusParts } from './source-status.ts';
 import { momentOf, readRuns, readSchemaChanges } from './stored.ts';
@@ -14,6 +16,8 @@ export interface DetailsAsked {
   source: string;
   /** Null for all of the source. */
   resource: string | null;
+  /** The id of the one run that is shown; absent for a page of the source. */
+  run?: string;
   /** True if the reader may see what records and deliveries hold. */
   bodies: boolean;
 }
@@ -23,6 +27,8 @@ export interface SourceDetails {
   /** Why there is nothing below; null if all was read. */
   problem: Problem | null;
   runs: DetailedRun[];
+  /** Each resource's part in the one run that is shown. */
+  run: RunPart[];
   rejects: RejectDetails[];
   /** Null if no webhooks are received, or only a resource is asked for that none names. */
   deliveries: DeliveryDetails[] | null;
@@ -39,6 +45,10 @@ export interface VerificationStatus extends Pick<
 > {
   ended_at: number | null;
   seconds: number | null;
+}
+
+export interface RunPart extends Pick<RunDetails, 'resource' | 'command' | 'mode' | 'status'> {
+  facts: RunFact[];
 }
 
 export interface DetailedRun extends PastRun {
@@ -89,7 +99,15 @@ const PATIENCE_MS = 3_000;
 
 type DetailsParts = Pick<StatusParts, 'source' | 'read' | 'scrub' | 'deliveries'>;
 
-const NOTHING = { runs: [], rejects: [], deliveries: null, schema_changes: [], verifications: [], pictures: [] };
+const NOTHING = {
+  runs: [],
+  run: [],
+  rejects: [],
+  deliveries: null,
+  schema_changes: [],
+  verifications: [],
+  pictures: [],
+};
 
 /** Does not throw, and waits some seconds at most. */
 export async function readDetails(parts: DetailsParts, asked: DetailsAsked, clock: Clock): Promise<SourceDetails> {
@@ -107,10 +125,12 @@ async function readAll(parts: DetailsParts, asked: DetailsAsked): Promise<Source
 }
 
 async function readFrom(own: Kysely<OwnTables>, parts: DetailsParts, asked: DetailsAsked): Promise<SourceDetails> {
+  if (asked.run !== undefined) return { problem: null, ...NOTHING, run: await readRun(own, asked.run, parts.scrub) };
   const resources = asked.resource === null ? parts.source.resources : [asked.resource];
   return {
     problem: null,
     runs: await detailedRuns(own, resources, parts.scrub),
+    run: [],
     rejects: await readRejectsOf(own, resources, asked.bodies, parts.scrub),
     deliveries: parts.deliveries === null ? null : await deliveriesOf(parts.deliveries, asked, parts.scrub),
     schema_changes: await schemaChanges(own, asked.resource),
@@ -129,6 +149,15 @@ async function detailedRuns(own: Kysely<OwnTables>, resources: readonly string[]
     }),
   );
   return read.flat().toSorted((a, b) => b.started_at - a.started_at);
+}
+
+async function readRun(own: Kysely<OwnTables>, id: string, scrub: Scrub): Promise<RunPart[]> {
+  const parts = await readRunDetails(own, id);
+  return parts.map((part) => {
+    const { resource, command, mode, status } = part;
+    const facts = runFacts(part).map(({ title, lines }) => ({ title, lines: lines.map(scrub) }));
+    return { resource, command, mode, status, facts };
+  });
 }
 
 function scrubbed(error: Problem | null, scrub: Scrub): Problem | null {

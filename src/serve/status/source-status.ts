@@ -48,6 +48,8 @@ export interface StatusParts {
   read: <T>(work: (warehouse: StoredTables) => Promise<T>) => Promise<T>;
   /** Stays the same while what is stored does; null if it may change at any time. */
   version: () => string | null;
+  /** When the opening that is in progress began; null while the source waits for it, absent if it stays open. */
+  openingSince?: (() => number | null) | undefined;
   /** Null if the source is not open. */
   governor: () => GovernorFigures | null;
   schedule: (resource: string) => ScheduleStatus;
@@ -89,7 +91,7 @@ export function sourceStatus(
     source: source.name,
     base_url: source.base_url,
     api: apiStatus(source.profile, stored.value?.lifetime ?? null, times.now),
-    warehouse: warehouseStatus(parts, stored),
+    warehouse: warehouseStatus(parts, stored, times),
     resources: source.resources.map((resource, at) => ({
       ...resourceStatus(parts, resource, stored.value, counts[at], times),
       ...filesOf(files.resources.get(resource)),
@@ -209,12 +211,22 @@ const SLOW: Problem = {
   hint: 'see whether another program holds a lock on it, and whether its disk is well',
 };
 
-function warehouseStatus({ source, scrub }: StatusParts, stored: LastRead<StoredState>): SourceStatus['warehouse'] {
+/** A process that opens many sources at its start takes its time; after this long, one that is still closed is a problem. */
+const MAX_FIRST_OPENING_MS = 5 * 60_000;
+
+function warehouseStatus(
+  { source, scrub }: StatusParts,
+  stored: LastRead<StoredState>,
+  { now, startedAt }: Times,
+): SourceStatus['warehouse'] {
   const late = stored.isLate ? SLOW : null;
+  const { error } = stored;
+  const isOpening = error instanceof SyncError && error.code === 'warehouse_opening';
+  const isWaiting = isOpening && now - startedAt < MAX_FIRST_OPENING_MS;
   const { shown, file } = databaseAt(source.warehouse);
   return {
     address: file ?? shown,
-    problem: stored.error === null ? late : problemOf(stored.error, scrub),
+    problem: error === null || isWaiting ? late : problemOf(error, scrub),
     read_at: stored.readAt,
     ...(stored.value?.sizes ?? { file_bytes: null, wal_bytes: null }),
   };

@@ -8,6 +8,8 @@ export interface Surroundings {
   env: Readonly<Record<string, string | undefined>>;
   /** The text of a secret file without its trailing newline and BOM; throws an error fit for a person. */
   readSecret(this: void, path: string): string;
+  /** Called with each variable that the files name. */
+  noteVariable?: ((name: string, hasDefault: boolean) => void) | undefined;
 }
 
 /** A value whose texts are filled in, and how they were filled. */
@@ -64,9 +66,10 @@ function fillText(text: string, path: FieldPath, surroundings: Surroundings, fil
   });
 }
 
-function fromEnv(inner: string, path: FieldPath, { env }: Surroundings): string {
+function fromEnv(inner: string, path: FieldPath, { env, noteVariable }: Surroundings): string {
   const [, name, preset] = VARIABLE.exec(inner) ?? [];
   if (name === undefined) throw new Error('expected ${VAR}, ${VAR:-default}, ${file:/path} or $${ for a literal ${');
+  noteVariable?.(name, preset !== undefined);
   const value = env[name];
   if (value !== undefined && value !== '') return value;
   if (preset !== undefined) return preset;

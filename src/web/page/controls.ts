@@ -2,9 +2,9 @@ import type { ControlRequest } from '../../serve/controls/control-request.ts';
 import type { ResourceStatus, SourceStatus } from '../../serve/status/snapshot.ts';
 import { markup, type Markup } from './markup.ts';
 
-/** A button of the page's one form. */
-function button(request: ControlRequest, text: string, title: string): Markup {
-  return markup`<button form="control" name="request" value="${JSON.stringify(request)}" title="${title}">${text}</button>`;
+/** A button of the page's one form. One that does nothing now is disabled, not left out, so that no other takes its place. */
+function button(request: ControlRequest, text: string, title: string, isEnabled = true): Markup {
+  return markup`<button form="control" name="request" value="${JSON.stringify(request)}" title="${title}"${isEnabled ? null : markup` disabled`}>${text}</button>`;
 }
 
 /** What can be done with a source, or with one of its resources; empty if nothing may be. */
@@ -13,15 +13,19 @@ export function controlBar(source: SourceStatus, status: ResourceStatus | null, 
   const about = { source: source.source, ...(status !== null && { resource: status.resource }) };
   const what = status === null ? 'all resources' : status.resource;
   const resources = status === null ? source.resources : [status];
-  const isRefused = resources.some(hasFailed);
+  const isFailed = resources.some(hasFailed);
   const paused = resources.filter(({ paused }) => paused !== null).length;
+  const isPaused = paused === resources.length;
   return markup`<div class="controls" role="group" aria-label="Controls of ${what}">${[
-    isRefused &&
-      button({ action: 'retry', ...about }, 'Retry', `Try ${what} again at once, with the settings as they are`),
     button({ action: 'sync', mode: 'incremental', ...about }, 'Sync now', `Read what has changed in ${what}`),
-    paused < resources.length &&
-      button({ action: 'pause', ...about }, 'Pause', `Start no further run of ${what} until it is resumed`),
-    paused > 0 && button({ action: 'resume', ...about }, 'Resume', `Let the schedule go on with ${what}`),
+    button(
+      { action: 'retry', ...about },
+      'Retry',
+      `Try ${what} again at once, with the settings as they are`,
+      isFailed,
+    ),
+    button({ action: 'pause', ...about }, 'Pause', `Start no further run of ${what} until it is resumed`, !isPaused),
+    button({ action: 'resume', ...about }, 'Resume', `Let the schedule go on with ${what}`, paused > 0),
     fold(
       `full-${source.source}-${status?.resource ?? ''}`,
       'Full walk…',

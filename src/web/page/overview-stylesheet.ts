@@ -2,25 +2,24 @@
 export const OVERVIEW_STYLESHEET = `
 h1 a{text-decoration:none}
 .step::before{content:"/";margin:0 7px;color:var(--quiet);font-weight:400}
-.told{display:flex;gap:10px;margin-bottom:12px;padding:10px 16px;border:1px solid var(--line);border-radius:8px;background:var(--fine-bg);font-weight:600}
+.told{position:fixed;bottom:12px;left:12px;right:12px;z-index:3;display:flex;gap:10px;max-width:900px;margin:0 auto;padding:10px 16px;border:1px solid var(--line);border-radius:8px;background:var(--fine-bg);font-weight:600}
 .told.late{background:var(--late-bg)}
 .told .icon{margin-top:4px}
 .more{color:var(--quiet)}
-.controls{display:flex;flex-wrap:wrap;align-items:flex-start;gap:6px}
+.controls{position:relative;display:flex;flex-wrap:wrap;align-items:flex-start;gap:6px}
 .title .controls{margin-left:auto}
 main>.controls{margin-top:10px;justify-content:flex-end}
 .source>.controls,li>.controls,figcaption>button{margin:6px 0}
 figcaption>button{display:block}
 .record>button{display:block;margin-bottom:4px}
 button,.fold>summary{margin:0;padding:3px 10px;border:1px solid var(--field);border-radius:6px;background:var(--soft);color:inherit;font:inherit;font-size:12.5px;line-height:1.5;cursor:pointer}
-button:hover,.fold>summary:hover{border-color:var(--text)}
+button:disabled{color:var(--quiet);border-color:var(--line);cursor:default}
+button:enabled:hover,.fold>summary:hover{border-color:var(--text)}
 .fold{padding:0}
 .fold+.fold,.notes+.fold{margin:0;border:0}
 .fold>summary{list-style:none;display:block}
 .fold>summary::-webkit-details-marker{display:none}
-.fold[open]{flex:1 1 100%;padding:8px 12px;border:1px solid var(--line);border-radius:6px}
-.fold[open]>summary{display:inline-block}
-.fold p{max-width:60em}
+.fold p{position:absolute;z-index:2;top:100%;left:0;right:0;margin-top:4px;padding:8px 12px;border:1px solid var(--field);border-radius:6px;background:var(--panel)}
 .fold button{margin-top:6px;display:block;border-color:var(--late);color:var(--late)}
 .map{display:grid;grid-template-columns:repeat(auto-fill,minmax(168px,1fr));gap:1px 12px;margin-top:14px;padding:10px 14px;border:1px solid var(--line);border-radius:8px;background:var(--panel)}
 .map a{display:flex;align-items:center;gap:7px;min-width:0;height:21px;font-size:13px;text-decoration:none}
@@ -53,9 +52,6 @@ button:hover,.fold>summary:hover{border-color:var(--text)}
 .reasons{display:flex;flex-wrap:wrap;gap:4px 18px;margin:0 0 8px;font-size:13px}
 .dot{fill:var(--main)}
 .point-text{fill:var(--text);font-size:11px;font-weight:600}
-.facts-list{display:grid;grid-template-columns:repeat(auto-fill,minmax(200px,1fr));gap:12px 24px;margin:0}
-.facts-list dt{font-size:12px;font-weight:600;color:var(--quiet)}
-.facts-list dd{margin:1px 0 0}
 @media (max-width:900px){
 .map{grid-template-columns:repeat(auto-fill,minmax(132px,1fr));padding:10px}
 .title .controls,.choice{margin-left:0}

@@ -4,7 +4,6 @@ import type { ResourceStatus, StatusSnapshot } from '../../serve/status/snapshot
 import { icon, type Tone } from './icon.ts';
 import { ago, markup, type Markup, until } from './markup.ts';
 import { addressOf, type OverviewChoice, type Sort } from './overview-choice.ts';
-import { part } from './parts.ts';
 import { resultOf } from './resources.ts';
 import { chosenRows, sourceRows, type SourceRow } from './source-row.ts';
 import { sparkline } from './sparkline.ts';
@@ -24,7 +23,7 @@ export function sourceMap(snapshot: StatusSnapshot, found: readonly Attention[])
     ({ source, tone }) =>
       markup`<a class="${tone}" href="${hrefOf(source)}" title="${source}: ${WORDS[tone]}">${icon(tone)}<span>${source}</span></a>`,
   );
-  return part('nav', markup` class="map" aria-label="All sources"`, markup`${tiles}`);
+  return markup`<nav class="map" aria-label="All sources">${tiles}</nav>`;
 }
 
 function hrefOf(source: string): string {
@@ -89,8 +88,7 @@ function columnTitle({ title, sort, kind = '', note }: ColumnTitle, choice: Over
 function sourceRow(row: SourceRow, now: number): Markup {
   const { source, status, tone, freshAt, nextAt, rows, changes, requests } = row;
   const spark = status === null ? null : sparkline(status.limit.minutes.map((minute) => minute.requests));
-  const content = markup`<td><span class="state ${tone}">${icon(tone)}${WORDS[tone]}</span></td><th scope="row"><a href="${hrefOf(source)}">${source}</a></th><td>${freshAt === null ? NONE : ago(freshAt, now)}</td><td>${nowOf(row, now)}</td><td>${nextAt === null ? NONE : until(nextAt, now)}</td><td class="number">${rows === null ? NONE : countText(rows)}</td><td class="number">${countText(changes)}</td><td class="number spark">${spark}${countText(requests)}</td>${whatOf(row)}`;
-  return part('tr', markup``, content);
+  return markup`<tr><td><span class="state ${tone}">${icon(tone)}${WORDS[tone]}</span></td><th scope="row"><a href="${hrefOf(source)}">${source}</a></th><td>${freshAt === null ? NONE : ago(freshAt, now)}</td><td>${nowOf(row, now)}</td><td>${nextAt === null ? NONE : until(nextAt, now)}</td><td class="number">${rows === null ? NONE : countText(rows)}</td><td class="number">${countText(changes)}</td><td class="number spark">${spark}${countText(requests)}</td>${whatOf(row)}</tr>`;
 }
 
 /** What goes on in a source. */
@@ -124,5 +122,6 @@ function whatOf({ found, status }: SourceRow): Markup {
   }
   const runs = status?.resources.flatMap(({ runs }) => runs.slice(0, 1)) ?? [];
   const last = runs.toSorted((a, b) => b.started_at - a.started_at)[0];
-  return markup`<td class="what quiet"><div>${last === undefined ? 'no run yet' : resultOf(last)}</div></td>`;
+  const idle = status?.warehouse.read_at === null ? 'waiting to be opened' : 'no run yet';
+  return markup`<td class="what quiet"><div>${last === undefined ? idle : resultOf(last)}</div></td>`;
 }

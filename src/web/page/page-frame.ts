@@ -4,7 +4,6 @@ import type { StatusSnapshot } from '../../serve/status/snapshot.ts';
 import type { Told } from '../told-answers.ts';
 import { icon, tabIcon, type Tone } from './icon.ts';
 import { lasting, markup, type Markup } from './markup.ts';
-import { part, withFrame } from './parts.ts';
 import { REFRESH_SCRIPT, RELOAD_SECONDS } from './refresh.ts';
 import { STYLESHEET } from './stylesheet.ts';
 import { OVERVIEW_STYLESHEET } from './overview-stylesheet.ts';
@@ -27,6 +26,14 @@ export interface SectionView {
   root: string;
   /** True if the reader may tell the process what to do: then the page has its form. */
   may: boolean;
+  /** What the plots cover: the last hour, or less if the process is younger. */
+  period: 'last hour' | 'since start';
+}
+
+const HOUR_MS = 3_600_000;
+
+export function sectionView({ at, started_at }: StatusSnapshot, root: string, may: boolean): SectionView {
+  return { now: at, root, may, period: at - started_at < HOUR_MS ? 'since start' : 'last hour' };
 }
 
 interface Frame {
@@ -59,11 +66,11 @@ export function framed(frame: Frame, view: PageView, content: Markup): string {
 <body><p id="lost" role="alert" hidden></p>
 <main data-at="${new Date(snapshot.at).toISOString()}" data-title="${title}" data-icon="${picture}">${pageHead(frame)}
 ${told && toldNote(told)}
-${token !== null && part('form', markup` id="control" method="post" action="${rootOf(path)}control" data-since="${snapshot.started_at}" hidden`, formFields(token, path))}
+${token !== null && markup`<form id="control" method="post" action="${rootOf(path)}control" data-since="${snapshot.started_at}" hidden>${formFields(token, path)}</form>`}
 ${content}
 ${pageFoot(frame)}</main>
 <script nonce="${nonce}">${raw(REFRESH_SCRIPT)}</script></body></html>`;
-  return withFrame(page.toString());
+  return page.toString();
 }
 
 function formFields(token: string, path: string): Markup {

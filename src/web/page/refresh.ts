@@ -5,14 +5,11 @@ const EVERY_SECONDS = 5;
 /** Seconds between two looks without JavaScript, where each is a whole page. */
 export const RELOAD_SECONDS = 60;
 
-/** The header by which the page's script says what it has (`changedParts`). */
-export const KNOWN_PARTS = 'content-sync-parts';
-
 /**
  * Runs in the browser. Asks for what has changed and exchanges it in place, so that the scroll position, what is folded
  * out and the focus stay; forms and links that only change this page are followed in place as well. Only the main part
- * of a page is parsed: the rest would meet this page's own policy. It waits while the tab is hidden or text is selected,
- * and says when it is cut off. What is typed is read from its form at once: the form may be exchanged before it is sent.
+ * of a page is parsed: the rest would meet this page's own policy. It waits while the tab is hidden, text is
+ * selected or the pointer is over buttons, and says when it is cut off. What is typed is read from its form at once: the form may be exchanged before it is sent.
  */
 export const REFRESH_SCRIPT = `(() => {
   'use strict';
@@ -21,7 +18,7 @@ export const REFRESH_SCRIPT = `(() => {
   const byId = (id) => document.getElementById(id);
   ${LOCAL_TIMES}
   const later = () => { clearTimeout(timer); if (!document.hidden) timer = setTimeout(look, wait); };
-  const selecting = () => { const s = getSelection(); return s !== null && !s.isCollapsed; };
+  const selecting = () => { const s = getSelection(); return (s !== null && !s.isCollapsed) || (matchMedia('(hover: hover)').matches && document.querySelector('.controls:hover') !== null); };
   const lost = (text) => { const at = byId('lost'); at.textContent = text; at.hidden = text === ''; document.body.classList.toggle('cut-off', text !== ''); };
   const reach = 'a[href],button,input,select,summary,[tabindex]';
   const keep = (old) => {
@@ -46,9 +43,9 @@ export const REFRESH_SCRIPT = `(() => {
     const restore = keep(old);
     const made = document.adoptNode(fresh);
     old.replaceWith(made);
-    writeTimes(made);
     restore(made);
   };
+  const settled = (main) => [...main.children].map((e) => e.outerHTML.replace(/(<time [^>]*>)[^<]*|(name="token" value=")[^"]*/g, '$1$2'));
   const showPage = (text, keepsTold) => {
     const [found] = /<main[^]*<\\/main>/.exec(text) || [''];
     const fresh = new DOMParser().parseFromString(found, 'text/html').querySelector('main');
@@ -56,23 +53,16 @@ export const REFRESH_SCRIPT = `(() => {
     if (fresh === null) throw new Error('it sent no page of mine');
     const told = byId('told');
     if (keepsTold && told !== null && fresh.querySelector('#told') === null) fresh.querySelector('header').after(told.cloneNode(true));
+    const { title, icon } = fresh.dataset;
     began(fresh.querySelector('#as-of').dateTime);
-    exchange(main, fresh);
-    if (document.title !== fresh.dataset.title) document.title = fresh.dataset.title;
-    document.querySelector('link[rel=icon]').href = fresh.dataset.icon;
-  };
-  const parts = () => document.querySelectorAll('main [data-part]');
-  const parsed = (html) => new DOMParser().parseFromString('<template>' + html + '</template>', 'text/html').querySelector('template').content.firstElementChild;
-  const showParts = ({ head, parts: changed }) => {
-    const all = parts(), { at, title, icon } = parsed(head).dataset;
-    began(at);
-    for (const [index, html] of Object.entries(changed)) exchange(all[index], parsed(html));
-    byId('as-of').dateTime = at;
+    const next = settled(fresh), olds = [...main.children], news = [...fresh.children];
+    if (next.length !== sent.length) exchange(main, fresh);
+    else for (const [at, html] of next.entries()) if (html !== sent[at]) exchange(olds[at], news[at]);
+    sent = next;
     writeTimes(document);
     if (document.title !== title) document.title = title;
     document.querySelector('link[rel=icon]').href = icon;
   };
-  const known = () => document.querySelector('main').dataset.frame + [...parts()].map((e) => e.dataset.part).join('');
   const here = () => location.pathname + location.search;
   const ask = async (target, options) => {
     const answer = await fetch(target, { cache: 'no-store', signal: AbortSignal.timeout(20000), ...options });
@@ -85,10 +75,8 @@ export const REFRESH_SCRIPT = `(() => {
     busy = true;
     const mine = turn;
     try {
-      const answer = await ask(here(), { headers: { '${KNOWN_PARTS}': known() } });
-      const isParts = /json/.test(answer.headers.get('content-type'));
-      const sent = isParts ? await answer.json() : await answer.text();
-      if (mine === turn && !selecting()) { if (isParts) showParts(sent); else showPage(sent, true); }
+      const text = await (await ask(here())).text();
+      if (mine === turn && !selecting()) showPage(text, true);
       lost('');
       wait = every;
     } catch (error) {
@@ -110,7 +98,6 @@ export const REFRESH_SCRIPT = `(() => {
       if (!isForm) history.replaceState(null, '', answer.url);
       showPage(text, false);
       lost('');
-      if (isForm) byId('told')?.scrollIntoView({ block: 'nearest' });
     } catch {
       lost('No answer: it is not known whether that was done.');
     }
@@ -137,6 +124,7 @@ export const REFRESH_SCRIPT = `(() => {
     typed = setTimeout(() => go(target, {}, false), 200);
   });
   document.addEventListener('visibilitychange', () => { if (document.hidden) clearTimeout(timer); else look(); });
+  let sent = settled(document.querySelector('main'));
   began(byId('as-of').dateTime);
   writeTimes(document);
   later();

@@ -39,7 +39,7 @@ function row(status: ResourceStatus, source: SourceStatus, { now, root }: Sectio
     rows === null ? markup`<span class="quiet">counting…</span>` : markup`${countText(rows.live)}`,
     markup`${rows === null ? NONE : countText(rows.deleted)}`,
     markup`${countText(aside)}`,
-    lastRun(status.runs, now),
+    lastRun(status.runs, `${root}sources/${encodeURIComponent(source.source)}/runs`, now),
   ];
   return markup`<tr role="row" id="${source.source}.${resource}"><th scope="row" role="rowheader">${name}</th>${cells.map(
     (cell, at) => {
@@ -119,15 +119,15 @@ const STATUS_TONES: Readonly<Record<PastRun['status'], Tone>> = {
 };
 
 /** A run's status as a picture and a word. */
-function runStatus(status: PastRun['status']): Markup {
+export function runStatus(status: PastRun['status']): Markup {
   const tone = STATUS_TONES[status];
   return markup`<span class="state ${tone}">${icon(tone)}${status}</span>`;
 }
 
-function lastRun(runs: readonly PastRun[], now: number): Markup {
+function lastRun(runs: readonly PastRun[], runsHref: string, now: number): Markup {
   const run = runs.find(({ status }) => status !== 'running');
   if (run === undefined) return markup`<span class="quiet">none yet</span>`;
-  const when = moment(run.started_at, now);
+  const when = markup`<a href="${runsHref}/${run.run_id}">${moment(run.started_at, now)}</a>`;
   const took = run.seconds === null ? null : `, ${tookText(run.seconds)}`;
   return markup`${runStatus(run.status)} <span class="when">${when}${took}</span> <span class="sub">${resultOf(run)}</span>`;
 }
@@ -166,26 +166,26 @@ const FIGURES: readonly (readonly [title: string, figure: Figure])[] = [
 ];
 
 /** The latest runs of all resources of a source, as the overview shows them. */
-export function runTable({ source, resources }: SourceStatus, now: number): Markup {
+export function runTable({ source, resources }: SourceStatus, view: SectionView): Markup {
   const runs = resources
     .flatMap(({ resource, runs }) => runs.map((run): NamedRun => ({ ...run, resource })))
     .toSorted((a, b) => b.started_at - a.started_at);
-  return runsTable(source, runs.slice(0, MOST_RUNS), now);
+  return runsTable(source, runs.slice(0, MOST_RUNS), view);
 }
 
 /** Runs, the newest first, each with what it did and why it failed. */
-export function runsTable(source: string, runs: readonly NamedRun[], now: number): Markup {
+export function runsTable(source: string, runs: readonly NamedRun[], { now, root }: SectionView): Markup {
   if (runs.length === 0) return markup`<p class="empty">No run yet: the schedule starts the first one by itself.</p>`;
   return markup`<div class="wide" id="${source}-runs" tabindex="0" role="region" aria-label="Last runs of ${source}">
 <table class="runs">
 <thead><tr><th scope="col">Started</th><th scope="col">Resource</th><th scope="col">Mode</th><th scope="col">Status</th>
 <th scope="col" class="number">Took</th>
 ${FIGURES.map(([title]) => markup`<th scope="col" class="number">${title}</th>`)}</tr></thead>
-<tbody>${runs.map((run, at) => [runRow(run, now), errorRow(run, runs.slice(0, at))])}</tbody></table></div>`;
+<tbody>${runs.map((run, at) => [runRow(run, `${root}sources/${encodeURIComponent(source)}/runs/${run.run_id}`, now), errorRow(run, runs.slice(0, at))])}</tbody></table></div>`;
 }
 
-function runRow(run: NamedRun, now: number): Markup {
-  return markup`<tr><td>${moment(run.started_at, now)}</td><td>${run.resource}</td>
+function runRow(run: NamedRun, href: string, now: number): Markup {
+  return markup`<tr><td><a href="${href}">${moment(run.started_at, now)}</a></td><td>${run.resource}</td>
 <td>${run.mode}</td><td>${runStatus(run.status)}</td><td class="number">${run.seconds === null ? NONE : tookText(run.seconds)}</td>${FIGURES.map(
     ([, figure]) =>
       markup`<td class="number${run[figure] === 0 ? ' quiet' : ''}">${run.status === 'running' ? NONE : countText(run[figure])}</td>`,

@@ -1,17 +1,15 @@
 import { attentionOf } from '../../serve/status/attention.ts';
 import { headlineOf } from '../../serve/status/headline.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from '../../serve/status/snapshot.ts';
-import type { SourceDetails } from '../../serve/status/source-details.ts';
+import type { RunPart, SourceDetails } from '../../serve/status/source-details.ts';
 import { deliveryTable, rejectTable } from './bodies.ts';
 import { controlBar } from './controls.ts';
 import { growthPlot } from './growth-plot.ts';
 import { icon } from './icon.ts';
-import { limitFacts } from './limit-facts.ts';
 import { ago, markup, type Markup } from './markup.ts';
-import { framed, type PageView, type SectionView } from './page-frame.ts';
-import { part } from './parts.ts';
+import { framed, sectionView, type PageView, type SectionView } from './page-frame.ts';
 import { filesContent } from './pictures.ts';
-import { resourceTable, runsTable } from './resources.ts';
+import { resourceTable, runStatus, runsTable } from './resources.ts';
 import { verificationTable } from './verifications.ts';
 import { attentionList, heldDeletes, refusedSection, schemaTable, sectionOf } from './source-section.ts';
 import { summary } from './status-page.ts';
@@ -25,7 +23,7 @@ export function renderSourcePage(
 ): string {
   const name = source.source;
   const only = { ...snapshot, sources: [source], refused: [] };
-  const view = { now: snapshot.at, root: '../', may: page.token !== null };
+  const view = sectionView(snapshot, '../', page.token !== null);
   const held = heldDeletes(source, view);
   const growth = source.resources.map((status) => grown(status, details, 400));
   const content = markup`${headOf(only, view, true)}
@@ -47,17 +45,40 @@ export function renderResourcePage(
   const { source: name } = source;
   const { resource } = status;
   const only = { ...snapshot, sources: [{ ...source, resources: [status] }], refused: [] };
-  const view = { now: snapshot.at, root: '../../', may: page.token !== null };
+  const view = sectionView(snapshot, '../../', page.token !== null);
   const held = heldDeletes({ ...source, resources: [status] }, view);
   const facts = markup`<div class="title"><h2 id="${name}-title">${resource}</h2>${controlBar(source, status, view.may)}</div>
 ${resourceTable(source, view, [status])}${held && markup`<div class="notes">${held}</div>`}`;
   const growth = grown(status, details, 1_200);
   const content = markup`${headOf(only, view, false)}
-${part('section', markup` class="source" id="${name}" aria-labelledby="${name}-title"`, facts)}
+<section class="source" id="${name}" aria-labelledby="${name}-title">${facts}</section>
 ${growth && panel('growth', 'Rows over time', growth)}
 ${detailPanels({ ...source, resources: [status] }, details, view)}`;
   const path = `sources/${encodeURIComponent(name)}/${encodeURIComponent(resource)}`;
   return framed(frameOf(only, path, [name, resource]), page, content);
+}
+
+/** The page of one run: what `content-sync runs show` prints. */
+export function renderRunPage(
+  snapshot: StatusSnapshot,
+  name: string,
+  id: string,
+  { problem, run }: Pick<SourceDetails, 'problem' | 'run'>,
+  page: PageView,
+): string {
+  const content = problem === null ? run.map(runPanel) : panel('unread', 'Run', problemText(problem));
+  const path = `sources/${encodeURIComponent(name)}/runs/${id}`;
+  const title = `${name} / run ${id} · content-sync`;
+  return framed({ title, tone: 'quiet', path, trail: [name, `run ${id}`], snapshot }, page, markup`${content}`);
+}
+
+function runPanel({ resource, command, mode, status, facts }: RunPart): Markup {
+  const rows = facts.map(
+    ({ title, lines: [first, ...more] }) =>
+      markup`<tr><th scope="row">${title}</th><td>${first}${more.map((line) => markup`<br>${line}`)}</td></tr>`,
+  );
+  const table = markup`<p>${runStatus(status)} <span class="sub">${command}, ${mode}</span></p><table class="run-facts"><tbody>${rows}</tbody></table>`;
+  return panel(`run-${resource}`, resource, table);
 }
 
 /** The page of a source whose settings cannot be used. */
@@ -100,7 +121,7 @@ function detailPanels(source: SourceStatus, details: SourceDetails, view: Sectio
   const isReceived = deliveries !== null && webhooks !== null;
   return [
     filesPanel(source, details, view),
-    panel('runs', 'Runs', runsTable(name, runs, now)),
+    panel('runs', 'Runs', runsTable(name, runs, view)),
     rejects.length === 0
       ? panel('rejects', 'Set aside', markup`<p class="empty">No record is set aside.</p>`)
       : panel('rejects', 'Set aside', rejectTable(name, rejects, now)),
@@ -115,7 +136,6 @@ function detailPanels(source: SourceStatus, details: SourceDetails, view: Sectio
     verifications.length === 0
       ? null
       : panel('verifications', 'Verifications', verificationTable(name, verifications, now)),
-    panel('limits', 'Limits', limitFacts(source, now)),
   ];
 }
 
@@ -128,6 +148,5 @@ function problemText({ message, hint, code }: NonNullable<SourceDetails['problem
 }
 
 function panel(id: string, title: string, content: Markup): Markup {
-  const attributes = markup` class="source" id="${id}" aria-labelledby="${id}-title"`;
-  return part('section', attributes, markup`<div class="title"><h2 id="${id}-title">${title}</h2></div>${content}`);
+  return markup`<section class="source" id="${id}" aria-labelledby="${id}-title"><div class="title"><h2 id="${id}-title">${title}</h2></div>${content}</section>`;
 }

@@ -6,14 +6,13 @@ import { controlBar, heldControls } from './controls.ts';
 import { icon } from './icon.ts';
 import { ago, markup, type Markup, moment } from './markup.ts';
 import { wide, type SectionView } from './page-frame.ts';
-import { part } from './parts.ts';
 import { resourceTable, runTable } from './resources.ts';
 import { trafficPlots } from './traffic.ts';
 
 /** All of a source as the overview of a few shows it. */
 export function sourceSection(source: SourceStatus, view: SectionView): Markup {
   const name = source.source;
-  const history = runTable(source, view.now);
+  const history = runTable(source, view);
   return sectionOf(source, view, [
     sourceNotes(source, view),
     markup`<details id="${name}-history" open><summary><h3>Last runs</h3></summary>${history}</details>`,
@@ -35,9 +34,9 @@ ${
 <code>${problem.code}</code>${problem.hint === null ? null : markup`<br><span class="hint">→ ${problem.hint}</span>`}</span></p>`
 }
 <h3 class="hidden">Resources</h3>${resourceTable(source, view)}
-<h3 class="hidden">Last hour</h3>${trafficPlots(source, view)}
+<h3 class="hidden">Traffic</h3>${trafficPlots(source, view)}
 ${more}`;
-  return part('section', attributes, content);
+  return markup`<section${attributes}>${content}</section>`;
 }
 
 /** A source that is not there, with every line that has to be corrected. */
@@ -50,20 +49,36 @@ export function refusedSection({ source, problem }: RefusedStatus): Markup {
   }</span></p></section>`;
 }
 
-/** `more` are those that the list leaves out. */
+/** Findings of several resources that say the same, in the place of the first; `more` are those that the list leaves out. */
 export function attentionList(
   found: readonly Attention[],
   root: string,
   isNamed: boolean,
   more: Markup | null,
 ): Markup {
-  const items = found.map(
-    (one) =>
-      markup`<li class="${one.severity}">${icon(one.severity)}<div>${nameOf(one, root, isNamed)} ${one.what}${
+  const items = groupFindings(found).map(
+    ([one, ...same]) =>
+      markup`<li class="${one.severity}">${icon(one.severity)}<div>${namesOf([one, ...same], root, isNamed)} ${one.what}${
         one.next === null ? null : markup`<span class="hint"> → ${one.next}</span>`
-      }${one.command === null ? null : markup`<code class="command">${one.command}</code>`}</div></li>`,
+      }${one.command === null || same.length > 0 ? null : markup`<code class="command">${one.command}</code>`}</div></li>`,
   );
-  return part('ul', markup` class="attention" aria-label="What needs attention"`, markup`${items}${more}`);
+  return markup`<ul class="attention" aria-label="What needs attention">${items}${more}</ul>`;
+}
+
+type Findings = readonly [Attention, ...Attention[]];
+
+/** Those that say the same of different sources or resources. */
+export function groupFindings(found: readonly Attention[]): Findings[] {
+  const groups = Map.groupBy(found, ({ severity, what, next }) => JSON.stringify([severity, what, next]));
+  return [...groups.values()].flatMap(([first, ...same]) => (first === undefined ? [] : [[first, ...same] as const]));
+}
+
+const MAX_NAMES = 3;
+
+function namesOf(group: Findings, root: string, isNamed: boolean): Markup {
+  const left = group.length - MAX_NAMES;
+  const names = group.slice(0, MAX_NAMES).map((one, at) => markup`${at > 0 && ', '}${nameOf(one, root, isNamed)}`);
+  return markup`${names}${left > 0 && ` and ${countText(left)} more:`}`;
 }
 
 function nameOf({ source, resource }: Attention, root: string, isNamed: boolean): Markup | null {

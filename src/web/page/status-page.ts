@@ -6,9 +6,8 @@ import { icon } from './icon.ts';
 import { markup, type Markup } from './markup.ts';
 import { overviewTable, sourceMap } from './overview.ts';
 import { USUAL_CHOICE } from './overview-choice.ts';
-import { framed, type PageView } from './page-frame.ts';
-import { part } from './parts.ts';
-import { attentionList, refusedSection, sourceSection } from './source-section.ts';
+import { framed, sectionView, type PageView } from './page-frame.ts';
+import { attentionList, groupFindings, refusedSection, sourceSection } from './source-section.ts';
 
 /** So many sources are shown with all that is known of them; of more, each has a row, and a page of its own. */
 const FEW_SOURCES = 6;
@@ -34,12 +33,13 @@ ${isFew ? fewSources(snapshot, may) : [sourceMap(snapshot, found), overviewTable
 /** How everything stands, in one line. */
 export function summary({ tone, text }: Headline): Markup {
   const content = markup`${icon(tone)}<h2 id="headline">${text}</h2>`;
-  return part('section', markup` class="summary ${tone}" aria-labelledby="headline"`, content);
+  return markup`<section class="summary ${tone}" aria-labelledby="headline">${content}</section>`;
 }
 
 function shownFindings(found: readonly Attention[], sources: number, isFew: boolean): Markup | null {
   if (found.length === 0) return null;
-  const shown = isFew ? found : found.slice(0, MOST_FINDINGS);
+  const groups = groupFindings(found);
+  const shown = (isFew ? groups : groups.slice(0, MOST_FINDINGS)).flat();
   const left = found.length - shown.length;
   const more =
     left === 0
@@ -49,7 +49,7 @@ function shownFindings(found: readonly Attention[], sources: number, isFew: bool
 }
 
 function fewSources(snapshot: StatusSnapshot, may: boolean): Markup[] {
-  const view = { now: snapshot.at, root: '', may };
+  const view = sectionView(snapshot, '', may);
   if (snapshot.sources.length + snapshot.refused.length === 0) {
     return [
       markup`<section class="source"><p class="empty">No source is kept. Put one under <code>sources</code> in the config, and have it read again: <code>content-sync reload</code>.</p></section>`,

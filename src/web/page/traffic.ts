@@ -5,12 +5,12 @@ import type { SectionView } from './page-frame.ts';
 import { plotMarkup } from './plot.ts';
 import type { LimitStatus, SourceStatus, WebhookStatus } from '../../serve/status/snapshot.ts';
 
-/** The last hour of a source: how much of the limit was used, and what webhooks brought. */
-export function trafficPlots(source: SourceStatus, { now, may }: SectionView): Markup {
+/** The traffic of a source: how much of the limit was used, and what webhooks brought. */
+export function trafficPlots(source: SourceStatus, view: SectionView): Markup {
   const { webhooks } = source;
   const plots =
-    webhooks === null ? [noWebhooks(source)] : [webhookPlot(source, webhooks, now), delayPlot(source, webhooks, may)];
-  return markup`<div class="plots">${limitPlot(source.source, source.limit, now)}${plots}</div>`;
+    webhooks === null ? [noWebhooks(source)] : [webhookPlot(source, webhooks, view), delayPlot(source, webhooks, view)];
+  return markup`<div class="plots">${limitPlot(source.source, source.limit, view)}${plots}</div>`;
 }
 
 function figure(title: string, value: string, notes: readonly (Markup | string)[], plot: Markup | null): Markup {
@@ -21,7 +21,7 @@ function listed(notes: readonly (Markup | string)[]): Markup[] {
   return notes.map((note, at) => (at === 0 ? markup`${note}` : markup` · ${note}`));
 }
 
-function limitPlot(source: string, limit: LimitStatus, now: number): Markup {
+function limitPlot(source: string, limit: LimitStatus, { now, period }: SectionView): Markup {
   const { minutes, allowed_per_second: allowed, used, share, limited, requests, paused_until } = limit;
   const isKnown = minutes.some((minute) => minute.used !== null);
   const paused =
@@ -34,7 +34,7 @@ function limitPlot(source: string, limit: LimitStatus, now: number): Markup {
   const plot = plotMarkup({
     id: `${source}-limit`,
     title: isKnown ? 'Part of the limit used per minute' : 'Requests per minute',
-    summary: `Last hour: ${notes.join(', ')}`,
+    summary: `${period}: ${notes.join(', ')}`,
     minutes: minutes.map(({ at }) => at),
     bars: minutes.map((minute) => (isKnown ? minute.used : minute.requests)),
     marks: minutes.map((minute) => minute.limited > 0),
@@ -43,7 +43,7 @@ function limitPlot(source: string, limit: LimitStatus, now: number): Markup {
     axisText: isKnown ? percentText : perMinuteText,
     minuteText: (index) => limitText(minutes[index]),
   });
-  const title = isKnown ? 'Limit used, last hour' : 'Requests, last hour';
+  const title = `${isKnown ? 'Limit used' : 'Requests'} ${period}`;
   return figure(title, isKnown && used !== null ? percentText(used) : countText(requests), [...notes, ...paused], plot);
 }
 
@@ -57,7 +57,7 @@ function limitText(minute: LimitStatus['minutes'][number] | undefined): string {
   return `${minuteText(minute.at)}: ${countOf(minute.requests, 'request')}${used}, ${countText(minute.limited)} × 429`;
 }
 
-function webhookPlot({ source, changes }: SourceStatus, webhooks: WebhookStatus, now: number): Markup {
+function webhookPlot({ source, changes }: SourceStatus, webhooks: WebhookStatus, { now, period }: SectionView): Markup {
   const { minutes, received, refused, last_received_at: last } = webhooks;
   const since = last === null ? 'none since the start' : markup`last ${ago(last, now)}`;
   const notes = [
@@ -67,7 +67,7 @@ function webhookPlot({ source, changes }: SourceStatus, webhooks: WebhookStatus,
   const plot = plotMarkup({
     id: `${source}-webhooks`,
     title: 'Webhooks received per minute',
-    summary: `Last hour: ${countText(received)} received, ${notes.join(', ')}`,
+    summary: `${period}: ${countText(received)} received, ${notes.join(', ')}`,
     minutes: minutes.map(({ at }) => at),
     bars: minutes.map((minute) => minute.received),
     marks: minutes.map((minute) => minute.refused > 0),
@@ -80,16 +80,16 @@ function webhookPlot({ source, changes }: SourceStatus, webhooks: WebhookStatus,
         : `${minuteText(minute.at)}: ${countText(minute.received)} received, ${countText(minute.refused)} refused`;
     },
   });
-  return figure('Webhooks, last hour', countText(received), [since, ...notes], plot);
+  return figure(`Webhooks ${period}`, countText(received), [since, ...notes], plot);
 }
 
-function delayPlot({ source }: SourceStatus, webhooks: WebhookStatus, may: boolean): Markup {
+function delayPlot({ source }: SourceStatus, webhooks: WebhookStatus, { may, period }: SectionView): Markup {
   const { minutes, delay_p50_ms: p50, delay_p95_ms: p95, waiting, dead } = webhooks;
   const notes = [`half within ${knownDelay(p50)}`, `${countText(waiting)} waiting`, `${countText(dead)} dead`];
   const plot = plotMarkup({
     id: `${source}-delay`,
     title: 'Delay from a webhook to its row',
-    summary: `Last hour: 95 % within ${knownDelay(p95)}, ${notes.join(', ')}`,
+    summary: `${period}: 95 % within ${knownDelay(p95)}, ${notes.join(', ')}`,
     minutes: minutes.map(({ at }) => at),
     lines: [
       { tone: 'other', values: minutes.map((minute) => minute.p95_ms) },
@@ -106,7 +106,7 @@ function delayPlot({ source }: SourceStatus, webhooks: WebhookStatus, may: boole
   });
   const legend = markup`<span class="legend"><i class="main"></i>p50 <i class="other"></i>p95</span>`;
   const replay = dead > 0 ? replayButton(source, null, may) : null;
-  return markup`<figure><figcaption><h4>Webhook to row, last hour ${plot && legend}</h4>
+  return markup`<figure><figcaption><h4>Webhook to row ${period} ${plot && legend}</h4>
 <strong>${knownDelay(p95)}</strong> <span class="sub">p95 · ${notes.join(' · ')}</span>${replay}</figcaption>${plot}</figure>`;
 }
 

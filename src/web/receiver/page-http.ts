@@ -25,7 +25,8 @@ export function responseSender({ longBodies, longIdleMs }: ReceiverLimits) {
     }
     if (inProgress >= longBodies) {
       await body.cancel();
-      return void response.writeHead(503, { 'retry-after': '2', 'content-length': '0' }).end();
+      const headers = { 'retry-after': '2', 'content-type': 'text/plain; charset=utf-8' };
+      return void response.writeHead(503, headers).end('Too many files are being sent.\n');
     }
     inProgress += 1;
     response.setTimeout(longIdleMs, () => response.destroy());

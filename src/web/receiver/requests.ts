@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { messageOf } from '../../model/errors.ts';
 import { CONTROL_PATH } from '../control-door.ts';
 import type { PageBindings } from '../pages.ts';
+import { textResponse } from '../responses.ts';
 import { refused, sendOutcome, type Outcome, type RefusalReason } from './answer.ts';
 import type { ReadForm } from './form.ts';
 import { responseSender, toRequest } from './page-http.ts';
@@ -32,7 +33,7 @@ export function routeOf(target: string): Route {
 interface RequestParts {
   webhook: (request: IncomingMessage, source: string, invite: () => void) => Promise<Outcome>;
   /** Returns null if no page came in time. */
-  page: (request: Request, bindings: PageBindings) => Promise<Response | null>;
+  page: (request: Request, bindings: PageBindings) => Promise<Response>;
   form: (request: IncomingMessage, invite: () => void) => Promise<ReadForm>;
   /** Called for each form whose body is refused. */
   refusedForm: (reason: RefusalReason) => void;
@@ -82,7 +83,6 @@ export function requestHandler(parts: RequestParts) {
       refusedForm(read.form.refused);
       return refuse(read.form.refused, exchange);
     }
-    if (made === null) return refuse('overloaded', exchange);
     // The body of a form that was not read must not be read as another request.
     if (request.method === 'POST' && read.form === null) response.shouldKeepAlive = false;
     await sendResponse(made, response);
@@ -101,6 +101,8 @@ export function requestHandler(parts: RequestParts) {
     } catch (error) {
       note({ level: 'error', event: 'request_failed', error: messageOf(error) });
       if (response.headersSent) response.destroy();
+      else if (route.kind === 'page')
+        await sendResponse(textResponse(503, 'The page failed; the log says why.'), response);
       else refuse('failed', exchange);
     }
   }

@@ -4,6 +4,7 @@ import { waitAtMost } from '../../model/waiting.ts';
 import type { ReceivedInbox } from '../../serve/received-inbox.ts';
 import { refusalLog } from '../refusal-log.ts';
 import type { PageBindings, Pages } from '../pages.ts';
+import { textResponse } from '../responses.ts';
 import { bodyBudget } from './body.ts';
 import { sourceFigures, type ReceiverFigures } from './figures.ts';
 import { readForm } from './form.ts';
@@ -129,18 +130,20 @@ function serveRequests(options: ReceiverOptions, limits: ReceiverLimits, sources
   };
 }
 
-/** Returns null if too many pages are in progress, or if one takes too long. */
+const RETRY_SOON = { 'retry-after': '2' };
+
+/** Answers 503 if too many pages are in progress, or if one takes too long. */
 function boundedPages({ clock, pages }: ReceiverOptions, limits: ReceiverLimits) {
   let inProgress = 0;
-  return async (request: Request, bindings: PageBindings): Promise<Response | null> => {
-    if (inProgress >= limits.pages) return null;
+  return async (request: Request, bindings: PageBindings): Promise<Response> => {
+    if (inProgress >= limits.pages) return textResponse(503, 'Too many pages are being made.', RETRY_SOON);
     inProgress += 1;
     try {
       const making = pages(request, bindings);
       const made = await waitAtMost(clock, limits.pageMs, making);
       if (made !== null) return made.value;
       making.then(({ body }) => body?.cancel()).catch(() => undefined);
-      return null;
+      return textResponse(503, 'The page was not ready in time, because the process is busy.', RETRY_SOON);
     } finally {
       inProgress -= 1;
     }

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
@@ -56,6 +56,9 @@ it('the commands in the written files run as they stand there, and their probes 
   const exported = await startCommand(['export', 'deployment', 'out'], stage.folder, env).ended;
   expect(exported).toMatchObject({ code: 0, stderr: '' });
   const text = (name: string): string => readFileSync(path.join(stage.folder, 'out', name), 'utf8');
+  // Other users read them: systemd, the user of a container.
+  expect(statSync(path.join(stage.folder, 'out/systemd')).mode & 0o777).toBe(0o755);
+  expect(statSync(path.join(stage.folder, 'out/systemd/content-sync.service')).mode & 0o777).toBe(0o644);
 
   const cron = documentsIn(text('kubernetes/cronjob.yaml')).find(({ kind }) => kind === 'CronJob');
   const [container] = Object(cron).spec.jobTemplate.spec.template.spec.containers;

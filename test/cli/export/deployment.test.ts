@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
@@ -8,12 +9,13 @@ import { servingStage } from '../../support/serving.ts';
 import { tempFolder } from '../../support/temp-warehouse.ts';
 
 /** A config beside nothing else, with secrets from the environment; returns what exports once more. */
-function stage(warehouse: string) {
+function stage(warehouse: string, changes: { base_url?: string; schedule?: object } = {}) {
   const folder = tempFolder();
   const blog = {
     base_url: 'https://cms.example.com',
     auth: { type: 'api_key', key: '${BLOG_KEY}' },
     profile: 'content-service',
+    ...changes,
   };
   const config = { warehouse, serve: { port: 9123 }, sources: { blog } };
   writeFileSync(path.join(folder, 'content-sync.yaml'), JSON.stringify(config));
@@ -22,7 +24,8 @@ function stage(warehouse: string) {
     const command = ['export', 'deployment', 'out', '--config', 'content-sync.yaml', '--json', ...args];
     const { code, stdout, stderr } = await runCommand(command, folder);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    const said: { written: string[]; unchanged: string[]; kept: string[]; secrets: string[] } = JSON.parse(stdout);
+    const said: { written: string[]; unchanged: string[]; kept: string[]; secrets: string[]; optional: string[] } =
+      JSON.parse(stdout);
     return said;
   };
   const text = (name: string): string => readFileSync(path.join(folder, 'out', name), 'utf8');
@@ -34,6 +37,7 @@ it('writes what runs one process on a file, and leaves alone what was changed by
   const first = await again();
   expect(first.secrets).toEqual(['BLOG_KEY']);
   expect(first.written).toEqual([
+    'README.md',
     'compose.yaml',
     'kubernetes/deployment.yaml',
     'kubernetes/cronjob.yaml',
@@ -75,6 +79,63 @@ it('writes two workers where they can share the work', async () => {
   expect(documents.map(({ kind }) => kind)).toEqual(['Service', 'Deployment', 'Deployment']);
   expect(documents[2].spec).toMatchObject({ replicas: 2 });
 }, 60_000);
+
+it('names the variables of this config and its profiles alone, and those with a default as optional', async () => {
+  const base_url = '${BLOG_URL:-https://cms.example.com}';
+  const { folder, again, text } = stage('sqlite:data/{source}.db', { base_url });
+  const profile = 'extends: content-service\nabout: { documentation: "https://${DOCS:-example.com}" } # ${NOT_READ}\n';
+  writeFileSync(path.join(folder, 'own.yaml'), profile);
+  const config = readFileSync(path.join(folder, 'content-sync.yaml'), 'utf8');
+  writeFileSync(path.join(folder, 'content-sync.yaml'), config.replace('"content-service"', '"./own.yaml"'));
+  writeFileSync(path.join(folder, 'neighbour.yaml'), 'x: ${AWS_SECRET_ACCESS_KEY}\n');
+  symlinkSync('/proc/self/environ', path.join(folder, 'link.yaml'));
+  mkdirSync(path.join(folder, 'closed'), { mode: 0o000 });
+  const { secrets, optional } = await again();
+  expect({ secrets, optional }).toEqual({ secrets: ['BLOG_KEY'], optional: ['BLOG_URL', 'DOCS'] });
+  const { environment } = parse(text('compose.yaml')).services.serve;
+  expect(environment).toMatchObject({ BLOG_KEY: '${BLOG_KEY:?is read by the config}', BLOG_URL: '${BLOG_URL:-}' });
+  const [, job] = parseAllDocuments(text('kubernetes/cronjob.yaml')).map((each) => each.toJS());
+  const { env } = job.spec.jobTemplate.spec.template.spec.containers[0];
+  const optionalOf = (name: string) =>
+    env.find((each: { name: string }) => each.name === name)?.valueFrom.secretKeyRef.optional;
+  expect([optionalOf('BLOG_KEY'), optionalOf('BLOG_URL')]).toEqual([undefined, true]);
+});
+
+it.each([
+  [{}, '*/10 * * * *', '*:00/10', '10'],
+  [{ incremental: '*/5 * * * *' }, '*/5 * * * *', '*:00/5', '5'],
+  [{ incremental: '3-59/20 * * * *' }, '3-59/20 * * * *', '*:03/20', '20'],
+  [{ incremental: '7 6 * * 1-5' }, '7 * * * *', '*:07', '60'],
+  [{ incremental: null, resources: { content: { incremental: '*/7 * * * *' } } }, '*/4 * * * *', '*:00/4', '4'],
+  [{ incremental: null, full: null }, '0 * * * *', '*:00', '60'],
+])('starts sync as often as the schedule %j needs, in every file', async (schedule, cron, calendar, minutes) => {
+  const { again, text } = stage('sqlite:data/{source}.db', { schedule });
+  await again();
+  const [, job] = parseAllDocuments(text('kubernetes/cronjob.yaml')).map((each) => each.toJS());
+  expect(job.spec).toMatchObject({ schedule: cron, startingDeadlineSeconds: expect.any(Number) });
+  expect(job.spec.jobTemplate.spec.activeDeadlineSeconds).toBeGreaterThan(3600);
+  expect(text('systemd/content-sync-sync.timer')).toContain(`OnCalendar=${calendar}\n`);
+  expect(text('systemd/content-sync-sync.service')).toMatch(/^TimeoutStartSec=/m);
+  for (const name of ['systemd/content-sync-sync.timer', 'README.md'])
+    expect(text(name)).toContain(`every ${minutes} minutes`);
+});
+
+it('names the image everywhere, bounds processes, and lets all units run as one user', async () => {
+  const { again, text } = stage('postgres://writer@db.example.com/copy?schema={source}&sslmode=verify-full');
+  const { written } = await again('--image', 'registry.example.com/sync:1');
+  const images = written.flatMap((name) => [...text(name).matchAll(/^ *image: (.*)$/gm)].map(([, image]) => image));
+  expect(images).toHaveLength(5);
+  expect(new Set(images)).toEqual(new Set(['registry.example.com/sync:1']));
+  const { services } = parse(text('compose.yaml'));
+  expect([services.serve.pids_limit, services.worker.pids_limit]).toEqual([100, 100]);
+  const units = written.filter((name) => name.endsWith('.service')).map(text);
+  expect(units).toHaveLength(3);
+  const users = units.map((unit) => /^User=(.+)$/m.exec(unit)?.[1]);
+  expect(new Set(users).size).toBe(1);
+  expect(users[0]).toBe(userInfo().uid === 0 ? 'content-sync' : userInfo().username);
+  expect(units.join('')).not.toMatch(/DynamicUser|npmjs/);
+  expect(text('README.md')).toContain('kubectl apply -f kubernetes/deployment.yaml');
+});
 
 const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
 if (!hasSystemd) console.log('skipped: systemd-analyze is not on this machine, so no unit is checked by it');

@@ -52,6 +52,38 @@ describe('reading sparingly', () => {
     expect([readings.length, clock.sleeping]).toStrictEqual([1, 0]);
   });
 
+  it('does not count the wait for a turn, or to be opened, but an opening that hangs', async () => {
+    const clock = new HandClock();
+    let openingSince: number | null = null;
+    const never = Promise.withResolvers<string>().promise;
+    const options = { clock, keepMs: 1_000, keepTimes: 10, patienceMs: 3_000, openingSince: () => openingSince };
+    const ask = createCachedReader(() => never, options);
+    const turns: (() => void)[] = [];
+    const hurry = {
+      waitMs: 20,
+      oldMs: 0,
+      turn: async <T>(read: () => Promise<T>) => {
+        await new Promise<void>((resolve) => turns.push(resolve));
+        return read();
+      },
+    };
+    const isLate = async (): Promise<boolean> => {
+      const asked = ask(hurry);
+      await clock.advance(20);
+      return (await asked).isLate;
+    };
+    expect(await isLate()).toBe(false);
+    await clock.advance(60_000);
+    expect(await isLate()).toBe(false);
+    turns[0]?.();
+    await clock.advance(60_000);
+    expect(await isLate()).toBe(false);
+    openingSince = clock.monotonic();
+    expect(await isLate()).toBe(false);
+    await clock.advance(3_000);
+    expect(await isLate()).toBe(true);
+  });
+
   it('F159 tells the last good value beside the error, and tries again at the next call', async () => {
     const { clock, readings, ask } = reader();
     const first = ask();

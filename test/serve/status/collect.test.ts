@@ -5,6 +5,8 @@ import { SourceActivity } from '../../../src/observe/activity.ts';
 import { webhookSchema } from '../../../src/settings/webhook-schema.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { placeOfProcess } from '../../../src/state/process-lookup.ts';
+import { SyncError } from '../../../src/model/errors.ts';
+import { attentionOf } from '../../../src/serve/status/attention.ts';
 import { createCollector, type Collector } from '../../../src/serve/status/collect.ts';
 import type { StatusParts } from '../../../src/serve/status/source-status.ts';
 import type { ResourceStatus, SourceStatus } from '../../../src/serve/status/snapshot.ts';
@@ -194,6 +196,9 @@ describe('what the warehouse says', () => {
   });
 });
 
+const opening = () =>
+  Promise.reject(new SyncError('warehouse_opening', 'the warehouse is being opened', { recovery: 'retry' }));
+
 describe('F159 a warehouse that cannot be reached', () => {
   it('F159 the page says so, keeps what it knew, and the data still ages; ready again once it is back', async () => {
     const { collector, source, file, clock } = await stage();
@@ -229,6 +234,20 @@ describe('F159 a warehouse that cannot be reached', () => {
       hint: null,
     });
     expect((await collector.ready()).ready).toBe(false);
+  });
+
+  it('a source that waits to be opened at the start is no problem; one that is still not open after minutes is', async () => {
+    const { source, collector, clock } = await stage({ read: opening, governor: () => null });
+    expect((await source()).warehouse).toMatchObject({ problem: null, read_at: null });
+    expect(attentionOf(await collector.snapshot())).toEqual([]);
+    const [one] = (await collector.snapshot()).sources;
+    const many = Array.from({ length: 20 }, (_, at) => Object.assign({}, one, { source: `s${at}` }));
+    const view = { nonce: 'n', token: null, told: null };
+    const page = renderStatusPage({ ...(await collector.snapshot()), sources: many }, view);
+    expect(page.match(/waiting to be opened/g)).toHaveLength(20);
+    expect(page).not.toContain('Broken');
+    await clock.advance(600_000);
+    expect((await source()).warehouse.problem).toMatchObject({ code: 'warehouse_opening' });
   });
 
   it('an inbox that fails does not take the page with it', async () => {

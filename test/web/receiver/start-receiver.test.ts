@@ -129,8 +129,10 @@ describe('the receiver', () => {
         url === 'http://localhost/' ? new Promise(() => undefined) : Promise.reject(new Error('a bug')),
       limits: { pageMs: 100, pages: 1 },
     });
-    expect(await send(port, { method: 'GET', path: '/' })).toMatchObject({ status: 503, body: '' });
-    expect(await send(port, { method: 'GET', path: '/metrics' })).toMatchObject({ status: 503, body: '' });
+    const busy = 'The page was not ready in time, because the process is busy.\n';
+    expect(await send(port, { method: 'GET', path: '/' })).toMatchObject({ status: 503, body: busy });
+    const failed = 'The page failed; the log says why.\n';
+    expect(await send(port, { method: 'GET', path: '/metrics' })).toMatchObject({ status: 503, body: failed });
     expect((await send(port, signed(source))).status).toBe(202);
   });
 
@@ -176,7 +178,10 @@ describe('the receiver', () => {
     const { port, source, notes } = await started({
       pages: async () => new Response(new ReadableStream({ start: (body) => body.error(new Error('a bug')) })),
     });
-    expect(await send(port, { method: 'GET', path: '/' })).toMatchObject({ status: 503, body: '' });
+    expect(await send(port, { method: 'GET', path: '/' })).toMatchObject({
+      status: 503,
+      body: 'The page failed; the log says why.\n',
+    });
     await vi.waitFor(() => expect(notes).toEqual([expect.objectContaining({ event: 'request_failed' })]));
     expect((await send(port, signed(source))).status).toBe(202);
   });
