@@ -2,9 +2,8 @@ import { Command } from 'commander';
 import type { App } from '../app.ts';
 import { SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { countText } from '../observe/figures.ts';
+import { countOf, countText } from '../observe/figures.ts';
 import type { ResourceRebuilt } from '../sync/rebuild-resource.ts';
-import type { DroppedView } from '../warehouse/warehouse.ts';
 import { openWarehouseToRead } from '../warehouse/databases.ts';
 import type { CliContext } from './command/context.ts';
 import { print } from './command/output.ts';
@@ -19,7 +18,10 @@ export function rebuildCommand(context: CliContext): Command {
   return withSourceOptions(new Command('rebuild'))
     .argument('[resource...]', 'only these resources of the profile')
     .option('--json', 'print one JSON object per source on stdout')
-    .option('--drop-views', 'only make the views anew, and drop views of others that keep a column from widening')
+    .option(
+      '--drop-views',
+      'only make the views again, with the types of the tables; drops views of others that cannot follow, and prints them',
+    )
     .action(async (names: string[], options: SourceOptions & { json?: true; dropViews?: true }) => {
       await forEachSource(context, options, names, async ({ source, resources, log }) => {
         // Without a warehouse there is nothing to rebuild, and none is created.
@@ -40,13 +42,16 @@ export function rebuildCommand(context: CliContext): Command {
 
 /** The definition of each view that was dropped is printed, so that it can be made again by hand. */
 async function dropViews(context: CliContext, app: App, resources: readonly string[], json: boolean): Promise<void> {
-  const dropped: DroppedView[] = [];
   for (const resource of resources) {
-    dropped.push(...(await whenFree(context, resource, () => app.rebuildViews(resource, context.signal))));
+    const dropped = await whenFree(context, resource, () => app.rebuildViews(resource, context.signal));
+    if (json) print(context, { resource, dropped });
+    else
+      print(
+        context,
+        `${visibleText(resource)}: views made again, ${countOf(dropped.length, 'view')} of others dropped`,
+      );
+    for (const { definition } of json ? [] : dropped) print(context, visibleText(definition));
   }
-  if (json) return print(context, { dropped });
-  print(context, dropped.length === 0 ? 'no view had to be dropped' : 'dropped, to be made again by hand:');
-  for (const { definition } of dropped) print(context, visibleText(`${definition};`));
 }
 
 /** Who was paused, or has done with a record, gives the resource back within a moment. */

@@ -35,15 +35,19 @@ export async function evolveTables(
   const held = new Map<string, string>();
   const wide = new Map<string, string>();
   for (;;) {
-    const planned = await viewGrowth(context, growth.after, new Set(held.keys()));
+    const mayNarrow = growth.dropsOthers === true;
+    const planned = await viewGrowth(context, growth.after, { held: new Set(held.keys()), mayNarrow });
     const { views, comments, claim, growths } = planned;
     if (held.size === 0) for (const { name, query } of planned.plan) wide.set(name, query);
     const statements = [...planned.statements, ...remembered];
     const isNothing = statements.length === 0 && growth.changes.length === 0;
     owned.heldViews = heldViews(planned, held, wide);
-    // A change that objects of others prevent is tried again in the next run.
-    if (isNothing && held.size === 0) upToDate.set(warehouse, { whole, growths, views });
-    if (isNothing) return [];
+    if (isNothing) {
+      const { heldViews: blocked } = owned;
+      const until = blocked.length === 0 ? Infinity : context.clock.now() + HELD_MS;
+      upToDate.set(warehouse, { whole, growths, views, heldViews: blocked, until });
+      return [];
+    }
     try {
       return await warehouse.evolve({
         ...growth,
@@ -55,7 +59,10 @@ export async function evolveTables(
         claim,
       });
     } catch (error) {
-      if (error instanceof SyncError && error.code === GROWTH_OUTDATED) continue;
+      if (error instanceof SyncError && error.code === GROWTH_OUTDATED) {
+        held.clear();
+        continue;
+      }
       const inUse = error instanceof InUse && error.columns.length === 0 ? error.views : [];
       const more = inUse.filter(({ view }) => !held.has(view));
       if (more.length === 0) throw error;
@@ -80,11 +87,19 @@ function heldViews(
   });
 }
 
-/** The views of a warehouse that were found to be as they should be, of which profile, and when. */
-const upToDate = new WeakMap<
-  Warehouse,
-  Pick<LoadContext, 'whole'> & { growths: number; views: readonly { name: string }[] }
->();
+/** A change that objects of others prevent locks readers out for a moment, so it is not tried all the time. */
+const HELD_MS = 600_000;
+
+/** What was found when views were last planned and nothing had to be changed. */
+interface FoundViews extends Pick<LoadContext, 'whole'> {
+  growths: number;
+  views: readonly { name: string }[];
+  heldViews: readonly HeldView[];
+  /** Epoch milliseconds. */
+  until: number;
+}
+
+const upToDate = new WeakMap<Warehouse, FoundViews>();
 
 /**
  * Brings the views up to date with the tables and the profile as they are now: another version of this program or of
@@ -106,15 +121,16 @@ const refreshing = new WeakMap<Warehouse, Promise<unknown>>();
 
 async function refreshNow(context: LoadContext, dropsOthers: boolean): Promise<readonly DroppedView[]> {
   const { shape } = context.owned;
-  if (shape === null || (await areUpToDate(context))) return [];
+  if (shape === null || (!dropsOthers && (await areUpToDate(context)))) return [];
   return evolveTables(context, { before: shape, after: shape, changes: [], dropsOthers }, []);
 }
 
 /** Somebody may have dropped one. */
-async function areUpToDate({ warehouse, whole }: LoadContext): Promise<boolean> {
+async function areUpToDate({ warehouse, whole, owned, clock }: LoadContext): Promise<boolean> {
   const known = upToDate.get(warehouse);
-  if (known === undefined || known.whole !== whole || known.growths !== (await readGrowths(warehouse.own)))
-    return false;
+  if (known === undefined || known.whole !== whole || known.until < clock.now()) return false;
+  if (known.growths !== (await readGrowths(warehouse.own))) return false;
   const names = await warehouse.tableNames();
+  owned.heldViews = known.heldViews;
   return known.views.every(({ name }) => names.has(name.toLowerCase()));
 }

@@ -39,13 +39,13 @@ export interface ViewGrowth {
 type ViewContext = Pick<LoadContext, 'warehouse' | 'whole' | 'clock'>;
 
 /**
- * The views as they are once the resource has the tables of `after`; those named in `held` keep their types. Changes
- * nothing by itself.
+ * The views as they are once the resource has the tables of `after`; those named in `held` keep their types, and types
+ * become narrower only if they may. Changes nothing by itself.
  */
 export async function viewGrowth(
   context: ViewContext,
   after: ResourceShape,
-  held: ReadonlySet<string> = new Set(),
+  { held = new Set(), mayNarrow = false }: { held?: ReadonlySet<string>; mayNarrow?: boolean } = {},
 ): Promise<ViewGrowth> {
   const { warehouse, whole, clock } = context;
   const { own } = warehouse;
@@ -54,7 +54,7 @@ export async function viewGrowth(
   const names = await warehouse.tableNames();
   const catalogue = await readCatalogue(own);
   const shapes = [...catalogue.shapes.filter(({ resource }) => resource !== after.resource), after];
-  const existing = existingViews(context, { stored, names, held, shapes });
+  const existing = existingViews(context, { stored, names, held, mayNarrow, shapes });
   const withFiles = await resourcesThatKeepFiles(own, whole.resources);
   const { model, comments } = modelOf(context, { shapes, withFiles }, catalogue);
   const planned = planViews(model, existing);
@@ -81,6 +81,7 @@ interface Existing {
   stored: ReadonlyMap<string, StoredView>;
   names: ReadonlySet<string>;
   held: ReadonlySet<string>;
+  mayNarrow: boolean;
   shapes: readonly ResourceShape[];
 }
 
@@ -90,7 +91,7 @@ function madeByMigrations(names: ReadonlySet<string>): string[] {
 }
 
 function existingViews({ whole }: Pick<ViewContext, 'whole'>, existing: Existing): ExistingViews {
-  const { stored, names, held } = existing;
+  const { stored, names, held, mayNarrow } = existing;
   const columns = Array.from(stored, ([name, { columns: rows }]) => {
     return [
       name,
@@ -105,6 +106,7 @@ function existingViews({ whole }: Pick<ViewContext, 'whole'>, existing: Existing
     columns: new Map<string, readonly ExistingColumn[]>([...bare, ...columns]),
     taken: takenNames({ whole }, existing),
     held,
+    mayNarrow,
   };
 }
 

@@ -18,7 +18,7 @@ export async function tendKeys(context: LoadContext): Promise<void> {
     ...planKeys(shape, profile, whole.relations, shapes),
     views: async () => {
       await refreshViews(context);
-      return viewGrowth(context, shape);
+      return viewGrowth(context, shape, { held: new Set(owned.heldViews.map(({ view }) => view)) });
     },
   };
   await warehouse.tendKeys(plan, () => owned.lease());

@@ -40,7 +40,8 @@ export function referencingColumns({
     if (target === undefined) return [];
     const { id, fields } = target;
     const key = typeof id === 'string' ? (fields[id]?.rename ?? id) : '_id';
-    return letters(key) === letters(column) ? [from] : [];
+    const isKey = typeof id === 'string' ? letters(key) === letters(column) : key === column;
+    return isKey ? [from] : [];
   });
 }
 

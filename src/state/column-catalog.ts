@@ -131,7 +131,6 @@ function tableOf(rows: ColumnRow[]): TableShape {
   };
 }
 
-/** Not those of the role `kept`, which only the database still fills. */
 function columnsOf(rows: readonly ColumnRow[]): Column[] {
   const found = rows.filter((row) => row.role === 'source');
   return found.map((row) => ({ name: row.column_name, path: pathOf(row, row.source_path), type: typeOf(row) }));

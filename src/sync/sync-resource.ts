@@ -31,7 +31,8 @@ export async function syncResource(context: RunContext, planned: WalkPlan, isFil
   const { owned, progress, watcher } = context;
   watcher.started(owned.resource, planned);
 
-  await context.owned.takeTurn(() => refreshViews(context));
+  owned.fixedColumns = [];
+  await owned.takeTurn(() => refreshViews(context));
   await growCalendar(context);
   // A run that was killed when its walk had just ended has left this undone.
   const plan = knownUnder(planned, await sweepSeen(context));

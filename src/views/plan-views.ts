@@ -42,12 +42,14 @@ export interface ExistingViews {
   taken: ReadonlySet<string>;
   /** Views that keep the types of their columns, because objects of others depend on them. */
   held: ReadonlySet<string>;
+  /** True if types may become narrower, as the tables have them. */
+  mayNarrow: boolean;
 }
 
 /** All views of a source, in the order in which they can be made. */
 export function planViews(
   resources: Omit<ViewModel, 'existing'>,
-  { columns, taken, held }: ExistingViews,
+  { columns, taken, held, mayNarrow }: ExistingViews,
 ): PlannedView[] {
   const model = { ...resources, existing: columns };
   const planned = new Map<string, PlannedView>();
@@ -60,7 +62,7 @@ export function planViews(
       const [former] = columns.has(name) ? [] : stood;
       names.add(name);
       const existing = columns.get(former ?? name) ?? [];
-      const whole = planView(named(view, name), existing, held.has(name), model.dialect);
+      const whole = planView(named(view, name), existing, { held: held.has(name), mayNarrow }, model.dialect);
       planned.set(view.name, former === undefined ? whole : { ...whole, former });
     }
   }

@@ -1,4 +1,7 @@
 import { cutName } from './cut-name.ts';
+import { visibleText } from '../model/visible-text.ts';
+import type { TableShape } from '../model/table.ts';
+import { pathText } from '../shape/columns/source-path.ts';
 import { widen } from '../shape/columns/type-lattice.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import type { ViewChange, ViewDialect } from '../warehouse/view-dialect.ts';
@@ -15,7 +18,17 @@ export interface ExistingColumn {
 /** A column of a planned view; `type` is the one that it shows. */
 export interface PlannedColumn extends ViewColumn {
   /** The wider type that its values need, while objects of others keep the view from changing (`held`). */
-  needs?: ColumnType;
+  needs?: ColumnType | undefined;
+  /** True if nothing fills it any more. */
+  isEmpty?: true;
+}
+
+/** How the types of a view's existing columns follow those of its tables. */
+export interface ViewTypes {
+  /** They stay: what does not fit is NULL. */
+  held: boolean;
+  /** They become those of the tables, also narrower ones. */
+  mayNarrow: boolean;
 }
 
 /** A view as it is to be made. */
@@ -27,27 +40,25 @@ export interface PlannedView extends Omit<View, 'from'> {
 }
 
 /**
- * The view with the columns that it has in the database first, in their order, then the new ones. A column never gets a
- * narrower type: it gets the type that holds both what it showed and what it is to show. Its name belongs to whoever had
- * it first (`nameColumns`). A column that has no values any more stays, as NULL, so that queries on it go on.
- *
- * Columns of a view that is `held` keep their types: what does not fit is NULL.
+ * The view with the columns that it has in the database first, in their order, then the new ones. An existing column
+ * keeps its name (`nameColumns`), and gets the type that holds both what it showed and what it is to show. A column that
+ * nothing fills any more stays, as NULL, so that queries on it go on.
  */
 export function planView(
   view: View,
   existing: readonly ExistingColumn[],
-  held: boolean,
+  types: ViewTypes,
   dialect: ViewDialect,
 ): PlannedView {
   const texts = view.columns.flatMap((column) =>
-    isOnlyOne(column, view.columns) ? exactText(column, existing, dialect) : [],
+    isOnlyColumnOfField(column, view.columns) ? exactText(column, existing, dialect) : [],
   );
   const byName = new Map(existing.map((column) => [column.name, column]));
   const wanted = nameColumns([...view.columns, ...texts], existing).map((column) =>
-    typed(column, byName.get(column.name), held, dialect),
+    typed(column, byName.get(column.name), types, dialect),
   );
   const wantedByName = new Map(wanted.map((column) => [column.name, column]));
-  const kept = existing.map((column) => wantedByName.get(column.name) ?? emptied(column, dialect));
+  const kept = existing.map((column) => wantedByName.get(column.name) ?? toEmptyColumn(column, dialect));
   const columns = [...kept, ...wanted.filter(({ name }) => !byName.has(name))];
   const declared = ({ sql, type }: ViewColumn): string => (IS_BARE.test(sql) ? sql : dialect.declared(sql, type));
   const list = columns.map((column) => `${declared(column)} AS ${dialect.id(column.name)}`).join(', ');
@@ -57,6 +68,17 @@ export function planView(
 
 /** A column of a table or of another view, which has its type. */
 const IS_BARE = /^\w+\.(?:\w+|"(?:[^"]|"")*")$/;
+
+/** The column of the view that shows a column of its table. */
+export function findColumn(
+  { columns }: PlannedView,
+  table: Pick<TableShape, 'columns'>,
+  name: string,
+): PlannedColumn | undefined {
+  const path = table.columns.find((column) => column.name === name)?.path;
+  if (path === undefined) return columns.find((column) => column.name === name);
+  return columns.find((column) => fieldOf(column) === visibleText(pathText(path)));
+}
 
 /** The arguments by which the database makes the view. */
 export function asChange(view: PlannedView, isChanged: boolean): ViewChange {
@@ -73,7 +95,7 @@ export function asChange(view: PlannedView, isChanged: boolean): ViewChange {
 }
 
 /** False if another column of the view shows the same field. */
-function isOnlyOne(one: ViewColumn, columns: readonly ViewColumn[]): boolean {
+function isOnlyColumnOfField(one: ViewColumn, columns: readonly ViewColumn[]): boolean {
   return columns.filter((column) => fieldOf(column) === fieldOf(one)).length === 1;
 }
 
@@ -97,9 +119,8 @@ function exactText(column: ViewColumn, existing: readonly ExistingColumn[], dial
 }
 
 /**
- * The columns under the names that they have in the database, or else under free ones. A name belongs to whoever had it
- * first: a field that comes later than a computed column of its name is shown as `source_<name>`, a computed column
- * that comes later than a field of its name as `computed_<name>`.
+ * The columns under the names that they have in the database. A new column whose name is taken gets a prefix: `source_`
+ * for a field whose name a computed column has, `computed_` for a computed column whose name a field has.
  */
 function nameColumns(columns: readonly ViewColumn[], existing: readonly ExistingColumn[]): ViewColumn[] {
   const byName = new Map(existing.map((column) => [column.name, column]));
@@ -132,12 +153,13 @@ function freeName(name: string, kind: 'computed' | 'source', isFree: (name: stri
 function typed(
   column: ViewColumn,
   existing: ExistingColumn | undefined,
-  held: boolean,
+  { held, mayNarrow }: ViewTypes,
   dialect: ViewDialect,
 ): PlannedColumn {
-  const needs = dialect.shown(existing === undefined ? column.type : widenShown(existing.type, column.type));
+  const isNew = existing === undefined || mayNarrow;
+  const needs = dialect.shown(isNew ? column.type : widenShown(existing.type, column.type));
   const type = held && existing !== undefined ? existing.type : needs;
-  const note = type === needs ? {} : { needs };
+  const note = { needs: type === needs ? undefined : needs };
   if (type === column.type) return { ...column, ...note };
   const sql = dialect.declared(dialect.converted(column.sql, column.type, type), type);
   return { ...column, ...note, type, sql };
@@ -148,7 +170,7 @@ function widenShown(shown: ColumnType, type: ColumnType): ColumnType {
   return type === 'json' && shown !== 'json' ? 'text' : widen(shown, type);
 }
 
-function emptied({ name, type, source }: ExistingColumn, dialect: ViewDialect): ViewColumn {
+function toEmptyColumn({ name, type, source }: ExistingColumn, dialect: ViewDialect): PlannedColumn {
   const sql = dialect.converted('NULL', 'text', type);
-  return { name, type, sql, description: 'No longer filled.', source, references: null };
+  return { name, type, sql, description: 'No longer filled.', source, references: null, isEmpty: true };
 }

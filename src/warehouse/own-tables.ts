@@ -69,8 +69,7 @@ export interface ColumnRow {
   table_path: string;
   /** Order within the role. */
   position: number;
-  /** `kept` (earlier versions): a trigger of the database fills it with the values of a wider column that fit it. */
-  role: 'key' | 'source' | 'kept';
+  role: 'key' | 'source';
   /** JSON array. */
   source_path: string;
   type: ColumnType;

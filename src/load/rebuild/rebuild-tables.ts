@@ -123,7 +123,7 @@ async function swap(
   for (;;) {
     // Views show the types that they show now: what stands on them stays. Where they may, they change behind this.
     const held = new Set((await readViews(own)).keys());
-    const { views, comments, claim, statements: planned } = await viewGrowth(context, after, held);
+    const { views, comments, claim, statements: planned } = await viewGrowth(context, after, { held });
     try {
       await warehouse.swapTables({
         lease: owned.lease(),

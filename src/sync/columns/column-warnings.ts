@@ -11,7 +11,7 @@ export async function columnWarnings(context: ResourceContext): Promise<Warning[
 const COMPARED: ReadonlySet<ColumnType> = new Set(['boolean', 'integer', 'double', 'numeric', 'date', 'timestamp']);
 
 /** Once, by the run in which it happened; not of columns that came in the same run. */
-async function newTexts({ warehouse, owned, runId }: ResourceContext): Promise<Warning[]> {
+async function newTexts({ warehouse, owned, runId, profile }: ResourceContext): Promise<Warning[]> {
   const changes = await warehouse.own
     .selectFrom('_sync_schema_changes')
     .select(['table_name', 'column_name', 'from_type', 'to_type'])
@@ -23,12 +23,13 @@ async function newTexts({ warehouse, owned, runId }: ResourceContext): Promise<W
   return changes.flatMap((change): Warning[] => {
     const { from_type: from, to_type: to } = change;
     const isText = (to === 'text' || to === 'json') && from !== null && COMPARED.has(from);
-    if (!isText || isNew.has(place(change))) return [];
+    // References become texts because keys are.
+    if (!isText || isNew.has(place(change)) || profile.references.includes(place(change))) return [];
     return [
       {
         code: 'column_is_text',
         message: `${place(change)} was ${from} and holds texts from now on, because of a value that is none`,
-        hint: `queries that compare its values or add them up need a CAST; if the value is a mistake, correct it at the service, set \`fields\` to give the column its type, and run content-sync rebuild ${owned.resource}`,
+        hint: `queries that compare its values or add them up need a CAST; if the value is a mistake, correct it at the service, and run content-sync rebuild ${owned.resource}, then content-sync rebuild ${owned.resource} --drop-views`,
       },
     ];
   });

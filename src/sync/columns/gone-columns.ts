@@ -84,7 +84,7 @@ function renamedTo({ column, moves }: EmptyColumn): string | null {
   const isSame = ({ path }: Column): boolean =>
     keysOf(path).at(-1) === keysOf(column.path).at(-1) || path.every((part, at) => part === column.path[at]);
   const [best] = [...moves]
-    .filter(([, move]) => (move.other === 0 && move.equal >= MIN_RECORDS) || isSame(move.column))
+    .filter(([, { column: now, equal, other }]) => other === 0 && (equal >= MIN_RECORDS || isSame(now)))
     .toSorted(([, a], [, b]) => b.equal - a.equal);
   return best?.[0] ?? null;
 }

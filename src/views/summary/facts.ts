@@ -1,6 +1,6 @@
+import { cutName } from '../cut-name.ts';
 import type { RowFact, RowsOf, ViewDialect } from '../../warehouse/view-dialect.ts';
-import type { ExistingColumn, PlannedView } from '../planned-view.ts';
-import type { ViewColumn } from '../view.ts';
+import { findColumn, type ExistingColumn, type PlannedColumn, type PlannedView } from '../planned-view.ts';
 import type { Relation, ViewedResource, ViewModel } from '../view-model.ts';
 
 /** The alias of the view's own row. */
@@ -16,13 +16,13 @@ export interface FactColumn extends RowFact {
 /** A reference in a row of a view as a text, which keys are; a view that is held may show another type. */
 export function referenceText(
   alias: string,
-  { column }: Relation['from'],
+  { table, column }: Relation['from'],
   view: PlannedView,
   dialect: ViewDialect,
 ): string {
-  const type = view.columns.find(({ name }) => name === column)?.type ?? 'text';
-  const held = `${alias}.${dialect.id(column)}`;
-  return type === 'text' ? held : dialect.text(held, type);
+  const { name, type } = findColumn(view, table, column) ?? { name: column, type: 'text' as const };
+  const value = `${alias}.${dialect.id(name)}`;
+  return type === 'text' ? value : dialect.text(value, type);
 }
 
 /** The columns that a summary has in the database. */
@@ -36,17 +36,18 @@ export function existingColumns({ existing }: ViewModel, { tables: [own] }: View
 }
 
 /**
- * The fact under this name that the summary has from when the column held numbers or times: it goes on with those of its
- * texts that are some. None if the summary has no such fact.
+ * Keeps the sum, or the first or last time, of a column that has become text: texts that are numbers or times still count.
+ * None if the summary has no such column.
  */
 export function formerFact(
   name: string,
   kind: RowFact['kind'],
-  column: ViewColumn,
+  column: PlannedColumn,
   { existing, dialect }: ExistingSummary,
 ): FactColumn[] {
-  const former = existing.find((each) => each.name === name && each.source === null);
-  if (former === undefined || (column.type !== 'text' && column.type !== 'json')) return [];
+  const former = existing.find((each) => each.name === cutName(name) && each.source === null);
+  const isText = column.type === 'text' || column.type === 'json';
+  if (former === undefined || !isText || column.isEmpty === true) return [];
   const sql = dialect.converted(`x.${dialect.id(column.name)}`, column.type, former.type);
   const description = `Of ${column.source ?? column.name}, whose values have other types by now; those that do not fit are left out.`;
   return [{ name, kind, type: former.type, sql, description }];

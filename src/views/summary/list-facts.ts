@@ -1,7 +1,7 @@
 import type { TableShape } from '../../model/table.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { pathText } from '../../shape/columns/source-path.ts';
-import type { PlannedView } from '../planned-view.ts';
+import { findColumn, type PlannedView } from '../planned-view.ts';
 import type { ViewedResource, ViewModel } from '../view-model.ts';
 import { referenceText, SUMMARY_ROW, type FactColumn, type Facts } from './facts.ts';
 
@@ -37,7 +37,7 @@ function columnsOf(
   const path = visibleText(pathText(table.path));
   const texts = table.columns.flatMap((column): FactColumn[] => {
     const isPlain = column.path.length === table.path.length;
-    const shown = view.columns.find(({ name }) => name === column.name);
+    const shown = findColumn(view, table, column.name);
     if (shown === undefined || !(isPlain || shown.type === 'text')) return [];
     const sql = `x.${dialect.id(shown.name)}`;
     const text = shown.type === 'text' ? sql : dialect.text(sql, shown.type);
@@ -71,7 +71,8 @@ function referredName(
 ): { sql: string; source: string } | null {
   const relation = relations.find(({ from }) => from.table.name === table.name && from.column === column);
   const target = relation === undefined ? undefined : above.get(`${relation.to.table.name}_live`);
-  const texts = target?.columns.filter(({ type, source }) => type === 'text' && source !== null) ?? [];
+  const texts =
+    target?.columns.filter(({ type, source, isEmpty }) => type === 'text' && source !== null && isEmpty !== true) ?? [];
   const [name] = NAMES.flatMap((each) => texts.find((text) => text.name === each) ?? []);
   if (relation === undefined || target === undefined || name === undefined) return null;
   const key = `n.${dialect.id(relation.to.column)} = ${referenceText('x', relation.from, view, dialect)}`;

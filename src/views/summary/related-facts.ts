@@ -1,8 +1,7 @@
 import type { ColumnType } from '../../model/vocabulary.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import type { ViewDialect } from '../../warehouse/view-dialect.ts';
-import type { PlannedView } from '../planned-view.ts';
-import type { ViewColumn } from '../view.ts';
+import { findColumn, type PlannedColumn, type PlannedView } from '../planned-view.ts';
 import type { Relation, ViewedResource, ViewModel } from '../view-model.ts';
 import {
   existingColumns,
@@ -26,7 +25,7 @@ export function relatedFacts(model: ViewModel, target: ViewedResource, above: Ab
     const [own] = related?.tables ?? [];
     const view = own === undefined ? undefined : above.get(`${own.name}_live`);
     if (own === undefined || view === undefined) return [];
-    const shown = own.columns.flatMap((column) => view.columns.filter((each) => each.name === column.name));
+    const shown = own.columns.flatMap(({ name: column }) => findColumn(view, own, column) ?? []);
     // A record with two references would count twice in the sums of all.
     const isOfOne = ways.length === 1 && ways[0]?.from.table.path.length === 0;
     const they = `live ${name} records that refer to it`;
@@ -57,7 +56,7 @@ export function sums(resource: string, view: PlannedView, they: string, summary:
   });
 }
 
-function ends(resource: string, shown: readonly ViewColumn[], summary: ExistingSummary): FactColumn[] {
+function ends(resource: string, shown: readonly PlannedColumn[], summary: ExistingSummary): FactColumn[] {
   return shown.flatMap((column) =>
     (['first', 'last'] as const).flatMap((kind): FactColumn[] => {
       const { type, source } = column;

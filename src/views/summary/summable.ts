@@ -1,15 +1,15 @@
 import type { ColumnType } from '../../model/vocabulary.ts';
-import type { PlannedView } from '../planned-view.ts';
-import type { ViewColumn } from '../view.ts';
+import type { PlannedColumn, PlannedView } from '../planned-view.ts';
 
 /**
  * The columns whose values add up. Left out are references, numbers whose names end in a word for a key, a size, a place,
  * an order, a calendar unit, a version or a ratio, and beside a currency all decimals and amounts of money.
  */
-export function summable({ columns }: PlannedView): ViewColumn[] {
+export function summable({ columns }: PlannedView): PlannedColumn[] {
   const references = new Set(columns.filter(({ references: to }) => to !== null).map(({ source }) => source));
   const hasCurrency = columns.some(({ name, type }) => type === 'text' && CURRENCY.test(name));
-  return columns.filter(({ name, type, source }) => {
+  return columns.filter(({ name, type, source, isEmpty }) => {
+    if (isEmpty === true) return false;
     if (!NUMBERS.has(type) || source === null || references.has(source) || NOT_ADDED.has(name.split('_').at(-1) ?? ''))
       return false;
     return !hasCurrency || (type === 'integer' && !MONEY.test(name));

@@ -5,8 +5,8 @@ import type { DroppedView, LeaseProof } from '../../warehouse.ts';
 import type { Session } from '../connection/session.ts';
 import type { Database } from '../connection/transact.ts';
 import { attachViews, dropViews, viewPlan, type ViewPlan } from '../views/attach-views.ts';
-import { dependentsOf, inUse, refuseLosses, refuseOthersViews, type Dependent } from './dependents.ts';
-import { causeCode, exclusively, type ExclusiveStep } from './exclusive-step.ts';
+import { dependentsOf, inUse, refuseLosses, refuseOthersViews, refuseRowTypes, type Dependent } from './dependents.ts';
+import { causeCode, exclusively, isLocked, type ExclusiveStep } from './exclusive-step.ts';
 import { alterTypes, dropNumberText, makeNumberText, type Widening } from './widening.ts';
 
 /** A change of tables that stand. */
@@ -58,6 +58,7 @@ function alter(
     const views = await viewPlan(session, ours, uses, isCollated);
     const dependents = await dependentsOf(session, uses, views);
     if (!dropsOthers) refuseOthersViews(dependents);
+    await refuseRowTypes(session, views);
     for (const use of uses) await refuseLosses(session, use);
     const keys = await referenceKeys(session, widenings);
     // Outer views first and tables last, in the order in which readers lock them: no deadlock.
@@ -85,9 +86,10 @@ async function makeViews(
     try {
       await step.run(mayLeaveOut ? ['SAVEPOINT one_view', ...statements, 'RELEASE one_view'] : statements);
     } catch (error) {
+      if (isLocked(error)) throw error;
       if (!mayLeaveOut) throw new RemakeError(dependent, error);
       await step.run(['ROLLBACK TO one_view']);
-      dropped.push({ name, definition: statements[0] ?? '' });
+      dropped.push({ name, definition: `${statements.join(';\n')};` });
     }
   }
   return dropped;

@@ -67,6 +67,24 @@ export function refuseOthersViews(dependents: readonly Dependent[]): void {
   if (others.length > 0) throw inUse(others);
 }
 
+/**
+ * Throws `InUse` if a function, or a column of a table, has the row type of a view of ours that is to be dropped: these are
+ * not made again.
+ */
+export async function refuseRowTypes({ execute }: Session, { views, retyped }: ViewPlan): Promise<void> {
+  if (retyped.length === 0) return;
+  const { rows } = await execute<{ view: string; by: string }>(
+    `SELECT DISTINCT c.relname AS view, pg_catalog.pg_describe_object(d.classid, d.objid, d.objsubid) AS by
+     FROM pg_class c JOIN pg_depend d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = c.reltype
+     WHERE c.oid = ANY(ARRAY(SELECT pg_catalog.to_regclass(pg_catalog.quote_ident(name)) FROM unnest($1::text[]) AS name))
+       AND d.deptype = 'n' AND d.classid IN ('pg_proc'::regclass, 'pg_class'::regclass)
+       AND NOT EXISTS (SELECT 1 FROM pg_proc p WHERE p.oid = d.objid AND d.classid = 'pg_proc'::regclass
+         AND p.proname = ANY($2) AND p.pronamespace = c.relnamespace)`,
+    [retyped, views.flatMap(({ asOf }) => asOf ?? [])],
+  );
+  if (rows.length > 0) throw new InUse([], rows);
+}
+
 /** What the views keep from changing. */
 export function inUse(dependents: readonly Dependent[], cause?: unknown): InUse {
   const columns: UsedColumn[] = [];

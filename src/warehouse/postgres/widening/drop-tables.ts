@@ -77,8 +77,8 @@ export async function refuseLostLimits({ execute }: Session, tables: readonly st
 /** For what stands on the tables themselves. */
 export function tableInUse(error: unknown): ConfigError {
   const cause = error instanceof SyncError ? error.cause : error;
-  const detail =
-    cause instanceof Error ? ` (${String(('detail' in cause ? cause.detail : null) ?? cause.message)})` : '';
+  const said = cause instanceof Error && 'detail' in cause && typeof cause.detail === 'string' ? cause.detail : null;
+  const detail = cause instanceof Error ? ` (${said ?? cause.message})` : '';
   return new ConfigError('table_in_use', `a table is to be made again, and objects of others depend on it${detail}`, {
     hint: 'drop it, run the same command again, and make it again on the views of the copy, such as content_live, which stay',
     cause,

@@ -71,6 +71,7 @@ function exclusiveStep(session: Session): ExclusiveStep {
       const each = Math.max(LEAST_LOCK_MS, Math.floor(LOCK_MS / (tables.length + drops.length)));
       for (const drop of drops) await session.execute(`SET LOCAL lock_timeout TO ${each}; ${drop}`);
       for (const table of tables) await session.execute(lockTable(table, 'ACCESS EXCLUSIVE', each));
+      await session.execute(`SET LOCAL lock_timeout TO ${LOCK_MS}`);
     },
     run: async (statements) => {
       if (statements.length > 0) await session.execute(statements.join('; '));
