@@ -81,10 +81,12 @@ async function isBack({ warehouse, progress }: RunContext, each: EmptyColumn): P
  * elsewhere, or holds the whole object or list in which they were.
  */
 function renamedTo({ column, moves }: EmptyColumn): string | null {
-  const isSame = ({ path }: Column): boolean =>
-    keysOf(path).at(-1) === keysOf(column.path).at(-1) || path.every((part, at) => part === column.path[at]);
+  const holdsIt = ({ path }: Column): boolean => path.every((part, at) => part === column.path[at]);
+  const hasItsName = ({ path }: Column): boolean => keysOf(path).at(-1) === keysOf(column.path).at(-1);
   const [best] = [...moves]
-    .filter(([, { column: now, equal, other }]) => other === 0 && (equal >= MIN_RECORDS || isSame(now)))
+    .filter(([, { column: now, equal, other }]) => {
+      return holdsIt(now) || (other === 0 && (equal >= MIN_RECORDS || hasItsName(now)));
+    })
     .toSorted(([, a], [, b]) => b.equal - a.equal);
   return best?.[0] ?? null;
 }
