@@ -8,6 +8,8 @@ import { tellError } from './command/output.ts';
 /** A command as the help lists it; its file is loaded only when it is called. */
 interface CommandEntry {
   about: string;
+  /** True if it uses no secret of the settings, so that those may be missing. */
+  secretsOptional?: true;
   load: () => Promise<(context: CliContext) => Command>;
 }
 
@@ -48,14 +50,17 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   health: {
     about: 'ask the `serve` or `worker` of this config on this machine whether it lives; for containers',
+    secretsOptional: true,
     load: async () => (await import('./health.ts')).healthCommand,
   },
   pause: {
     about: 'stop work on a source or resource until it is resumed, restarts included; webhooks are kept meanwhile',
+    secretsOptional: true,
     load: async () => (await import('./control/control.ts')).pauseCommand,
   },
   resume: {
     about: 'go on with what was paused; webhooks that came meanwhile are worked on',
+    secretsOptional: true,
     load: async () => (await import('./control/control.ts')).resumeCommand,
   },
   retry: {
@@ -65,15 +70,18 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   reload: {
     about: 'have the running `serve` read its config anew; a bad one is refused, and the old one stays',
+    secretsOptional: true,
     load: async () => (await import('./control/control.ts')).reloadCommand,
   },
   status: {
     about: 'rows, last success, cursor, records set aside and lag of every resource; asks only the warehouse',
+    secretsOptional: true,
     load: async () => (await import('./status.ts')).statusCommand,
   },
   runs: {
     about:
       'past runs and how they ended, the newest first; `runs show <run>` tells all of one; asks only the warehouse',
+    secretsOptional: true,
     load: async () => (await import('./runs/runs.ts')).runsCommand,
   },
   verify: {
@@ -87,10 +95,12 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   dictionary: {
     about:
       'tables, columns, relations, freshness, queries to begin with: as Markdown, HTML or JSON; asks only the warehouse',
+    secretsOptional: true,
     load: async () => (await import('./dictionary/dictionary.ts')).dictionaryCommand,
   },
   grants: {
     about: 'let a role of Postgres read the copied tables and views, and nothing else; --revoke takes it back',
+    secretsOptional: true,
     load: async () => (await import('./grants.ts')).grantsCommand,
   },
   rebuild: {
@@ -119,6 +129,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   backup: {
     about: 'write the warehouse and the inbox as of one moment into one file, while `serve` goes on',
+    secretsOptional: true,
     load: async () => (await import('./backup.ts')).backupCommand,
   },
   restore: {
@@ -211,8 +222,10 @@ async function program(context: CliContext, args: readonly string[]): Promise<Co
       writeOut: (text) => context.stdout.write(text),
       writeErr: (text) => context.stderr.write(text),
     });
-  for (const [name, { about, load }] of Object.entries(COMMANDS)) {
-    const command = calledName(args) === name ? (await load())(context) : new Command(name);
+  for (const [name, { about, load, secretsOptional = false }] of Object.entries(COMMANDS)) {
+    const isCalled = calledName(args) === name;
+    if (isCalled) context.secretsOptional = secretsOptional;
+    const command = isCalled ? (await load())(context) : new Command(name);
     root.addCommand(command.description(about));
     inherit(command, root);
   }

@@ -15,7 +15,6 @@ import { EXIT_CODES, type ExitCode } from '../command/exit-code.ts';
 import { print } from '../command/output.ts';
 import {
   forEachSource,
-  namedSources,
   readSettings,
   withSourceOptions,
   type ChosenSource,
@@ -45,7 +44,7 @@ export function forgetCommand(context: CliContext): Command {
 
 /** The same id in another source is another record. */
 function soleSource(context: CliContext, options: SourceOptions, resource: string): string {
-  const sources = namedSources(readSettings(context, options), options.source);
+  const sources = Object.values(readSettings(context, options).sources);
   const found = sources.filter(({ resources }) => resources.includes(resource));
   const [first] = found;
   if (first !== undefined && found.length === 1) return first.name;

@@ -8,6 +8,8 @@ export interface Surroundings {
   env: Readonly<Record<string, string | undefined>>;
   /** The text of a secret file without its trailing newline and BOM; throws an error fit for a person. */
   readSecret(this: void, path: string): string;
+  /** True if a secret that is missing is no fault, because the command does not use it. */
+  secretsOptional?: boolean;
 }
 
 /** A value whose texts are filled in, and how they were filled. */
@@ -17,18 +19,25 @@ export interface Filled {
   paths: Set<string>;
   /** Contents of secret files. */
   secrets: string[];
+  /** Keys of the fields that could not be filled in. */
+  unset: Set<string>;
   findings: SettingsFinding[];
 }
+
+/** In place of a secret that could not be read: a valid text, and a valid address where one is expected. */
+const MISSING_SECRET = 'missing-secret-is-not-used';
+const MISSING_ADDRESS = 'https://missing-secret.invalid/';
 
 const PLACEHOLDER = /\$\$\{|\$\{([^}]*)(\}?)/g;
 const VARIABLE = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s;
 
 /**
  * Fills in `${VAR}`, `${VAR:-default}` and `${file:/run/secrets/x}` in texts (never in keys); `$${` stands for `${`.
- * Reports an unset or empty variable without a default, and a secret file that is missing or empty.
+ * Reports an unset or empty variable without a default, and a secret file that is missing or empty, unless the field is
+ * a secret and those are optional.
  */
 export function interpolate(value: unknown, surroundings: Surroundings): Filled {
-  const filled: Filled = { value: undefined, paths: new Set(), secrets: [], findings: [] };
+  const filled: Filled = { value: undefined, paths: new Set(), secrets: [], unset: new Set(), findings: [] };
   const fill = (part: unknown, path: FieldPath): unknown => {
     if (typeof part === 'string') return fillText(part, path, surroundings, filled);
     if (Array.isArray(part)) return part.map((entry, at) => fill(entry, [...path, at]));
@@ -50,10 +59,17 @@ function fillText(text: string, path: FieldPath, surroundings: Surroundings, fil
         ? fromFile(inner.slice(5), surroundings, filled)
         : fromEnv(inner, path, surroundings);
     } catch (error) {
+      filled.unset.add(pathKey(path));
+      if (surroundings.secretsOptional === true && mustBeMasked(path, true)) return missingSecret(path, text === whole);
       filled.findings.push({ path, part: 'value', message: messageOf(error) });
       return whole;
     }
   });
+}
+
+function missingSecret(path: FieldPath, isAll: boolean): string {
+  const isAddress = path[2] === 'ping' || ['url', 'proxy', 'token_url'].includes(String(path.at(-1)));
+  return isAddress && isAll ? MISSING_ADDRESS : MISSING_SECRET;
 }
 
 function fromEnv(inner: string, path: FieldPath, { env }: Surroundings): string {
