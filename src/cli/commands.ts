@@ -1,7 +1,9 @@
 import { Command, CommanderError } from 'commander';
 import { withEnvFile } from '../settings/env-file.ts';
+import { asStarted } from '../observe/started-as.ts';
 import { systemClock } from '../observe/system-clock.ts';
 import type { CliContext } from './command/context.ts';
+import { FIRST_STEPS } from './command/first-steps.ts';
 import { EXIT_CODES, exitCodeOfError, type ExitCode } from './command/exit-code.ts';
 import { tellError } from './command/output.ts';
 
@@ -163,12 +165,9 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
 };
 
 const GETTING_STARTED = `
-Getting started:
-  $ content-sync demo                 see it work, with a content service on this machine
-  $ content-sync check                is every resource reachable, and as the profile says?
-  $ content-sync backfill             copy everything; run it again after a stop, it resumes
-  $ content-sync sync                 bring in what changed since; this is what a schedule calls
-  $ content-sync sync --help          the options of one command
+Getting started:${FIRST_STEPS}
+  content-sync demo        see it work, with a content service on this machine
+  content-sync sync --help the options of one command
 
 Settings are read from --config, CONTENT_SYNC_CONFIG or config/content-sync.yaml.
 Exit codes: 0 ok, 1 failed, 2 configuration or usage, 3 partial (a resource failed or records were set aside),
@@ -219,7 +218,7 @@ async function program(context: CliContext, args: readonly string[]): Promise<Co
     // Before the subcommands, which copy it: a wrong option must not end the process behind our back.
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => context.stdout.write(text),
+      writeOut: (text) => context.stdout.write(asStarted(text)),
       writeErr: (text) => context.stderr.write(text),
     });
   for (const [name, { about, load, secretsOptional = false }] of Object.entries(COMMANDS)) {

@@ -25,7 +25,6 @@ import { addressSecrets, sourceAddress, warehouseTransportFault } from './wareho
 import { readSecretFile } from './file/secret-file.ts';
 import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
 import { profileReader, type ProfilePlace } from './load-profile.ts';
-import { packageRoot } from './package-root.ts';
 
 const DEFAULT_PATH = join('config', 'content-sync.yaml');
 
@@ -235,9 +234,8 @@ function shownPath(path: string, cwd: string): string {
 }
 
 function notFound(shown: string): ConfigError {
-  const example = join(packageRoot(), 'config', 'content-sync.example.yaml');
   return new ConfigError('settings_not_found', `${shown}: expected a config file, got none`, {
-    hint: `Copy ${example} to ${DEFAULT_PATH} and fill it in, or name your own file with --config.`,
+    hint: 'content-sync init writes one; if you have one elsewhere, name it with --config or CONTENT_SYNC_CONFIG',
   });
 }
 
