@@ -84,7 +84,7 @@ function readWhole(file: YamlFile, place: ConfigPlace): Loaded {
   const value = names.includes(only)
     ? replaceAt(file.value, ['sources'], { [only]: valueAt(all, [only]) })
     : file.value;
-  const checked = checkFile(settingsSchema, { value, locate: file.locate }, place, readProfile);
+  const checked = checkFile(settingsSchema, { ...file, value }, place, readProfile);
   const { data, profiles } = checked;
   if (data === null) return { settings: null, faults: checked.faults };
   const found = [

@@ -60,7 +60,7 @@ describe.for(eitherDatabase(import.meta.filename))('secrets that are not set, on
     const file = path.join(blog.folder, 'blog.backup');
     for (const args of [['status'], ['runs'], ['pause'], ['resume'], ['dictionary'], ['backup', file]]) {
       if (args[0] === 'backup' && database.name === 'postgres') continue;
-      expect(await run(...args), args.join(' ')).toMatchObject({ code: 0, stderr: '' });
+      expect([args, await run(...args)]).toMatchObject([args, { code: 0, stderr: '' }]);
     }
     const health = await run('health', '--port', '9');
     expect(health).toMatchObject({ code: 1, stdout: expect.stringContaining('does not answer') });

@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
-import { openProbe } from '../../app.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { placementFindings } from '../../settings/cross-check.ts';
 import { settingsError } from '../../settings/file/fault.ts';
@@ -11,12 +10,11 @@ import { loadSettings } from '../../settings/load-settings.ts';
 import { SOURCE_NAME, type SourceSettings } from '../../settings/settings.ts';
 import { USUAL_WAREHOUSE } from '../../settings/warehouse-address.ts';
 import { checkSource, findingsText, impatiently, type Section } from '../check.ts';
+import { planSource, planSummary } from '../plan.ts';
 import type { CliContext } from '../command/context.ts';
 import { EXIT_CODES, type ExitCode } from '../command/exit-code.ts';
 import { print } from '../command/output.ts';
 import { silentLog } from '../command/sources.ts';
-import { whileOpen } from '../command/with-app.ts';
-import { estimateBackfill, estimateText } from './estimate.ts';
 import { findService, type FoundService } from './find-service.ts';
 import { OwnProfile } from './own-profile.ts';
 import { openQuestions, type Questions } from './questions.ts';
@@ -150,7 +148,9 @@ async function tryOut(
     print(context, `\nSet right in the profile what FAIL says, then: content-sync check${given}`);
     return EXIT_CODES.failed;
   }
-  print(context, `\n${await estimate(context, source)}\nNext: content-sync backfill${given}`);
+  const chosen = { source, resources: source.resources, log: silentLog(context) };
+  const forecast = planSummary(await planSource(context, chosen, 'backfill'));
+  print(context, `\n${forecast.join('\n')}\nNext: content-sync backfill${given}`);
   return EXIT_CODES.ok;
 }
 
@@ -165,15 +165,6 @@ function readSource(context: CliContext, config: string, name: string): SourceSe
 async function checked(context: CliContext, source: SourceSettings): Promise<Section[]> {
   const chosen = { source: impatiently(source), log: silentLog(context) };
   return (await checkSource(chosen, source.resources, context)).sections;
-}
-
-async function estimate(context: CliContext, source: SourceSettings): Promise<string> {
-  const { clock, secrets } = context;
-  const opened = await openProbe({ source, clock, secrets, log: silentLog(context) }, null);
-  return whileOpen(opened, async (probe) => {
-    const estimates = await estimateBackfill(probe, context);
-    return estimateText(estimates, probe.governor.figures().allowedPerSecond);
-  });
 }
 
 function shownPath({ cwd }: CliContext, path: string): string {
