@@ -12,8 +12,8 @@ import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import { findServe } from './command/find-serve.ts';
 import { print } from './command/output.ts';
 import {
-  chosenSettings,
   forEachSource,
+  readSettings,
   withSourceOptions,
   type ChosenSource,
   type SourceOptions,
@@ -133,7 +133,7 @@ async function forEachFile(
   file: string,
   work: (chosen: ChosenSource, file: string) => Promise<ExitCode | void>,
 ): Promise<void> {
-  const sources = Object.keys(chosenSettings(context, options).sources);
+  const sources = Object.keys(readSettings(context, options).sources);
   if (sources.length > 1 && !file.includes('{source}')) throw severalSources();
   await forEachSource(context, options, [], (chosen) =>
     work(chosen, path.resolve(context.cwd, file.replaceAll('{source}', chosen.source.name))),

@@ -1,9 +1,13 @@
+import { accessSync, constants, existsSync } from 'node:fs';
+import path from 'node:path';
 import { Command } from 'commander';
 import { openProbe, type Probe } from '../app.ts';
 import { newMeter } from '../http/client.ts';
+import { messageOf } from '../model/errors.ts';
 import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { percentText, rateText } from '../observe/figures.ts';
+import { storesOf } from '../settings/file-stores.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import { versionText } from '../source/version.ts';
 import { checkResource } from '../sync/check/check-resource.ts';
@@ -39,6 +43,8 @@ interface CheckReport {
   limits: CheckFinding;
   /** Where the copy is kept. */
   warehouse: CheckFinding;
+  /** Folders in which files of records cannot be stored; absent if there are none. */
+  stores?: CheckFinding[];
   /** The relations of the profile in what is copied; absent if there are none, or nothing is copied yet. */
   relations?: CheckFinding[];
 }
@@ -97,7 +103,15 @@ export async function checkSource(
     const relations = reader === null ? {} : await relationsIn(reader, chosen.source);
     const former = reader === null ? [] : await resourcesNotCopied(reader.own, chosen.source.resources);
     const checked = { ...asked, resources: [...asked.resources, ...former.map(formerResource)] };
-    const report = { source: chosen.source.name, ...checked, ...deprecated, warehouse: finding, ...relations };
+    const stores = storeFindings(chosen.source);
+    const report = {
+      source: chosen.source.name,
+      ...checked,
+      ...deprecated,
+      warehouse: finding,
+      ...stores,
+      ...relations,
+    };
     return { report, sections: sectionsOf(report) };
   } finally {
     await reader?.close();
@@ -110,6 +124,23 @@ function formerResource(resource: string): CheckReport['resources'][number] {
   return { resource, findings: [{ check: 'copied', status: 'warn', detail, hint }] };
 }
 
+/** The first folder on the way to a store that is there must be one that this user may write to. */
+function storeFindings({ files }: SourceSettings): Pick<CheckReport, 'stores'> {
+  const stores = storesOf(files).flatMap((store): CheckFinding[] => {
+    if (store.kind !== 'disk') return [];
+    let folder = store.folder;
+    while (!existsSync(folder)) folder = path.dirname(folder);
+    try {
+      accessSync(`${folder}/`, constants.W_OK | constants.X_OK);
+      return [];
+    } catch (error) {
+      const detail = `${store.folder}: this user can make nothing in ${folder} (${messageOf(error).replace(/^(\w+).*/s, '$1')})`;
+      return [{ check: 'files', status: 'fail', detail, hint: 'check `files.store` of the source, and its rights' }];
+    }
+  });
+  return stores.length === 0 ? {} : { stores };
+}
+
 async function relationsIn(
   reader: WarehouseReader,
   { profile }: SourceSettings,
@@ -120,9 +151,9 @@ async function relationsIn(
 }
 
 function sectionsOf(report: CheckReport): Section[] {
-  const { resources, identity, version, limits, warehouse, deprecated = [], relations = [] } = report;
+  const { resources, identity, version, limits, warehouse, stores = [], deprecated = [], relations = [] } = report;
   const service = [identity ?? [], version ?? [], limits].flat();
-  const further = { service, copy: [warehouse, ...relations], settings: deprecated };
+  const further = { service, copy: [warehouse, ...stores, ...relations], settings: deprecated };
   return [...resources, ...Object.entries(further).map(([resource, findings]) => ({ resource, findings }))];
 }
 

@@ -1,13 +1,17 @@
 import { Command, CommanderError } from 'commander';
 import { withEnvFile } from '../settings/env-file.ts';
+import { asStarted } from '../observe/started-as.ts';
 import { systemClock } from '../observe/system-clock.ts';
 import type { CliContext } from './command/context.ts';
+import { FIRST_STEPS } from './command/first-steps.ts';
 import { EXIT_CODES, exitCodeOfError, type ExitCode } from './command/exit-code.ts';
 import { tellError } from './command/output.ts';
 
 /** A command as the help lists it; its file is loaded only when it is called. */
 interface CommandEntry {
   about: string;
+  /** True if it uses no secret of the settings, so that those may be missing. */
+  secretsOptional?: true;
   load: () => Promise<(context: CliContext) => Command>;
 }
 
@@ -48,14 +52,17 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   health: {
     about: 'ask the `serve` or `worker` of this config on this machine whether it lives; for containers',
+    secretsOptional: true,
     load: async () => (await import('./health.ts')).healthCommand,
   },
   pause: {
     about: 'stop work on a source or resource until it is resumed, restarts included; webhooks are kept meanwhile',
+    secretsOptional: true,
     load: async () => (await import('./control/control.ts')).pauseCommand,
   },
   resume: {
     about: 'go on with what was paused; webhooks that came meanwhile are worked on',
+    secretsOptional: true,
     load: async () => (await import('./control/control.ts')).resumeCommand,
   },
   retry: {
@@ -65,15 +72,18 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   reload: {
     about: 'have the running `serve` read its config anew; a bad one is refused, and the old one stays',
+    secretsOptional: true,
     load: async () => (await import('./control/control.ts')).reloadCommand,
   },
   status: {
     about: 'rows, last success, cursor, records set aside and lag of every resource; asks only the warehouse',
+    secretsOptional: true,
     load: async () => (await import('./status.ts')).statusCommand,
   },
   runs: {
     about:
       'past runs and how they ended, the newest first; `runs show <run>` tells all of one; asks only the warehouse',
+    secretsOptional: true,
     load: async () => (await import('./runs/runs.ts')).runsCommand,
   },
   verify: {
@@ -87,10 +97,12 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   dictionary: {
     about:
       'tables, columns, relations, freshness, queries to begin with: as Markdown, HTML or JSON; asks only the warehouse',
+    secretsOptional: true,
     load: async () => (await import('./dictionary/dictionary.ts')).dictionaryCommand,
   },
   grants: {
     about: 'let a role of Postgres read the copied tables and views, and nothing else; --revoke takes it back',
+    secretsOptional: true,
     load: async () => (await import('./grants.ts')).grantsCommand,
   },
   rebuild: {
@@ -119,6 +131,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   backup: {
     about: 'write the warehouse and the inbox as of one moment into one file, while `serve` goes on',
+    secretsOptional: true,
     load: async () => (await import('./backup.ts')).backupCommand,
   },
   restore: {
@@ -152,12 +165,9 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
 };
 
 const GETTING_STARTED = `
-Getting started:
-  $ content-sync demo                 see it work, with a content service on this machine
-  $ content-sync check                is every resource reachable, and as the profile says?
-  $ content-sync backfill             copy everything; run it again after a stop, it resumes
-  $ content-sync sync                 bring in what changed since; this is what a schedule calls
-  $ content-sync sync --help          the options of one command
+Getting started:${FIRST_STEPS}
+  content-sync demo        see it work, with a content service on this machine
+  content-sync sync --help the options of one command
 
 Settings are read from --config, CONTENT_SYNC_CONFIG or config/content-sync.yaml.
 Exit codes: 0 ok, 1 failed, 2 configuration or usage, 3 partial (a resource failed or records were set aside),
@@ -208,11 +218,13 @@ async function program(context: CliContext, args: readonly string[]): Promise<Co
     // Before the subcommands, which copy it: a wrong option must not end the process behind our back.
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => context.stdout.write(text),
+      writeOut: (text) => context.stdout.write(asStarted(text)),
       writeErr: (text) => context.stderr.write(text),
     });
-  for (const [name, { about, load }] of Object.entries(COMMANDS)) {
-    const command = calledName(args) === name ? (await load())(context) : new Command(name);
+  for (const [name, { about, load, secretsOptional = false }] of Object.entries(COMMANDS)) {
+    const isCalled = calledName(args) === name;
+    if (isCalled) context.secretsOptional = secretsOptional;
+    const command = isCalled ? (await load())(context) : new Command(name);
     root.addCommand(command.description(about));
     inherit(command, root);
   }

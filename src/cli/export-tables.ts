@@ -8,7 +8,7 @@ import { openFolder } from '../export/places/local-folder.ts';
 import type { Place } from '../export/places/place.ts';
 import { isBucket, openBucket, s3Access } from '../export/places/s3-bucket.ts';
 import type { CliContext } from './command/context.ts';
-import { namedSources, readSettings, forEachSource, withSourceOptions } from './command/sources.ts';
+import { readSettings, forEachSource, withSourceOptions } from './command/sources.ts';
 import type { ChosenSource, SourceOptions } from './command/sources.ts';
 import { alignedLines, print } from './command/output.ts';
 
@@ -54,7 +54,7 @@ export function exportTablesCommand(context: CliContext, format: FormatName): Co
   }
   for (const choice of choices) command.option(`--${choice}`, OPTIONS[choice]);
   return command.action(async (place: string, options: ExportOptions) => {
-    const isOne = namedSources(readSettings(context, options), options.source).length === 1;
+    const isOne = Object.keys(readSettings(context, options).sources).length === 1;
     await forEachSource(context, options, [], async (chosen) => {
       const report = await exportSource(
         context,

@@ -65,7 +65,7 @@ export function managingCommands(context: CliContext): Command[] {
 
 async function run(context: CliContext, options: ManageOptions, work: Work): Promise<void> {
   const settings = readSettings(context, options);
-  const { source, webhook } = receivingSource(Object.values(settings.sources), options.source);
+  const { source, webhook } = receivingSource(settings);
   const { manage } = source.profile.webhooks;
   if (manage === null) {
     throw new ConfigError('usage', `the profile of ${source.name} does not say how its service manages webhooks`, {

@@ -69,7 +69,12 @@ function exitCodeOf({ resources }: PlanReport): ExitCode {
   return resources.some(({ is_refused }) => is_refused) ? EXIT_CODES.usage : EXIT_CODES.ok;
 }
 
-async function planSource(context: CliContext, chosen: ChosenSource, command: SyncCommand): Promise<PlanReport> {
+/** What the next run of a source takes, by one page of each listing. */
+export async function planSource(
+  context: CliContext,
+  chosen: Omit<ChosenSource, 'control'>,
+  command: SyncCommand,
+): Promise<PlanReport> {
   const { clock, secrets } = context;
   const { reader } = await findWarehouse(chosen.source, clock);
   try {
@@ -84,7 +89,7 @@ async function planSource(context: CliContext, chosen: ChosenSource, command: Sy
 async function planned(
   { clock, signal }: CliContext,
   probe: Probe,
-  { source, resources: names }: ChosenSource,
+  { source, resources: names }: Omit<ChosenSource, 'control'>,
   { command, reader }: { command: SyncCommand; reader: WarehouseReader | null },
 ): Promise<PlanReport> {
   const { client, listing, governor, credential } = probe;
@@ -155,17 +160,24 @@ function rounded(count: number): number {
 
 const UNKNOWN = 'unknown';
 
-/** A forecast for a person; what is not known says so. */
-function planText(report: PlanReport): string {
-  const { source, command, limit, minutes, month, asked } = report;
+/** The run itself, in two lines; what is not known says so. */
+export function planSummary(report: PlanReport): string[] {
+  const { source, command, limit, minutes } = report;
   const pace =
     limit === null
       ? 'minutes unknown: the service tells no limit (rate.requests_per_second says one)'
       : `${minutes === null ? UNKNOWN : durationText(minutes * 60)} at ${limit.requests_per_second.toFixed(1)} requests/s, of which ${Math.round(limit.share * 100)} % are used`;
-  const share = month.percent_of_limit === null ? '' : `, ${month.percent_of_limit} % of the limit`;
-  const lines = [
+  return [
     `${source}: ${command} takes ${counted(report.requests, 'request')}, ${pace}`,
     `  reads ${counted(report.records, 'record')}, ${sized(report.transfer_bytes)} over the network; all of it takes ${sized(report.disk_bytes)} of disk`,
+  ];
+}
+
+function planText(report: PlanReport): string {
+  const { month, asked } = report;
+  const share = month.percent_of_limit === null ? '' : `, ${month.percent_of_limit} % of the limit`;
+  const lines = [
+    ...planSummary(report),
     `  30 days of the schedule: ${counted(month.requests, 'request')}${share}`,
     ...(report.files === null
       ? []

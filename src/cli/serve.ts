@@ -21,7 +21,7 @@ import type { CliContext } from './command/context.ts';
 import { logNote } from './command/log-note.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import {
-  chosenSettings,
+  readSettings,
   reloadedSettings,
   tellRefused,
   withSourceOptions,
@@ -71,7 +71,7 @@ export interface Serving {
 export async function startServing(context: CliContext, options: ServeOptions): Promise<Serving> {
   const { version, clock, secrets, stderr } = context;
   const settings = settingsOf(context, options);
-  await tellRefused(context, settings, undefined);
+  await tellRefused(context, settings);
   const log = createLog({ level: options.logLevel ?? settings.log.level, secrets, destination: stderr });
   warnOf(log, settings, options, clock.now());
   const metrics = createMetrics(version, () => lostLines(stderr));
@@ -120,7 +120,7 @@ export async function startServing(context: CliContext, options: ServeOptions): 
 
 /** Those that the command line names, proved to be usable by the receiver as well. Throws `ConfigError`. */
 function settingsOf(context: CliContext, options: ServeOptions): Settings {
-  const settings = chosenSettings(context, options);
+  const settings = readSettings(context, options);
   for (const source of Object.values(settings.sources).flatMap(receivedSource)) recipientOf(source, []);
   return settings;
 }

@@ -11,6 +11,7 @@ import { versionText } from '../source/version.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
 import { resourcesNotCopied } from '../state/column-catalog.ts';
 import { readLifetime } from '../state/notices.ts';
+import { readPauses, type Pause } from '../state/pauses.ts';
 import { countWindows, type WindowCounts } from '../state/windows.ts';
 import { openWarehouseToRead, shownPlace } from '../warehouse/databases.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
@@ -37,6 +38,8 @@ interface ResourceStatus {
   unfinished: StoredResource['unfinished'];
   /** When requests may be sent again; null if they may be now. */
   due: string | null;
+  /** Since when the resource is paused, and by whom; null if it is not. */
+  paused: { since: string; by: string } | null;
   /** The windows of reports; absent for other resources. */
   windows?: WindowCounts;
   /** Of its records' files that are copied too; absent where there are none. */
@@ -98,9 +101,13 @@ async function statusOfSource(
     const statuses: ResourceStatus[] = [];
     const hasFiles = Object.keys(source.files.kept).length > 0;
     const files = hasFiles ? await readFileStatus(warehouse.own) : NO_FILES;
+    const pauses = await readPauses(warehouse.own);
     for (const resource of resources) {
       const own = files.resources.get(resource);
-      statuses.push({ ...(await statusOf(warehouse, resource, clock.now())), ...(own && { files: own }) });
+      statuses.push({
+        ...(await statusOf(warehouse, resource, pauses.get(resource), clock.now())),
+        ...(own && { files: own }),
+      });
     }
     const now = clock.now();
     const api = apiStatus(source.profile, await readLifetime(warehouse.own, versionText(source.profile), now), now);
@@ -129,7 +136,12 @@ async function formerResources(warehouse: WarehouseReader, copied: readonly stri
   return former;
 }
 
-async function statusOf(warehouse: WarehouseReader, resource: string, now: number): Promise<ResourceStatus> {
+async function statusOf(
+  warehouse: WarehouseReader,
+  resource: string,
+  pause: Pause | undefined,
+  now: number,
+): Promise<ResourceStatus> {
   const checkpoint = await readCheckpoint(warehouse.own, resource);
   const stored = await readResource(warehouse.own, resource, checkpoint);
   const { runs, rejects, suspects, unfinished, last_success_at: success, parked_until: parked } = stored;
@@ -148,6 +160,7 @@ async function statusOf(warehouse: WarehouseReader, resource: string, now: numbe
     rejects: rejects.reduce((sum, { count }) => sum + count, 0),
     unfinished,
     due: parked !== null && parked > now ? timestampText(parked) : null,
+    paused: pause === undefined ? null : { since: timestampText(pause.at), by: pause.by },
     ...(windows === null ? {} : { windows }),
     error: run?.error ?? null,
   };
@@ -185,7 +198,7 @@ function apiNotes({ version, lifetime }: ApiStatus, now: number): string[] {
   return [`${version}: ${what}`, `  → ${next}`];
 }
 
-function notesOf({ resource, unfinished, due, error, held, windows, files }: ResourceStatus): string[] {
+function notesOf({ resource, unfinished, due, paused, error, held, windows, files }: ResourceStatus): string[] {
   const notes: string[] = [
     ...(windows === undefined ? [] : [windowsNote(resource, windows)]),
     ...(files === undefined ? [] : [`${resource}: ${filesText(files)}`]),
@@ -195,6 +208,10 @@ function notesOf({ resource, unfinished, due, error, held, windows, files }: Res
     notes.push(`${resource}: a ${mode} walk has ${countText(pages)} pages behind it; the next run goes on there`);
   }
   if (due !== null) notes.push(`${resource}: the service asked to be left alone until ${due} UTC`);
+  if (paused !== null) {
+    const since = paused.since.slice(0, 19);
+    notes.push(`${resource}: paused since ${since} UTC by ${paused.by}; content-sync resume ${resource} ends that`);
+  }
   if (held > 0)
     notes.push(`${resource}: ${countText(held)} deletes are held; see content-sync deletes list ${resource}`);
   if (error !== null) notes.push(`${resource}: ${error.message} [${error.code}]`);

@@ -50,7 +50,7 @@ export function webhooksCommand(context: CliContext): Command {
 
 async function sendDelivery(context: CliContext, file: string, options: SendOptions): Promise<void> {
   const settings = readSettings(context, options);
-  const { source, webhook } = receivingSource(Object.values(settings.sources), options.source);
+  const { source, webhook } = receivingSource(settings);
   const url = addressOf(options.url, settings.serve, source.name);
   const id = options.id ?? `msg_${randomUUID()}`;
   const at = context.clock.now();

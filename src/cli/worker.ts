@@ -19,7 +19,7 @@ import type { CliContext } from './command/context.ts';
 import { logNote } from './command/log-note.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import {
-  chosenSettings,
+  readSettings,
   reloadedSettings,
   tellRefused,
   withSourceOptions,
@@ -42,7 +42,7 @@ export function workerCommand(context: CliContext): Command {
 async function work(context: CliContext, options: WorkerOptions): Promise<ExitCode> {
   const { version, clock, secrets, signal, stderr } = context;
   const settings = sharedSettings(context, options);
-  await tellRefused(context, settings, undefined);
+  await tellRefused(context, settings);
   const log = createLog({ level: options.logLevel ?? settings.log.level, secrets, destination: stderr });
   for (const { message, hint } of settingsWarnings(settings)) log.warn({ hint }, message);
   const metrics = createMetrics(version, () => lostLines(stderr));
@@ -102,7 +102,7 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
 
 /** Throws `ConfigError` if a source is not kept on a database that many processes share. */
 function sharedSettings(context: CliContext, options: WorkerOptions): Settings {
-  const settings = chosenSettings(context, options);
+  const settings = readSettings(context, options);
   refuseUnshared(Object.values(settings.sources));
   return settings;
 }

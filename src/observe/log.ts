@@ -4,6 +4,7 @@ import { visibleText } from '../model/visible-text.ts';
 import type { LogLevel } from '../model/vocabulary.ts';
 import { runScope } from './run-scope.ts';
 import { logStream, type LineSink } from './log-stream.ts';
+import { asStarted } from './started-as.ts';
 import { scrubJson } from './scrub/scrub-json.ts';
 
 export interface LogOptions {
@@ -66,5 +67,5 @@ function withErrorReport({ err, ...line }: Record<string, unknown>): Record<stri
 }
 
 function cleanLine(line: string, secrets: readonly string[]): string {
-  return `${visibleText(scrubJson(line.trimEnd(), secrets))}\n`;
+  return `${asStarted(visibleText(scrubJson(line.trimEnd(), secrets)))}\n`;
 }

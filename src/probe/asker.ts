@@ -138,6 +138,11 @@ export class Asker {
     return Math.max(0, this.#options.most - this.spent - this.#kept);
   }
 
+  /** True if the service has answered nothing but 401 and 403. */
+  isRefused(): boolean {
+    return this.statuses.size > 0 && this.statuses.isSubsetOf(new Set([401, 403]));
+  }
+
   /** Keeps so many requests for later: with fewer left, `RequestsSpent` is thrown. */
   keep(requests: number): void {
     this.#kept = requests;

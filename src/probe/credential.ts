@@ -27,17 +27,19 @@ const HEADERS = ['X-API-Key', 'Api-Key', 'X-Auth-Token'];
 const QUERIES = ['api_key', 'key', 'access_token', 'token', 'apikey'];
 const PREFIXES = ['', 'Token '];
 
-/** The forms to be tried, the likeliest first; only one where it is forced, or where there is a user's name. */
+/**
+ * The forms to try, the likeliest first; only one if it is forced, or if there is a user's name. Those in the query come
+ * last: see `likeliestFirst`.
+ */
 export function formsFor({ user }: Credential, forced: string | undefined): CredentialForm[] {
   if (forced !== undefined) return [formNamed(forced, user)].filter((form) => form !== null);
   if (user !== undefined) return [basic(user)];
   return [
     BEARER,
     ...HEADERS.slice(0, 1).map((name) => inHeader(name)),
-    ...QUERIES.slice(0, 2).map(inQuery),
     ...PREFIXES.map((prefix) => inHeader('Authorization', prefix)),
-    ...QUERIES.slice(2).map(inQuery),
     ...HEADERS.slice(1).map((name) => inHeader(name)),
+    ...QUERIES.map(inQuery),
   ];
 }
 
@@ -51,20 +53,24 @@ export function formNamed(name: string, user: string | undefined): CredentialFor
   return kind === 'query' && at !== '' ? inQuery(at) : null;
 }
 
-/** The forms in their order, but for those first that a refusal or a document names. */
+/**
+ * The forms in their order, but first those that a refusal names. Servers log addresses, so a key is only sent in the query
+ * where the refusal names the parameter, or the user does.
+ */
 export function likeliestFirst(forms: readonly CredentialForm[], said: string): CredentialForm[] {
   const text = said.toLowerCase();
   const isNamed = ({ scheme }: CredentialForm): boolean =>
     scheme['name'] === undefined
       ? text.includes(scheme['type'] ?? '')
-      : namePattern(scheme['name']).test(text) && scheme['name'] !== 'Authorization';
-  return [...forms.filter(isNamed), ...forms.filter((form) => !isNamed(form))];
+      : namePattern(scheme['name'], scheme['in'] === 'query').test(text) && scheme['name'] !== 'Authorization';
+  const isSent = ({ scheme }: CredentialForm): boolean => scheme['in'] !== 'query' || forms.length === 1;
+  return [...forms.filter(isNamed), ...forms.filter((form) => !isNamed(form) && isSent(form))];
 }
 
-/** A short name such as `key` is a word of many sentences: it counts in quotes only. */
-function namePattern(name: string): RegExp {
+/** A short name such as `key` is a word of many sentences: it counts in quotes only, as do all names of parameters. */
+function namePattern(name: string, isParameter: boolean): RegExp {
   const lower = name.toLowerCase().replaceAll(/[-_]/g, '[-_ ]?');
-  return name.length > 5 ? new RegExp(lower) : new RegExp(`["'\`?&]${lower}["'\`=]`);
+  return name.length > 5 && !isParameter ? new RegExp(lower) : new RegExp(`["'\`?&]${lower}["'\`=]`);
 }
 
 function basic(user: string): CredentialForm {

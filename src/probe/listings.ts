@@ -31,7 +31,9 @@ export async function findListings(stage: Stage, options: DiscoverOptions): Prom
   const given = (options.paths ?? []).map((path) => givenPath(path, baseUrl));
   if (options.openapi !== undefined) learnParameters(stage, documentedListings(options.openapi, baseUrl).parameters);
   const reference = given[0] ?? (await referencePath(stage, options));
-  await probeAuth({ asker: stage.asker, credential, forced: options.auth, reference, findings });
+  const isLetIn = await probeAuth({ asker: stage.asker, credential, forced: options.auth, reference, findings });
+  // More requests with a refused credential find nothing, and may lock an account.
+  if (!isLetIn && stage.asker.isRefused()) return [];
   options.about('listings');
   const candidates = given.length > 0 ? candidatesOf(given, 'given') : await namedListings(stage, options);
   if (candidates.length > 0) return openListings(stage, options, candidates);

@@ -89,7 +89,7 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
       await probeListing(stage, subject);
     }
     if (subjects.length === 0 && asker.silence !== null) throw unreachable(baseUrl, asker.silence);
-    if (subjects.length === 0 && asker.statuses.isSubsetOf(new Set([401]))) throw allRefused(credential !== null);
+    if (subjects.length === 0 && asker.isRefused()) throw allRefused(credential !== null, [...asker.statuses]);
     return resultOf(options, findings.all, subjects, { requests: asker.spent, notes: stage.notes });
   } catch (error) {
     if (error instanceof RequestsSpent) throw nothingFound(`${most} requests were not enough to find a listing`);
@@ -126,11 +126,12 @@ function holdsLongSecret(value: unknown, secrets: readonly string[]): boolean {
   return holdsSecret(JSON.stringify(value ?? null), long);
 }
 
-function allRefused(hasCredential: boolean): SyncError {
-  return new SyncError('probe_failed', 'every answer was 401: the service does not accept the credential', {
+function allRefused(hasCredential: boolean, statuses: readonly number[]): SyncError {
+  const what = hasCredential ? 'the credential was refused' : 'the service wants a credential';
+  return new SyncError('probe_failed', `${what}: every response was ${statuses.join(' or ')}`, {
     recovery: 'stop',
     hint: hasCredential
-      ? 'check the credential; if it is right, say how it is sent with --auth, such as --auth header:X-Api-Key'
+      ? 'check the credential; if it is right, name how it is sent with --auth header:<name> or --auth query:<name>: a key is sent in the address only if you say so'
       : 'give the credential with --credential-env NAME',
   });
 }
@@ -138,7 +139,7 @@ function allRefused(hasCredential: boolean): SyncError {
 function nothingFound(why: string): SyncError {
   return new SyncError('probe_failed', why, {
     recovery: 'stop',
-    hint: 'name a listing with --path, such as --path /posts; the address is where the API begins, such as https://cms.example.com/api, and the credential that of an account that may read',
+    hint: 'name a listing with --path, such as --path /posts; the address is where the API begins, such as https://cms.example.com/api, and the credential that of an account that may read; a key is sent in the address only with --auth query:<name>',
   });
 }
 

@@ -45,14 +45,15 @@ export function checkFile<T extends { sources: SourcesFile | string; privacy_key
   readProfile: ReadProfile,
 ): CheckedFile<T> {
   const filled = interpolate(value, surroundings);
-  const unfilled = new Set(filled.findings.map((finding) => pathKey(finding.path)));
   const { data, findings } = checkValue(schema, filled.value ?? {}, filled.paths);
-  const loaded = loadProfiles(filled.value, unfilled, readProfile);
+  const loaded = loadProfiles(filled.value, filled.unset, readProfile);
   // A field whose variable is not set is reported once, and not also because its placeholder is no URL.
-  const formal = (findings ?? []).filter((one) => !unfilled.has(pathKey(one.path)));
+  const isSet = ({ path }: SettingsFinding): boolean =>
+    !filled.unset.has(pathKey(path)) && !filled.unset.has(pathKey([...path, 'value']));
+  const formal = (findings ?? []).filter(isSet);
   const sources = data === null || typeof data.sources === 'string' ? {} : data.sources;
   const crossed = [
-    ...crossCheck(sources, loaded.profiles, surroundings.hasPrivacyKey === true || hasPrivacyKey(data)),
+    ...crossCheck(sources, loaded.profiles, surroundings.hasPrivacyKey === true || hasPrivacyKey(data)).filter(isSet),
     ...insecureFindings(sources, loaded.profiles),
   ];
   const all = [...filled.findings, ...formal, ...crossed, ...loaded.findings];

@@ -6,7 +6,7 @@ import { bucketSecrets, credentialsIn } from './credentials.ts';
 import { controlPath } from './control-place.ts';
 import { placementFindings } from './cross-check.ts';
 import { settingsError, type Fault, type SettingsFinding } from './file/fault.ts';
-import { valueAt } from './file/field-path.ts';
+import { isPlainMap, replaceAt, valueAt } from './file/field-path.ts';
 import { isReadableByOthers, withSecretParts } from './file/secret-fields.ts';
 import {
   type RefusedSource,
@@ -25,7 +25,6 @@ import { addressSecrets, sourceAddress, warehouseTransportFault } from './wareho
 import { readSecretFile } from './file/secret-file.ts';
 import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
 import { profileReader, type ProfilePlace } from './load-profile.ts';
-import { packageRoot } from './package-root.ts';
 
 const DEFAULT_PATH = join('config', 'content-sync.yaml');
 
@@ -37,6 +36,10 @@ export interface SettingsPlace {
   /** Relative paths of the config file and of the warehouse start here. */
   cwd: string;
   noteVariable?: ConfigPlace['noteVariable'];
+  /** The only source to read, if the config has it: nothing that the others need has to be there. All of them if absent. */
+  source?: string | undefined;
+  /** True if secrets that are missing are no fault. */
+  secretsOptional?: boolean | undefined;
 }
 
 /**
@@ -45,14 +48,15 @@ export interface SettingsPlace {
  *   one per line: `file:line:column  field: expected …, got …`. No secret stands in it. A source that has a file of
  *   its own, and faults in it, is `refused` alone as long as another one can be used.
  */
-export function loadSettings({ path, env, cwd, noteVariable }: SettingsPlace): Settings {
+export function loadSettings(settingsPlace: SettingsPlace): Settings {
+  const { path, env, cwd, noteVariable, source: only, secretsOptional = false } = settingsPlace;
   const configPath = resolve(cwd, path ?? (env['CONTENT_SYNC_CONFIG'] || DEFAULT_PATH));
   const shown = (file: string): string => shownPath(file, cwd);
   if (!existsSync(configPath)) throw notFound(shown(configPath));
   const { read, faults } = readYamlFile(configPath, shown(configPath));
   if (read === null) throw settingsError({ faults });
-  const readProfile = profileReader();
-  const place: ConfigPlace = { env, cwd, readSecret: readSecretFile, noteVariable, shown, readProfile };
+  const readers = { readSecret: readSecretFile, readProfile: profileReader() };
+  const place: ConfigPlace = { env, cwd, noteVariable, only, secretsOptional, shown, ...readers };
   const isFolder = typeof valueAt(read.value, ['sources']) === 'string';
   const loaded = (isFolder ? readFolder : readWhole)(read, place);
   const all = [...loaded.faults, ...tlsFaults(env)];
@@ -63,6 +67,8 @@ export function loadSettings({ path, env, cwd, noteVariable }: SettingsPlace): S
 interface ConfigPlace extends ProfilePlace {
   env: NodeJS.ProcessEnv;
   cwd: string;
+  /** Name of the only source to read. */
+  only: string | undefined;
   readProfile: ReturnType<typeof profileReader>;
 }
 
@@ -74,13 +80,19 @@ interface Loaded {
 /** All sources in one file: a fault of one stops all of them. */
 function readWhole(file: YamlFile, place: ConfigPlace): Loaded {
   const readProfile = (name: string) => place.readProfile(name, dirname(file.path), place);
-  const checked = checkFile(settingsSchema, file, place, readProfile);
+  const all = valueAt(file.value, ['sources']);
+  const names = isPlainMap(all) ? Object.keys(all) : [];
+  const { only = '' } = place;
+  const value = names.includes(only)
+    ? replaceAt(file.value, ['sources'], { [only]: valueAt(all, [only]) })
+    : file.value;
+  const checked = checkFile(settingsSchema, { ...file, value }, place, readProfile);
   const { data, profiles } = checked;
   if (data === null) return { settings: null, faults: checked.faults };
   const found = [
-    ...warehouseFindings(data.warehouse, Object.keys(data.sources), false, place.env),
+    ...warehouseFindings(data.warehouse, names, false, place.env),
     ...Object.entries(data.sources).flatMap((source) => wayFindings(source, place)),
-    ...alertFindings(data.alerts, Object.keys(data.sources)),
+    ...alertFindings(data.alerts, names),
     ...storeFindings(Object.entries(data.sources), profiles, place.cwd),
   ];
   const faults = [...checked.faults, ...found.map((finding) => file.locate(finding))];
@@ -104,8 +116,9 @@ function readFolder(file: YamlFile, place: ConfigPlace): Loaded {
   const folder = resolve(dirname(file.path), checked.data.sources);
   const folderPlace = { ...place, hasPrivacyKey: checked.data.privacy_key !== undefined };
   const read = readSourceFolder(folder, folderPlace, (name) => place.readProfile(name, folder, place));
-  const sources = 'files' in read ? read.files : [];
-  const names = sources.map(({ name }) => name);
+  const all = 'files' in read ? read.files : [];
+  const names = all.map(({ name }) => name);
+  const sources = names.includes(place.only ?? '') ? all.filter(({ name }) => name === place.only) : all;
   const readable = sources.flatMap(({ name, source }) => (source === null ? [] : [{ name, ...source }]));
   const found = [
     ...warehouseFindings(checked.data.warehouse, names, true, place.env),
@@ -223,9 +236,8 @@ function shownPath(path: string, cwd: string): string {
 }
 
 function notFound(shown: string): ConfigError {
-  const example = join(packageRoot(), 'config', 'content-sync.example.yaml');
   return new ConfigError('settings_not_found', `${shown}: expected a config file, got none`, {
-    hint: `Copy ${example} to ${DEFAULT_PATH} and fill it in, or name your own file with --config.`,
+    hint: 'content-sync init writes one; if you have one elsewhere, name it with --config or CONTENT_SYNC_CONFIG',
   });
 }
 

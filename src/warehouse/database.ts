@@ -29,8 +29,8 @@ export interface Database {
   lookForWarehouse(clock: Clock): Promise<WarehouseReader | null>;
   /** The warehouse as it stands now, for those who read much of it; `isBeside` after `snapshot_lost`. Null if nothing of ours is there. */
   openSnapshot(clock: Clock, isBeside: boolean): Promise<SnapshotReader | null>;
-  /** Throws `ConfigError` if no warehouse could be made if none is. */
-  refuseMaking(clock: Clock): Promise<void>;
+  /** Names of tables and views that others made, where no warehouse is. Throws `ConfigError` if none could be made. */
+  refuseMaking(clock: Clock): Promise<ReadonlySet<string>>;
   /** What a closed warehouse or inbox shows; null for a server, whose connections are not closed in between. */
   mark(): FileMark | null;
   /** Address of the inbox that belongs to the warehouse. */

@@ -9,7 +9,7 @@ import type { Warehouse } from './warehouse.ts';
 /** Queries of commands that only read. Nothing is made, changed or migrated for them. */
 export interface WarehouseReader
   extends
-    Pick<Warehouse, 'own' | 'dialect' | 'named' | 'count' | 'countAll' | 'countDeleted' | 'close'>,
+    Pick<Warehouse, 'own' | 'dialect' | 'named' | 'tableNames' | 'count' | 'countAll' | 'countDeleted' | 'close'>,
     Pick<RowQueries, 'dangling'> {
   /** False if this user, or this role, may read it and not write. */
   isWritable(): Promise<boolean>;
@@ -44,6 +44,7 @@ const SAMPLED_LETTERS = 40;
 interface RowQueries extends Pick<
   Warehouse,
   | 'named'
+  | 'tableNames'
   | 'holdsBeyondDouble'
   | 'sample'
   | 'timeSpan'
@@ -62,7 +63,7 @@ interface RowQueries extends Pick<
 export interface RowQueryDialect {
   /** A copied table as a statement names it. */
   named: (table: string) => RawBuilder<unknown>;
-  isThere: (table: string) => Promise<boolean>;
+  tableNames: () => Promise<Set<string>>;
   /** A moment as a column of ours holds it; '' lies before all of them. */
   moment: (text: string) => RawBuilder<unknown>;
   /** True for a text (or JSON) that does not begin as a time does. */
@@ -73,13 +74,19 @@ export interface RowQueryDialect {
 
 /** Questions about the rows of copied tables, as single statements that are alike on all databases. */
 export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): RowQueries {
-  const { named, isThere, moment, isUntimed } = dialect;
+  const { named, tableNames, moment, isUntimed } = dialect;
   const numberOf = async (query: RawBuilder<{ n: number }>): Promise<number> =>
     (await query.execute(own)).rows[0]?.n ?? 0;
   const keysOf = async (query: RawBuilder<{ key: string }>): Promise<string[]> =>
     (await query.execute(own)).rows.map(({ key }) => key);
+  // A table of this name that somebody else made is not in our catalog of columns.
+  const isThere = async (table: string): Promise<boolean> => {
+    const columns = own.selectFrom('_sync_columns').select('column_name').where('table_name', '=', table);
+    return (await columns.limit(1).executeTakeFirst()) !== undefined && (await tableNames()).has(table);
+  };
   return {
     named,
+    tableNames,
     holdsBeyondDouble: async (table, column) => {
       const [least, most] = [sql.lit(Number.MIN_SAFE_INTEGER), sql.lit(Number.MAX_SAFE_INTEGER)];
       const exact = sql`${sql.id(column)} BETWEEN ${least} AND ${most}`;

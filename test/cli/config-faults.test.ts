@@ -24,7 +24,7 @@ describe('settings that cannot be used', () => {
       const ended = await runCommand([name], blog.folder);
       expect(ended).toMatchObject({ code: 2, stdout: '' });
       expect(ended.stderr).toContain('config/content-sync.yaml: expected a config file, got none');
-      expect(ended.stderr).toContain('content-sync.example.yaml');
+      expect(ended.stderr).toContain('content-sync init writes one');
     },
   );
 

@@ -80,7 +80,7 @@ it('the demo tells its story in under a minute, ends by itself and leaves nothin
     /title_before +title_now\n.*revi/s,
     /Serve: its page is at http:\/\/127\.0\.0\.1:\d+\/, and the service tells http.*\/webhooks\/demo of changes\./,
     /a post was written +the row followed after +\d+ ms\n.*renamed.*published.*deleted.*restored +the row followed/s,
-    /What to do next:\n.*check .*backfill .*serve /s,
+    /What to do next, with your own service:\n.*init .*backfill .*serve /s,
   ]) {
     expect(stdout).toMatch(part);
   }

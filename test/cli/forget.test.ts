@@ -63,30 +63,34 @@ describe.for(eitherDatabase(import.meta.filename))('content-sync forget on $name
     const none = await stage.command('forget', 'content', '--where', 'name=Nobody');
     expect([none.code, none.stdout]).toEqual([0, expect.stringContaining('→ nothing was to be erased')]);
     const absent = await stage.command('forget', 'content', `it's "neither"`, '--dry-run');
-    expect(absent.stdout).toContain('→ 1 of them were not in the copy: check the ids; they would be kept out');
+    expect([absent.code, absent.stdout]).toEqual([3, expect.stringContaining('→ 1 id is not in the copy')]);
     expect(absent.stdout).not.toContain('another process');
     expect(await stage.live()).toHaveLength(4);
   });
 
-  it('erases what is deleted, waits, or was never here; and says it in a report without ids', async () => {
+  it('erases what is deleted, names no id in its report, and does not block an id that is unknown', async () => {
     const stage = await open(database);
     stage.service.records.delete('3');
     expect(await stage.walk('backfill')).toMatchObject({ deleted: 1 });
-    const { code, stdout } = await stage.command('forget', 'content', '3', 'never-here-77');
-    expect([code, stdout]).toEqual([0, expect.stringContaining('2 records of content erased')]);
-    expect(stdout).toContain('1 of them were not in the copy');
+    const refused = await stage.command('forget', 'content', '3', '--json');
+    expect(refused).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('add --yes') });
+    expect(await stage.rows("SELECT id FROM content WHERE id = '3'")).toHaveLength(1);
+    const { code, stdout } = await stage.command('forget', 'content', '3', 'never-here-77', '--yes');
+    expect([code, stdout]).toEqual([3, expect.stringContaining('1 record of content erased')]);
+    expect(stdout).toContain('1 id is not in the copy, and not blocked');
     expect(stdout).toContain('Yours to clean');
     expect(stdout).not.toContain('never-here-77');
     expect(await stage.rows("SELECT id FROM content WHERE id = '3'")).toEqual([]);
     expect(await stage.rows('SELECT * FROM _sync_deletes UNION ALL SELECT * FROM _sync_deletes')).toEqual([]);
+    expect((await stage.command('forget', 'content', '3', '--yes')).code).toBe(0);
     stage.service.put({ ...record(3), id: 'never-here-77' }, { ...record(3), name: 'back again' });
     const listening = await stage.listen();
-    expect(await listening.hear('never-here-77')).toEqual(['forgotten']);
+    expect(await listening.hear('3')).toEqual(['forgotten']);
     const [delivery] = await listening.rows();
     expect(delivery).toMatchObject({ state: 'done', record_id: null, headers: '{}', size: 0 });
     await listening.close();
-    expect(await stage.walk('backfill')).toMatchObject({ status: 'ok', forgotten: 2, inserted: 0 });
-    expect(await stage.live()).toEqual(['1', '2', '4']);
+    expect(await stage.walk('backfill')).toMatchObject({ status: 'ok', forgotten: 1, inserted: 1 });
+    expect(await stage.live()).toEqual(['1', '2', '4', 'never-here-77']);
     // Nothing is left to be done.
     const again = await stage.command('forget', 'content', '--json');
     expect(JSON.parse(again.stdout)).toMatchObject({ outcome: 'erased', records: 0 });
@@ -108,7 +112,7 @@ describe('content-sync forget beside what a killed restore has left', () => {
 describe.runIf(POSTGRES.missing === null)('a copy of a warehouse with erased records', { timeout: 60_000 }, () => {
   it('knows them too', async () => {
     const stage = await open(SQLITE);
-    await stage.command('forget', 'content', '2');
+    await stage.command('forget', 'content', '2', '--yes');
     const to = await POSTGRES.address();
     const copied = await stage.command('copy', '--to', to);
     expect([copied.stderr, copied.code]).toEqual(['', 0]);

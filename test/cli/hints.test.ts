@@ -50,7 +50,27 @@ describe('a credential that the service does not take', () => {
     expect(text).toContain(`answered ${status}: ${reason}`);
     expect(hintsIn(text)).toContain(hint);
     expect(hintsIn(text)).toContain('It was sent as Authorization: Bearer');
-    expect(hintsIn(text)).toContain('under headers in the profile');
+    expect(hintsIn(text)).toContain('under auth in the profile');
+  });
+
+  it.each([
+    [{ type: 'api_key', prefix: '' }, 'Authorization without a word before it'],
+    [{ type: 'api_key', prefix: 'Token' }, 'Authorization: Token'],
+    [{ type: 'api_key', in: 'query', name: 'key' }, 'the query parameter key'],
+    [{ type: 'api_key', name: 'X-Api-Key' }, 'the header x-api-key'],
+  ])('names the form of %j', async (auth, form) => {
+    const service = await ownService((_, response) => json(response, {}, 401), { profile: { auth } });
+    const { text } = await service.check();
+    expect(hintsIn(text)).toContain(`It was sent as ${form};`);
+    expect(text).not.toContain('Bearer');
+  });
+
+  it('says that none was sent', async () => {
+    const service = await ownService((_, response) => json(response, {}, 401), {
+      profile: { auth: { type: 'none' } },
+      source: { auth: undefined },
+    });
+    expect(hintsIn((await service.check()).text)).toContain('No credential was sent: set auth');
   });
 
   it('is told what the service asks for instead, where it says so', async () => {

@@ -16,7 +16,7 @@ const POSTS = Array.from({ length: 23 }, (_, at) => ({
   updated_at: new Date(Date.UTC(2026, 1, 1 + at)).toISOString(),
 }));
 
-function plainService({ headers }: IncomingMessage, url: URL): { status: number; body: unknown } {
+function plainService({ headers }: Pick<IncomingMessage, 'headers'>, url: URL): { status: number; body: unknown } {
   if (headers.authorization !== `Bearer ${KEY}`) return { status: 401, body: { error: 'unauthorized' } };
   const [, collection = '', id] = url.pathname.split('/');
   if (collection !== 'posts') return { status: 404, body: { error: 'not found' } };
@@ -31,7 +31,7 @@ function plainService({ headers }: IncomingMessage, url: URL): { status: number;
 }
 
 /** Answers as Ghost's Content API does, as far as its signs, its collections and their pages go. */
-function ghostLike(_incoming: IncomingMessage, url: URL): { status: number; body: unknown } {
+function ghostLike(_incoming: Pick<IncomingMessage, 'headers'>, url: URL): { status: number; body: unknown } {
   const denied = { status: 403, body: { errors: [{ message: 'Authorization failed', type: 'NoPermissionError' }] } };
   const [, , , , resource = '', id = ''] = url.pathname.split('/');
   if (!url.pathname.startsWith('/ghost/api/content/')) return { status: 404, body: { errors: [{}] } };
@@ -83,7 +83,7 @@ describe('content-sync init, without a terminal', () => {
       KEY,
     });
     expect(ended.stdout).toMatch(
-      /Ghost, Content API.*Written: config.content-sync\.yaml.*A backfill copies about 55 records/s,
+      /Ghost, Content API.*Written: config.content-sync\.yaml.*blog: backfill takes .*reads 55 records/s,
     );
     expect(ended.stdout).not.toContain(KEY);
     expect(ended.code).toBe(0);
@@ -114,7 +114,7 @@ describe('content-sync init, without a terminal', () => {
     [['--url', 'htp:/x'], /--url: expected an address such as https/],
     [['--url', 'https://u:p@x.example'], /without user name/],
     [['--url', 'http://127.0.0.1:9', '--source', 'A B'], /--source: expected lower-case letters/],
-    [['--url', 'http://127.0.0.1:9', '--profile', 'gost'], /no shipped profile "gost".*ghost/s],
+    [['--url', 'http://127.0.0.1:9', '--profile', 'gost'], /--profile: expected one of .*ghost.*did you mean "ghost"/s],
     [
       ['--url', 'http://127.0.0.1:9', '--profile', 'ghost', '--credential-env', 'NOT_SET'],
       /variable NOT_SET is not set/,
@@ -131,6 +131,74 @@ describe('content-sync init, without a terminal', () => {
       /nothing answers at http:\/\/127\.0\.0\.1:9.*check the address|check the address.*nothing answers at/s,
     );
     expect(code).toBe(1);
+  });
+
+  it('takes listings, the form of the credential, and the profile that probe has written', async () => {
+    const bare: typeof plainService = ({ headers }, url) => {
+      if (headers.authorization !== KEY) return { status: 401, body: { error: 'unauthorized' } };
+      return plainService({ headers: { authorization: `Bearer ${KEY}` } }, url);
+    };
+    const [url, folder] = [await serve(bare), emptyFolder()];
+    const run = (...args: string[]) => runCommand(args, folder, { KEY });
+    const probe = await run('probe', url, '--credential-env', 'KEY', '--out', 'found.yaml');
+    // The experiments leave a line without proof.
+    expect(probe.code).toBe(3);
+    const form = 'auth: { type: api_key, in: header, name: Authorization, prefix: "" }';
+    expect(readFileSync(path.join(folder, 'found.yaml'), 'utf8')).toContain(form);
+    const options = ['--url', url, '--credential-env', 'KEY', '--source', 'cms'];
+    const byProfile = await run('init', ...options, '--profile', 'found.yaml');
+    expect([byProfile.code, byProfile.stderr]).toEqual([0, '']);
+    const config = readFileSync(path.join(folder, 'config', 'content-sync.yaml'), 'utf8');
+    expect(config).toContain('profile: ../found.yaml');
+    expect((await run('backfill')).code).toBe(0);
+    const named = await run(
+      'init',
+      ...options,
+      '--config',
+      'c/c.yaml',
+      '--path',
+      '/posts',
+      '--auth',
+      'header:Authorization',
+    );
+    expect([named.code, named.stderr]).toEqual([0, '']);
+    expect(named.stdout).toMatch(/Found with \d+ requests:\n {2}posts at \/posts: 23/);
+    const refused = await run('init', ...options, '--config', 'd/d.yaml', '--path', '/posts', '--auth', 'bearer');
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('the credential was refused') });
+  });
+
+  it('adds a source to a config, whose other sources it needs no secret of', async () => {
+    const [url, folder] = [await serve(plainService), emptyFolder()];
+    const config = path.join(folder, 'config', 'content-sync.yaml');
+    mkdirSync(path.dirname(config));
+    const before = [
+      '# Ours.',
+      'warehouse: sqlite:data/{source}.db # one file each',
+      'sources:',
+      '  blog:',
+      '    base_url: https://blog.example.com # the old one',
+      '    auth: { type: api_key, key: "${NOT_SET}" }',
+      '    profile: ghost',
+      'log: { level: warn }',
+      '',
+    ].join('\n');
+    writeFileSync(config, before);
+    const init = (...args: string[]) =>
+      runCommand(['init', '--url', url, '--credential-env', 'KEY', ...args], folder, { KEY });
+    expect(await init('--source', 'blog')).toMatchObject({ code: 2, stderr: expect.stringContaining('a source blog') });
+    const added = await init('--source', 'cms');
+    expect([added.code, added.stderr]).toEqual([0, '']);
+    expect(added.stdout).toContain('Next: content-sync backfill --source cms');
+    const after = readFileSync(config, 'utf8');
+    for (const line of before.split('\n').filter((each) => each.includes('#'))) expect(after).toContain(line);
+    expect(after).toMatch(/ {2}cms:\n {4}base_url: http/);
+    expect((await runCommand(['backfill', '--source', 'cms'], folder, { KEY })).code).toBe(0);
+    expect(await rowsOf(folder, 'cms')).toMatch(/posts.*23/);
+
+    writeFileSync(config, before.replace('{source}', 'one'));
+    const crowded = await init('--source', 'shop');
+    expect(crowded).toMatchObject({ code: 2, stderr: expect.stringContaining('expected {source} in the path') });
+    expect(readFileSync(config, 'utf8')).toBe(before.replace('{source}', 'one'));
   });
 
   it('leaves a config that is there alone', async () => {

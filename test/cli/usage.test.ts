@@ -2,7 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { asStarted } from '../../src/observe/started-as.ts';
 import { runCommand, startCommand, type Ended } from '../support/command.ts';
 
 const root = path.join(import.meta.dirname, '..', '..');
@@ -43,7 +44,7 @@ describe('the command line', () => {
     );
     const ended = spawnSync(process.execPath, ['src/main.ts', '--help'], { cwd: folder, encoding: 'utf8' });
     expect(ended).toMatchObject({ status: 0, stderr: '' });
-    expect(ended.stdout).toMatch(/Commands:\n\s+init .*\n.*Getting started:/s);
+    expect(ended.stdout).toMatch(/Commands:\n\s+init .*\n.*Getting started:\n\s+content-sync init /s);
   });
 
   it('lists its commands, and each has a help of its own, on stdout', async () => {
@@ -79,6 +80,26 @@ describe('the command line', () => {
     const ended = await call(...args);
     expect(ended).toMatchObject({ code: 2, stdout: '' });
     expect(ended.stderr).toContain(message);
+  });
+
+  it('prints commands as they were started by npm, in the help, hints and log lines, and no other text', async () => {
+    const folder = tempFolder();
+    const plain = await call('--help');
+    vi.stubEnv('npm_lifecycle_event', 'content-sync');
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const help = await call('--help');
+    const names = [...plain.stdout.matchAll(/^ {2}([a-z]+)(?= )/gm)].map(([, name = '']) => name);
+    expect(help.stdout).toContain('npm run -s content-sync -- init ');
+    expect(help.stdout).not.toMatch(new RegExp(`(?<!run -s )content-sync (?:${names.join('|')}) `));
+    expect(help.stdout).toContain('Usage: content-sync [options]');
+    const hint = 'npm run -s content-sync -- init writes one';
+    expect((await runCommand(['status'], folder)).stderr).toContain(hint);
+    const logged = await runCommand(['backfill', '--json'], folder);
+    expect(JSON.parse(logged.stderr)).toMatchObject({ error: { hint: expect.stringContaining(hint) } });
+    for (const name of names.filter((each) => each !== 'help')) {
+      expect(asStarted(`run content-sync ${name}`)).toBe(`run npm run -s content-sync -- ${name}`);
+    }
+    expect(asStarted('by content-sync 0.2.0, which content-sync made')).not.toContain('npm');
   });
 
   it('prints the JSON Schemas that stand in config/', async () => {

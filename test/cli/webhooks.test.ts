@@ -105,7 +105,7 @@ describe('content-sync webhooks send', () => {
     ['a file that is not there', ['nowhere.json'], {}, 'cannot read nowhere.json'],
     ['an address that is none', ['event.json', '--url', 'nonsense'], {}, '--url must be an http(s) URL'],
     ['a header that is none', ['event.json', '--header', 'nonsense'], {}, '--header must be <name>:<value>'],
-    ['a source that is not there', ['event.json', '--source', 'shop'], {}, 'no source "shop" receives webhooks'],
+    ['a source that is not there', ['event.json', '--source', 'shop'], {}, 'the config has no source "shop"'],
     [
       'secrets that have all ended',
       ['event.json'],
@@ -125,6 +125,6 @@ describe('content-sync webhooks send', () => {
 
   it('refuses a config in which no source receives webhooks', async () => {
     const stage = await journey();
-    await expect(send(stage, 'event.json')).rejects.toThrow('no source of the config receives webhooks');
+    await expect(send(stage, 'event.json')).rejects.toThrow('no webhooks are received');
   });
 });

@@ -35,7 +35,7 @@ it.each(eitherDatabase(import.meta.filename))(
     await copy();
     const isThere = (hash: string): boolean => existsSync(path.join(stage.folder, 'pictures', hash.slice(0, 2), hash));
     const forget = async (...args: string[]): Promise<unknown> =>
-      JSON.parse((await stage.command('forget', 'images', ...args, '--json')).stdout);
+      JSON.parse((await stage.command('forget', 'images', ...args, '--yes', '--json')).stdout);
     const named = (id: string): Promise<unknown> =>
       stage.read(
         (db) =>

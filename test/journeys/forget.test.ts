@@ -62,7 +62,7 @@ describe.for(DATABASES)('a record that is forgotten on $name', { timeout: 40_000
     const dry = JSON.parse(counted.stdout);
     const erased = { rows: 1, children: 2, versions: 2, rejects: 1, deletes: 0, files: 0, deliveries: 2 };
     expect(dry).toMatchObject({ outcome: 'dry run', records: 1, erased });
-    const { code, stdout, stderr } = await stage.run('forget', 'content', ID, '--json');
+    const { code, stdout, stderr } = await stage.run('forget', 'content', ID, '--yes', '--json');
     expect([code, stderr]).toEqual([0, expect.anything()]);
     const report = JSON.parse(stdout);
     expect(report).toMatchObject({

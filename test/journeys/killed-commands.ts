@@ -36,7 +36,7 @@ export async function forgetKilled(database: TestDatabase, rounds: number, recor
     const [row] = await stage.rows("SELECT count(*) AS n FROM content WHERE team = 'b'");
     expect(row).toEqual({ n: Math.floor((records * 2) / 3) });
   };
-  await killed(stage, ['forget', 'content', '--where', 'team=a'], rounds, live);
+  await killed(stage, ['forget', 'content', '--where', 'team=a', '--yes'], rounds, live);
   const needles = ['needle-a-', 'person-3-x', 'person-9-x'];
   const found =
     database.name === 'sqlite' ? findInFolder(stage.folder, needles) : await findInPostgres(stage.address, needles);

@@ -37,7 +37,7 @@ describe('a backup from before records were erased', { timeout: 60_000 }, () => 
     expect(await stage.run('backup', file)).toMatchObject({ code: 0 });
     const found = (): string[] => findInFolder(stage.folder, NEEDLES);
     expect(found()).not.toEqual([]);
-    expect(await stage.run('forget', 'content', ID, TOLD, '--json')).toMatchObject({ code: 0 });
+    expect(await stage.run('forget', 'content', ID, TOLD, '--yes', '--json')).toMatchObject({ code: 0 });
     expect(found()).toEqual([]);
 
     // Without the key nothing could tell them: nothing is changed.

@@ -142,6 +142,7 @@ describe('a service that gives little or lies', () => {
     const result = await probed(url.href, {
       paths: ['/posts'],
       credential,
+      auth: 'query:api_key',
       progress: (each) => asked.push(each.asked),
     });
     expect(toYaml(result)).toContain('style: next-url');
@@ -149,10 +150,10 @@ describe('a service that gives little or lies', () => {
     expect(asked.join('\n')).not.toContain(secret);
   });
 
-  it('says that every answer was 401, with a credential and without', async () => {
+  it('says that the credential was refused, or that one is wanted', async () => {
     const { url } = await startListing(() => ({ status: 401, headers: JSON_TYPE, body: { error: 'who are you?' } }));
     for (const credential of [{ secret: 'no-such-key-1' }, null]) {
-      await expect(probed(url.href, { credential })).rejects.toThrow(/every answer was 401/);
+      await expect(probed(url.href, { credential })).rejects.toThrow(/every response was 401/);
     }
   });
 

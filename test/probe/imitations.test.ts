@@ -16,7 +16,7 @@ const SERVICES = [
     resources: ['posts', 'tags'],
     guesses: ['times.date', 'times.modified'],
   },
-  { name: 'Ghost', open: ghost, user: undefined, paths: [], resources: ['posts', 'tags'] },
+  { name: 'Ghost', open: ghost, user: undefined, auth: 'query:key', paths: [], resources: ['posts', 'tags'] },
   { name: 'Strapi', open: strapi, user: undefined, paths: [], resources: ['articles', 'tags'] },
   { name: 'Directus', open: directus, user: undefined, paths: [], resources: ['articles', 'tags'] },
   {
@@ -33,9 +33,9 @@ const sorted = (records: readonly FakeRecord[]): string[] => records.map((record
 describe('services that answer as real ones', () => {
   it.each(SERVICES)(
     '$name: the profile that is found gives the copy',
-    async ({ open, user, paths, resources, guesses = [] }) => {
+    async ({ open, user, auth, paths, resources, guesses = [] }) => {
       const service = await open();
-      const result = await probed(service.url, { credential: { secret: SECRET, user }, paths });
+      const result = await probed(service.url, { credential: { secret: SECRET, user }, paths, auth });
       if (process.env['SHOW']) console.log(toYaml(result), service.requests.length, service.requests);
       expect(result.requests).toBeLessThanOrEqual(60);
       expect(result.resources.map(({ name }) => name).toSorted()).toEqual(resources);

@@ -86,6 +86,7 @@ describe('a profile by experiment', () => {
   it.each(Object.entries(SHAPES))('%s: the copy by it equals the service', async (name, shape) => {
     const service = await fakeService(shape);
     const result = await probed(service.url, {
+      auth: shape.auth === 'query' ? 'query:key' : undefined,
       credential: { secret: SECRET, user: shape.auth === 'basic' || shape.auth === 'lenient' ? USER : undefined },
     });
     if (process.env['SHOW']) console.log(toYaml(result), service.requests.length, service.requests);

@@ -87,6 +87,16 @@ describe('the form of a credential', () => {
     expect(likeliestFirst(forms, 'Bearer realm="api"')[0]?.shown).toBe('Authorization: Bearer');
   });
 
+  it.each([
+    ['nothing', '', undefined, []],
+    ['prose', '{"error":"Missing or invalid API key"}', undefined, []],
+    ['the parameter by its name', 'expected ?api_key=', undefined, ['?api_key=<key>']],
+    ['the option', '', 'query:key', ['?key=<key>']],
+  ])('a key is sent in the address where it is asked for, by %s', (_, refusal, forced, sent) => {
+    const forms = likeliestFirst(formsFor({ secret: 's' }, forced), refusal);
+    expect(forms.filter(({ scheme }) => scheme['in'] === 'query').map(({ shown }) => shown)).toEqual(sent);
+  });
+
   it('may be forced', () => {
     expect(formNamed('header:X-Cms', undefined)?.carry('s')).toEqual({ headers: { 'x-cms': 's' } });
     expect(formNamed('query:api[key]', undefined)?.carry('s')).toEqual({ query: { 'api[key]': 's' } });

@@ -84,13 +84,13 @@ describe('which file is read', () => {
   it('an empty variable counts as none', () => {
     expect(level(undefined, { CONTENT_SYNC_CONFIG: '' })).toBe('warn');
   });
-  it('one that does not exist is refused with the way to an example', () => {
+  it('one that does not exist is refused, and the hint names init', () => {
     expect(() => inFolder({}, (cwd) => loadSettings({ env: {}, cwd }))).toThrow(
       expect.objectContaining({
         name: 'ConfigError',
         code: 'settings_not_found',
         message: 'config/content-sync.yaml: expected a config file, got none',
-        hint: expect.stringContaining('content-sync.example.yaml') as unknown,
+        hint: expect.stringContaining('content-sync init writes one') as unknown,
       }),
     );
   });

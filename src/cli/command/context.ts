@@ -21,6 +21,8 @@ export interface CliContext {
   clock: Clock;
   /** True if the command is to write JSON: its errors are then JSON as well, unless a person watches. */
   json?: boolean;
+  /** True if the command uses no secret of the settings, so that those may be missing. */
+  secretsOptional?: boolean;
   /** Texts that must not be written anywhere; filled when the settings are read. */
   secrets: string[];
   /** Takes these rights, such as `0o077`, from every file and folder that the process makes from now on. */

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { findLeader } from '../../serve/controls/ask-leader.ts';
 import type { WalkFollower } from '../../serve/controls/create-controls.ts';
@@ -14,7 +15,7 @@ export async function findServe(
   { control, source }: Pick<ChosenSource, 'control' | 'source'>,
 ): Promise<ServeDoor | null> {
   const by = caller();
-  const socket = control === null ? null : await findSocket(control, by);
+  const socket = control === null || !existsSync(control) ? null : await findSocket(control, by);
   // On another machine: it is asked by way of the database.
   return socket ?? findLeader({ warehouse: source.warehouse, clock, by: `${by} on ${hostname()}` });
 }

@@ -3,6 +3,7 @@ import { ConfigError } from '../../model/errors.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import type { CheckFinding } from '../../checks/finding.ts';
 import type { Database } from '../../warehouse/database.ts';
+import { readShapes } from '../../state/column-catalog.ts';
 import { databaseAt } from '../../warehouse/databases.ts';
 import type { WarehouseReader } from '../../warehouse/reading.ts';
 
@@ -11,7 +12,7 @@ import type { WarehouseReader } from '../../warehouse/reading.ts';
  * no warehouse yet, or an older version wrote it. Throws `ConfigError` if the warehouse cannot be read.
  */
 export async function findWarehouse(
-  { warehouse }: SourceSettings,
+  { warehouse, resources }: Pick<SourceSettings, 'warehouse' | 'resources'>,
   clock: Clock,
 ): Promise<{ reader: WarehouseReader | null; finding: CheckFinding }> {
   const database = databaseAt(warehouse);
@@ -23,7 +24,10 @@ export async function findWarehouse(
   });
   try {
     const reader = await database.lookForWarehouse(clock);
-    if (reader === null) return { reader, finding: await missing(database, clock, found) };
+    if (reader === null) return { reader, finding: await missing(database, resources, clock, found) };
+    const managed = (await readShapes(reader.own)).flatMap(({ tables }) => tables.map(({ name }) => name));
+    const foreign = foreignTables(resources, (await reader.tableNames()).difference(new Set(managed)));
+    if (foreign !== null) return { reader, finding: found('fail', ...foreign) };
     const server = await reader.server();
     const where = server === null ? ', which keeps times to the millisecond' : `, ${server}`;
     if (await reader.isWritable()) return { reader, finding: found('ok', where) };
@@ -38,14 +42,24 @@ export async function findWarehouse(
 
 async function missing(
   database: Database,
+  resources: readonly string[],
   clock: Clock,
   found: (status: CheckFinding['status'], detail: string, hint?: string) => CheckFinding,
 ): Promise<CheckFinding> {
   try {
-    await database.refuseMaking(clock);
+    const foreign = foreignTables(resources, await database.refuseMaking(clock));
+    if (foreign !== null) return found('fail', ...foreign);
     return found('ok', ', not there yet: the first run makes it');
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return found('fail', `, not there, and cannot be made: ${error.message}`, error.hint);
   }
+}
+
+/** What is wrong if others have made tables that the first run of these resources would make, and what to do about it. */
+function foreignTables(resources: readonly string[], there: ReadonlySet<string>): [string, string] | null {
+  const names = resources.filter((resource) => there.has(resource));
+  if (names.length === 0) return null;
+  const hint = 'rename them, or point `warehouse` at a database or schema of its own';
+  return [`, which has tables that content-sync did not make: ${names.join(', ')}`, hint];
 }

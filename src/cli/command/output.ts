@@ -2,6 +2,7 @@ import { ConfigError, SyncError, messageOf } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { scrubJson } from '../../observe/scrub/scrub-json.ts';
 import { scrubOwn } from '../../observe/scrub/scrub.ts';
+import { asStarted } from '../../observe/started-as.ts';
 import type { CliContext } from './context.ts';
 
 /**
@@ -9,8 +10,13 @@ import type { CliContext } from './context.ts';
  * and deliveries of a service may contain them.
  */
 export function print({ stdout, secrets }: Pick<CliContext, 'stdout' | 'secrets'>, found: object | string): void {
-  const text = typeof found === 'string' ? scrubOwn(found, secrets) : scrubJson(JSON.stringify(found), secrets);
+  const text =
+    typeof found === 'string' ? asStarted(scrubOwn(found, secrets)) : scrubJson(JSON.stringify(found, hints), secrets);
   stdout.write(`${text}\n`);
+}
+
+function hints(key: string, value: unknown): unknown {
+  return key === 'hint' && typeof value === 'string' ? asStarted(value) : value;
 }
 
 /**
@@ -42,7 +48,7 @@ export async function tellError(
   source?: string,
 ): Promise<void> {
   if (stderr.isTTY === true || (error instanceof ConfigError && !json)) {
-    const text = scrubOwn(errorText(error, source), secrets);
+    const text = asStarted(scrubOwn(errorText(error, source), secrets));
     stderr.write(`${text.split('\n').map(visibleText).join('\n')}\n`);
     return;
   }

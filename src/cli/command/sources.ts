@@ -54,7 +54,7 @@ export async function forEachSource(
 ): Promise<ExitCode> {
   const settings = readSettings(context, options);
   const sources = chooseSources(context, settings, options, names);
-  const codes = await tellRefused(context, settings, options.source);
+  const codes = await tellRefused(context, settings);
   const isAlone = sources.length + codes.length === 1;
   for (const chosen of sources) {
     try {
@@ -81,7 +81,7 @@ function chooseSources(
   // A terminal shows live lines, which log lines would tear apart: there the log must be asked for.
   const level = options.logLevel ?? (context.stderr.isTTY === true ? 'silent' : settings.log.level);
   const log = createLog({ level, secrets: context.secrets, destination: context.stderr });
-  return namedSources(settings, options.source).map((source) => ({
+  return Object.values(settings.sources).map((source) => ({
     source,
     resources: chosenResources(source, names, settings),
     log: log.child({ source: source.name }),
@@ -89,9 +89,18 @@ function chooseSources(
   }));
 }
 
-/** The settings that the command line names; from here on none of their secrets is written, and files get their rights. Throws `ConfigError`. */
+/**
+ * Reads the settings, and of the sources only the one that the command line names. From here on none of their secrets is
+ * written, and files get their rights. Throws `ConfigError`.
+ */
 export function readSettings(context: CliContext, options: SourceOptions): Settings {
-  const settings = loadSettings({ path: options.config, env: context.env, cwd: context.cwd });
+  const settings = loadSettings({ ...context, path: options.config, source: options.source });
+  const names = Object.keys(settings.sources);
+  if (options.source !== undefined && !names.includes(options.source)) {
+    throw new ConfigError('usage', `the config has no source "${options.source}"`, {
+      hint: `it has ${names.join(', ')}`,
+    });
+  }
   // At a second reading most of them are known.
   context.secrets.push(...settings.secrets.filter((secret) => !context.secrets.includes(secret)));
   context.umask(umaskOf(settings.file_mode));
@@ -100,14 +109,6 @@ export function readSettings(context: CliContext, options: SourceOptions): Setti
   delete context.spareMemory;
   if (settings.memory === 'low') spareMemory?.();
   return settings;
-}
-
-/** The settings with those sources only that the command line names. Throws `ConfigError`. */
-export function chosenSettings(context: CliContext, options: SourceOptions): Settings {
-  const settings = readSettings(context, options);
-  if (options.source === undefined) return settings;
-  const sources = namedSources(settings, options.source).map((source) => [source.name, source]);
-  return { ...settings, sources: Object.fromEntries(sources), refused: [] };
 }
 
 /** What `read` returns after the environment's own file was read again; if that throws, the environment stays as it was. */
@@ -122,26 +123,8 @@ export function reloadedSettings(context: CliContext, read: () => Settings): Set
   }
 }
 
-/** The source of that name, or all usable ones if none is named. Throws `ConfigError`. */
-export function namedSources(settings: Settings, name: string | undefined): readonly SourceSettings[] {
-  const sources = Object.values(settings.sources);
-  if (name === undefined) return sources;
-  const found = sources.filter((source) => source.name === name);
-  if (found.length > 0) return found;
-  const refused = settings.refused.filter((source) => source.name === name);
-  if (refused.length > 0) throw settingsError(...refused);
-  throw new ConfigError('usage', `the config has no source "${name}"`, {
-    hint: `it has ${sources.map((source) => source.name).join(', ')}`,
-  });
-}
-
-/** Tells of the sources that were left out; the exit code of each. Where one is named, the others are nobody's concern. */
-export async function tellRefused(
-  context: CliContext,
-  { refused }: Pick<Settings, 'refused'>,
-  name: string | undefined,
-): Promise<ExitCode[]> {
-  if (name !== undefined) return [];
+/** Reports the sources that were left out; returns the exit code of each. */
+export async function tellRefused(context: CliContext, { refused }: Pick<Settings, 'refused'>): Promise<ExitCode[]> {
   for (const source of refused) await tellError(context, settingsError(source), source.name);
   return refused.map(() => EXIT_CODES.usage);
 }

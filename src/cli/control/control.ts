@@ -10,7 +10,7 @@ import type { CliContext } from '../command/context.ts';
 import { impatiently } from '../check.ts';
 import { askServe, caller, findServe } from '../command/find-serve.ts';
 import { print } from '../command/output.ts';
-import { forEachSource, namedSources, readSettings, withSourceOptions, silentLog } from '../command/sources.ts';
+import { forEachSource, readSettings, withSourceOptions, silentLog } from '../command/sources.ts';
 import type { ChosenSource, SourceOptions } from '../command/sources.ts';
 import { withApp, whileOpen } from '../command/with-app.ts';
 
@@ -46,7 +46,7 @@ export function reloadCommand(context: CliContext): Command {
     .option('--json', 'print one JSON object on stdout')
     .action(async (options: ControlOptions) => {
       const settings = readSettings(context, options);
-      for (const source of namedSources(settings, options.source)) {
+      for (const source of Object.values(settings.sources)) {
         const chosen = { source, resources: [], log: silentLog(context), control: settings.control };
         const door = await findServe(context, chosen);
         const answer = door === null ? null : await askServe(door, { action: 'reload' }, context.signal);

@@ -7,11 +7,13 @@ import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { App } from '../../app.ts';
 import { SyncError } from '../../model/errors.ts';
+import { asStarted } from '../../observe/started-as.ts';
 import { countText, percentText, rateText } from '../../observe/figures.ts';
 import { filesText, readFileStatus } from '../../serve/status/file-status.ts';
 import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { CliContext } from '../command/context.ts';
+import { FIRST_STEPS } from '../command/first-steps.ts';
 import { EXIT_CODES } from '../command/exit-code.ts';
 import { alignedLines } from '../command/output.ts';
 import { summaryText } from '../command/run-summary.ts';
@@ -45,12 +47,7 @@ export function demoCommand(context: CliContext): Command {
     });
 }
 
-const NEXT_STEPS = `
-What to do next:
-  1. Copy config/content-sync.example.yaml to config/content-sync.yaml and fill in your account.
-  2. npm run -s content-sync -- check       is the service what the profile says it is?
-  3. npm run -s content-sync -- backfill    copy everything; a stop costs nothing, run it again
-  4. npm run -s content-sync -- serve       keep it fresh: schedule, webhooks, deletes, a status page`;
+const NEXT_STEPS = `\nWhat to do next, with your own service:${FIRST_STEPS}`;
 
 async function tell(context: CliContext, sandbox: Sandbox, folder: string, keep: boolean): Promise<void> {
   const secret = `whsec_${randomBytes(32).toString('base64')}`;
@@ -148,7 +145,7 @@ function indented(text: string): string {
 }
 
 function say(context: CliContext, text: string): void {
-  context.stdout.write(`${text}\n`);
+  context.stdout.write(`${asStarted(text)}\n`);
 }
 
 /** Questions of an analyst to the demo's tables, in SQL that runs in any SQLite client. */

@@ -18,13 +18,7 @@ import { openWarehouseToRead } from '../../warehouse/databases.ts';
 import { openStores } from '../../object-store/open-stores.ts';
 import type { CliContext } from '../command/context.ts';
 import { print } from '../command/output.ts';
-import {
-  forEachSource,
-  namedSources,
-  readSettings,
-  withSourceOptions,
-  type SourceOptions,
-} from '../command/sources.ts';
+import { forEachSource, readSettings, withSourceOptions, type SourceOptions } from '../command/sources.ts';
 import { whileOpen } from '../command/with-app.ts';
 import { momentFrom } from '../runs/moment-from.ts';
 import { fileName } from './file-name.ts';
@@ -51,7 +45,7 @@ export function getCommand(context: CliContext): Command {
     .option('--out <path>', 'where to; - for stdout; else a file here, named by the record', undefined)
     .option('--force', 'write in the place of a file that is there')
     .action(async (resource: string, id: string, options: GetOptions) => {
-      const [, second] = namedSources(readSettings(context, options), options.source);
+      const [, second] = Object.keys(readSettings(context, options).sources);
       if (second !== undefined) {
         throw new ConfigError('usage', 'the config has several sources', { hint: 'say which one by --source' });
       }

@@ -6,7 +6,8 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import { countText } from '../../observe/figures.ts';
 import { readTables } from '../../state/column-catalog.ts';
 import { askToForget, openRequests } from '../../state/forget-requests.ts';
-import { countTraces } from '../../sync/forget/count-traces.ts';
+import { readForgotten } from '../../state/forgotten.ts';
+import { countTraces, type TraceCounts } from '../../sync/forget/count-traces.ts';
 import { findRecords, type FieldValue } from '../../sync/forget/find-records.ts';
 import { inParts } from '../../state/in-parts.ts';
 import { databaseAt, openWarehouseToRead } from '../../warehouse/databases.ts';
@@ -15,7 +16,6 @@ import { EXIT_CODES, type ExitCode } from '../command/exit-code.ts';
 import { print } from '../command/output.ts';
 import {
   forEachSource,
-  namedSources,
   readSettings,
   withSourceOptions,
   type ChosenSource,
@@ -35,7 +35,7 @@ export function forgetCommand(context: CliContext): Command {
     .argument('[id...]', 'ids of its records; without any, and without --where, what was interrupted is finished')
     .option('--where <field=value...>', 'records of which a field has this value; repeated: all of them')
     .option('--dry-run', 'only count what would be erased')
-    .option('--yes', 'do not ask, on a terminal')
+    .option('--yes', 'do not ask; needed where there is no terminal')
     .option('--json', 'print the report as one JSON object on stdout')
     .action(async (resource: string, ids: string[], options: ForgetOptions) => {
       const named = { ...options, source: soleSource(context, options, resource) };
@@ -45,7 +45,7 @@ export function forgetCommand(context: CliContext): Command {
 
 /** The same id in another source is another record. */
 function soleSource(context: CliContext, options: SourceOptions, resource: string): string {
-  const sources = namedSources(readSettings(context, options), options.source);
+  const sources = Object.values(readSettings(context, options).sources);
   const found = sources.filter(({ resources }) => resources.includes(resource));
   const [first] = found;
   if (first !== undefined && found.length === 1) return first.name;
@@ -74,18 +74,25 @@ async function forget(
     const { warehouse } = app;
     const chosen = await chosenIds(app, resource, ids, where);
     const leftovers = databaseAt(source.warehouse).restoreLeftovers();
-    const about = { source: source.name, resource, version: context.version, key, leftovers };
-    if (options.dryRun === true) return tell(context, options, await dryReport(context, app, about, chosen));
-    if (!(await isConfirmed(context, options, resource, chosen))) return EXIT_CODES.usage;
+    const traces = await findTraces(context, app, resource, chosen);
     const at = timestampText(context.clock.now());
-    if (chosen.length > 0) {
-      await warehouse.apply(askToForget(warehouse.own, { source: source.name, key }, { ...about, ids: chosen, at }));
+    const unknown = chosen.length - traces.counts.size;
+    const about = { source: source.name, resource, version: context.version, at, unknown, leftovers };
+    if (options.dryRun === true) {
+      const rows = [...traces.counts.values()].map((found) => ({ fingerprint: null, counts: JSON.stringify(found) }));
+      const end = { isErased: false, isClean: false, waiting: traces.waiting };
+      return tell(context, options, reportOf({ ...about, rows, isDry: true, ...end }));
+    }
+    const found = [...traces.counts.keys()];
+    if (!(await isConfirmed(context, options, resource, found))) return EXIT_CODES.usage;
+    if (found.length > 0) {
+      await warehouse.apply(askToForget(warehouse.own, { source: source.name, key }, { ...about, ids: found }));
     }
     const isErased = await eraseWhenFree(context, app, resource);
     const end = isErased
       ? await finishForgetting(context, app, resource)
       : { rows: await openRequests(warehouse.own, resource), waiting: 0, isClean: false };
-    return tell(context, options, reportOf({ ...about, at, isErased, ...end }));
+    return tell(context, options, reportOf({ ...about, isErased, ...end }));
   });
 }
 
@@ -129,39 +136,45 @@ async function chosenIds(
 
 const IDS_PER_STEP = 500;
 
-async function dryReport(
+/**
+ * What is stored of each of these records, by id. A record of which nothing is stored is left out, unless it was asked for
+ * before: the same command again finishes what was interrupted.
+ */
+async function findTraces(
   context: CliContext,
   app: App,
-  about: { source: string; resource: string; version: string; key: string; leftovers: string[] },
+  resource: string,
   ids: readonly string[],
-): Promise<ForgetReport> {
+): Promise<{ counts: Map<string, TraceCounts>; waiting: number }> {
   const { warehouse, source } = app;
-  const { resource } = about;
   const profile = source.profile.resources[resource];
-  const shape = await readTables(warehouse, resource);
-  const counts = new Map<string, object>();
-  if (profile !== undefined) {
-    const place = { warehouse, resource, shape, profile };
-    for (const part of inParts(ids, IDS_PER_STEP)) {
-      for (const [id, found] of await countTraces(place, part)) counts.set(id, found);
+  if (profile === undefined || ids.length === 0) return { counts: new Map(), waiting: 0 };
+  const place = { warehouse, resource, shape: await readTables(warehouse, resource), profile };
+  const deliveries = await withInbox(context, app, resource, ids, true);
+  const forgotten = await readForgotten(warehouse.own, resource, { source: source.name, key: source.privacy_key });
+  const counts = new Map<string, TraceCounts>();
+  for (const part of inParts(ids, IDS_PER_STEP)) {
+    for (const [id, stored] of await countTraces(place, part)) {
+      const found = { ...stored, deliveries: deliveries?.erased.get(id) ?? 0 };
+      if (forgotten.has(id) || Object.values(found).some((n) => n > 0)) counts.set(id, found);
     }
   }
-  const deliveries = await withInbox(context, app, resource, ids, true);
-  for (const [id, n] of deliveries?.erased ?? []) counts.set(id, { ...counts.get(id), deliveries: n });
-  const at = timestampText(context.clock.now());
-  const rows = [...counts.values()].map((found) => ({ fingerprint: null, counts: JSON.stringify(found) }));
-  const end = { isErased: false, isClean: false, waiting: deliveries?.waiting ?? 0 };
-  return reportOf({ ...about, at, rows, isDry: true, ...end });
+  return { counts, waiting: deliveries?.waiting ?? 0 };
 }
 
-/** Erasing cannot be taken back: a person at a terminal is asked. */
+/** Asks at a terminal, because erasing cannot be undone. Throws `ConfigError` if nobody can be asked. */
 async function isConfirmed(
   { stdin, stderr, stdout }: CliContext,
   { yes, json }: ForgetOptions,
   resource: string,
   ids: readonly string[],
 ): Promise<boolean> {
-  if (yes === true || json === true || ids.length === 0 || stdin.isTTY !== true || stdout.isTTY !== true) return true;
+  if (yes === true || ids.length === 0) return true;
+  if (json === true || stdin.isTTY !== true || stdout.isTTY !== true) {
+    throw new ConfigError('usage', 'records are erased for good, and without a terminal nobody can confirm that', {
+      hint: 'add --yes; --dry-run counts what would be erased',
+    });
+  }
   const lines = createInterface({ input: stdin, output: stderr });
   try {
     const many = ids.length === 1 ? `${resource} ${ids[0]}` : `${countText(ids.length)} records of ${resource}`;
@@ -174,5 +187,5 @@ async function isConfirmed(
 function tell(context: CliContext, { json }: ForgetOptions, report: ForgetReport): ExitCode {
   print(context, json === true ? report : reportText(report));
   if (context.signal.aborted) throw new SyncError('interrupted', 'interrupted', { recovery: 'stop' });
-  return report.outcome === 'unfinished' ? EXIT_CODES.partial : EXIT_CODES.ok;
+  return report.outcome === 'unfinished' || report.unknown > 0 ? EXIT_CODES.partial : EXIT_CODES.ok;
 }

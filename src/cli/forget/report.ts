@@ -1,4 +1,4 @@
-import { countText } from '../../observe/figures.ts';
+import { countOf, countText } from '../../observe/figures.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { NO_TRACES, type TraceCounts } from '../../sync/forget/count-traces.ts';
 import type { ForgottenRow } from '../../warehouse/operator-rows.ts';
@@ -14,6 +14,8 @@ export interface ForgetReport {
   /** Of content-sync. */
   version: string;
   records: number;
+  /** Ids of which nothing is stored. */
+  unknown: number;
   /** What was erased, or would be. */
   erased: TraceCounts;
   /** HMAC-SHA256 under `privacy_key`, by which the records are known when they come again. */
@@ -28,6 +30,7 @@ interface Reported {
   resource: string;
   version: string;
   at: string;
+  unknown: number;
   rows: readonly (Pick<ForgottenRow, 'counts'> & { fingerprint: string | null })[];
   /** True if nothing was to be erased, but only counted. */
   isDry?: boolean;
@@ -54,6 +57,7 @@ export function reportOf(reported: Reported): ForgetReport {
     resource,
     version,
     at,
+    unknown,
     rows,
     isDry = false,
     isErased,
@@ -68,7 +72,10 @@ export function reportOf(reported: Reported): ForgetReport {
     for (const what of WHAT) erased[what] += found[what] ?? 0;
   }
   const todo = [
-    ...absentLines(rows, isDry),
+    ...(rows.length > 0 ? [] : [isDry ? 'no record is meant by this' : 'nothing was to be erased']),
+    ...(unknown === 0
+      ? []
+      : [`${countOf(unknown, 'id is', 'ids are')} not in the copy, and not blocked: check the spelling`]),
     ...(isErased || isDry
       ? []
       : [
@@ -101,20 +108,12 @@ export function reportOf(reported: Reported): ForgetReport {
     at: `${at.slice(0, 19).replace(' ', 'T')}Z`,
     version,
     records: rows.length,
+    unknown,
     erased,
     fingerprints: rows.flatMap(({ fingerprint }) => (fingerprint === null ? [] : [fingerprint])),
     todo,
     yours: YOURS,
   };
-}
-
-/** What was not found may be misspelt. */
-function absentLines(rows: Reported['rows'], isDry: boolean): string[] {
-  if (rows.length === 0) return [isDry ? 'no record is meant by this' : 'nothing was to be erased'];
-  const absent = rows.filter(({ counts }) => counts !== null && Object.values(parsed(counts)).every((n) => n === 0));
-  if (absent.length === 0) return [];
-  const kept = isDry ? 'they would be kept out' : 'they are kept out from now on';
-  return [`${countText(absent.length)} of them were not in the copy: check the ids; ${kept} all the same`];
 }
 
 const WHAT = [

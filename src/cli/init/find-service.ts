@@ -8,7 +8,6 @@ import { ConfigError } from '../../model/errors.ts';
 import { openAsker, unreachable } from '../../probe/asker.ts';
 import { type ProbeResult, probeService } from '../../probe/probe-service.ts';
 import { toYaml } from '../../probe/profile.ts';
-import { readPackagedProfile } from '../../settings/load-profile.ts';
 import { usualNetwork } from '../../settings/network.ts';
 
 /** What a config says of a service. */
@@ -28,9 +27,14 @@ const MOST_SIGNS = 40;
 interface Wanted {
   url: string;
   source: string;
-  profile?: string;
+  /** The profile that the user named; null if it is to be found. */
+  given: Recognised | null;
+  /** True if no shipped profile is tried. */
+  isSearched: boolean;
   credentialEnv?: string;
   user?: string;
+  auth?: string;
+  path?: string[];
 }
 
 /** Finds out of which kind the service is, by its answers or by experiment, with the credential that it needs. */
@@ -47,9 +51,9 @@ export async function findService(context: CliContext, questions: Questions, wan
   return { baseUrl, auth, variables, profile: chosen.name, profileText: null };
 }
 
-async function knownProfiles(context: CliContext, { url, profile }: Wanted): Promise<Recognised[]> {
-  if (profile === 'probe') return [];
-  if (profile !== undefined) return [{ name: profile, profile: readPackagedProfile(profile) }];
+async function knownProfiles(context: CliContext, { url, given, isSearched }: Wanted): Promise<Recognised[]> {
+  if (isSearched) return [];
+  if (given !== null) return [given];
   const { clock, secrets, signal } = context;
   const baseUrl = new URL(new URL(url).origin);
   const network = usualNetwork(context.cwd, context.env);
@@ -106,7 +110,7 @@ async function written(
 }
 
 async function probed(context: CliContext, questions: Questions, wanted: Wanted): Promise<FoundService> {
-  const { url, source, credentialEnv, user } = wanted;
+  const { url, source, credentialEnv, user, auth: form, path: paths } = wanted;
   const preset = `${source.toUpperCase().replaceAll('-', '_')}_CREDENTIAL`;
   const about = { about: 'an API key, token or password', preset, isOptional: true };
   const secret = await takeSecret(context, questions, about, credentialEnv);
@@ -114,7 +118,8 @@ async function probed(context: CliContext, questions: Questions, wanted: Wanted)
   const credential = secret === null ? null : { secret: secret.value, user };
   const progress = progressOn(context);
   const network = usualNetwork(context.cwd, context.env);
-  const result = await probeService({ network, baseUrl: new URL(url), credential, clock, secrets, signal, progress });
+  const asked = { network, baseUrl: new URL(url), credential, auth: form, paths };
+  const result = await probeService({ ...asked, clock, secrets, signal, progress });
   print(context, foundText(result));
   const type = typeof result.scheme['type'] === 'string' ? result.scheme['type'] : 'none';
   const auth = isAskedAuth(type) ? writtenAuth(type, secret?.variable ?? null, user ?? null) : { type };

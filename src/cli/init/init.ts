@@ -1,28 +1,33 @@
+import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
-import { openProbe } from '../../app.ts';
 import { ConfigError } from '../../model/errors.ts';
-import { packagedProfiles, readPackagedProfile } from '../../settings/load-profile.ts';
+import { placementFindings } from '../../settings/cross-check.ts';
+import { settingsError } from '../../settings/file/fault.ts';
+import { readSecretFile } from '../../settings/file/secret-file.ts';
+import { packagedProfiles, profileReader, readPackagedProfile } from '../../settings/load-profile.ts';
 import { loadSettings } from '../../settings/load-settings.ts';
 import { SOURCE_NAME, type SourceSettings } from '../../settings/settings.ts';
 import { USUAL_WAREHOUSE } from '../../settings/warehouse-address.ts';
 import { checkSource, findingsText, impatiently, type Section } from '../check.ts';
+import { planSource, planSummary } from '../plan.ts';
 import type { CliContext } from '../command/context.ts';
 import { EXIT_CODES, type ExitCode } from '../command/exit-code.ts';
 import { print } from '../command/output.ts';
 import { silentLog } from '../command/sources.ts';
-import { whileOpen } from '../command/with-app.ts';
-import { estimateBackfill, estimateText } from './estimate.ts';
 import { findService, type FoundService } from './find-service.ts';
 import { OwnProfile } from './own-profile.ts';
 import { openQuestions, type Questions } from './questions.ts';
-import { configText, refuseExisting, writeFiles } from './write-files.ts';
+import type { Recognised } from './recognise.ts';
+import { configText, type ExistingConfig, readExisting, refuseExisting, writeFiles } from './write-files.ts';
 
 /** Options of `content-sync init`: every question has one. */
 interface InitOptions {
   url?: string;
   credentialEnv?: string;
   user?: string;
+  auth?: string;
+  path?: string[];
   profile?: string;
   source?: string;
   warehouse?: string;
@@ -39,8 +44,19 @@ export function initCommand(context: CliContext): Command {
     .option('--url <url>', 'address of the content service')
     .option('--credential-env <name>', 'environment variable that holds the credential')
     .option('--user <name>', 'user name or client id, for credentials that have one')
-    .option('--profile <name>', 'a shipped profile, or `probe` to find one by experiment; else it is recognised')
-    .option('--source <name>', 'name of the source in the config')
+    .option(
+      '--auth <form>',
+      'how the credential is sent: bearer, basic, header:<name> or query:<name>; else it is found out',
+    )
+    .option(
+      '--path <path...>',
+      'listings to copy, of a service that no shipped profile knows; else they are searched for',
+    )
+    .option(
+      '--profile <name>',
+      'a shipped profile, the path of your own, or `probe` to find one by experiment; else the service is recognised',
+    )
+    .option('--source <name>', 'name of the source in the config, to which it is added if that is there')
     .option('--warehouse <address>', `where the copy is kept (else ${USUAL_WAREHOUSE})`)
     .option('-c, --config <file>', `config file to write (else ${DEFAULT_CONFIG})`)
     .option('-y, --yes', 'take the usual answer to every question that has one')
@@ -54,22 +70,27 @@ async function init(context: CliContext, options: InitOptions): Promise<ExitCode
   const { cwd } = context;
   const config = resolve(cwd, options.config ?? DEFAULT_CONFIG);
   const mayReplace = options.force === true;
-  refuseExisting([config], cwd, mayReplace);
-  if (options.profile !== undefined) refuseProfile(options.profile);
+  const existing = mayReplace ? null : readExisting(config, cwd);
+  const { profile, path, auth } = options;
+  const isSearched = profile === 'probe' || (profile === undefined && (path !== undefined || auth !== undefined));
+  const given = profile === undefined || isSearched ? null : readProfile(context, profile, config);
   const questions = openQuestions(context, options.yes === true);
   const address = { message: 'Address of your content service', option: '--url', refuse: refuseAddress };
   const url = withScheme(await questions.text(address, options.url));
-  const naming = { message: 'A name for it', option: '--source', preset: nameFor(url), refuse: refuseName };
+  const naming = { message: 'A name for it', option: '--source', preset: nameFor(url), refuse: refuseName(existing) };
   const source = await questions.text(naming, options.source);
-  const found = await findService(context, questions, { ...options, url, source });
+  const found = await findService(context, questions, { ...options, url, source, given, isSearched });
   const place = { message: 'Where the copy is kept', option: '--warehouse', preset: USUAL_WAREHOUSE };
-  const warehouse = await questions.text(place, options.warehouse);
-  const own = await write(context, questions, { config, source, warehouse, found, mayReplace });
-  return tryOut(context, config, own);
+  const warehouse = await questions.text(place, existing?.warehouse ?? options.warehouse);
+  refusePlace(warehouse, [...(existing?.sources ?? []), source]);
+  const own = await write(context, questions, { config, existing, source, warehouse, found, mayReplace });
+  return tryOut(context, { config, source, isOnly: existing === null, own });
 }
 
 interface Writing {
   config: string;
+  /** The config to which the source is added; null if a new one is written. */
+  existing: ExistingConfig | null;
   source: string;
   warehouse: string;
   found: FoundService;
@@ -78,19 +99,24 @@ interface Writing {
 
 /** Returns the profile of the account's own, if the shipped one cannot know all its collections. */
 async function write(context: CliContext, questions: Questions, writing: Writing): Promise<OwnProfile | null> {
-  const { config, source, warehouse, found, mayReplace } = writing;
+  const { config, existing, source, warehouse, found, mayReplace } = writing;
   const { baseUrl, auth, variables, profile, profileText } = found;
   const name = `${source}.profile.yaml`;
   const path = join(dirname(config), name);
   const isProbed = profileText !== null;
-  const hasOwn = !isProbed && readPackagedProfile(profile).about?.collections !== undefined;
+  const isShipped = packagedProfiles().includes(profile);
+  const hasOwn = isShipped && readPackagedProfile(profile).about?.collections !== undefined;
   if (isProbed || hasOwn) refuseExisting([path], context.cwd, mayReplace);
   const shown = relative(context.cwd, config);
-  if (!(await questions.confirm(`Write ${shown}${isProbed || hasOwn ? `, and ${name} beside it` : ''}?`))) {
+  if (
+    !(await questions.confirm(
+      `${existing === null ? 'Write' : `Add ${source} to`} ${shown}${isProbed || hasOwn ? `, and ${name} beside it` : ''}?`,
+    ))
+  ) {
     throw new ConfigError('usage', 'nothing was written');
   }
   const named = isProbed || hasOwn ? `./${name}` : profile;
-  const text = configText({ warehouse, source, baseUrl, auth, profile: named });
+  const text = configText({ warehouse, source, baseUrl, auth, profile: named, existing: existing?.text });
   const written = writeFiles(
     { config, text, profile: isProbed ? { name, text: profileText } : null, variables },
     context.cwd,
@@ -104,28 +130,34 @@ async function write(context: CliContext, questions: Questions, writing: Writing
 }
 
 /** Runs `check` on what was written, and tells what a backfill would take. */
-async function tryOut(context: CliContext, config: string, own: OwnProfile | null): Promise<ExitCode> {
-  await own?.findCollections(context, readSource(context, config));
-  let source = readSource(context, config);
+async function tryOut(
+  context: CliContext,
+  { config, source: name, isOnly, own }: { config: string; source: string; isOnly: boolean; own: OwnProfile | null },
+): Promise<ExitCode> {
+  await own?.findCollections(context, readSource(context, config, name));
+  let source = readSource(context, config, name);
   let sections = await checked(context, source);
   if (own?.dropFilters(sections) === true) {
-    source = readSource(context, config);
+    source = readSource(context, config, name);
     sections = await checked(context, source);
   }
   print(context, findingsText(source.name, sections).trimEnd());
-  const given = relative(context.cwd, config) === DEFAULT_CONFIG ? '' : ` --config ${shownPath(context, config)}`;
+  const isUsual = relative(context.cwd, config) === DEFAULT_CONFIG;
+  const given = `${isUsual ? '' : ` --config ${shownPath(context, config)}`}${isOnly ? '' : ` --source ${name}`}`;
   if (sections.some(({ findings }) => findings.some(({ status }) => status === 'fail'))) {
     print(context, `\nSet right in the profile what FAIL says, then: content-sync check${given}`);
     return EXIT_CODES.failed;
   }
-  print(context, `\n${await estimate(context, source)}\nNext: content-sync backfill${given}`);
+  const chosen = { source, resources: source.resources, log: silentLog(context) };
+  const forecast = planSummary(await planSource(context, chosen, 'backfill'));
+  print(context, `\n${forecast.join('\n')}\nNext: content-sync backfill${given}`);
   return EXIT_CODES.ok;
 }
 
-function readSource(context: CliContext, config: string): SourceSettings {
-  const settings = loadSettings({ path: config, env: context.env, cwd: context.cwd });
+function readSource(context: CliContext, config: string, name: string): SourceSettings {
+  const settings = loadSettings({ path: config, env: context.env, cwd: context.cwd, source: name });
   context.secrets.push(...settings.secrets);
-  const [source] = Object.values(settings.sources);
+  const source = settings.sources[name];
   if (source === undefined) throw new Error('a config without its source');
   return source;
 }
@@ -133,15 +165,6 @@ function readSource(context: CliContext, config: string): SourceSettings {
 async function checked(context: CliContext, source: SourceSettings): Promise<Section[]> {
   const chosen = { source: impatiently(source), log: silentLog(context) };
   return (await checkSource(chosen, source.resources, context)).sections;
-}
-
-async function estimate(context: CliContext, source: SourceSettings): Promise<string> {
-  const { clock, secrets } = context;
-  const opened = await openProbe({ source, clock, secrets, log: silentLog(context) }, null);
-  return whileOpen(opened, async (probe) => {
-    const estimates = await estimateBackfill(probe, context);
-    return estimateText(estimates, probe.governor.figures().allowedPerSecond);
-  });
 }
 
 function shownPath({ cwd }: CliContext, path: string): string {
@@ -166,15 +189,29 @@ function refuseAddress(address: string): string | undefined {
   return isPlain ? undefined : NO_ADDRESS;
 }
 
-function refuseName(name: string): string | undefined {
-  return SOURCE_NAME.test(name) ? undefined : 'expected lower-case letters, digits, - and _, beginning with a letter';
+function refuseName(existing: ExistingConfig | null) {
+  return (name: string): string | undefined => {
+    if (existing?.sources.includes(name) === true)
+      return `the config has a source ${name} already: choose another name`;
+    return SOURCE_NAME.test(name) ? undefined : 'expected lower-case letters, digits, - and _, beginning with a letter';
+  };
 }
 
-function refuseProfile(name: string): void {
-  if (name === 'probe' || packagedProfiles().includes(name)) return;
-  throw new ConfigError('usage', `there is no shipped profile "${name}"`, {
-    hint: `there are ${packagedProfiles().join(', ')}; or \`probe\``,
-  });
+/** Each of several sources needs its own place in the warehouse. */
+function refusePlace(warehouse: string, sources: readonly string[]): void {
+  const [fault] = placementFindings(warehouse, sources, false);
+  if (fault !== undefined) throw new ConfigError('usage', `warehouse: ${fault.message}`);
+}
+
+/** A shipped profile by its name, or a file, named as the config names it. Throws `ConfigError` if it cannot be used. */
+function readProfile({ cwd, env }: CliContext, name: string, config: string): Recognised {
+  const isFile = !packagedProfiles().includes(name) && existsSync(resolve(cwd, name));
+  const below = relative(dirname(config), resolve(cwd, name));
+  const named = !isFile ? name : below.startsWith('.') ? below : `./${below}`;
+  const read = profileReader()(named, dirname(config), { env, readSecret: readSecretFile, shown: () => name });
+  if ('missing' in read) throw new ConfigError('usage', `--profile: ${read.missing}`);
+  if (read.profile === null) throw settingsError(read);
+  return { name: named, profile: read.profile };
 }
 
 /** The first part of the host that says something: `blog` of `blog.example.com`, `example` of `www.example.com`. */

@@ -1,6 +1,6 @@
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { stringify } from 'yaml';
+import { isMap, parseDocument, stringify } from 'yaml';
 import { ConfigError } from '../../model/errors.ts';
 import { ENV_FILE } from '../../settings/env-file.ts';
 
@@ -16,6 +16,27 @@ export interface NewFiles {
   profile: { name: string; text: string } | null;
   /** Variables that go into `.env` of the folder in which content-sync is started. */
   variables: Readonly<Record<string, string>>;
+}
+
+/** What a config that is there already says. */
+export interface ExistingConfig {
+  text: string;
+  warehouse: string;
+  /** Names of its sources. */
+  sources: readonly string[];
+}
+
+/** The config to which a source is added; null if there is none. Throws `ConfigError` (`file_exists`) if none can be. */
+export function readExisting(config: string, cwd: string): ExistingConfig | null {
+  if (!existsSync(config)) return null;
+  const text = readFileSync(config, 'utf8');
+  const document = parseDocument(text);
+  const [warehouse, sources] = [document.get('warehouse'), document.get('sources')];
+  if (document.errors.length > 0 || typeof warehouse !== 'string' || !isMap(sources)) {
+    refuseExisting([config], cwd, false);
+    return null;
+  }
+  return { text, warehouse, sources: sources.items.map(({ key }) => String(key)) };
 }
 
 /** Throws `ConfigError` (`file_exists`) for files that are there already. */
@@ -70,11 +91,18 @@ export interface ConfigParts {
   baseUrl: string;
   auth: Readonly<Record<string, string>>;
   profile: string;
+  /** Text of the config to which the source is added. */
+  existing?: string | undefined;
 }
 
 /** The text of a config file, short and with a word on what else there is. */
-export function configText({ warehouse, source, baseUrl, auth, profile }: ConfigParts): string {
+export function configText({ warehouse, source, baseUrl, auth, profile, existing }: ConfigParts): string {
   const settings = { warehouse, sources: { [source]: { base_url: baseUrl, auth, profile } } };
+  if (existing !== undefined) {
+    const document = parseDocument(existing);
+    document.setIn(['sources', source], document.createNode(settings.sources[source]));
+    return document.toString({ lineWidth: 0 });
+  }
   return [
     '# Settings of content-sync; config/README.md explains each, and ${VAR} is filled in from the environment or .env.',
     stringify(settings, { lineWidth: 0 }),

@@ -101,9 +101,11 @@ const TRANSPORT_ROWS: readonly OutcomeRow[] = [
   row('stop', 'network', 'the request failed', { failure: ['*'], when: (seen) => seen.transport !== null }),
 ];
 
-/** Services answer a credential in a form that they do not know with any of 400, 401 and 403. */
-const SENT_AS =
-  'It was sent as Authorization: Bearer; where the service wants another header, put that under headers in the profile.';
+/**
+ * Stands in a hint for how the credential was sent. Services answer a credential in a form that they do not know with any
+ * of 400, 401 and 403.
+ */
+export const SENT_AS = '{sent as}';
 
 /** Rows for complete answers with an error status; a named wait makes any passing failure a limit. */
 const STATUS_ROWS: readonly OutcomeRow[] = [

@@ -4,6 +4,7 @@ import type { AttemptResult } from '../attempt.ts';
 import type { HttpMethod } from '../client.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 import { errorIn, partialSignIn } from './body-errors.ts';
+import { SENT_AS } from './outcome-table.ts';
 
 type Judged = Extract<AttemptResult, { kind: 'judged' }>;
 
@@ -81,9 +82,26 @@ const CIRCUMSTANCES: readonly Circumstance[] = [versionTwice, openPort, tokenToo
 export function hintFor(judged: Judged, asked: Asked): string | undefined {
   for (const circumstance of CIRCUMSTANCES) {
     const hint = circumstance(judged, asked);
-    if (hint !== null) return hint;
+    if (hint !== null) return withSentAs(hint, judged);
   }
-  return judged.verdict.hint;
+  return judged.verdict.hint === undefined ? undefined : withSentAs(judged.verdict.hint, judged);
+}
+
+function withSentAs(hint: string, { sent }: Judged): string {
+  return hint.replace(SENT_AS, sent.proof === null ? '' : describeProof(sent.proof)).trimEnd();
+}
+
+/** Names where the credential was, and the word before it, but nothing of the credential itself. */
+function describeProof({ headers, query }: NonNullable<Judged['sent']['proof']>): string {
+  const names = Object.entries(headers).map(([name, value]) => {
+    if (name === 'cookie') return `the cookie ${value.replace(/=.*/s, '')}`;
+    if (name !== 'authorization') return `the header ${name}`;
+    const [, scheme] = /^([A-Z][A-Za-z-]{2,15}) /.exec(value) ?? [];
+    return scheme === undefined ? 'Authorization without a word before it' : `Authorization: ${scheme}`;
+  });
+  const sent = [...names, ...Object.keys(query).map((name) => `the query parameter ${name}`)].join(' and ');
+  if (sent === '') return 'No credential was sent: set auth in the profile and in the configuration.';
+  return `It was sent as ${sent}; if the service wants it in another form, describe that under auth in the profile.`;
 }
 
 /** Codes by which a service, or what stands in its place, may say that it does not know an address. */

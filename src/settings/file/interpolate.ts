@@ -10,6 +10,8 @@ export interface Surroundings {
   readSecret(this: void, path: string): string;
   /** Called with each variable that the files name. */
   noteVariable?: ((name: string, hasDefault: boolean) => void) | undefined;
+  /** True if a secret that is missing is no fault, because the command does not use it. */
+  secretsOptional?: boolean;
 }
 
 /** A value whose texts are filled in, and how they were filled. */
@@ -19,18 +21,25 @@ export interface Filled {
   paths: Set<string>;
   /** Contents of secret files. */
   secrets: string[];
+  /** Keys of the fields that could not be filled in. */
+  unset: Set<string>;
   findings: SettingsFinding[];
 }
+
+/** In place of a secret that could not be read: a valid text, and a valid address where one is expected. */
+const MISSING_SECRET = 'missing-secret-is-not-used';
+const MISSING_ADDRESS = 'https://missing-secret.invalid/';
 
 const PLACEHOLDER = /\$\$\{|\$\{([^}]*)(\}?)/g;
 const VARIABLE = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s;
 
 /**
  * Fills in `${VAR}`, `${VAR:-default}` and `${file:/run/secrets/x}` in texts (never in keys); `$${` stands for `${`.
- * Reports an unset or empty variable without a default, and a secret file that is missing or empty.
+ * Reports an unset or empty variable without a default, and a secret file that is missing or empty, unless the field is
+ * a secret and those are optional.
  */
 export function interpolate(value: unknown, surroundings: Surroundings): Filled {
-  const filled: Filled = { value: undefined, paths: new Set(), secrets: [], findings: [] };
+  const filled: Filled = { value: undefined, paths: new Set(), secrets: [], unset: new Set(), findings: [] };
   const fill = (part: unknown, path: FieldPath): unknown => {
     if (typeof part === 'string') return fillText(part, path, surroundings, filled);
     if (Array.isArray(part)) return part.map((entry, at) => fill(entry, [...path, at]));
@@ -60,10 +69,17 @@ function fillText(text: string, path: FieldPath, surroundings: Surroundings, fil
         ? fromFile(inner.slice(5), surroundings, filled)
         : fromEnv(inner, path, surroundings);
     } catch (error) {
+      filled.unset.add(pathKey(path));
+      if (surroundings.secretsOptional === true && mustBeMasked(path, true)) return missingSecret(path, text === whole);
       filled.findings.push({ path, part: 'value', message: messageOf(error) });
       return whole;
     }
   });
+}
+
+function missingSecret(path: FieldPath, isAll: boolean): string {
+  const isAddress = path[2] === 'ping' || ['url', 'proxy', 'token_url'].includes(String(path.at(-1)));
+  return isAddress && isAll ? MISSING_ADDRESS : MISSING_SECRET;
 }
 
 function fromEnv(inner: string, path: FieldPath, { env, noteVariable }: Surroundings): string {

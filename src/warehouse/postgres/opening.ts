@@ -17,13 +17,14 @@ import {
   type OpenDatabase,
   type TableSet,
 } from './connection/open-database.ts';
+import { COMMIT_MARKS, COMMON_SCHEMA } from './connection/commit-marks.ts';
 import { ownDialect } from './connection/own-dialect.ts';
 import { borrowDatabase } from './connection/pools.ts';
 import { grantReading, revokeReading, refuseWithoutCreate } from './connection/schema-rights.ts';
 import { execute, transact, type Database } from './connection/transact.ts';
 import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
-import { rowsIn } from './warehouse.ts';
+import { rowsIn, tableNames } from './warehouse.ts';
 
 export { openCoordination, sharedStatements } from './coordination/open-coordination.ts';
 export { openInbox } from './inbox/open-inbox.ts';
@@ -72,12 +73,18 @@ export async function changeReaders(address: PostgresAddress, clock: Clock, requ
   }
 }
 
-/** Throws `ConfigError` if the server cannot be used, or the role may not make the schema or tables in it. */
-export async function refuseMaking(address: PostgresAddress, clock: Clock): Promise<void> {
+/**
+ * Names of tables that others made in the schema. Throws `ConfigError` if the server cannot be used, or the role may not
+ * make the schemas or tables in them.
+ */
+export async function refuseMaking(address: PostgresAddress, clock: Clock): Promise<ReadonlySet<string>> {
   const { database, release } = borrowDatabase(address, clock);
   try {
     await checkServer(database);
-    await refuseWithoutCreate(execute(database, { retryForMs: OPEN_MS }), database);
+    const common = { ...database, schema: COMMON_SCHEMA };
+    const places = (await stepsDone(common, COMMIT_MARKS)) === null ? [common, database] : [database];
+    for (const place of places) await refuseWithoutCreate(execute(database, { retryForMs: OPEN_MS }), place);
+    return await tableNames(new Kysely<OwnTables>({ dialect: ownDialect(database) }), database.schema);
   } finally {
     await release();
   }

@@ -50,7 +50,6 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
     keepsMicroseconds: true,
     now: () => databaseNow(database),
     stored: storedRows(database),
-    tableNames: () => tableNames(own, schema),
     snapshot: () => snapshotReader(database, () => Promise.resolve()),
     evolve: (growth) => growTables(database, own, growth),
     stageTables: (staging) => stageTables(database, own, staging),
@@ -94,7 +93,8 @@ function asStep({ sql: text, parameters: values }: CompiledQuery): Step {
   return { text, values };
 }
 
-async function tableNames(own: Kysely<OwnTables>, schema: string): Promise<Set<string>> {
+/** In lower case, with those of indexes. */
+export async function tableNames(own: Kysely<OwnTables>, schema: string): Promise<Set<string>> {
   const { rows } = await sql<{ name: string }>`SELECT lower("relname") AS "name" FROM pg_class
     WHERE "relnamespace" = (SELECT "oid" FROM pg_namespace WHERE "nspname" = ${schema})`.execute(own);
   return new Set(rows.map((row) => row.name));
@@ -104,11 +104,7 @@ async function tableNames(own: Kysely<OwnTables>, schema: string): Promise<Set<s
 export function rowsIn(own: Kysely<OwnTables>, schema: string): ReturnType<typeof rowQueries> {
   return rowQueries(own, {
     named: (table) => sql`${sql.id(schema, table)}`,
-    isThere: async (table) => {
-      const { rows } = await sql`SELECT 1 FROM pg_class WHERE "relname" = ${table} AND "relkind" <> 'v'
-        AND "relnamespace" = (SELECT "oid" FROM pg_namespace WHERE "nspname" = ${schema})`.execute(own);
-      return rows.length > 0;
-    },
+    tableNames: () => tableNames(own, schema),
     moment: (text) => sql`${text === '' ? '-infinity' : `${text}+00`}::timestamptz`,
     isUntimed: (text) => sql`coalesce(ltrim(${text}::text, '"'), '') !~ '^[0-9]'`,
     compared: (text) => sql`${text} COLLATE "C"`,

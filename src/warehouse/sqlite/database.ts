@@ -16,7 +16,7 @@ import { openUnchanged, type UnchangedFile } from './connection/unchanged-file.t
 import { openInbox } from './inbox/open-inbox.ts';
 import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
-import { openWarehouse, rowsIn } from './warehouse.ts';
+import { openWarehouse, rowsIn, tableNames } from './warehouse.ts';
 
 const COSTS = { row: 12, index: 26, cell: 1, number: 8, emptyCell: 1 };
 
@@ -78,10 +78,16 @@ async function lookForWarehouse(file: string): Promise<WarehouseReader | null> {
   };
 }
 
-/** Throws `ConfigError` if this user may not make the file, or the folders on the way to it. */
-async function refuseMaking(file: string): Promise<void> {
+/** Names of tables that others made in the file. Throws `ConfigError` if this user may not make it, or the folders on the way to it. */
+async function refuseMaking(file: string): Promise<ReadonlySet<string>> {
   const folder = firstThere(path.dirname(file));
-  if (statSync(folder).isDirectory() && mayWrite(folder)) return;
+  if (statSync(folder).isDirectory() && mayWrite(folder)) {
+    if (!existsSync(file)) return new Set();
+    if (mayWrite(file)) {
+      const { own, close } = openUnchanged<OwnTables>(file);
+      return tableNames(own).finally(close);
+    }
+  }
   throw new ConfigError('warehouse_unreachable', `${file}: this user can make nothing in ${folder}`, {
     hint: 'check the path in `warehouse` and that this user may write there',
   });
@@ -92,7 +98,12 @@ async function look<Tables>(
   migrations: Migrations,
   isBeside = false,
 ): Promise<UnchangedFile<Tables> | null> {
-  if (statSync(file, { throwIfNoEntry: false }) === undefined) return null;
+  if (!existsSync(file)) return null;
+  if (statSync(file).isDirectory()) {
+    throw new ConfigError('warehouse_unreachable', `${file} is a folder, and not a file`, {
+      hint: 'name a file in it: check the path in `warehouse`',
+    });
+  }
   const opened = openUnchanged<Tables>(file, isBeside);
   let isOurs = false;
   try {

@@ -52,7 +52,6 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     keepsMicroseconds: false,
     now: () => Promise.resolve(clock.now()),
     stored: (table, keys, updated) => retryWhileLocked(() => stored(table, keys, updated)),
-    tableNames: () => tableNames(own),
     snapshot: () => retryWhileLocked(() => snapshotReader(readBeside(db.name))),
     ...tableChanges(open, transact, runAll),
     tendKeys: (plan, lease) => {
@@ -121,7 +120,8 @@ function tableChanges(
   };
 }
 
-async function tableNames(own: Kysely<OwnTables>): Promise<Set<string>> {
+/** In lower case, with those of indexes. */
+export async function tableNames(own: Kysely<OwnTables>): Promise<Set<string>> {
   const { rows } = await sql<{ name: string }>`SELECT lower("name") AS "name" FROM sqlite_schema`.execute(own);
   return new Set(rows.map((row) => row.name));
 }
@@ -129,10 +129,7 @@ async function tableNames(own: Kysely<OwnTables>): Promise<Set<string>> {
 export function rowsIn(own: Kysely<OwnTables>): ReturnType<typeof rowQueries> {
   return rowQueries(own, {
     named: (table) => sql`${sql.id(table)}`,
-    isThere: async (table) => {
-      const { rows } = await sql`SELECT 1 FROM sqlite_schema WHERE "type" = 'table' AND "name" = ${table}`.execute(own);
-      return rows.length > 0;
-    },
+    tableNames: () => tableNames(own),
     moment: (text) => sql`${text}`,
     isUntimed: (text) => sql`coalesce(ltrim(${text}, '"'), '') NOT GLOB '[0-9]*'`,
     compared: (text) => text,
