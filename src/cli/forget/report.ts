@@ -52,55 +52,12 @@ const YOURS = [
 ];
 
 export function reportOf(reported: Reported): ForgetReport {
-  const {
-    source,
-    resource,
-    version,
-    at,
-    unknown,
-    rows,
-    isDry = false,
-    isErased,
-    isClean,
-    waiting,
-    areFilesLeft = false,
-    leftovers,
-  } = reported;
+  const { source, resource, version, at, unknown, rows, isDry = false, isErased, isClean, leftovers } = reported;
   const erased = { ...NO_TRACES };
   for (const { counts } of rows) {
     const found: Partial<TraceCounts> = { ...NO_TRACES, ...parsed(counts) };
     for (const what of WHAT) erased[what] += found[what] ?? 0;
   }
-  const todo = [
-    ...(rows.length > 0 ? [] : [isDry ? 'no record is meant by this' : 'nothing was to be erased']),
-    ...(unknown === 0
-      ? []
-      : [`${countOf(unknown, 'id is', 'ids are')} not in the copy, and not blocked: check the spelling`]),
-    ...(isErased || isDry
-      ? []
-      : [
-          `another process owns ${resource}: a serve erases the records within seconds, any other process leaves them to this command; run it again`,
-        ]),
-    ...(areFilesLeft
-      ? [
-          'contents of files are still in their store, because files are being fetched, the store cannot be used, or the settings do not name it any more; run the command again, or content-sync files prune',
-        ]
-      : []),
-    ...(isErased && !isClean && !areFilesLeft
-      ? [
-          'somebody still reads what was there before, so the log or dead rows could not be taken away; run the command again',
-        ]
-      : []),
-    ...leftovers.map(
-      (file) =>
-        `${file} is left of a restore that was killed, with the records in it: run the restore again, or delete the file`,
-    ),
-    ...(waiting > 0
-      ? [
-          `${countText(waiting)} waiting deliveries name other records too: the next content-sync serve reads those and erases the deliveries`,
-        ]
-      : []),
-  ];
   return {
     source,
     resource,
@@ -111,9 +68,40 @@ export function reportOf(reported: Reported): ForgetReport {
     unknown,
     erased,
     fingerprints: rows.flatMap(({ fingerprint }) => (fingerprint === null ? [] : [fingerprint])),
-    todo,
+    todo: listWhatIsLeft(reported),
     yours: YOURS,
   };
+}
+
+function listWhatIsLeft(reported: Reported): string[] {
+  const { resource, unknown, rows, isDry = false, isErased, isClean, waiting, leftovers } = reported;
+  const { areFilesLeft = false } = reported;
+  const isRead = isErased && !isClean && !areFilesLeft;
+  const lines: readonly (readonly [applies: boolean, line: string])[] = [
+    [rows.length === 0, isDry ? 'no record is meant by this' : 'nothing was to be erased'],
+    [unknown > 0, `${countOf(unknown, 'id is', 'ids are')} not in the copy, and not blocked: check the spelling`],
+    [
+      !isErased && !isDry,
+      `another process owns ${resource}: a serve erases the records within seconds, any other process leaves them to this command; run it again`,
+    ],
+    [
+      areFilesLeft,
+      'contents of files are still in their store, because files are being fetched, the store cannot be used, or the settings do not name it any more; run the command again, or content-sync files prune',
+    ],
+    [
+      isRead,
+      'somebody still reads what was there before, so the log or dead rows could not be taken away; run the command again',
+    ],
+    ...leftovers.map((file) => {
+      const line = `${file} is left of a restore that was killed, with the records in it: run the restore again, or delete the file`;
+      return [true, line] as const;
+    }),
+    [
+      waiting > 0,
+      `${countText(waiting)} waiting deliveries name other records too: the next content-sync serve reads those and erases the deliveries`,
+    ],
+  ];
+  return lines.flatMap(([applies, line]) => (applies ? [line] : []));
 }
 
 const WHAT = [
