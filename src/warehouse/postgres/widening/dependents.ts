@@ -123,10 +123,10 @@ const DEPENDENTS = `
     FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid
     JOIN named ON refobjid = attrelid AND refobjsubid = attnum
     WHERE classid = 'pg_rewrite'::regclass AND refclassid = 'pg_class'::regclass AND ev_class <> refobjid
-      AND ev_class <> ALL(ARRAY(SELECT pg_catalog.to_regclass(pg_catalog.quote_ident(detached)) FROM unnest($4::text[] || $5::text[]) AS detached))
+      AND ev_class <> ALL(ARRAY(SELECT pg_catalog.to_regclass(pg_catalog.quote_ident(detached)) FROM pg_catalog.unnest($4::text[] || $5::text[]) AS detached))
     UNION
     SELECT pg_catalog.to_regclass(pg_catalog.quote_ident(retyped))::oid, 1, NULL, NULL, retyped
-    FROM unnest($4::text[]) AS retyped
+    FROM pg_catalog.unnest($4::text[]) AS retyped
     UNION
     SELECT ev_class, depth + 1, table_name, column_name, view_name FROM stands s JOIN LATERAL (
       SELECT objid FROM pg_depend WHERE refclassid = 'pg_class'::regclass AND refobjid = s.oid AND classid = 'pg_rewrite'::regclass
@@ -145,7 +145,7 @@ const DEPENDENTS = `
     JOIN pg_class c ON c.oid = s.oid
     WHERE relkind IN ('v', 'm')
   )
-  SELECT name, kind, owner, ours, origins, (SELECT ours.name FROM unnest($3::text[]) AS ours(name)
+  SELECT name, kind, owner, ours, origins, (SELECT ours.name FROM pg_catalog.unnest($3::text[]) AS ours(name)
     WHERE pg_catalog.to_regclass(pg_catalog.quote_ident(ours.name)) = oid) AS view, ${REMADE} AS statements FROM seen ORDER BY deepest, name`;
 
 /**
@@ -160,7 +160,7 @@ export async function refuseLosses({ execute }: Session, { table, columns }: Tab
        AND classid <> 'pg_rewrite'::regclass
        AND NOT (classid = 'pg_class'::regclass AND objid IN (SELECT indexrelid FROM pg_index WHERE indrelid = refobjid))
        AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE classid = 'pg_constraint'::regclass AND pg_constraint.oid = objid
-         AND starts_with(conname, '_sync_'))`,
+         AND pg_catalog.starts_with(conname, '_sync_'))`,
     [table, columns],
   );
   if (rows.length === 0) return;
