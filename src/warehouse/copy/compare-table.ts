@@ -101,11 +101,11 @@ function keyedQuery(
   keyAt: readonly number[],
 ): { text: string; values: unknown[] } {
   const typeOf = (part: string): string => columns.find((column) => column.name === part)?.type ?? 'text';
-  const arrays = key.map((part, at) => `$${at + 1}::${typeOf(part)}[]`).join(', ');
+  const arrays = key.map((part, at) => `pg_catalog.unnest($${at + 1}::${typeOf(part)}[])`).join(', ');
   const parts = key.map((_, at) => `"part${at}"`);
   const isSame = key.map((part, at) => `${quoted(name)}.${quoted(part)} = "_asked".${parts[at] ?? ''}`).join(' AND ');
   return {
-    text: `SELECT ${selected(name, columns)} FROM unnest(${arrays}) WITH ORDINALITY AS "_asked" (${[...parts, '"place"'].join(', ')})
+    text: `SELECT ${selected(name, columns)} FROM ROWS FROM (${arrays}) WITH ORDINALITY AS "_asked" (${[...parts, '"place"'].join(', ')})
       JOIN ${quoted(name)} ON ${isSame} ORDER BY "_asked"."place"`,
     values: keyAt.map((at) => chunk.map((row) => row[at]?.toString() ?? null)),
   };

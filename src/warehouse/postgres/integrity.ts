@@ -3,7 +3,7 @@ import { messageOf } from '../../model/errors.ts';
 import { columnText, INDEX, type ColumnIndex } from '../key-plan.ts';
 import { nameBehind } from './widening/ddl.ts';
 
-const AMCHECK = `SELECT format('%I.%I', nspname, extname) AS name FROM pg_extension
+const AMCHECK = `SELECT pg_catalog.format('%I.%I', nspname, extname) AS name FROM pg_extension
   JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'amcheck' AND has_function_privilege(
     (SELECT oid FROM pg_proc WHERE proname = 'bt_index_check' AND pronamespace = extnamespace LIMIT 1), 'EXECUTE')`;
 

@@ -114,7 +114,7 @@ async function look<Tables>(
 /** Throws if the schema is there, but closed to the role: then nobody knows what is in it. */
 async function refuseClosed(database: Database): Promise<void> {
   const { rows } = await execute(database, { retryForMs: OPEN_MS })<{ role: string; grants: string }>(
-    `SELECT current_user::text AS role, format('GRANT USAGE ON SCHEMA %1$I TO %2$I; GRANT SELECT ON ALL TABLES IN SCHEMA %1$I TO %2$I',
+    `SELECT current_user::text AS role, pg_catalog.format('GRANT USAGE ON SCHEMA %1$I TO %2$I; GRANT SELECT ON ALL TABLES IN SCHEMA %1$I TO %2$I',
         nspname, current_user) AS grants
       FROM pg_namespace WHERE nspname = $1 AND NOT has_schema_privilege(oid, 'USAGE')`,
     [database.schema],

@@ -211,7 +211,9 @@ const MIGRATION_DIALECT: MigrationDialect = {
   zoneTimes,
   hasColumn: async (db, table, column) => {
     const { rows } = await sql`SELECT 1 FROM pg_attribute
-      WHERE attrelid = to_regclass(quote_ident(${table})) AND attname = ${column} AND NOT attisdropped`.execute(db);
+      WHERE attrelid = to_regclass(pg_catalog.quote_ident(${table})) AND attname = ${column} AND NOT attisdropped`.execute(
+      db,
+    );
     return rows.length > 0;
   },
   growing: { type: 'bigint', number: (column) => column.generatedAlwaysAsIdentity() },

@@ -31,7 +31,8 @@ export async function refuseWithoutCreate(ask: ExecuteSql, { schema, shown }: Sc
 
 /**
  * Throws `ConfigError` if an object of a role that could not act for us or for the database's owner anyway would run
- * with our rights: one in the schema that has the name of a function or an operator of Postgres, because our statements
+ * with our rights (functions that take any type are called with their schema, because another role may make one of an
+ * exact type later; Postgres itself does so for `unnest` of several arrays): one in the schema that has the name of a function or an operator of Postgres, because our statements
  * look for tables there, or a trigger on what we write. The owner of the schema could put such objects there at any time.
  */
 export async function refuseStrangers(ask: ExecuteSql, { schema, shown }: Schema): Promise<void> {
@@ -116,7 +117,7 @@ export async function hideOwnTables({ execute }: Session, schema: string): Promi
     `SELECT relation.relname AS name, reader.rolname AS role
       FROM pg_class AS relation CROSS JOIN LATERAL aclexplode(relation.relacl) AS given
       JOIN pg_roles AS reader ON reader.oid = given.grantee
-      WHERE relation.relnamespace = $1::regnamespace AND starts_with(relation.relname, '_sync_')
+      WHERE relation.relnamespace = $1::regnamespace AND pg_catalog.starts_with(relation.relname, '_sync_')
         AND relation.relkind = 'r' AND given.grantee <> relation.relowner AND given.grantee IN (
           SELECT later.grantee FROM pg_default_acl AS usual CROSS JOIN LATERAL aclexplode(usual.defaclacl) AS later
           WHERE usual.defaclnamespace IN (0, $1::regnamespace) AND usual.defaclobjtype = 'r')`,
@@ -221,7 +222,7 @@ async function factsOf({ execute }: Session, role: string): Promise<RoleFacts> {
 /** Tables and views of a schema: those of ours alone, tables and views to be read, and those that are not ours to give. */
 async function relationsOf({ execute }: Session, schema: string) {
   const { rows } = await execute<{ name: string; is_own: boolean; is_ours: boolean; is_view: boolean }>(
-    `SELECT relname AS name, starts_with(relname, '_sync_') AS is_own, pg_has_role(relowner, 'USAGE') AS is_ours,
+    `SELECT relname AS name, pg_catalog.starts_with(relname, '_sync_') AS is_own, pg_has_role(relowner, 'USAGE') AS is_ours,
         relkind = 'v' AS is_view
       FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f') ORDER BY relname`,
     [escapeIdentifier(schema)],

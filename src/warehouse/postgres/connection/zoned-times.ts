@@ -21,7 +21,7 @@ const TRIAL = '"_sync_trial"';
 export async function zoneTimes(db: Kysely<unknown>): Promise<void> {
   const columns = await sql<{ table: string; name: string }>`SELECT relname AS "table", attname AS "name" FROM pg_class
     JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
-    WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND starts_with(relname, '_sync_')
+    WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND pg_catalog.starts_with(relname, '_sync_')
       AND atttypid = 'timestamp'::regtype ORDER BY attrelid, attnum`.execute(db);
   const tables = [...Map.groupBy(columns.rows, ({ table }) => table)];
   const views = await viewsOn(
@@ -38,15 +38,17 @@ export async function zoneTimes(db: Kysely<unknown>): Promise<void> {
 
 async function viewsOn(db: Kysely<unknown>, tables: readonly string[]): Promise<StandingView[]> {
   const { rows } = await sql<Omit<StandingView, 'columns'> & { columns: string }>`
-    SELECT format('%I.%I', nspname, relname) AS name, relkind AS kind,
+    SELECT pg_catalog.format('%I.%I', nspname, relname) AS name, relkind AS kind,
       rtrim(pg_get_viewdef(pg_class.oid), ';') AS query,
-      (SELECT json_agg(json_build_object('name', attname, 'type', format_type(atttypid, atttypmod)) ORDER BY attnum)::text
+      (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('name', attname, 'type', format_type(atttypid, atttypmod)) ORDER BY attnum)::text
         FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum > 0) AS columns
     FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
     WHERE pg_class.oid IN (SELECT ev_class FROM pg_rewrite
       JOIN pg_depend ON objid = pg_rewrite.oid AND classid = 'pg_rewrite'::regclass
       WHERE refclassid = 'pg_class'::regclass AND ev_class <> refobjid
-        AND refobjid = ANY (SELECT to_regclass(quote_ident(own)) FROM unnest(${tables}::text[]) AS own))`.execute(db);
+        AND refobjid = ANY (SELECT to_regclass(pg_catalog.quote_ident(own)) FROM pg_catalog.unnest(${tables}::text[]) AS own))`.execute(
+    db,
+  );
   return rows.map(({ name, kind, query, columns }) => {
     // The catalog says it.
     // oxlint-disable-next-line no-unsafe-type-assertion

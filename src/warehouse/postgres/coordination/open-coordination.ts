@@ -93,7 +93,7 @@ function keptUnlessExpected(column: string): string {
 
 /** Sources in order, so that two that ask at once do not wait for each other in a circle. */
 const LEAD = `INSERT INTO ${COMMON_SCHEMA}.leads AS led (source, owner, until)
-  SELECT DISTINCT source, $2, now() + $3 * interval '1 millisecond' FROM unnest($1::text[]) AS asked (source)
+  SELECT DISTINCT source, $2, now() + $3 * interval '1 millisecond' FROM pg_catalog.unnest($1::text[]) AS asked (source)
   ORDER BY source
   ON CONFLICT (source) DO UPDATE SET owner = excluded.owner, until = excluded.until
     WHERE led.owner = excluded.owner OR led.until <= now()

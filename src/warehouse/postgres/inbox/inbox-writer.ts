@@ -10,7 +10,7 @@ import type { Session } from '../connection/session.ts';
  */
 const INSERT = `WITH "numbered" AS MATERIALIZED (
     SELECT nextval((SELECT pg_get_serial_sequence('_sync_deliveries', 'seq')::regclass)) AS "seq", "asked".*
-    FROM jsonb_to_recordset($1::jsonb)
+    FROM pg_catalog.jsonb_to_recordset($1::jsonb)
       AS "asked" ("delivery_id" text, "received_at" timestamptz, "headers" text, "size" bigint, "differs_from" text,
         "start" integer, "length" integer))
   INSERT INTO "_sync_deliveries" ("seq", "delivery_id", "received_at", "headers", "body", "size", "differs_from")
@@ -33,7 +33,7 @@ const REWRITE = `UPDATE "_sync_deliveries" AS "row" SET
     "events" = "to"."events", "received_at" = coalesce("to"."received_at", "row"."received_at"),
     "headers" = coalesce("to"."headers", "row"."headers"), "size" = coalesce("to"."size", "row"."size"),
     "body" = coalesce(substr($2::bytea, "to"."start", "to"."length"), "row"."body")
-  FROM jsonb_to_recordset($1::jsonb) AS "to" ("seq" bigint, "state" text, "attempts" bigint, "due_at" timestamptz,
+  FROM pg_catalog.jsonb_to_recordset($1::jsonb) AS "to" ("seq" bigint, "state" text, "attempts" bigint, "due_at" timestamptz,
     "finished_at" timestamptz, "reason" text, "kind" text, "resource" text, "record_id" text, "repeats" bigint,
     "events" bigint, "received_at" timestamptz, "headers" text, "size" bigint, "start" integer, "length" integer)
   WHERE "row"."seq" = "to"."seq"`;

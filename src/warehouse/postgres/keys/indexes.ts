@@ -80,8 +80,8 @@ export async function orUnindexed<T>(database: Database, resource: string, work:
   }
 }
 
-const TEXT_INDEXES = `SELECT DISTINCT format('DROP INDEX IF EXISTS %I', pg_class.relname) AS statement
+const TEXT_INDEXES = `SELECT DISTINCT pg_catalog.format('DROP INDEX IF EXISTS %I', pg_class.relname) AS statement
   FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_class AS indexed ON indexed.oid = indrelid
   JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY(indkey) AND atttypid = 'text'::regtype
-  WHERE indexed.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND starts_with(pg_class.relname, $3::text)
-    AND indexed.relname IN (SELECT $2::text UNION ALL SELECT relname FROM pg_class WHERE starts_with(relname, $2::text || '_'))`;
+  WHERE indexed.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND pg_catalog.starts_with(pg_class.relname, $3::text)
+    AND indexed.relname IN (SELECT $2::text UNION ALL SELECT relname FROM pg_class WHERE pg_catalog.starts_with(relname, $2::text || '_'))`;

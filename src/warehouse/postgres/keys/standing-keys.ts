@@ -46,20 +46,20 @@ interface StandingRow extends Pick<Standing, 'version'>, Record<string, unknown>
 }
 
 const COLLATED = `SELECT ARRAY[relname::text, attname::text] FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
-  JOIN ROWS FROM (unnest($2::text[]), unnest($3::text[])) AS wanted(table_name, column_name)
+  JOIN ROWS FROM (pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) AS wanted(table_name, column_name)
     ON relname = table_name AND attname = column_name
   WHERE relnamespace = own.oid AND relkind = 'r' AND NOT attisdropped
     AND atttypid = 'text'::regtype AND attcollation <> 'pg_catalog."C"'::regcollation`;
 
 const KEYS = `SELECT ARRAY[child.relname::text, conname::text, parent.relname::text]
   FROM pg_constraint JOIN pg_class AS child ON child.oid = conrelid JOIN pg_class AS parent ON parent.oid = confrelid
-  WHERE contype = 'f' AND starts_with(conname, '_sync_') AND connamespace = own.oid AND child.relname = ANY($4::text[])`;
+  WHERE contype = 'f' AND pg_catalog.starts_with(conname, '_sync_') AND connamespace = own.oid AND child.relname = ANY($4::text[])`;
 
 const INDEXES = `SELECT ARRAY[pg_class.relname::text, amname::text]
   FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = pg_class.relam
   JOIN pg_class AS indexed ON indexed.oid = indrelid
   WHERE indexed.relnamespace = own.oid AND indexed.relname = ANY($4::text[])
-    AND starts_with(pg_class.relname, $5::text) AND indisvalid`;
+    AND pg_catalog.starts_with(pg_class.relname, $5::text) AND indisvalid`;
 
 const STANDING = `SELECT current_setting('server_version_num')::int AS version,
     ARRAY(${COLLATED}) AS collated, ARRAY(${KEYS}) AS keys, ARRAY(${INDEXES}) AS indexes

@@ -77,7 +77,7 @@ const BLOCKS = `SELECT pg_relation_size($1::regclass) / current_setting('block_s
 
 /** The next row from each place on: each is found without reading what lies before it. */
 function atPlaces(live: string): string {
-  return `SELECT sample."key" FROM unnest($2::tid[]) WITH ORDINALITY AS place("at", "nth"),
+  return `SELECT sample."key" FROM pg_catalog.unnest($2::tid[]) WITH ORDINALITY AS place("at", "nth"),
     LATERAL (${live} AND t.ctid >= place."at" LIMIT 1) AS sample ORDER BY place."nth"`;
 }
 

@@ -186,8 +186,8 @@ function emptied({ name, options, columns }: StandingView): string {
 
 /** Those of the views `$1` that are there, and whether `isUsed`, an expression over `ev_class`, holds for each. */
 function standingViews(isUsed: string): string {
-  return `SELECT relname AS name, coalesce(' WITH (' || array_to_string(pg_class.reloptions, ', ') || ')', '') AS options,
-      jsonb_agg(jsonb_build_object('name', attname, 'type', CASE atttypid WHEN 'timestamptz'::regtype THEN 'timestamptz'
+  return `SELECT relname AS name, coalesce(' WITH (' || pg_catalog.array_to_string(pg_class.reloptions, ', ') || ')', '') AS options,
+      pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object('name', attname, 'type', CASE atttypid WHEN 'timestamptz'::regtype THEN 'timestamptz'
         ELSE format_type(atttypid, atttypmod) END, 'collation', CASE WHEN attcollation NOT IN (0, typcollation)
         THEN attcollation::regcollation::text END) ORDER BY attnum)::json AS columns,
       EXISTS (SELECT FROM pg_rewrite JOIN pg_depend ON objid = pg_rewrite.oid AND classid = 'pg_rewrite'::regclass
@@ -199,10 +199,10 @@ function standingViews(isUsed: string): string {
 
 /** It stands on one of the columns `$3` of the tables `$2`. */
 const USES_COLUMNS = `EXISTS (SELECT FROM pg_attribute AS used
-  JOIN ROWS FROM (unnest($2::text[]), unnest($3::text[])) AS changed(table_name, column_name)
+  JOIN ROWS FROM (pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) AS changed(table_name, column_name)
     ON used.attrelid = pg_catalog.to_regclass(pg_catalog.quote_ident(table_name)) AND used.attname = column_name
   WHERE used.attrelid = refobjid AND used.attnum = refobjsubid)`;
 
 /** It stands on one of the tables `$2`. */
 const USES_TABLES = `refobjid = ANY(ARRAY(SELECT pg_catalog.to_regclass(pg_catalog.quote_ident(used))
-  FROM unnest($2::text[]) AS used))`;
+  FROM pg_catalog.unnest($2::text[]) AS used))`;

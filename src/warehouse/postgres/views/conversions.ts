@@ -99,5 +99,5 @@ const TO: Readonly<Record<ColumnType, Conversion>> = {
   timestamp: (sql, from) =>
     from === 'date' ? `(${sql}::timestamp AT TIME ZONE 'UTC')` : `(${moment(sql, from)} AT TIME ZONE 'UTC')`,
   text: textOf,
-  json: (sql, from) => `to_jsonb(${from === 'date' || from === 'timestamp' ? textOf(sql, from) : sql})`,
+  json: (sql, from) => `pg_catalog.to_jsonb(${from === 'date' || from === 'timestamp' ? textOf(sql, from) : sql})`,
 };

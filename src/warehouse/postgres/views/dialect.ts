@@ -58,7 +58,7 @@ const FACT: Readonly<Record<RowFact['kind'], (fact: RowFact, order: readonly str
   sum: ({ sql, type }) => SUM[type]?.(sql) ?? 'NULL',
   first: ({ sql }) => `min(${sql})`,
   last: ({ sql }) => `max(${sql})`,
-  joined: ({ sql }, order) => `string_agg(${sql}, ', ' ORDER BY ${order.join(', ')})`,
+  joined: ({ sql }, order) => `pg_catalog.string_agg(${sql}, ', ' ORDER BY ${order.join(', ')})`,
 };
 
 /** A sum that its type cannot hold is NULL: it must not fail the query of all others. */

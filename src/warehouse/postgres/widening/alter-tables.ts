@@ -100,11 +100,11 @@ async function referenceKeys({ execute }: Session, widenings: readonly Widening[
   const pairs = widenings.flatMap(({ table, columns }) => columns.map(({ name }) => [table, name] as const));
   if (pairs.length === 0) return [];
   const { rows } = await execute<{ statement: string }>(
-    `SELECT DISTINCT format('ALTER TABLE %I DROP CONSTRAINT %I', used.table_name, conname) AS statement
-     FROM ROWS FROM (unnest($1::text[]), unnest($2::text[])) AS used(table_name, column_name)
-     JOIN pg_attribute ON attrelid = to_regclass(quote_ident(used.table_name)) AND attname = used.column_name
+    `SELECT DISTINCT pg_catalog.format('ALTER TABLE %I DROP CONSTRAINT %I', used.table_name, conname) AS statement
+     FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS used(table_name, column_name)
+     JOIN pg_attribute ON attrelid = pg_catalog.to_regclass(pg_catalog.quote_ident(used.table_name)) AND attname = used.column_name
      JOIN pg_constraint ON conrelid = attrelid AND attnum = ANY(conkey)
-     WHERE contype = 'f' AND starts_with(conname, '_sync_')`,
+     WHERE contype = 'f' AND pg_catalog.starts_with(conname, '_sync_')`,
     [pairs.map(([table]) => table), pairs.map(([, column]) => column)],
   );
   return rows.map(({ statement }) => statement);

@@ -44,7 +44,7 @@ interface ViewComment {
 /** A comment of ours on a table may say more behind what the profile says. */
 const CHANGED = `
   WITH said AS (
-    SELECT to_regclass(quote_ident(relation_name)) AS relation, * FROM (
+    SELECT to_regclass(pg_catalog.quote_ident(relation_name)) AS relation, * FROM (
       SELECT 'TABLE' AS kind, * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
         AS said (relation_name, column_name, base, comment)
       UNION ALL
@@ -56,8 +56,8 @@ const CHANGED = `
     FROM said LEFT JOIN pg_attribute ON attrelid = relation AND attname = column_name AND NOT attisdropped
     WHERE relation IS NOT NULL AND (column_name IS NULL OR attname IS NOT NULL)
   )
-  SELECT CASE WHEN column_name IS NULL THEN format('COMMENT ON %s %I IS %L', kind, relation_name, comment)
-    ELSE format('COMMENT ON COLUMN %I.%I IS %L', relation_name, column_name, comment) END AS statement
+  SELECT CASE WHEN column_name IS NULL THEN pg_catalog.format('COMMENT ON %s %I IS %L', kind, relation_name, comment)
+    ELSE pg_catalog.format('COMMENT ON COLUMN %I.%I IS %L', relation_name, column_name, comment) END AS statement
   FROM standing
   WHERE CASE kind WHEN 'VIEW' THEN coalesce(stands, '') <> comment
-    ELSE stands IS NULL OR (position(base IN stands) > 0 AND NOT starts_with(stands, comment)) END`;
+    ELSE stands IS NULL OR (position(base IN stands) > 0 AND NOT pg_catalog.starts_with(stands, comment)) END`;

@@ -76,7 +76,7 @@ export async function refuseRowTypes({ execute }: Session, { views, retyped }: V
   const { rows } = await execute<{ view: string; by: string }>(
     `SELECT DISTINCT c.relname AS view, pg_catalog.pg_describe_object(d.classid, d.objid, d.objsubid) AS by
      FROM pg_class c JOIN pg_depend d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = c.reltype
-     WHERE c.oid = ANY(ARRAY(SELECT pg_catalog.to_regclass(pg_catalog.quote_ident(name)) FROM unnest($1::text[]) AS name))
+     WHERE c.oid = ANY(ARRAY(SELECT pg_catalog.to_regclass(pg_catalog.quote_ident(name)) FROM pg_catalog.unnest($1::text[]) AS name))
        AND d.deptype = 'n' AND d.classid IN ('pg_proc'::regclass, 'pg_class'::regclass)
        AND NOT EXISTS (SELECT 1 FROM pg_proc p WHERE p.oid = d.objid AND d.classid = 'pg_proc'::regclass
          AND p.proname = ANY($2) AND p.pronamespace = c.relnamespace)`,
@@ -141,10 +141,10 @@ const DEPENDENTS = `
     FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid
     JOIN named ON refobjid = attrelid AND refobjsubid = attnum
     WHERE classid = 'pg_rewrite'::regclass AND refclassid = 'pg_class'::regclass AND ev_class <> refobjid
-      AND ev_class <> ALL(ARRAY(SELECT pg_catalog.to_regclass(pg_catalog.quote_ident(detached)) FROM unnest($4::text[] || $5::text[]) AS detached))
+      AND ev_class <> ALL(ARRAY(SELECT pg_catalog.to_regclass(pg_catalog.quote_ident(detached)) FROM pg_catalog.unnest($4::text[] || $5::text[]) AS detached))
     UNION
     SELECT pg_catalog.to_regclass(pg_catalog.quote_ident(retyped))::oid, 1, NULL, NULL, retyped
-    FROM unnest($4::text[]) AS retyped
+    FROM pg_catalog.unnest($4::text[]) AS retyped
     UNION
     SELECT ev_class, depth + 1, table_name, column_name, view_name FROM stands s JOIN LATERAL (
       SELECT objid FROM pg_depend WHERE refclassid = 'pg_class'::regclass AND refobjid = s.oid AND classid = 'pg_rewrite'::regclass
@@ -163,7 +163,7 @@ const DEPENDENTS = `
     JOIN pg_class c ON c.oid = s.oid
     WHERE relkind IN ('v', 'm')
   )
-  SELECT name, kind, owner, ours, origins, (SELECT ours.name FROM unnest($3::text[]) AS ours(name)
+  SELECT name, kind, owner, ours, origins, (SELECT ours.name FROM pg_catalog.unnest($3::text[]) AS ours(name)
     WHERE pg_catalog.to_regclass(pg_catalog.quote_ident(ours.name)) = oid) AS view, ${REMADE} AS statements FROM seen ORDER BY deepest, name`;
 
 /**
@@ -178,7 +178,7 @@ export async function refuseLosses({ execute }: Session, { table, columns }: Tab
        AND classid <> 'pg_rewrite'::regclass
        AND NOT (classid = 'pg_class'::regclass AND objid IN (SELECT indexrelid FROM pg_index WHERE indrelid = refobjid))
        AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE classid = 'pg_constraint'::regclass AND pg_constraint.oid = objid
-         AND starts_with(conname, '_sync_'))`,
+         AND pg_catalog.starts_with(conname, '_sync_'))`,
     [table, columns],
   );
   if (rows.length === 0) return;

@@ -33,9 +33,9 @@ export async function dropTables(database: Database, removal: TableRemoval): Pro
 /** Takes keys of ours off that lead to the tables: they come back with them. */
 export async function keysTo({ execute }: Session, tables: readonly string[]): Promise<string[]> {
   const { rows } = await execute<{ statement: string }>(
-    `SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) AS statement FROM pg_constraint
-      WHERE contype = 'f' AND starts_with(conname, '_sync_')
-        AND confrelid = ANY(ARRAY(SELECT to_regclass(quote_ident(name)) FROM unnest($1::text[]) AS name))`,
+    `SELECT pg_catalog.format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) AS statement FROM pg_constraint
+      WHERE contype = 'f' AND pg_catalog.starts_with(conname, '_sync_')
+        AND confrelid = ANY(ARRAY(SELECT to_regclass(pg_catalog.quote_ident(name)) FROM pg_catalog.unnest($1::text[]) AS name))`,
     [tables],
   );
   return rows.map(({ statement }) => statement);
@@ -43,17 +43,17 @@ export async function keysTo({ execute }: Session, tables: readonly string[]): P
 
 /** Membership in a publication: only the owner of a publication may add a table. */
 export const PUBLICATIONS = `
-  SELECT format('publication %I', pubname) AS what, relname FROM old
+  SELECT pg_catalog.format('publication %I', pubname) AS what, relname FROM old
     JOIN pg_publication_rel AS published ON prrelid = old.oid JOIN pg_publication AS p ON p.oid = prpubid`;
 
 /** Limits that an administrator set on a table. The last: the default privileges would give a role more. */
 const LIMITS = `${PUBLICATIONS}
   UNION ALL SELECT 'row level security', relname FROM old WHERE relrowsecurity
-  UNION ALL SELECT format('policy %I', polname), relname FROM old JOIN pg_policy ON polrelid = old.oid
-  UNION ALL SELECT format('trigger %I', tgname), relname FROM old JOIN pg_trigger ON tgrelid = old.oid AND NOT tgisinternal
-  UNION ALL SELECT format('rights on column %I', attname), relname
+  UNION ALL SELECT pg_catalog.format('policy %I', polname), relname FROM old JOIN pg_policy ON polrelid = old.oid
+  UNION ALL SELECT pg_catalog.format('trigger %I', tgname), relname FROM old JOIN pg_trigger ON tgrelid = old.oid AND NOT tgisinternal
+  UNION ALL SELECT pg_catalog.format('rights on column %I', attname), relname
     FROM old JOIN pg_attribute ON attrelid = old.oid AND attacl IS NOT NULL AND NOT attisdropped
-  UNION ALL SELECT format('revoked rights of %s', coalesce(quote_ident(rolname), 'PUBLIC')), relname
+  UNION ALL SELECT pg_catalog.format('revoked rights of %s', coalesce(pg_catalog.quote_ident(rolname), 'PUBLIC')), relname
     FROM old, pg_default_acl AS usual, aclexplode(defaclacl) AS later LEFT JOIN pg_roles AS r ON r.oid = grantee
     WHERE defaclobjtype = 'r' AND defaclrole = relowner AND defaclnamespace IN (0, relnamespace)
       AND grantee <> relowner AND privilege_type = 'SELECT' AND NOT EXISTS (SELECT FROM aclexplode(relacl) AS given
@@ -63,8 +63,8 @@ const LIMITS = `${PUBLICATIONS}
 export async function refuseLostLimits({ execute }: Session, tables: readonly string[], limits: string): Promise<void> {
   const { rows } = await execute<{ what: string; name: string }>(
     `WITH old AS (SELECT * FROM pg_class WHERE oid = ANY(
-        ARRAY(SELECT to_regclass(quote_ident(name)) FROM unnest($1::text[]) AS name)))
-      SELECT DISTINCT what, quote_ident(relname) AS name FROM (${limits}) AS found ORDER BY name, what`,
+        ARRAY(SELECT to_regclass(pg_catalog.quote_ident(name)) FROM pg_catalog.unnest($1::text[]) AS name)))
+      SELECT DISTINCT what, pg_catalog.quote_ident(relname) AS name FROM (${limits}) AS found ORDER BY name, what`,
     [tables],
   );
   if (rows.length === 0) return;

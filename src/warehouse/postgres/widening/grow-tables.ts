@@ -70,7 +70,7 @@ export async function growOwnColumns(database: Database, own: Kysely<OwnTables>)
   const grown = grownColumns();
   const { rows } = await sql<{ table: string; name: string }>`
     SELECT DISTINCT "table_name" AS "table", "grown"."name"
-    FROM ${sql.id(schema, '_sync_columns')} CROSS JOIN unnest(${grown.map(({ name }) => name)}::text[]) AS "grown" ("name")
+    FROM ${sql.id(schema, '_sync_columns')} CROSS JOIN pg_catalog.unnest(${grown.map(({ name }) => name)}::text[]) AS "grown" ("name")
     JOIN pg_class ON relname = "table_name" AND relkind = 'r'
       AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = ${schema})
     WHERE "table_path" = '[]' AND NOT EXISTS (
@@ -145,14 +145,14 @@ const COMMENTS = `
   WITH said AS (
     SELECT table_name, column_name, comment FROM _sync_columns WHERE table_name = ANY($1) AND comment IS NOT NULL
     UNION ALL
-    SELECT table_name, own.* FROM unnest($1::text[]) AS table_name, unnest($2::text[], $3::text[]) AS own
+    SELECT table_name, own.* FROM pg_catalog.unnest($1::text[]) AS table_name, unnest($2::text[], $3::text[]) AS own
   )
-  SELECT format('COMMENT ON COLUMN %I.%I IS %L', table_name, attname, comment) AS statement
-  FROM said JOIN pg_attribute ON attrelid = to_regclass(quote_ident(table_name)) AND attname = column_name
+  SELECT pg_catalog.format('COMMENT ON COLUMN %I.%I IS %L', table_name, attname, comment) AS statement
+  FROM said JOIN pg_attribute ON attrelid = to_regclass(pg_catalog.quote_ident(table_name)) AND attname = column_name
   WHERE NOT attisdropped AND col_description(attrelid, attnum) IS NULL
   UNION ALL
-  SELECT DISTINCT format('COMMENT ON TABLE %I IS %L', table_name, CASE table_path
-    WHEN '[]' THEN format('The %s records of the service, one a row.', resource)
-    ELSE format('Lists within the %s records of the service, one element a row.', resource) END)
+  SELECT DISTINCT pg_catalog.format('COMMENT ON TABLE %I IS %L', table_name, CASE table_path
+    WHEN '[]' THEN pg_catalog.format('The %s records of the service, one a row.', resource)
+    ELSE pg_catalog.format('Lists within the %s records of the service, one element a row.', resource) END)
   FROM _sync_columns
-  WHERE table_name = ANY($1) AND obj_description(to_regclass(quote_ident(table_name)), 'pg_class') IS NULL`;
+  WHERE table_name = ANY($1) AND obj_description(to_regclass(pg_catalog.quote_ident(table_name)), 'pg_class') IS NULL`;

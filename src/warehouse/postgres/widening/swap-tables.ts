@@ -100,41 +100,41 @@ async function belongingsOf({ execute }: Session, { shape, dropped }: TableSwap)
 const BELONGINGS = `
   WITH old AS (
     SELECT c.oid, relname, relowner, relacl, relrowsecurity, relforcerowsecurity FROM pg_class c
-    WHERE c.oid = ANY(ARRAY(SELECT to_regclass(quote_ident(name)) FROM unnest($1::text[]) AS name))
-  ), who AS (SELECT 0::oid AS oid, 'PUBLIC' AS name UNION ALL SELECT oid, quote_ident(rolname) FROM pg_roles)
-  SELECT relname AS "table", NULL AS "column", format('GRANT %s ON %I TO %s', privilege_type, relname, who.name)
+    WHERE c.oid = ANY(ARRAY(SELECT to_regclass(pg_catalog.quote_ident(name)) FROM pg_catalog.unnest($1::text[]) AS name))
+  ), who AS (SELECT 0::oid AS oid, 'PUBLIC' AS name UNION ALL SELECT oid, pg_catalog.quote_ident(rolname) FROM pg_roles)
+  SELECT relname AS "table", NULL AS "column", pg_catalog.format('GRANT %s ON %I TO %s', privilege_type, relname, who.name)
       || CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END AS "statement"
     FROM old, aclexplode(relacl) JOIN who ON who.oid = grantee WHERE grantee <> relowner
   UNION ALL
-  SELECT relname, attname, format('GRANT %s (%I) ON %I TO %s', privilege_type, attname, relname, who.name)
+  SELECT relname, attname, pg_catalog.format('GRANT %s (%I) ON %I TO %s', privilege_type, attname, relname, who.name)
     FROM old JOIN pg_attribute ON attrelid = old.oid AND attacl IS NOT NULL AND NOT attisdropped,
       aclexplode(attacl) JOIN who ON who.oid = grantee WHERE grantee <> relowner
   UNION ALL
-  SELECT added, NULL, format('GRANT %s ON %I TO %s', privilege_type, added, who.name)
-    FROM unnest($2::text[]) AS added, pg_default_acl, aclexplode(defaclacl) JOIN who ON who.oid = grantee
+  SELECT added, NULL, pg_catalog.format('GRANT %s ON %I TO %s', privilege_type, added, who.name)
+    FROM pg_catalog.unnest($2::text[]) AS added, pg_default_acl, aclexplode(defaclacl) JOIN who ON who.oid = grantee
     WHERE defaclobjtype = 'r' AND defaclnamespace IN (0, current_schema()::regnamespace)
       AND defaclrole = current_user::regrole AND grantee <> defaclrole
   UNION ALL
-  SELECT relname, NULL, format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', relname) FROM old WHERE relrowsecurity
+  SELECT relname, NULL, pg_catalog.format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', relname) FROM old WHERE relrowsecurity
   UNION ALL
-  SELECT relname, NULL, format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', relname) FROM old WHERE relforcerowsecurity
+  SELECT relname, NULL, pg_catalog.format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', relname) FROM old WHERE relforcerowsecurity
   UNION ALL
-  SELECT relname, NULL, format('CREATE POLICY %I ON %I AS %s FOR %s TO %s', policyname, relname, permissive, cmd,
-      (SELECT string_agg(quote_ident(role), ', ') FROM unnest(roles) AS role))
+  SELECT relname, NULL, pg_catalog.format('CREATE POLICY %I ON %I AS %s FOR %s TO %s', policyname, relname, permissive, cmd,
+      (SELECT pg_catalog.string_agg(pg_catalog.quote_ident(role), ', ') FROM pg_catalog.unnest(roles) AS role))
       || coalesce(' USING (' || qual || ')', '') || coalesce(' WITH CHECK (' || with_check || ')', '')
     FROM old JOIN pg_policies ON tablename = relname AND schemaname = current_schema()
   UNION ALL
   SELECT relname, NULL, pg_get_triggerdef(t.oid)
-      || CASE tgenabled WHEN 'D' THEN format('; ALTER TABLE %I DISABLE TRIGGER %I', relname, tgname) ELSE '' END
+      || CASE tgenabled WHEN 'D' THEN pg_catalog.format('; ALTER TABLE %I DISABLE TRIGGER %I', relname, tgname) ELSE '' END
     FROM old JOIN pg_trigger AS t ON tgrelid = old.oid AND NOT tgisinternal
   UNION ALL
-  SELECT relname, NULL, format('COMMENT ON TABLE %I IS %L', relname, obj_description(oid, 'pg_class'))
+  SELECT relname, NULL, pg_catalog.format('COMMENT ON TABLE %I IS %L', relname, obj_description(oid, 'pg_class'))
     FROM old WHERE obj_description(oid, 'pg_class') IS NOT NULL
   UNION ALL
-  SELECT relname, attname, format('COMMENT ON COLUMN %I.%I IS %L', relname, attname, col_description(old.oid, attnum))
+  SELECT relname, attname, pg_catalog.format('COMMENT ON COLUMN %I.%I IS %L', relname, attname, col_description(old.oid, attnum))
     FROM old JOIN pg_attribute ON attrelid = old.oid AND attnum > 0 AND NOT attisdropped
     WHERE col_description(old.oid, attnum) IS NOT NULL
   UNION ALL
   SELECT old.relname, NULL, pg_get_indexdef(indexrelid)
     FROM old JOIN pg_index ON indrelid = old.oid JOIN pg_class AS i ON i.oid = indexrelid
-    WHERE NOT starts_with(i.relname, '_sync_')`;
+    WHERE NOT pg_catalog.starts_with(i.relname, '_sync_')`;

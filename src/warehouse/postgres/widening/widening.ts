@@ -45,7 +45,7 @@ const TARGETS: Partial<Record<ColumnType, (value: string, from: ColumnType) => s
   double: (value) => `${value}::double precision`,
   numeric: (value, from) => (from === 'double' ? `${textOf(value, from)}::numeric` : `${value}::numeric`),
   timestamp: (value) => `${value}::timestamp AT TIME ZONE 'UTC'`,
-  json: (value, from) => `to_jsonb(${AS_JSON[from]?.(value) ?? value})`,
+  json: (value, from) => `pg_catalog.to_jsonb(${AS_JSON[from]?.(value) ?? value})`,
 };
 
 /** Types whose JSON form differs from the column's text. */

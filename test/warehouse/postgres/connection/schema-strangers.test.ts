@@ -6,6 +6,7 @@ import { loadOnce } from '../../../support/content-loader.ts';
 import { rowsOf } from '../../../support/copied-cells.ts';
 import { asOtherClient, POSTGRES } from '../../../support/databases.ts';
 import { asRole, handOver, limitedRole } from '../../../support/limited-role.ts';
+import { ownStage } from '../../../support/own-stage.ts';
 import { BIG, scoreTable, SMALL, sumsOf, SUMS, WIDER } from '../../../support/score-table.ts';
 
 /** Functions of `stranger` that note as whom they run, also where none should write; in a table open to everybody. */
@@ -33,6 +34,18 @@ const HIDEOUTS = `
   CREATE MATERIALIZED VIEW reports.on_top AS SELECT max(spied) AS last FROM reports.shown;
   CREATE TRIGGER noticed INSTEAD OF INSERT ON reports.shown FOR EACH ROW EXECUTE FUNCTION reports.notice();
   CREATE RULE ruled AS ON UPDATE TO reports.shown DO INSTEAD SELECT reports.spy('rule')`;
+
+/** Functions of an exact type, which Postgres prefers to its own of any type. */
+const SPIED = [
+  ...['text', 'bigint', 'timestamptz', 'tid'].map((type) => [`unnest(${type}[])`, `SETOF ${type}`] as const),
+  ['format(text,name)', 'text'],
+  ['format(text,text)', 'text'],
+  ['format(text,name,name)', 'text'],
+  ['array_to_string(text[],text)', 'text'],
+  ['starts_with(name,text)', 'boolean'],
+  ['quote_ident(name)', 'text'],
+  ['to_jsonb(text)', 'jsonb'],
+] as const;
 
 const RAN = 'SELECT DISTINCT what, who FROM reports.ran ORDER BY what, who';
 const STORED = `SELECT (SELECT count(*)::int FROM reports.stored) AS stored, (SELECT n::int FROM blog.beside) AS beside,
@@ -140,6 +153,34 @@ describe.skipIf(POSTGRES.missing !== null)('what other roles made on copied tabl
       }),
     );
     await (await openWarehouse(own.address, systemClock)).close();
+  });
+
+  it.each(['public', 'blog'])('is never called, made in %s while a process is running', async (schema) => {
+    const stage = await ownStage(POSTGRES, [{ id: 1, updated_at: '2024-01-01T00:00:00Z', tags: ['a'] }], {
+      content: { history: 'all' },
+    });
+    const app = await stage.open();
+    onTestFinished(() => app.close());
+    const { role } = await limitedRole(stage.address);
+    const spy = (call: string, returns: string): string => {
+      const [name = '', types = ''] = call.split(/[()]/);
+      const values = types.split(',').map((_, at) => `$${at + 1}`);
+      const result = `pg_catalog.${name}(${values.join(', ')})`;
+      const body = returns.startsWith('SETOF') ? `RETURN QUERY SELECT ${result}` : `RETURN ${result}`;
+      return `CREATE FUNCTION ${schema}.${call} RETURNS ${returns} LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO loot.ran VALUES ('${name}'); ${body}; END $$;`;
+    };
+    await asOtherClient(stage.address, (client) =>
+      client.query(`CREATE SCHEMA loot; CREATE TABLE loot.ran (what text); GRANT CREATE, USAGE ON SCHEMA ${schema} TO ${role};
+        SET ROLE ${role}; ${SPIED.map(([call, returns]) => spy(call, returns)).join('')}`),
+    );
+    stage.service.put({ id: 2, updated_at: '2024-02-01T00:00:00Z', tags: ['b'], subtitle: 'new' });
+    const { signal } = new AbortController();
+    const watcher = { started: () => undefined, page: () => undefined, ended: () => undefined };
+    const asked = { command: 'backfill', resources: ['content'], restart: false, signal, watcher } as const;
+    expect(await app.sync(asked)).toMatchObject({ status: 'ok', resources: [{ inserted: 1 }] });
+    if (schema === 'public') for (const command of ['verify', 'status', 'dictionary']) await stage.command(command);
+    expect(await rowsOf(stage.address, 'SELECT DISTINCT what FROM loot.ran')).toEqual([]);
   });
 
   it('stays as it is where it bears a name of its own, or is made by an administrator', async () => {
