@@ -159,6 +159,7 @@ describe('content-sync status', () => {
       rejects: 0,
       unfinished: null,
       due: null,
+      paused: null,
       error: null,
     });
   });
