@@ -57,12 +57,8 @@ async function probeWith(context: CliContext, url: string, flags: ProbeFlags): P
   const baseUrl = addressOf(url);
   const most = countOf(flags.requests);
   const credential = credentialOf(context, flags);
-  const isSafe = baseUrl.protocol === 'https:' || isLoopback(baseUrl.hostname) || flags.allowInsecure === true;
-  if (credential !== null && !isSafe) {
-    throw usage(
-      'the credential would go readable over the network',
-      'begin the address with https://; where the way is safe, add --allow-insecure',
-    );
+  if (credential !== null && flags.allowInsecure !== true) {
+    refuseInsecure(baseUrl, 'where the network is safe, add --allow-insecure');
   }
   const openapi = flags.openapi === undefined ? undefined : openapiOf(context, flags.openapi, baseUrl);
   tell(context, `asks ${baseUrl.origin} at most ${most} times, one request after the other; nothing is changed there`);
@@ -80,6 +76,12 @@ async function probeWith(context: CliContext, url: string, flags: ProbeFlags): P
     signal,
     progress: progressOn(context),
   });
+}
+
+/** Throws `ConfigError` if others on the network could read a credential that is sent there. */
+export function refuseInsecure({ protocol, hostname }: URL, otherwise: string): void {
+  if (protocol === 'https:' || isLoopback(hostname)) return;
+  throw usage('the credential would go readable over the network', `begin the address with https://; ${otherwise}`);
 }
 
 function addressOf(text: string): URL {
