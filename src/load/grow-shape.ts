@@ -25,7 +25,7 @@ async function shapeForWarehouse(context: LoadContext, input: ShapeInput): Promi
   const shaped = shapeRecords(input);
   if (shaped.shape === input.shape) return shaped;
   const tableNames = await takenNames(context, input.shape);
-  const start = await withNumeric(context.warehouse, input.shape, shaped.changes);
+  const start = withNumeric(input.shape, await numericColumns(context.warehouse, shaped.changes));
   const again = shapeRecords({ ...input, shape: start, tableNames });
   return { ...again, changes: shapeChanges(input.shape, again.shape) };
 }
@@ -96,7 +96,7 @@ function withFixedColumns<P extends ShapeProfile>(profile: P, columns: readonly 
 }
 
 /** Names of the tables and views that exist, and of those that other resources have or will have. */
-async function takenNames({ warehouse, owned, whole }: LoadContext, shape: ResourceShape): Promise<Set<string>> {
+export async function takenNames({ warehouse, owned, whole }: LoadContext, shape: ResourceShape): Promise<Set<string>> {
   const taken = await warehouse.tableNames();
   for (const { name } of shape.tables) taken.delete(name);
   const others = Object.keys(whole.resources).filter((other) => other !== owned.resource);
@@ -104,16 +104,18 @@ async function takenNames({ warehouse, owned, whole }: LoadContext, shape: Resou
   return taken;
 }
 
-async function withNumeric(
-  warehouse: Warehouse,
-  shape: ResourceShape,
-  changes: readonly ShapeChange[],
-): Promise<ResourceShape> {
+/** Integer columns that become double although they hold digits that a double would lose, as `table column`. */
+async function numericColumns(warehouse: Warehouse, changes: readonly ShapeChange[]): Promise<Set<string>> {
   const numeric = new Set<string>();
   for (const { table, column, from } of changes) {
     if (from !== 'integer' || column.type !== 'double') continue;
     if (await warehouse.holdsBeyondDouble(table, column.name)) numeric.add(`${table} ${column.name}`);
   }
+  return numeric;
+}
+
+/** The shape with these columns as numerics. */
+export function withNumeric(shape: ResourceShape, numeric: ReadonlySet<string>): ResourceShape {
   if (numeric.size === 0) return shape;
   const tables = shape.tables.map((table) => ({
     ...table,

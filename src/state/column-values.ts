@@ -53,11 +53,10 @@ export async function showsValue(
   return (await found.execute(own)).rows.length > 0;
 }
 
-/** What was last found of the values of a column, and whether they were ever back. */
+/** What was last found of the values of a column. */
 export interface KnownChange {
   kind: ValueChange;
   at: TimestampText;
-  wasBack: boolean;
 }
 
 /** Of the columns of a resource that lost their values, by `commentKey`. */
@@ -72,8 +71,7 @@ export async function readValueChanges(own: Kysely<OwnTables>, resource: string)
   const known = new Map<string, KnownChange>();
   for (const { table_name, column_name, kind, changed_at: at } of rows) {
     const column = commentKey(table_name, column_name);
-    const wasBack = kind === 'back' || known.get(column)?.wasBack === true;
-    if (kind !== null) known.set(column, { kind, at, wasBack });
+    if (kind !== null) known.set(column, { kind, at });
   }
   return known;
 }

@@ -10,6 +10,7 @@ import { readViews, viewColumns } from '../../state/view-catalog.ts';
 import { GROWTH_OUTDATED } from '../../warehouse/warehouse.ts';
 import { SyncError } from '../../model/errors.ts';
 import { coverRows } from '../grow-calendar.ts';
+import { takenNames } from '../grow-shape.ts';
 import { viewGrowth } from '../grow-views.ts';
 import type { LoadContext } from '../load-context.ts';
 import { shapeOf } from '../prepare-page.ts';
@@ -63,14 +64,6 @@ export async function rebuildTables(
     tables: after.tables.map(({ name }) => name),
     ...differences(before, after),
   };
-}
-
-async function takenNames({ warehouse, owned, whole }: LoadContext, before: ResourceShape): Promise<Set<string>> {
-  const taken = await warehouse.tableNames();
-  for (const { name } of before.tables) taken.delete(name);
-  const others = Object.keys(whole.resources).filter((other) => other !== owned.resource);
-  for (const other of others) for (const name of [other, `${other}_live`, `${other}_history`]) taken.add(name);
-  return taken;
 }
 
 /** A name may be as long as names get. */

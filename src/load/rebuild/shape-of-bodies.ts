@@ -1,6 +1,7 @@
 import type { ResourceShape, TableRows } from '../../model/table.ts';
 import { shapeChanges } from '../../shape/evolve-shape.ts';
 import { initialShape, shapeRecords } from '../../shape/shape-page.ts';
+import { withNumeric } from '../grow-shape.ts';
 import type { LoadContext } from '../load-context.ts';
 import { storedPages } from './stored-pages.ts';
 
@@ -15,7 +16,7 @@ export async function shapeOfBodies(context: LoadContext, taken: ReadonlySet<str
   let shape = initialShape(owned.resource, profile);
   for await (const records of storedPages(context)) {
     const grown = shapeRecords({ shape, profile, records, tableNames: taken });
-    const found = withNumeric(shape, grown.shape, exact);
+    const found = withNumeric(grown.shape, numericColumns(shape, grown.shape, exact));
     const { shape: after, rows } =
       found === grown.shape ? grown : shapeRecords({ shape: found, profile, records, tableNames: taken });
     for (const table of rows) noteExact(table, exact);
@@ -29,23 +30,13 @@ export function lenient({ profile }: LoadContext): LoadContext['profile'] {
   return { ...profile, contract: profile.contract === 'evolve' ? 'evolve' : 'discard_value' };
 }
 
-/** An integer column that becomes double is numeric, if it holds digits that a double would lose. */
-function withNumeric(before: ResourceShape, after: ResourceShape, exact: ReadonlySet<string>): ResourceShape {
-  const numeric = new Set(
-    shapeChanges(before, after).flatMap(({ table, column, from }) =>
-      from === 'integer' && column.type === 'double' && exact.has(`${table} ${column.name}`)
-        ? [`${table} ${column.name}`]
-        : [],
-    ),
+/** The integer columns that become double although they hold digits that a double would lose. */
+function numericColumns(before: ResourceShape, after: ResourceShape, exact: ReadonlySet<string>): Set<string> {
+  const doubles = shapeChanges(before, after).filter(
+    ({ from, column }) => from === 'integer' && column.type === 'double',
   );
-  if (numeric.size === 0) return after;
-  const tables = after.tables.map((table) => ({
-    ...table,
-    columns: table.columns.map((column) =>
-      numeric.has(`${table.name} ${column.name}`) ? { ...column, type: 'numeric' as const } : column,
-    ),
-  }));
-  return { ...after, tables };
+  const names = doubles.map(({ table, column }) => `${table} ${column.name}`);
+  return new Set(names.filter((name) => exact.has(name)));
 }
 
 function noteExact({ table, width, cells }: TableRows, exact: Set<string>): void {

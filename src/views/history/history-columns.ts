@@ -38,11 +38,6 @@ function bodyValue(dialect: ViewDialect, { profile }: ViewedResource, { path, ty
   return `COALESCE(${value}, ${dialect.once(text, (sql) => dialect.converted(sql, 'text', type))})`;
 }
 
-/** A key that is called as a column of ours is. */
-export function freeColumn(name: string, taken: ReadonlySet<string>): string {
-  return taken.has(name) ? `source_${name}` : name;
-}
-
 /** The lists within the record itself; those within lists are part of them. */
 function listColumns(dialect: ViewDialect, { tables }: ViewedResource): ViewColumn[] {
   const parent = `${tables[0]?.name ?? ''}_`;

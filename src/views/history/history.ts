@@ -2,7 +2,7 @@ import type { PlannedView } from '../planned-view.ts';
 import type { View, ViewColumn } from '../view.ts';
 import type { ViewedResource, ViewModel } from '../view-model.ts';
 import { finalColumn } from '../report-windows.ts';
-import { freeColumn, recordColumns } from './history-columns.ts';
+import { recordColumns } from './history-columns.ts';
 import { ownColumn } from './own-column.ts';
 
 /** Columns of ours, which a field of the source does not take the name of. */
@@ -46,7 +46,9 @@ export function keepingHistory({ resources }: ViewModel): ViewedResource[] {
 function keyColumn({ dialect }: ViewModel, { tables }: ViewedResource, live: PlannedView): ViewColumn {
   const name = tables[0]?.key[0] ?? '';
   const description = live.columns.find((column) => column.name === name)?.description ?? null;
-  return ownColumn(freeColumn(name, OURS), 'text', `v.${dialect.id('id')}`, description);
+  // A key that is called as a column of ours.
+  const free = OURS.has(name) ? `source_${name}` : name;
+  return ownColumn(free, 'text', `v.${dialect.id('id')}`, description);
 }
 
 function ourColumns({ dialect }: ViewModel): ViewColumn[] {
