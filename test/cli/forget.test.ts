@@ -102,10 +102,10 @@ describe('content-sync forget beside what a killed restore has left', () => {
     const stage = await open(SQLITE);
     const file = `${stage.address.slice('sqlite:'.length).replace(/\.db$/, '')}${end}`;
     writeFileSync(file, 'rows');
-    const left = await stage.command('forget', 'content', '2');
+    const left = await stage.command('forget', 'content', '2', '--yes');
     expect([left.code, left.stdout]).toEqual([3, expect.stringContaining(`→ ${file} is left of a restore`)]);
     rmSync(file);
-    expect((await stage.command('forget', 'content', '3')).code).toBe(0);
+    expect((await stage.command('forget', 'content', '3', '--yes')).code).toBe(0);
   });
 });
 
