@@ -9,7 +9,7 @@ import {
   shownAddress,
   sourceAddress,
 } from '../settings/warehouse-address.ts';
-import { copyWarehouse, type CopyReport } from '../sync/copy/copy-warehouse.ts';
+import { copyWarehouse, type CopiedTable } from '../sync/copy/copy-warehouse.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
@@ -28,9 +28,9 @@ export function copyCommand(context: CliContext): Command {
       const to = filledIn(context, options.to);
       refuseTarget(to, context.env);
       const code = await forEachSource(context, options, [], async (chosen) => {
-        const report = await copySource(context, chosen, to);
-        if (options.json === true) print(context, { source: chosen.source.name, ...report });
-        else print(context, textOf(chosen.source.name, report));
+        const tables = await copySource(context, chosen, to);
+        if (options.json === true) print(context, { source: chosen.source.name, tables });
+        else print(context, formatReport(chosen.source.name, tables));
       });
       if (code === EXIT_CODES.ok && options.json === undefined) print(context, nextSteps(to));
     });
@@ -64,9 +64,8 @@ function refuseTarget(address: string, env: NodeJS.ProcessEnv): void {
   });
 }
 
-async function copySource(context: CliContext, { source, log }: ChosenSource, to: string): Promise<CopyReport> {
+async function copySource(context: CliContext, { source, log }: ChosenSource, to: string): Promise<CopiedTable[]> {
   const { clock, signal, cwd, stderr } = context;
-  const tell = (text: string): void => void (stderr.isTTY === true && stderr.write(`${source.name}: ${text}\n`));
   return copyWarehouse({
     from: source.warehouse,
     to: sourceAddress(to, source.name, cwd),
@@ -74,35 +73,21 @@ async function copySource(context: CliContext, { source, log }: ChosenSource, to
     whole: { ...source.profile, copied: source.resources },
     clock,
     signal,
-    watcher: {
-      copied: (table) => {
-        log.info({ table }, 'copied');
-        tell(`${table} is copied`);
-      },
-      compared: ({ table, rows }) => {
-        log.info({ table, rows }, 'equal');
-        tell(`${table} is equal`);
-      },
+    onTable: ({ table, rows }) => {
+      log.info({ table, rows }, 'copied');
+      if (stderr.isTTY === true) stderr.write(`${source.name}: ${table} is copied\n`);
     },
   });
 }
 
-const OUTCOMES: Readonly<Record<CopyReport['outcome'], string>> = {
-  copied: 'copied, every value compared',
-  already: 'was copied before, and nothing has changed since',
-};
-
 const COUNT_WIDTH = 12;
-/** Of a digest: enough to compare by eye. */
-const SHOWN_DIGITS = 16;
 
-function textOf(source: string, { outcome, tables }: CopyReport): string {
+function formatReport(source: string, tables: readonly CopiedTable[]): string {
   const width = Math.max(...tables.map(({ table }) => table.length));
-  const lines = tables.map(({ table, rows, digest }) => {
-    const count = rows.toLocaleString('en').padStart(COUNT_WIDTH);
-    return `  ${table.padEnd(width)}${count} rows  equal  ${digest?.slice(0, SHOWN_DIGITS) ?? ''}`.trimEnd();
-  });
-  return [`${source}: ${OUTCOMES[outcome]}`, ...lines].join('\n');
+  const lines = tables.map(
+    ({ table, rows }) => `  ${table.padEnd(width)}${rows.toLocaleString('en').padStart(COUNT_WIDTH)} rows`,
+  );
+  return [`${source}: copied, every value compared`, ...lines].join('\n');
 }
 
 function nextSteps(to: string): string {

@@ -43,10 +43,11 @@ describe('the address that copy writes to', () => {
     await stage.run('backfill');
     const to = await postgresDatabase();
     const quiet = await copy(stage, '${WAREHOUSE}', { WAREHOUSE: to.replace('postgres@', 'postgres:canary-4711@') });
-    expect([quiet.code, quiet.stdout]).toEqual([0, expect.stringMatching(/content +20 rows {2}equal/)]);
+    expect([quiet.code, quiet.stdout]).toEqual([0, expect.stringMatching(/content +20 rows/)]);
     expect(quiet.stderr + quiet.stdout).not.toMatch(/canary|--to/);
     expect(await rowsOf(`${to}?schema=blog`, 'SELECT count(*)::int AS n FROM content')).toEqual([{ n: 20 }]);
-    const loud = await copy(stage, to.replace('postgres@', 'postgres:canary-4711@'));
+    const other = (await postgresDatabase()).replace('postgres@', 'postgres:canary-4711@');
+    const loud = await copy(stage, other);
     expect([loud.code, loud.stderr]).toEqual([0, expect.stringContaining("write --to '${DATABASE_URL}'")]);
     expect(loud.stderr + loud.stdout).not.toContain('canary');
   });

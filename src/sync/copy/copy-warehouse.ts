@@ -1,196 +1,151 @@
+import { existsSync } from 'node:fs';
+import { viewGrowth } from '../../load/grow-views.ts';
+import type { LoadContext } from '../../load/load-context.ts';
 import type { Clock } from '../../model/clock.ts';
-import { ConfigError, SyncError } from '../../model/errors.ts';
+import { ConfigError } from '../../model/errors.ts';
 import type { ResourceShape } from '../../model/table.ts';
-import { visibleText } from '../../model/visible-text.ts';
 import { shapeChanges } from '../../shape/evolve-shape.ts';
 import { readTables } from '../../state/column-catalog.ts';
 import { acquireLease, type Lease } from '../../state/leases.ts';
-import { compareTable } from '../../warehouse/copy/compare-table.ts';
-import { copiedTable, INBOX_TABLES, OWN_TABLES } from '../../warehouse/copy/copied-tables.ts';
-import { copyTable, type TableCopy } from '../../warehouse/copy/copy-table.ts';
-import { forgetTable, resumeOrBegin, saveDigest, type ReceiptRow } from '../../warehouse/copy/receipt.ts';
-import {
-  dropViews,
-  findReceipt,
-  openStaging,
-  publish,
-  targetUsed,
-  type Staging,
-} from '../../warehouse/copy/staging.ts';
+import { copyTable } from '../../warehouse/copy/copy-table.ts';
+import { openSourceFile, type SourceFile } from '../../warehouse/copy/source-file.ts';
+import { emptyStaging, openStaging, publish, refuseUsedTarget, type Staging } from '../../warehouse/copy/staging.ts';
+import { databaseAt, openInbox, openWarehouse } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
-import { leaseAll, openSource, ownersOf, type CopySource } from './copy-source.ts';
-import type { LoadContext } from '../../load/load-context.ts';
-import { viewGrowth } from '../../load/grow-views.ts';
 
 /** The lease of the staging schema. */
-const COPY = 'copy';
+const STAGING_LEASE = 'copy';
 
 export interface CopyRequest {
-  /** Address of a SQLite warehouse, and of the Postgres schema that it becomes. */
+  /** Address of a SQLite warehouse. */
   from: string;
+  /** Address of a Postgres schema without tables. */
   to: string;
-  /** Those of the source; what else the warehouse remembers comes along. */
+  /** Resources of the source; others that the warehouse has are copied too. */
   resources: readonly string[];
-  /** The source's profile: its views are made by it. */
+  /** The source's profile, from which its views are created. */
   whole: LoadContext['whole'];
   clock: Clock;
   signal: AbortSignal;
-  watcher: CopyWatcher;
+  /** Called after each table. */
+  onTable: (table: CopiedTable) => void;
 }
 
-/** Called for every table that was copied, and for every one that was then found to be equal. */
-export interface CopyWatcher {
-  copied: (table: string) => void;
-  compared: (row: ReceiptRow) => void;
-}
-
-export interface CopyReport {
-  /** `already`: a copy of the source as it stands was finished before. */
-  outcome: 'copied' | 'already';
-  /** True if it went on with a copy that was interrupted. */
-  isResumed: boolean;
-  tables: ReceiptRow[];
+export interface CopiedTable {
+  table: string;
+  rows: number;
 }
 
 /**
- * Copies a SQLite warehouse to Postgres: all of it, compared value by value, before anybody sees it there. A copy
- * that was interrupted goes on where it was, unless the source was written to meanwhile. Nothing is ever changed in the
- * source. Throws `ConfigError` and `SyncError`.
+ * Copies a SQLite warehouse and its inbox to Postgres and compares every value. The schema gets its tables in one
+ * transaction at the end; a copy that was interrupted starts from the beginning. Nothing is changed in the source except
+ * its leases. Throws `ConfigError` and `SyncError`.
  */
-export async function copyWarehouse(request: CopyRequest): Promise<CopyReport> {
-  const { from, to, whole, clock, signal, watcher } = request;
+export async function copyWarehouse(request: CopyRequest): Promise<CopiedTable[]> {
+  const { from, to, clock } = request;
   const opened = new AsyncDisposableStack();
   try {
-    const source = await openSource(from, clock);
+    const { file, inboxFile } = await migrateFiles(from, clock);
+    const source = await openWarehouse(from, clock);
     opened.defer(() => source.close());
-    const receipt = await findReceipt(to, clock);
-    if (receipt !== null) {
-      if (receipt.fingerprint !== (await ownersOf(source.warehouse))) throw targetUsed(to, receipt.finishedAt);
-      return { outcome: 'already', isResumed: false, tables: receipt.tables };
+    await refuseUsedTarget(to, clock);
+    const resources = await listResources(source, request.resources);
+    for (const resource of resources) {
+      const held = await acquireLease(source, resource, clock);
+      opened.defer(() => held.release());
     }
-    const resources = await source.resources(request.resources);
-    const leases = await leaseAll(source.warehouse, resources, clock);
-    opened.defer(() => leases.release());
     const staging = await openStaging(to, clock);
     opened.defer(() => staging.close());
-    const lease = await acquireLease(staging.warehouse, COPY, clock);
+    const lease = await acquireLease(staging.warehouse, STAGING_LEASE, clock);
     opened.defer(() => lease.release());
-    const isResumed = await resumeOrBegin(staging.database, leases.before, leases.now);
-    const place = { staging, lease, signal, whole, clock };
-    const tables = await copyResources(place, source, { resources, watcher });
-    return { outcome: 'copied', isResumed, tables };
+    await emptyStaging(staging, lease.proof());
+    const shapes = await createTables({ staging, lease }, source, resources);
+    const files = [file, ...(existsSync(inboxFile) ? [inboxFile] : [])].map(openSourceFile);
+    opened.defer(() => files.forEach((each) => each.close()));
+    const copied = await copyTables({ staging, lease }, files, shapes, request);
+    const { warehouse } = staging;
+    for (const shape of shapes) {
+      const growth = await viewGrowth({ warehouse, whole: request.whole, clock }, shape);
+      await warehouse.evolve({ ...growth, lease: lease.proof(), before: shape, after: shape, changes: [] });
+    }
+    await publish(staging, lease.proof(), files[1]?.lastNumber('_sync_deliveries') ?? 0);
+    return copied;
   } finally {
     await opened.disposeAsync();
   }
 }
 
-async function copyResources(
-  place: CopyPlace,
-  source: CopySource,
-  { resources, watcher }: Pick<CopyRequest, 'resources' | 'watcher'>,
-): Promise<ReceiptRow[]> {
-  const { warehouse, inbox, close } = source.snapshots();
-  try {
-    const shapes = await makeTables(place, source.warehouse, resources);
-    const copied = shapes.flatMap(({ tables }) => tables.map(copiedTable));
-    const all: TableInSource[] = [...copied, ...OWN_TABLES].map((table) => ({ snapshot: warehouse, table }));
-    if (inbox !== null) all.push(...INBOX_TABLES.map((table) => ({ snapshot: inbox, table })));
-    await copyAll(place, all, watcher.copied);
-    const tables = await compareAll(place, all, watcher.compared);
-    for (const shape of shapes) await makeViews(place, shape);
-    await publish(place.staging, () => place.lease.proof(), inbox?.lastNumber('_sync_deliveries') ?? 0);
-    return tables;
-  } finally {
-    close();
+/** Returns the paths of the warehouse and its inbox, migrated to this version. Throws `ConfigError` if it cannot be copied. */
+async function migrateFiles(address: string, clock: Clock): Promise<{ file: string; inboxFile: string }> {
+  const { file, inbox } = databaseAt(address);
+  if (file === null) {
+    throw new ConfigError('copy_source', 'the warehouse of the config is not SQLite: there is nothing to copy', {
+      hint: 'copy reads the SQLite warehouse that the config names and writes to the address given with --to',
+    });
   }
+  if (!existsSync(file)) {
+    throw new ConfigError('copy_source', `${file}: there is no warehouse to copy`, {
+      hint: 'check `warehouse` in the config; if nothing was synced yet, set it to Postgres and start there',
+    });
+  }
+  const inboxFile = databaseAt(inbox).file ?? '';
+  if (existsSync(inboxFile)) await (await openInbox(inbox, clock)).close();
+  return { file, inboxFile };
 }
 
-/** Where tables are copied to, by whom. */
-interface CopyPlace {
+/** The requested resources and all that the warehouse has state of. */
+async function listResources({ own }: Warehouse, requested: readonly string[]): Promise<string[]> {
+  const columns = await own.selectFrom('_sync_columns').select('resource').distinct().execute();
+  const checkpoints = await own.selectFrom('_sync_checkpoints').select('resource').execute();
+  const leases = await own.selectFrom('_sync_leases').select('name as resource').execute();
+  const known = [...columns, ...checkpoints, ...leases].map(({ resource }) => resource);
+  return [...new Set([...requested, ...known])].toSorted();
+}
+
+interface Target {
   staging: Staging;
   lease: Lease;
-  signal: AbortSignal;
-  whole: LoadContext['whole'];
-  clock: Clock;
 }
 
-/** A table, and the file as of one moment that it is read from. */
-type TableInSource = Pick<TableCopy, 'snapshot' | 'table'>;
-
-/** Makes the copied tables of the resources that are not there yet, as a first sync would; returns all of them. */
-async function makeTables(
-  { staging, lease }: CopyPlace,
+/** Creates the tables of the resources, as a first sync would. */
+async function createTables(
+  { staging, lease }: Target,
   source: Warehouse,
   resources: readonly string[],
 ): Promise<ResourceShape[]> {
-  await dropViews(staging, lease.proof());
-  const there = await staging.warehouse.tableNames();
-  const made: ResourceShape[] = [];
+  const shapes: ResourceShape[] = [];
   for (const resource of resources) {
     const after = await readTables(source, resource);
     if (after === null) continue;
-    made.push(after);
-    // One resource's tables are made together or not at all.
-    if (after.tables.every(({ name }) => there.has(name))) continue;
+    shapes.push(after);
     const changes = shapeChanges({ resource, tables: [] }, after);
-    const nothingElse = { views: [], statements: [], claim: null };
-    await staging.warehouse.evolve({ lease: lease.proof(), before: null, after, changes, ...nothingElse });
+    const noViews = { views: [], statements: [], claim: null };
+    await staging.warehouse.evolve({
+      lease: lease.proof(),
+      before: null,
+      after,
+      changes,
+      ...noViews,
+    });
   }
-  return made;
+  return shapes;
 }
 
-/** The views of all tables that are there, as this database writes them, with the columns that they have in the source. */
-async function makeViews(
-  { staging: { warehouse }, lease, whole, clock }: CopyPlace,
-  shape: ResourceShape,
-): Promise<void> {
-  const growth = await viewGrowth({ warehouse, whole, clock }, shape);
-  await warehouse.evolve({ ...growth, lease: lease.proof(), before: shape, after: shape, changes: [] });
-}
-
-/** Copies all tables. Throws `ConfigError('copy_refused')` with every row found that Postgres cannot hold. */
-async function copyAll(
-  { staging, lease, signal }: CopyPlace,
-  tables: readonly TableInSource[],
-  copied: (table: string) => void,
-): Promise<void> {
-  const refused: string[] = [];
-  for (const each of tables) {
-    const { database } = staging;
-    const refusals = await copyTable({ ...each, database, lease: () => lease.proof(), signal });
-    refused.push(...refusals.map(({ text }) => visibleText(text)));
-    copied(each.table.name);
-  }
-  if (refused.length === 0) return;
-  throw new ConfigError('copy_refused', ['Postgres cannot hold these values as they are:', ...refused].join('\n'), {
-    hint: 'mend them in the SQLite file, then run the same command again: it goes on where it was',
-  });
-}
-
-/** Compares all tables, the whole of both. Throws `SyncError('copy_differs')` if one is not equal. */
-async function compareAll(
-  { staging: { database }, signal }: CopyPlace,
-  tables: readonly TableInSource[],
-  compared: (row: ReceiptRow) => void,
-): Promise<ReceiptRow[]> {
-  const rows: ReceiptRow[] = [];
-  const differences: string[] = [];
-  for (const each of tables) {
-    const { copied, isEqual, difference, ...row } = await compareTable({ ...each, database, signal });
-    if (isEqual) {
-      await saveDigest(database, row.table, row.digest);
-      rows.push(row);
-      compared(row);
-    } else {
-      // What was copied before something else went wrong with it is not trusted by the next run.
-      await forgetTable(database, each.table);
-      const detail = difference === null ? '' : `; ${difference}`;
-      differences.push(`${row.table}: ${row.rows} rows in SQLite, ${copied} in Postgres${detail}`);
+async function copyTables(
+  { staging, lease }: Target,
+  files: readonly SourceFile[],
+  shapes: readonly ResourceShape[],
+  { signal, onTable }: CopyRequest,
+): Promise<CopiedTable[]> {
+  const ofResources = shapes.flatMap(({ tables }) => tables.map(({ name }) => name));
+  const copied: CopiedTable[] = [];
+  for (const [at, source] of files.entries()) {
+    for (const table of [...(at === 0 ? ofResources : []), ...source.ownTables()]) {
+      const { database } = staging;
+      const rows = await copyTable({ table, source, database, lease: () => lease.proof(), signal });
+      copied.push({ table, rows });
+      onTable({ table, rows });
     }
   }
-  if (differences.length === 0) return rows;
-  throw new SyncError('copy_differs', ['the copy is not equal:', ...differences.map(visibleText)].join('\n'), {
-    recovery: 'stop',
-    hint: 'run the same command again: it copies these tables anew',
-  });
+  return copied;
 }

@@ -1,213 +1,199 @@
-import { ConfigError, messageOf } from '../../model/errors.ts';
+import { hash } from 'node:crypto';
+import { escapeIdentifier as quoted } from 'pg';
+import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
+import { visibleText } from '../../model/visible-text.ts';
 import { errorCode } from '../postgres/connection/errors.ts';
-import type { Session } from '../postgres/connection/session.ts';
-import { execute, transact } from '../postgres/connection/transact.ts';
+import { execute, transact, type Database } from '../postgres/connection/transact.ts';
 import { copyCell } from '../postgres/pages/copy-text.ts';
 import type { LeaseProof } from '../warehouse.ts';
-import type { Compared } from './compare-table.ts';
-import { quoted, type CopiedTable } from './copied-tables.ts';
-import { forgetTable, readProgress, saveProgress, type Progress } from './receipt.ts';
-import { targetColumns, type TargetColumn } from './target-columns.ts';
-import type { SourceCell } from './value-kinds.ts';
+import type { SourceFile } from './source-file.ts';
+import { VALUE_KINDS, type SourceCell, type ValueKind } from './value-kinds.ts';
 
-/** One table on its way. */
-export interface TableCopy extends Compared {
-  /** For the next transaction: of the staging schema. */
+export interface TableCopy {
+  table: string;
+  source: SourceFile;
+  /** The staging schema, in which the table exists and is empty. */
+  database: Database;
+  /** Returns the proof for the next transaction. */
   lease: () => LeaseProof;
+  signal: AbortSignal;
 }
 
-/** Values that Postgres cannot hold are reported up to this many per table. */
-const MOST_REFUSALS = 20;
-
-interface Chunk {
-  table: CopiedTable;
-  rows: SourceCell[][];
-  columns: readonly TargetColumn[];
+/** A column that both databases have. */
+interface Column {
+  name: string;
+  isKey: boolean;
+  /** Postgres's name of the type, such as `timestamp with time zone`. */
+  type: string;
+  kind: ValueKind;
 }
+
+/** Analyzing or reading back a large table takes longer than a page. */
+const STATEMENT_MS = 600_000;
 
 /**
- * Copies the rows of a table that are not there yet, a chunk per transaction. Returns the rows that Postgres cannot
- * hold: their chunk is not there then, and nothing behind it.
+ * Copies the rows of a table, reads them back from Postgres and compares them with those of SQLite. Returns their
+ * number. Throws `ConfigError('copy_refused')` for values that Postgres cannot hold, and `SyncError('copy_differs')`.
  */
-export async function copyTable(copying: TableCopy): Promise<UnfitRow[]> {
-  const { table, snapshot, database, signal } = copying;
-  const columns = await columnsOf(copying);
-  if (table.isAfresh === true) await forgetTable(database, table);
-  let progress = (await readProgress(database, table.name)) ?? { doneUpTo: null, rows: 0, isWhole: false };
-  let after = keyBehind(progress, table, columns);
+export async function copyTable(copy: TableCopy): Promise<number> {
+  const { table, source, database, signal } = copy;
+  const columns = await matchColumns(copy);
   const names = columns.map(({ name }) => name);
-  const refused: UnfitRow[] = [];
-  while (!progress.isWhole && refused.length < MOST_REFUSALS) {
+  const read: Content = { rows: 0, sum: 0n };
+  const chunkSizes: number[] = [];
+  for (const rows of source.chunks(table, names)) {
     signal.throwIfAborted();
-    const rows = snapshot.read(table, names, after);
-    if (rows.length === 0 && refused.length > 0) break;
-    const last = keyOf(rows.at(-1), table, columns) ?? after;
-    progress = { doneUpTo: keyText(last), rows: progress.rows + rows.length, isWhole: rows.length === 0 };
-    refused.push(...(await copyChunk(copying, { table, rows, columns }, refused.length === 0 ? progress : null)));
-    after = last;
+    await sendChunk(copy, columns, rows);
+    addRows(read, columns, rows);
+    chunkSizes.push(rows.length);
   }
-  // A server that has not come by yet would plan the first questions for an empty table.
-  await execute(database)(`ANALYZE ${quoted(database.schema)}.${quoted(table.name)}`);
-  return refused;
+  // Until autovacuum has analyzed the table, Postgres would plan queries for an empty one.
+  await execute(database, { statementMs: STATEMENT_MS })(`ANALYZE ${quoted(database.schema)}.${quoted(table)}`);
+  const stored = await readContent(copy, columns, chunkSizes);
+  if (stored.rows === read.rows && stored.sum === read.sum) return read.rows;
+  const text = `${table}: the copy is not equal: ${read.rows} rows in SQLite, ${stored.rows} in Postgres`;
+  throw new SyncError('copy_differs', stored.rows === read.rows ? `${text}, with other values` : text, {
+    recovery: 'stop',
+    hint: 'look for triggers and for other programs that write to the database, then run the same command again',
+  });
 }
 
-/** Writes a chunk, and that it is there; one with refused rows is only tried, and so is one without `progress`. */
-async function copyChunk(copying: TableCopy, chunk: Chunk, progress: Progress | null): Promise<UnfitRow[]> {
-  const refused: UnfitRow[] = [];
-  let { rows } = chunk;
-  while (refused.length < MOST_REFUSALS) {
-    const tried = { ...chunk, rows };
-    const kept = refused.length === 0 ? progress : null;
-    const refusal = unfitRow(tried) ?? (await sendChunk(copying, tried, kept));
-    if (refusal === null) break;
-    refused.push(refusal);
-    rows = rows.toSpliced(refusal.row, 1);
-  }
-  return refused;
+/** Number and hash of the rows of a table: equal for the same rows in any order. */
+interface Content {
+  rows: number;
+  sum: bigint;
 }
 
-/** The row for which Postgres refused the chunk; null if it took it. Nothing stays without `progress`. */
-async function sendChunk(copying: TableCopy, chunk: Chunk, progress: Progress | null): Promise<UnfitRow | null> {
-  const { table, database, lease } = copying;
+/** Adds the SHA-256 of each row, so that neither database has to sort. */
+function addRows(content: Content, columns: readonly Column[], rows: readonly (readonly unknown[])[]): void {
+  for (const row of rows) {
+    const cells = columns.map(({ kind }, at) => ((row[at] ?? null) === null ? null : kind.canonical(row[at])));
+    content.rows += 1;
+    content.sum = BigInt.asUintN(256, content.sum + BigInt(`0x${hash('sha256', JSON.stringify(cells))}`));
+  }
+}
+
+/** Reads the table in Postgres, in chunks of the sizes in which it was written, so that each fits into memory. */
+async function readContent(
+  { table, database, signal }: TableCopy,
+  columns: readonly Column[],
+  chunkSizes: readonly number[],
+): Promise<Content> {
+  return transact(
+    database,
+    async ({ execute: run }) => {
+      const content: Content = { rows: 0, sum: 0n };
+      const names = columns.map(({ name }) => quoted(name)).join(', ');
+      await run(`DECLARE "stored" NO SCROLL CURSOR FOR SELECT ${names} FROM ${quoted(table)}`);
+      // The last one finds a row too many.
+      for (const size of [...chunkSizes, 1]) {
+        signal.throwIfAborted();
+        const { rows } = await run(`FETCH ${size} FROM "stored"`);
+        const cells = rows.map((row: Readonly<Record<string, unknown>>) => columns.map(({ name }) => row[name]));
+        addRows(content, columns, cells);
+      }
+      return content;
+    },
+    { statementMs: STATEMENT_MS, mayRepeat: true },
+  );
+}
+
+/** Returns the columns in Postgres's order. Throws `ConfigError` if SQLite has others. */
+async function matchColumns({ table, source, database }: TableCopy): Promise<Column[]> {
+  const { rows } = await execute(database)<{ name: string; type: string }>(
+    `SELECT attname AS name, trim('"' FROM format_type(atttypid, NULL)) AS type FROM pg_attribute
+      JOIN pg_class ON pg_class.oid = attrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
+      WHERE nspname = $1 AND relname = $2 AND attnum > 0 AND NOT attisdropped ORDER BY attnum`,
+    [database.schema, table],
+  );
+  const inSource = new Map(source.columns(table).map((column) => [column.name, column]));
+  const columns = rows.map(({ name, type }) => {
+    const kind = VALUE_KINDS[type];
+    if (kind === undefined) throw new Error(`${table}.${name}: copy does not know the type ${type}`);
+    const column = inSource.get(name);
+    if (column === undefined) throw unlikeColumns(table, `has no column "${name}"`);
+    inSource.delete(name);
+    return { name, isKey: column.isKey, type, kind };
+  });
+  const [foreign] = inSource.keys();
+  if (foreign !== undefined) throw unlikeColumns(table, `has a column "${foreign}" that content-sync did not make`);
+  return columns;
+}
+
+function unlikeColumns(table: string, why: string): ConfigError {
+  return new ConfigError('copy_columns', `the table "${table}" of the SQLite warehouse ${why}`, {
+    hint: 'restore the columns that content-sync made, and run the same command again',
+  });
+}
+
+async function sendChunk({ table, database, lease }: TableCopy, columns: Column[], rows: SourceCell[][]) {
+  refuseUnfit(table, columns, rows);
+  const names = columns.map(({ name }) => quoted(name)).join(', ');
+  const lines = rows.map((row) => `${row.map((cell, at) => copyText(cell, columns[at])).join('\t')}\n`);
+  const data = Buffer.from(lines.join(''));
   try {
-    const send = async (session: Session): Promise<void> => {
-      if (chunk.rows.length > 0) await session.copyIn(copyStatement(table, chunk.columns), copyText(chunk));
-      if (progress === null) throw new OnlyTried();
-      await saveProgress(session, table.name, progress);
-    };
-    await transact(database, send, { lease: lease() });
-    return null;
+    const statement = `COPY ${quoted(table)} (${names}) FROM STDIN`;
+    await transact(database, (session) => session.copyIn(statement, data), { lease: lease() });
   } catch (error) {
-    if (error instanceof OnlyTried) return null;
-    const refusal = refusedRow(error, chunk);
-    if (refusal === null) throw error;
-    return refusal;
+    const where = error instanceof Error && 'where' in error ? String(error.where) : '';
+    const row = rows[Number(/^COPY .*?, line (\d+)/m.exec(where)?.[1]) - 1];
+    // Classes 22 and 54 are about a value, and a limit that it exceeds.
+    if (row === undefined || !/^(?:22|54)/.test(errorCode(error))) throw error;
+    const column = columns.find(({ name }) => where.includes(`, column ${name}`))?.name;
+    const place = column === undefined ? table : `${table}.${column}`;
+    throw refusal([`${place} where ${toCondition(columns, row)}: ${messageOf(error)}`]);
   }
 }
 
-/** Ends a transaction that is not to be committed. */
-class OnlyTried extends Error {}
-
-/** The columns of the new table, in its order. Throws `ConfigError` if the old one has others. */
-async function columnsOf({ table, snapshot, database }: TableCopy): Promise<readonly TargetColumn[]> {
-  const columns = await targetColumns(database, table.name);
-  const known = new Set(columns.map(({ name }) => name));
-  const foreign = snapshot.columns(table.name).find((name) => !known.delete(name));
-  const [missing] = known;
-  if (foreign === undefined && missing === undefined) return columns;
-  const what = foreign === undefined ? `has no column "${missing}"` : `has a column "${foreign}" of somebody else`;
-  throw new ConfigError('copy_columns', `the table "${table.name}" of the SQLite warehouse ${what}`, {
-    hint: 'make its columns those that content-sync gave it, and run the same command again',
-  });
+function copyText(cell: SourceCell, column: Column | undefined): string {
+  return copyCell(cell === null ? null : column?.kind.written(cell));
 }
 
-function copyStatement({ name }: CopiedTable, columns: readonly TargetColumn[]): string {
-  return `COPY ${quoted(name)} (${columns.map((column) => quoted(column.name)).join(', ')}) FROM STDIN`;
-}
+const MAX_REPORTED_VALUES = 20;
+/** Longer texts are not printed as a statement to paste. */
+const MAX_PASTED_CHARACTERS = 1_000;
 
-function copyText({ rows, columns }: Chunk): Buffer {
-  const line = (row: SourceCell[]): string =>
-    columns
-      .map(({ kind }, at) => {
-        const cell = row[at] ?? null;
-        return copyCell(cell === null ? null : kind.written(cell));
-      })
-      .join('\t');
-  return Buffer.from(rows.map((row) => `${line(row)}\n`).join(''));
-}
-
-function keyOf(
-  row: SourceCell[] | undefined,
-  { key }: CopiedTable,
-  columns: readonly TargetColumn[],
-): SourceCell[] | null {
-  return row === undefined ? null : key.map((name) => row[columns.findIndex((column) => column.name === name)] ?? null);
-}
-
-function keyText(key: readonly SourceCell[] | null): string | null {
-  return key === null ? null : JSON.stringify(key.map(String));
-}
-
-/** Integers are bound as such, because SQLite holds each of them for less than any text. */
-function keyBehind(
-  { doneUpTo }: Progress,
-  { key }: CopiedTable,
-  columns: readonly TargetColumn[],
-): SourceCell[] | null {
-  if (doneUpTo === null) return null;
-  const parts: unknown = JSON.parse(doneUpTo);
-  const texts = Array.isArray(parts) ? parts.map(String) : [];
-  return key.map((name, at) => {
-    const text = texts[at] ?? '';
-    return columns.find((column) => column.name === name)?.isInteger === true ? BigInt(text) : text;
-  });
-}
-
-/** A row that Postgres cannot hold as SQLite does. */
-interface UnfitRow {
-  /** Its place in the chunk. */
-  row: number;
-  /** For people: the value, and the statement that mends it in the SQLite file. */
-  text: string;
-}
-
-/** Longer texts are not printed for a person to paste. */
-const PASTED = 1_000;
-
-/** The first row with a value of which Postgres would make nothing, or something else; null if none is. */
-function unfitRow({ table, columns, rows }: Chunk): UnfitRow | null {
-  for (const [row, cells] of rows.entries()) {
-    for (const [at, column] of columns.entries()) {
-      const why = unfitness(cells[at] ?? null, column);
-      if (why === null) continue;
-      const condition = conditionFor(table, columns, cells);
-      const mend = why === NUL ? mendText(table, column, cells[at], condition) : '';
-      return { row, text: `${table.name}.${column.name} where ${condition}: ${why}${mend}` };
+/** Throws `ConfigError` if the chunk has values that Postgres would refuse or read as something else. */
+function refuseUnfit(table: string, columns: readonly Column[], rows: readonly SourceCell[][]): void {
+  const found: string[] = [];
+  for (const row of rows) {
+    for (const [at, { name, type, kind }] of columns.entries()) {
+      const cell = row[at] ?? null;
+      if (cell === null || type === 'bytea' || found.length === MAX_REPORTED_VALUES) continue;
+      const place = (): string => `${table}.${name} where ${toCondition(columns, row)}`;
+      if (Buffer.isBuffer(cell)) found.push(`${place()}: bytes, not a ${type}`);
+      else if (String(cell).includes('\0')) {
+        const text = toLiteral(String(cell).replaceAll('\0', '␀'));
+        const fix = `UPDATE ${quoted(table)} SET ${quoted(name)} = ${text} WHERE ${toCondition(columns, row)};`;
+        const shown = text.length > MAX_PASTED_CHARACTERS ? '' : `. As content-sync stores it now: ${fix}`;
+        found.push(`${place()}: a NUL, which Postgres cannot hold${shown}`);
+      } else if (kind.form?.test(String(cell)) === false) {
+        found.push(`${place()}: not a ${type} as content-sync writes it`);
+      }
     }
   }
-  return null;
+  if (found.length > 0) throw refusal(found);
 }
 
-const NUL = 'a NUL, which Postgres cannot hold';
-
-function unfitness(cell: SourceCell, { type, kind }: TargetColumn): string | null {
-  if (cell === null || type === 'bytea') return null;
-  if (Buffer.isBuffer(cell)) return `bytes, not a ${type}`;
-  if (typeof cell === 'string' && cell.includes('\0')) return NUL;
-  return kind.form?.test(String(cell)) === false ? `not a ${type} as content-sync writes it` : null;
-}
-
-/** A statement that makes of the text what content-sync would store today. */
-function mendText(table: CopiedTable, column: TargetColumn, cell: SourceCell | undefined, condition: string): string {
-  const text = String(cell).replaceAll('\0', '␀');
-  if (text.length > PASTED) return '';
-  const set = `${quoted(column.name)} = ${literal(text)}`;
-  return `. As content-sync stores it now: UPDATE ${quoted(table.name)} SET ${set} WHERE ${condition};`;
-}
-
-/** The row that an error of COPY is about; null if it is about none. */
-function refusedRow(error: unknown, { table, columns, rows }: Chunk): UnfitRow | null {
-  const where = error instanceof Error && 'where' in error ? String(error.where) : '';
-  const [, line, rest = ''] = /^COPY .*?, line (\d+)(?:, column ([^]*))?/m.exec(where) ?? [];
-  const row = Number(line) - 1;
-  const cells = rows[row];
-  if (!/^(?:22|54)/.test(errorCode(error)) || cells === undefined) return null;
-  const column = columns.find(({ name }) => rest === name || rest.startsWith(`${name}:`));
-  const place = column === undefined ? table.name : `${table.name}.${column.name}`;
-  return { row, text: `${place} where ${conditionFor(table, columns, cells)}: ${messageOf(error)}` };
-}
-
-/** `"id" = 'a'`: finds the row in SQLite. */
-function conditionFor(table: CopiedTable, columns: readonly TargetColumn[], cells: readonly SourceCell[]): string {
-  const key = table.key.length === 0 ? columns.map(({ name }) => name) : table.key;
-  const parts = key.map((name) => {
-    const cell = cells[columns.findIndex((column) => column.name === name)] ?? null;
-    if (cell === null) return `${quoted(name)} IS NULL`;
-    return `${quoted(name)} = ${typeof cell === 'string' ? literal(cell) : String(cell)}`;
+function refusal(values: readonly string[]): ConfigError {
+  const lines = ['Postgres cannot hold these values as they are:', ...values.map((value) => visibleText(value))];
+  return new ConfigError('copy_refused', lines.join('\n'), {
+    hint: 'fix them in the SQLite file, then run the same command again: it starts from the beginning',
   });
-  return parts.join(' AND ');
 }
 
-function literal(text: string): string {
+/** Returns a condition such as `"id" = 'a'` that finds the row in SQLite. */
+function toCondition(columns: readonly Column[], row: readonly SourceCell[]): string {
+  const hasKey = columns.some(({ isKey }) => isKey);
+  const parts = columns.map(({ name, isKey }, at) => {
+    const cell = row[at] ?? null;
+    if (hasKey && !isKey) return null;
+    if (cell === null) return `${quoted(name)} IS NULL`;
+    return `${quoted(name)} = ${typeof cell === 'string' ? toLiteral(cell) : String(cell)}`;
+  });
+  return parts.filter((part) => part !== null).join(' AND ');
+}
+
+function toLiteral(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }

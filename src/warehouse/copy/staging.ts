@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { escapeIdentifier as quoted } from 'pg';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { readAddress } from '../../settings/warehouse-address.ts';
@@ -6,29 +7,25 @@ import { shownAddress, type PostgresAddress } from '../postgres/connection/addre
 import { INBOX_TABLES, openDatabase } from '../postgres/connection/open-database.ts';
 import { borrowDatabase } from '../postgres/connection/pools.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { execute, transact, type Database } from '../postgres/connection/transact.ts';
+import { transact, type Database } from '../postgres/connection/transact.ts';
 import { openWarehouse } from '../postgres/warehouse.ts';
 import type { LeaseProof, Warehouse } from '../warehouse.ts';
-import { quoted } from './copied-tables.ts';
-import { readReceipt, type Receipt } from './receipt.ts';
 
-const LONGEST_NAME = 63;
+const MAX_NAME_BYTES = 63;
+/** Locking and moving every table takes time. */
+const PUBLISH_MS = 600_000;
 
-/**
- * Where a copy grows until it is whole: a schema of its own beside the one that it is for, so that nobody takes half a
- * copy for a warehouse.
- */
+/** The schema that is filled first: the schema of the address gets the tables when all are complete. */
 export interface Staging {
   readonly database: Database;
-  /** The staging schema as a warehouse: its tables are made as those of any source. */
   readonly warehouse: Warehouse;
-  /** The address and the schema that it becomes in the end. */
+  /** The address and the schema that get the tables. */
   readonly address: string;
   readonly schema: string;
   close(): Promise<void>;
 }
 
-/** Opens (and makes) the staging schema for a Postgres address. Throws `ConfigError` if that cannot be. */
+/** Opens the staging schema for a Postgres address, and creates it if necessary. Throws `ConfigError`. */
 export async function openStaging(address: string, clock: Clock): Promise<Staging> {
   const { connection, schema } = targetAt(address);
   const staged = { connection, schema: stagingName(schema) };
@@ -46,108 +43,83 @@ export async function openStaging(address: string, clock: Clock): Promise<Stagin
   }
 }
 
-/**
- * What an earlier copy left in the schema that an address names; null if nothing is there yet. Throws
- * `ConfigError('copy_target_used')` if a warehouse, or anything else, is there that no copy made.
- */
-export async function findReceipt(address: string, clock: Clock): Promise<Receipt | null> {
+/** Throws `ConfigError('copy_target_used')` if the schema of the address has any table or view. */
+export async function refuseUsedTarget(address: string, clock: Clock): Promise<void> {
   const { database, release } = borrowDatabase(targetAt(address), clock);
   try {
-    const names = await relationNames(database);
-    if (names.size === 0) return null;
-    if (names.has('_sync_copy')) return await readReceipt(database);
-    throw targetUsed(address);
+    await transact(database, (session) => refuseUsed(session, address, database.schema), {
+      retryForMs: 5_000,
+      mayRepeat: true,
+    });
   } finally {
     await release();
   }
 }
 
-/** `copiedAt` if what is there is a copy of an earlier state. */
-export function targetUsed(address: string, copiedAt: string | null = null): ConfigError {
-  const shown = shownAddress(targetAt(address));
-  const why =
-    copiedAt === null
-      ? 'is not empty'
-      : `holds a copy that was finished at ${copiedAt} UTC, and the SQLite warehouse has been written to since`;
-  return new ConfigError('copy_target_used', `${shown} ${why}: nothing was copied there`, {
-    hint: 'name a database or a schema in which nothing is yet, such as postgres://host/database?schema=blog_new',
+async function refuseUsed(session: Session, address: string, schema: string): Promise<void> {
+  if ((await listRelations(session, schema)).length === 0) return;
+  throw new ConfigError('copy_target_used', `${shownAddress(targetAt(address))} is not empty: nothing was copied`, {
+    hint: 'use it if an earlier copy filled it: a schema has tables only if its copy was complete; else name another database or an unused schema, such as postgres://host/database?schema=blog_new',
   });
 }
 
-/** Tables, views and the like in a schema. */
-async function relationNames(database: Database): Promise<Set<string>> {
-  const { rows } = await execute(database, { retryForMs: 5_000 })<{ name: string }>(
-    `SELECT relname AS name FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1)`,
-    [database.schema],
-  );
-  return new Set(rows.map(({ name }) => name));
-}
-
-/** Copies go to Postgres alone. */
 function targetAt(address: string): PostgresAddress {
   const target = readAddress(address);
   if (target?.kind === 'postgres') return target;
-  throw new Error('a copy needs an address of Postgres');
+  throw new Error('copy needs an address of Postgres');
 }
 
 function stagingName(schema: string): string {
   const name = `_sync_copying_${schema}`;
-  if (Buffer.byteLength(name) <= LONGEST_NAME) return name;
+  if (Buffer.byteLength(name) <= MAX_NAME_BYTES) return name;
   return `_sync_copying_${createHash('sha256').update(schema).digest('hex').slice(0, 32)}`;
 }
 
-/** Moving every table takes a lock on each; nobody else knows of them yet. */
-const PUBLISH_MS = 600_000;
+/** Removes what opening created and what a killed copy left. Views are created at the end, so that no name is taken. */
+export async function emptyStaging({ database }: Staging, lease: LeaseProof): Promise<void> {
+  const empty = async (session: Session): Promise<void> => {
+    for (const { name, kind } of await listRelations(session, database.schema)) {
+      if (/^_sync_(?:inbox_)?migrations|^_sync_leases$/.test(name)) continue;
+      const isInternal = kind === 'TABLE' && name.startsWith('_sync_');
+      await session.execute(isInternal ? `TRUNCATE ${quoted(name)}` : `DROP ${kind} IF EXISTS ${quoted(name)} CASCADE`);
+    }
+  };
+  await transact(database, empty, { lease, statementMs: PUBLISH_MS });
+}
 
 /**
- * Makes the staging schema the one that it is for, in one transaction: from then on it is a warehouse like all others.
- * Throws `ConfigError('copy_target_used')` if somebody else has made something there meanwhile.
+ * Moves everything into the schema of the address, in one transaction. Throws `ConfigError('copy_target_used')` if
+ * another program has created a table there since.
  */
-export async function publish(staging: Staging, lease: () => LeaseProof, lastDelivery: number): Promise<void> {
-  const { database, schema } = staging;
-  const options = { statementMs: PUBLISH_MS, lockMs: PUBLISH_MS, lease: lease() };
-  await transact(
-    database,
-    async (session) => {
-      await session.execute("SELECT pg_advisory_xact_lock(hashtext('content-sync migrations'))");
-      if ((await relationsIn(session, schema)).length > 0) throw targetUsed(staging.address);
-      await session.execute(`CREATE SCHEMA IF NOT EXISTS ${quoted(schema)}`);
-      await session.execute(`UPDATE "_sync_copy" SET "finished_at" = now()`);
-      await session.execute('TRUNCATE "_sync_leases"');
-      await numberDeliveriesFrom(session, lastDelivery);
-      for (const { name, kind } of await relationsIn(session, database.schema)) {
-        await session.execute(`ALTER ${kind} ${quoted(name)} SET SCHEMA ${quoted(schema)}`);
-      }
-      for (const statement of await functionMoves(session, database.schema, schema)) await session.execute(statement);
-      await session.execute(`DROP SCHEMA ${quoted(database.schema)}`);
-    },
-    options,
-  );
+export async function publish(staging: Staging, lease: LeaseProof, lastDelivery: number): Promise<void> {
+  const { database, address, schema } = staging;
+  const move = async (session: Session): Promise<void> => {
+    await session.execute("SELECT pg_advisory_xact_lock(hashtext('content-sync migrations'))");
+    await refuseUsed(session, address, schema);
+    await session.execute(`CREATE SCHEMA IF NOT EXISTS ${quoted(schema)}`);
+    await session.execute('TRUNCATE "_sync_leases"');
+    // The number of a deleted delivery is not used again.
+    const setNumber = `SELECT setval(pg_get_serial_sequence('"_sync_deliveries"', 'seq'), $1)`;
+    if (lastDelivery > 0) await session.execute(setNumber, [lastDelivery]);
+    for (const { name, kind } of await listRelations(session, database.schema)) {
+      await session.execute(`ALTER ${kind} ${quoted(name)} SET SCHEMA ${quoted(schema)}`);
+    }
+    for (const statement of await functionMoves(session, database.schema, schema)) await session.execute(statement);
+    await session.execute(`DROP SCHEMA ${quoted(database.schema)}`);
+  };
+  await transact(database, move, { statementMs: PUBLISH_MS, lockMs: PUBLISH_MS, lease });
 }
 
-/** Takes away all views: nobody reads them here, they are made in the end, and a table may need the name of one. */
-export async function dropViews({ database }: Staging, lease: LeaseProof): Promise<void> {
-  await transact(
-    database,
-    async (session) => {
-      for (const { name, kind } of await relationsIn(session, database.schema)) {
-        if (kind === KINDS.v) await session.execute(`DROP VIEW IF EXISTS ${quoted(name)} CASCADE`);
-      }
-    },
-    { lease },
-  );
-}
+const KINDS = {
+  r: 'TABLE',
+  p: 'TABLE',
+  v: 'VIEW',
+  m: 'MATERIALIZED VIEW',
+  f: 'FOREIGN TABLE',
+} as const;
 
-/** The number of a delivery is never given again, even if it is gone. */
-async function numberDeliveriesFrom({ execute }: Session, last: number): Promise<void> {
-  if (last === 0) return;
-  await execute(`SELECT setval(pg_get_serial_sequence('"_sync_deliveries"', 'seq'), $1)`, [last]);
-}
-
-const KINDS = { r: 'TABLE', p: 'TABLE', v: 'VIEW', m: 'MATERIALIZED VIEW', f: 'FOREIGN TABLE' } as const;
-
-/** Tables and views of a schema: what belongs to them (indexes, sequences) goes with them. */
-async function relationsIn({ execute }: Session, schema: string): Promise<{ name: string; kind: string }[]> {
+/** Tables and views of a schema, without their indexes and sequences. */
+async function listRelations({ execute }: Session, schema: string) {
   const { rows } = await execute<{ name: string; relkind: keyof typeof KINDS }>(
     `SELECT relname AS name, relkind FROM pg_class
       WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND relkind = ANY($2)`,
@@ -157,8 +129,8 @@ async function relationsIn({ execute }: Session, schema: string): Promise<{ name
 }
 
 /**
- * The statements that move the functions of a schema, behind its views. Those in SQL name the views that they read with
- * their schema, and are made anew.
+ * The statements that move the functions of a schema, after its views. A function in SQL names the views that it reads
+ * with their schema, so that it is created again.
  */
 async function functionMoves({ execute }: Session, from: string, to: string): Promise<string[]> {
   const { rows } = await execute<{ statement: string }>(

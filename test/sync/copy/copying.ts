@@ -1,17 +1,10 @@
 import path from 'node:path';
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import {
-  copyWarehouse,
-  type CopyReport,
-  type CopyRequest,
-  type CopyWatcher,
-} from '../../../src/sync/copy/copy-warehouse.ts';
+import { copyWarehouse, type CopiedTable, type CopyRequest } from '../../../src/sync/copy/copy-warehouse.ts';
 import { asOtherClient, postgresDatabase } from '../../support/databases.ts';
 import { loading } from '../../support/page-loading.ts';
 import { profilesFor, profileWith } from '../../support/page-records.ts';
 import { openFor, tempFolder } from '../../support/temp-warehouse.ts';
-
-export const NOTHING_TO_SEE: CopyWatcher = { copied: () => undefined, compared: () => undefined };
 
 /** A SQLite warehouse, and a Postgres schema that is not there yet. */
 export interface Copying {
@@ -22,7 +15,7 @@ export interface Copying {
   staging: string;
   /** Loads records into the SQLite warehouse, each by its source text, as one page of a run. */
   load(texts: readonly string[]): Promise<unknown>;
-  copy(over?: Partial<CopyRequest>): Promise<CopyReport>;
+  copy(over?: Partial<CopyRequest>): Promise<CopiedTable[]>;
   /** Copies until a table is copied, and then gives up. */
   copyUntil(table: string): Promise<void>;
   /** Runs a statement on the schema that a copy grows in. */
@@ -35,7 +28,7 @@ export async function copying(): Promise<Copying> {
   const to = `${await postgresDatabase()}?schema=blog`;
   const { load } = await loading(await openFor(file));
   const staging = to.replace(/schema=\w+/, 'schema=_sync_copying_blog');
-  const copy = (over: Partial<CopyRequest> = {}): Promise<CopyReport> =>
+  const copy = (over: Partial<CopyRequest> = {}): Promise<CopiedTable[]> =>
     copyWarehouse({
       from: `sqlite:${file}`,
       to,
@@ -43,7 +36,7 @@ export async function copying(): Promise<Copying> {
       whole: profilesFor(profileWith(), ['content']).whole,
       clock: systemClock,
       signal: new AbortController().signal,
-      watcher: NOTHING_TO_SEE,
+      onTable: () => undefined,
       ...over,
     });
   return {
@@ -55,11 +48,10 @@ export async function copying(): Promise<Copying> {
     load: (texts) => load(texts),
     copyUntil: async (table) => {
       const stop = new AbortController();
-      const watcher = {
-        ...NOTHING_TO_SEE,
-        copied: (name: string) => name === table && stop.abort(new Error('stopped')),
+      const onTable = (copied: CopiedTable): void => {
+        if (copied.table === table) stop.abort(new Error('stopped'));
       };
-      await copy({ signal: stop.signal, watcher }).then(
+      await copy({ signal: stop.signal, onTable }).then(
         () => Promise.reject(new Error('it was not stopped')),
         (error: unknown) => (stop.signal.aborted ? undefined : Promise.reject(error)),
       );
