@@ -19,7 +19,8 @@ export interface StoredView {
 /** The views that stand, by name, with the columns of each in their order. */
 export async function readViews(own: Kysely<OwnTables>): Promise<Map<string, StoredView>> {
   const views = await own.selectFrom('_sync_views').selectAll().orderBy('view_name').execute();
-  const columns = await own.selectFrom('_sync_view_columns').selectAll().orderBy('position').execute();
+  // Not all: version 0.1 has made one that is no longer used.
+  const columns = await own.selectFrom('_sync_view_columns').select(COLUMNS).orderBy('position').execute();
   const byView = Map.groupBy(columns, ({ view_name }) => view_name);
   return new Map(views.map((view) => [view.view_name, { view, columns: byView.get(view.view_name) ?? [] }]));
 }
@@ -121,6 +122,7 @@ export function renameView(own: Kysely<OwnTables>, former: string, name: string)
 }
 
 const SAID = ['position', 'type', 'source_path', 'description', 'refers_to', 'is_computed'] as const;
+const COLUMNS = ['view_name', 'column_name', 'first_seen', ...SAID] as const;
 
 function isSaid(column: ViewColumnRow, stored: ViewColumnRow | undefined): boolean {
   return stored !== undefined && SAID.every((name) => column[name] === stored[name]);
