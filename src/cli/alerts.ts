@@ -1,50 +1,45 @@
 import { Command } from 'commander';
 import { ConfigError } from '../model/errors.ts';
 import { delayText } from '../observe/figures.ts';
-import { scrubOwn } from '../observe/scrub/scrub.ts';
-import { createChannel } from '../serve/alerts/channels/create-channel.ts';
+import { alertSettings } from '../serve/alerts/alerts.ts';
 import { testMessage } from '../serve/alerts/message.ts';
+import { sendMessage } from '../serve/alerts/send-message.ts';
 import type { ChannelSettings } from '../settings/alerts-schema.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { CliContext } from './command/context.ts';
-import { EXIT_CODES } from './command/exit-code.ts';
+import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import { alignedLines, print } from './command/output.ts';
 import { readSettings, type SourceOptions } from './command/sources.ts';
 
 type TestOptions = SourceOptions & { json?: true };
 
-interface Tested {
-  channel: string;
-  type: ChannelSettings['type'];
-  sent: boolean;
-  problem: string | null;
-  ms: number;
-}
-
-/** `content-sync alerts`: who is told when something is wrong. */
+/** `content-sync alerts`: where problems are reported. */
 export function alertsCommand(context: CliContext): Command {
   const command = new Command('alerts').helpCommand(false);
   command
     .command('test')
-    .description('send a test message by every channel of the config, and tell what became of it')
+    .description('send a test message by each channel of the config, and print what became of it')
     .argument('[channel]', 'only this channel')
     .option('-c, --config <file>', 'config file (else CONTENT_SYNC_CONFIG, else config/content-sync.yaml)')
     .option('--json', 'print one JSON object per channel on stdout')
     .action(async (channel: string | undefined, options: TestOptions) => {
       const settings = readSettings(context, options);
-      const tested: Tested[] = [];
-      for (const [name, own] of chosen(settings, channel)) {
-        const outcome = await test(context, settings, name, own);
-        tested.push(outcome);
-        if (options.json === true) print(context, outcome);
+      const rows: string[][] = [];
+      let code: ExitCode = EXIT_CODES.ok;
+      for (const [name, own] of choose(settings, channel)) {
+        const tested = await test(context, settings, name, own);
+        const { type, sent, problem, ms } = tested;
+        if (options.json === true) print(context, tested);
+        rows.push([name, type, sent ? `sent in ${delayText(ms)}` : `NOT SENT: ${problem}`]);
+        if (!sent) code = EXIT_CODES.failed;
       }
-      if (options.json !== true) print(context, alignedLines(tested.map(rowOf)).join('\n'));
-      context.exit(tested.every(({ sent }) => sent) ? EXIT_CODES.ok : EXIT_CODES.failed);
+      if (options.json !== true) print(context, alignedLines(rows).join('\n'));
+      context.exit(code);
     });
   return command;
 }
 
-function chosen({ alerts }: Settings, name: string | undefined): [string, ChannelSettings][] {
+function choose({ alerts }: Settings, name: string | undefined): [string, ChannelSettings][] {
   const channels = Object.entries(alerts);
   if (channels.length === 0) {
     throw new ConfigError('usage', 'the config tells nobody: it has no `alerts`', {
@@ -58,22 +53,10 @@ function chosen({ alerts }: Settings, name: string | undefined): [string, Channe
   });
 }
 
-async function test(
-  { clock, secrets, signal }: CliContext,
-  { serve }: Settings,
-  name: string,
-  settings: ChannelSettings,
-): Promise<Tested> {
-  const channel = createChannel(settings);
+async function test({ clock, signal }: CliContext, settings: Settings, channel: string, own: ChannelSettings) {
   const began = clock.monotonic();
-  const scrub = (text: string): string => scrubOwn(text, secrets);
-  const place = { now: clock.now(), publicUrl: serve.public_url ?? null, scrub };
-  const failed = await channel.send(testMessage(name, place), signal);
-  await channel.close();
-  const ms = Math.round(clock.monotonic() - began);
-  return { channel: name, type: settings.type, sent: failed === null, problem: failed?.problem ?? null, ms };
-}
-
-function rowOf({ channel, type, problem, ms }: Tested): string[] {
-  return [channel, type, problem === null ? `sent in ${delayText(ms)}` : `NOT SENT: ${problem}`];
+  const message = testMessage(channel, clock.now(), alertSettings(settings).publicUrl);
+  const failed = await sendMessage(own, message, signal);
+  const problem = failed?.problem ?? null;
+  return { channel, type: own.type, sent: failed === null, problem, ms: Math.round(clock.monotonic() - began) };
 }

@@ -10,7 +10,7 @@ import type { CliContext } from './command/context.ts';
 import { exitCodeOfStatus } from './command/exit-code.ts';
 import { findServe } from './command/find-serve.ts';
 import { print } from './command/output.ts';
-import { endAlerts } from './command/tell-alerts.ts';
+import { reportAlerts, type SyncedAlone } from './command/tell-alerts.ts';
 import { summaryText } from './command/run-summary.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { watchRun } from './command/watch-run.ts';
@@ -48,13 +48,13 @@ function runCommand(name: SyncCommand, context: CliContext): Command {
     .argument('[resource...]', 'only these resources of the profile')
     .option('--json', 'print one JSON object per source on stdout at the end')
     .action(async (names: string[], options: RunOptions) => {
-      const alerts = endAlerts(context);
+      const synced: SyncedAlone[] = [];
       await forEachSource(context, options, names, async (chosen, settings) => {
-        const onOwn = (): void => alerts.worked(chosen, settings);
+        const onOwn = (): void => void synced.push({ chosen, settings });
         const report = await runOrFollow(name, context, chosen, { ...options, areNamed: names.length > 0, onOwn });
         tell(context, report, options);
         return exitCodeOfStatus(report.status);
-      }).finally(() => alerts.tell());
+      }).finally(() => reportAlerts(context, synced));
     });
 }
 

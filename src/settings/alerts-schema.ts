@@ -4,7 +4,7 @@ import { duration } from '../source/duration-and-size.ts';
 import type { SettingsFinding } from './file/fault.ts';
 import { bodyFault, PLACEHOLDERS } from './alert-body.ts';
 
-/** What an alert may be about, in the order in which messages tell of it. */
+/** What an alert may be about, in the order in which messages list it. */
 export const ALERT_KINDS = [
   'failed',
   'overdue',
@@ -21,40 +21,28 @@ export type AlertKind = (typeof ALERT_KINDS)[number];
 const URL_EXPECTED = 'expected an http(s) URL such as https://hooks.example.com/alerts';
 const url = z.url({ protocol: /^https?$/, error: URL_EXPECTED });
 const address = z.string().regex(/^[^\s@<>]+@[^\s@<>]+$|^[^<>]*<[^\s@<>]+@[^\s@<>]+>$/, 'expected an e-mail address');
+const addresses = z.array(address).min(1);
+const text = z.string().min(1);
+const texts = z.array(text).min(1);
+const kinds = z.array(z.enum(ALERT_KINDS)).min(1);
+const count = z.int().min(0);
+const port = count.min(1).max(65_535);
+const repeat = duration.nullable().default(null);
 
 const KIND_OF_CHANNEL = { description: 'A POST anywhere (`post`), an incoming webhook of Slack, or mail' };
 
 /** Settings of every channel. */
 const told = {
-  on: z
-    .array(z.enum(ALERT_KINDS))
-    .min(1)
+  on: kinds
     .optional()
-    .meta({ description: 'What it is told of; everything where absent', examples: [['failed', 'overdue']] }),
-  sources: z
-    .array(z.string().min(1))
-    .min(1)
-    .optional()
-    .meta({ description: 'Only of these sources; of all where absent', examples: [['blog']] }),
-  rejects_above: z
-    .int()
-    .min(0)
-    .default(0)
-    .meta({ description: 'Of records that are set aside, only if a resource has more than this' }),
-  group_wait: duration
-    .prefault('30s')
-    .meta({ description: 'What begins is told once nothing more has begun for so long, or after ten times that' }),
-  group_interval: duration.prefault('5m').meta({
-    description: 'Shortest time between two messages about what has begun, and between two about what is over',
-  }),
-  settle: duration.prefault('2m').meta({
+    .meta({ description: 'What it reports; everything if absent', examples: [['failed', 'overdue']] }),
+  sources: texts.optional().meta({ description: 'Only of these sources; of all if absent', examples: [['blog']] }),
+  rejects_above: count.default(0).meta({ description: 'Rejected records only if a resource has more than this' }),
+  group_wait: duration.prefault('30s').meta({
     description:
-      'What is over is told once it has stayed away for so long; twice as long, up to 6h, each time it has come back within a day',
+      'What begins is reported once nothing else has begun for this long; what ends, after four times this. Ten times this is the shortest time between two messages about what begins, and between two about what ends',
   }),
-  repeat: duration
-    .nullable()
-    .default(null)
-    .meta({ description: 'What goes on is told again so often; null for once', examples: ['4h'] }),
+  repeat: repeat.meta({ description: 'How often it reports again what lasts; null for once', examples: ['4h'] }),
 };
 
 const postSchema = z
@@ -65,16 +53,10 @@ const postSchema = z
       .record(z.string().regex(/^[A-Za-z0-9-]+$/, 'expected the name of a header'), z.string())
       .default({})
       .meta({ description: 'Headers beside it', examples: [{ Authorization: 'Bearer ${ALERT_TOKEN}' }] }),
-    body: z
-      .string()
-      .min(1)
-      .optional()
-      .meta({
-        description: `Template of the body, JSON unless a Content-Type says otherwise, with ${Object.keys(PLACEHOLDERS)
-          .map((name) => `{${name}}`)
-          .join(', ')}; an object with all that is known where absent`,
-        examples: ['{"text": "{title}", "details": "{text}"}'],
-      }),
+    body: text.optional().meta({
+      description: `Template of the body, JSON unless a Content-Type says otherwise, with {${Object.keys(PLACEHOLDERS).join('}, {')}}; an object with all values if absent`,
+      examples: ['{"text": "{title}", "details": "{text}"}'],
+    }),
     ...told,
   })
   .check((context) => {
@@ -89,48 +71,28 @@ const slackSchema = z.strictObject({
   ...told,
 });
 
-/** How a connection to a mail server is encrypted. */
-const MAIL_TLS = ['starttls', 'implicit', 'none'] as const;
-
 const emailSchema = z.strictObject({
   type: z.literal('email').meta(KIND_OF_CHANNEL),
-  host: z
-    .string()
-    .min(1)
-    .meta({ description: 'The mail server', examples: ['smtp.example.com'] }),
-  port: z
-    .int()
-    .min(1)
-    .max(65_535)
+  host: text.meta({ description: 'The mail server', examples: ['smtp.example.com'] }),
+  port: port
     .optional()
     .meta({ description: 'Its port; 587, with `tls: implicit` 465, with `tls: none` 25', examples: [587] }),
-  tls: z.enum(MAIL_TLS).default('starttls').meta({
+  tls: z.enum(['starttls', 'implicit', 'none']).default('starttls').meta({
     description: 'Encrypted after a first word (`starttls`) or from the beginning (`implicit`), or not at all',
   }),
-  user: z
-    .string()
-    .min(1)
-    .optional()
-    .meta({ description: 'Name to log in with', examples: ['content-sync'] }),
-  password: z
-    .string()
-    .min(1)
-    .optional()
-    .meta({ description: 'Its password', examples: ['${SMTP_PASSWORD}'] }),
+  user: text.optional().meta({ description: 'Name to log in with', examples: ['content-sync'] }),
+  password: text.optional().meta({ description: 'Its password', examples: ['${SMTP_PASSWORD}'] }),
   from: address.meta({ description: 'Sender', examples: ['content-sync <content-sync@example.com>'] }),
-  to: z
-    .array(address)
-    .min(1)
-    .meta({ description: 'Receivers', examples: [['ops@example.com']] }),
+  to: addresses.meta({ description: 'Receivers', examples: [['ops@example.com']] }),
   ...told,
 });
 
 const channelSchema = z.discriminatedUnion('type', [postSchema, slackSchema, emailSchema]);
 
-/** `alerts`: who is told when something is wrong. */
+/** `alerts`: where problems are reported. */
 export const alertsSchema = z
   .record(z.string().regex(/^[a-z][a-z0-9_-]{0,40}$/, 'expected a lower-case name such as ops'), channelSchema)
-  .meta({ description: 'Who is told when something goes wrong and when it is over: channels by name' });
+  .meta({ description: 'Where problems and their ends are reported: channels by name' });
 
 export type AlertsSettings = z.output<typeof alertsSchema>;
 export type ChannelSettings = AlertsSettings[string];

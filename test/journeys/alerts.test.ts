@@ -5,7 +5,7 @@ import { alertReceiver, SECRET_PATH, type Posted } from '../support/alert-receiv
 import { eitherDatabase, USUAL } from '../support/databases.ts';
 import { servingStage, until, type ServingStage } from '../support/serving.ts';
 
-const QUICK = { group_wait: '0s', group_interval: '0s', settle: '0s' };
+const QUICK = { group_wait: '0s' };
 
 function titles(posted: readonly Posted[]): string[] {
   return posted.map(({ body }): string => JSON.parse(body).title);

@@ -11,7 +11,7 @@ import { resourceIn, servingStage, until, type Serving, type ServingStage } from
 const executable = findChromium();
 const AUTH = { user: 'ops', password: 'a long enough password' };
 const AUTHORIZATION = `Basic ${Buffer.from(`${AUTH.user}:${AUTH.password}`).toString('base64')}`;
-const QUICK = { group_wait: '0s', group_interval: '0s', settle: '0s' };
+const QUICK = { group_wait: '0s' };
 const KEY = 'key_successor_0123456789';
 
 /** How an operator tells a `serve` something, and what is answered to that. */

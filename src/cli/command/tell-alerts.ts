@@ -3,28 +3,22 @@ import type { Settings } from '../../settings/settings.ts';
 import type { CliContext } from './context.ts';
 import type { ChosenSource } from './sources.ts';
 
-/** Whom a command tells at its end that has worked on sources itself: where `serve` has done it, that one tells. */
-export interface EndAlerts {
-  worked(chosen: ChosenSource, settings: Settings): void;
-  /** Waits some seconds at most; a command that was stopped says nothing. Never throws. */
-  tell(): Promise<void>;
+/** A source that this process has synced itself; a running `serve` reports what it has synced. */
+export interface SyncedAlone {
+  chosen: ChosenSource;
+  settings: Settings;
 }
 
-export function endAlerts({ version, clock, secrets, signal }: CliContext): EndAlerts {
-  const all: { chosen: ChosenSource; settings: Settings }[] = [];
-  return {
-    worked: (chosen, settings) => void all.push({ chosen, settings }),
-    tell: async () => {
-      const [first] = all;
-      if (first === undefined || signal.aborted || Object.keys(first.settings.alerts).length === 0) return;
-      const { log } = first.chosen;
-      try {
-        const { tellOnce } = await import('../../serve/alerts/tell-once.ts');
-        const sources = all.map(({ chosen }) => chosen.source);
-        await tellOnce({ ...alertSettings(first.settings), sources, version, clock, secrets, log });
-      } catch (error) {
-        log.warn({ error }, 'alerts could not be told');
-      }
-    },
-  };
+/** Reports at the end of a command, unless it was interrupted. Waits some seconds at most; never throws. */
+export async function reportAlerts(context: CliContext, synced: readonly SyncedAlone[]): Promise<void> {
+  const [first] = synced;
+  if (first === undefined || context.signal.aborted || Object.keys(first.settings.alerts).length === 0) return;
+  const { log } = first.chosen;
+  try {
+    const { tellOnce } = await import('../../serve/alerts/tell-once.ts');
+    const sources = synced.map(({ chosen }) => chosen.source);
+    await tellOnce({ ...context, ...alertSettings(first.settings), sources, log });
+  } catch (error) {
+    log.warn({ error }, 'alerts could not be reported');
+  }
 }

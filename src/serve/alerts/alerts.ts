@@ -1,33 +1,34 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf } from '../../model/errors.ts';
 import { repeatUntilAborted } from '../../model/waiting.ts';
 import type { Metrics } from '../../observe/metrics.ts';
 import { scrubOwn } from '../../observe/scrub/scrub.ts';
-import type { AlertsSettings } from '../../settings/alerts-schema.ts';
+import type { AlertsSettings, ChannelSettings } from '../../settings/alerts-schema.ts';
 import type { Settings } from '../../settings/settings.ts';
 import type { AlertChannelStatus, StatusSnapshot } from '../status/snapshot.ts';
 import { AlertMemory, type AlertSource } from './alert-memory.ts';
-import { ChannelLine } from './channel-line.ts';
-import { createChannel } from './channels/create-channel.ts';
-import { judge } from './conditions.ts';
+import { judge, type Judgement } from './conditions.ts';
+import { begunMessage, overMessage, type Message } from './message.ts';
+import { NO_NOTES, planTelling, rememberBegun, type TellingInput } from './plan-telling.ts';
+import { sendMessage } from './send-message.ts';
 
-/** Who is told, and where people see the page. */
+/** The channels, and the address of the page. */
 export interface AlertSettings {
   channels: AlertsSettings;
   /** Null if it is not known. */
   publicUrl: string | null;
 }
 
-/** That part of the settings. */
 export function alertSettings({ alerts, serve }: Pick<Settings, 'alerts' | 'serve'>): AlertSettings {
   return { channels: alerts, publicUrl: serve.public_url ?? null };
 }
 
 export interface AlertsOptions extends AlertSettings {
-  /** How everything stands, as the page shows it. */
+  /** The current status, as the page shows it. */
   snapshot: () => Promise<StatusSnapshot>;
-  /** The sources of now. */
+  /** The current sources. */
   sources: () => readonly AlertSource[];
   clock: Clock;
   log: Logger;
@@ -36,86 +37,162 @@ export interface AlertsOptions extends AlertSettings {
   metrics: Pick<Metrics, 'alerted'>;
 }
 
-/** Tells people what goes wrong and when it is over. Nothing waits for it. */
+/** Reports what goes wrong and when it has ended. Nothing waits for it. */
 export interface Alerts {
-  /** Looks at the status from now on, every few seconds, as long as there are channels. */
+  /** Checks the status from now on, every few seconds, as long as there are channels. */
   start(): void;
-  /** Looks once, tells without waiting for more, and resolves once all channels have taken it or failed. */
+  /** Checks once, reports without a grace period, and resolves after each channel has accepted it or failed. */
   lookOnce(): Promise<void>;
-  /** Goes on with other settings: channels that are as they were keep what they know. */
+  /** Applies other settings; channels whose settings are the same keep their state. */
   configure(settings: AlertSettings): void;
   status(): AlertChannelStatus[];
-  /** Cuts off what is on its way: it is told after the next start. */
+  /** Aborts requests in flight: their messages are sent after the next start. */
   stop(): Promise<void>;
 }
 
-const LOOK_MS = 5_000;
+const CHECK_INTERVAL_MS = 5_000;
+/** Between two attempts at a channel that fails: twice as long each time. */
+const MIN_RETRY_MS = 10_000;
+const MAX_RETRY_MS = 600_000;
+const FINE = { problem: null, since: null, last_told_at: null };
 
 /** Sends nothing before it is started. */
 export function createAlerts(options: AlertsOptions): Alerts {
-  const { clock, log, metrics, sources } = options;
-  const memory = new AlertMemory();
+  const { clock, log } = options;
+  const memory = new AlertMemory(options);
   const stopping = new AbortController();
   const { signal } = stopping;
-  const lines = new Map<string, ChannelLine>();
-  const closing: Promise<void>[] = [];
+  const channels = new Map<string, ChannelLine>();
+  const removed: ChannelLine[] = [];
   let publicUrl: string | null = null;
-  let looking: Promise<void> = Promise.resolve();
-  const failed = (error: unknown): void => log.warn({ error }, `alerts were put off: ${messageOf(error)}`);
-  const remember = (): Promise<void> => writeDown(memory, sources(), log);
-  const reread = (names: ReadonlySet<string>): Promise<void> => memory.reread(sources(), names);
-  const scrub = (text: string): string => scrubOwn(text, options.secrets);
-  const shared = { memory, remember, reread, clock, log, metrics, scrub };
+  let checking: Promise<void> = Promise.resolve();
+  const failed = (error: unknown): void => log.warn({ error }, `alerts were deferred: ${messageOf(error)}`);
 
   function configure(settings: AlertSettings): void {
     publicUrl = settings.publicUrl;
-    const wanted = new Map(Object.entries(settings.channels));
-    for (const [name, line] of lines) {
-      if (isSame(line.settings, wanted.get(name))) wanted.delete(name);
-      else {
-        closing.push(line.close());
-        lines.delete(name);
-      }
+    for (const [name, line] of channels) {
+      if (isDeepStrictEqual(line.settings, settings.channels[name])) continue;
+      removed.push(line);
+      channels.delete(name);
     }
-    for (const [name, own] of wanted) {
-      lines.set(name, new ChannelLine({ ...shared, name, settings: own, channel: createChannel(own) }));
+    for (const [name, own] of Object.entries(settings.channels)) {
+      if (!channels.has(name)) channels.set(name, new ChannelLine({ ...options, name, settings: own, memory, signal }));
     }
   }
 
-  async function look(isOnce: boolean): Promise<void> {
-    if (lines.size === 0) return;
+  async function check(isOnce: boolean): Promise<void> {
+    if (channels.size === 0) return;
     const snapshot = await options.snapshot();
-    const known = sources();
-    await memory.read(known);
-    const judgement = memory.known(judge(snapshot), known);
-    for (const line of lines.values()) line.look(judgement, publicUrl, signal, isOnce);
-    if (isOnce) await Promise.all(Array.from(lines.values(), (line) => line.idle()));
-    await remember();
+    await memory.read();
+    const judgement = memory.known(judge(snapshot));
+    for (const line of channels.values()) line.report(judgement, publicUrl, isOnce);
+    if (isOnce) await Promise.all(Array.from(channels.values(), ({ idle }) => idle));
+    await memory.write();
   }
 
   configure(options);
   return {
     start: () => {
-      looking = repeatUntilAborted({ clock, everyMs: LOOK_MS, signal, failed }, () => look(false));
+      checking = repeatUntilAborted({ clock, everyMs: CHECK_INTERVAL_MS, signal, failed }, () => check(false));
     },
-    lookOnce: () => look(true),
+    lookOnce: () => check(true),
     configure,
-    status: () => Array.from(lines.values(), (line) => line.status()),
+    status: () => Array.from(channels.values(), (line) => line.status()),
     stop: async () => {
       stopping.abort();
-      await looking;
-      await Promise.all([...closing, ...Array.from(lines.values(), (line) => line.close())]);
-      await remember();
+      await checking;
+      await Promise.all([...removed, ...channels.values()].map(({ idle }) => idle));
+      await memory.write();
     },
   };
 }
 
-async function writeDown(memory: AlertMemory, sources: readonly AlertSource[], log: Logger): Promise<void> {
-  for (const { source, error } of await memory.write(sources)) {
-    log.warn({ source, error }, `what was told could not be remembered: ${messageOf(error)}`);
-  }
+interface ChannelParts extends Omit<AlertsOptions, keyof AlertSettings> {
+  name: string;
+  settings: ChannelSettings;
+  memory: AlertMemory;
+  signal: AbortSignal;
 }
 
-function isSame(before: unknown, now: unknown): boolean {
-  return JSON.stringify(before) === JSON.stringify(now);
+/** One channel over time: what it reports, and how long it waits after a failure. */
+class ChannelLine {
+  readonly #parts: ChannelParts;
+  #notes = NO_NOTES;
+  #failures = 0;
+  #tryAt = -Infinity;
+  #status: Pick<AlertChannelStatus, 'problem' | 'since' | 'last_told_at'> = FINE;
+  #isBusy = false;
+  /** Resolves once nothing is in flight. */
+  idle = Promise.resolve();
+
+  constructor(parts: ChannelParts) {
+    this.#parts = parts;
+  }
+
+  get settings(): ChannelSettings {
+    return this.#parts.settings;
+  }
+
+  status(): AlertChannelStatus {
+    const { name, memory } = this.#parts;
+    const open = memory.of(name).filter(({ alert, over_at }) => over_at === null && !alert.startsWith('schema_change'));
+    return { channel: name, ...this.#status, open: open.length };
+  }
+
+  /** Reports what is to be reported, without the caller waiting; nothing while an earlier message is in flight. */
+  report(judgement: Judgement, publicUrl: string | null, isOnce: boolean): void {
+    if (this.#isBusy) return;
+    this.#isBusy = true;
+    this.idle = this.#report(judgement, publicUrl, isOnce).finally(() => (this.#isBusy = false));
+  }
+
+  async #report(judgement: Judgement, publicUrl: string | null, isOnce: boolean): Promise<void> {
+    const { name: channel, settings, memory, clock, secrets } = this.#parts;
+    const now = clock.now();
+    const inputNow = (): TellingInput => {
+      return { channel, settings, judgement, told: memory.of(channel), notes: this.#notes, now, isOnce };
+    };
+    const planned = planTelling(inputNow());
+    await memory.read(new Set([...planned.begun, ...planned.over].map(({ source }) => source)));
+    const input = inputNow();
+    const { begun, over, keep, seen } = planTelling(input);
+    this.#notes = { ...this.#notes, seen };
+    memory.keep(keep);
+    if (clock.monotonic() < this.#tryAt) return;
+    const place = { now, publicUrl, scrub: (text: string) => scrubOwn(text, secrets) };
+    if (begun.length > 0) {
+      if (!(await this.#send(begunMessage(begun, place)))) return;
+      this.#notes = { ...this.#notes, begunAt: now };
+      memory.keep(rememberBegun(begun, input));
+      await memory.write();
+    }
+    if (over.length > 0 && (await this.#send(overMessage(over, place)))) {
+      this.#notes = { ...this.#notes, overAt: now };
+      memory.keep(over.map((row) => Object.assign({}, row, { over_at: now })));
+      await memory.write();
+    }
+  }
+
+  /** Returns false if the message was not accepted. */
+  async #send(message: Message): Promise<boolean> {
+    const { name: channel, settings, signal, clock, log, metrics, secrets } = this.#parts;
+    const about = { channel, count: message.count, title: message.title };
+    const failed = await sendMessage(settings, message, signal);
+    if (failed !== null && signal.aborted) return false;
+    metrics.alerted(channel, failed === null ? 'sent' : 'failed');
+    if (failed === null) {
+      log.info(about, 'alert sent');
+      this.#failures = 0;
+      this.#status = { ...FINE, last_told_at: clock.now() };
+      return true;
+    }
+    const waitMs = Math.max(failed.waitMs ?? 0, Math.min(MAX_RETRY_MS, MIN_RETRY_MS * 2 ** this.#failures));
+    const problem = scrubOwn(failed.problem, secrets);
+    this.#failures += 1;
+    this.#tryAt = clock.monotonic() + waitMs;
+    this.#status = { ...this.#status, problem, since: this.#status.since ?? clock.now() };
+    const hint = `content-sync alerts test ${channel}`;
+    log.warn({ ...about, problem, again_in_ms: waitMs, hint }, 'alert not sent');
+    return false;
+  }
 }

@@ -2,9 +2,9 @@ import { formatColumnChange } from '../../model/schema-change.ts';
 import type { AlertKind } from '../../settings/alerts-schema.ts';
 import { endedStatus, isOfFiles } from '../../sync/warnings.ts';
 import { checkedOf } from '../status/attention.ts';
-import type { PastRun, ResourceStatus, SchemaChangeStatus, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
+import type { PastRun, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
 
-/** Something that a person may want to be told of; times in epoch milliseconds. */
+/** Something that a channel may report; times in epoch milliseconds. */
 export interface Condition {
   kind: AlertKind;
   source: string;
@@ -16,25 +16,25 @@ export interface Condition {
   next: string | null;
   /** The command that does it. */
   command: string | null;
-  /** Those with the same kind and cause are told of together. */
+  /** A message groups conditions with the same kind and cause. */
   cause: string;
-  /** How many: of records that are set aside, all of them. */
+  /** Of rejected records, their number; else 1. */
   count: number;
-  /** Tells apart what is told one by one of the same kind and resource; empty if there is one at most. */
+  /** Distinguishes conditions of the same kind and resource; empty if there is at most one. */
   detail: string;
 }
 
-/** All conditions of one snapshot, and what can be told from it at all. */
+/** All conditions of one snapshot. */
 export interface Judgement {
   conditions: Condition[];
-  /** Sources of which something is known now: only there can a condition be over. */
+  /** Sources whose state is known: only there can a condition have ended. */
   readable: ReadonlySet<string>;
-  /** Resources that were copied whole: from then on a change of their tables is news. */
+  /** Resources with a complete copy: from then on a change of their tables is reported. */
   copied: { source: string; resource: string; lastChangeAt: number }[];
 }
 
-/** The kind of what a check of the page finds; what is not here is shown there and told to nobody. */
-const OF_CHECK: Readonly<Record<string, AlertKind>> = {
+/** The kind of alert by the check of the page; the page alone shows findings of other checks. */
+const KIND_BY_CHECK: Readonly<Record<string, AlertKind>> = {
   refused: 'failed',
   unreachable: 'failed',
   inboxUnreadable: 'failed',
@@ -47,135 +47,94 @@ const OF_CHECK: Readonly<Record<string, AlertKind>> = {
   apiEnding: 'deprecation',
 };
 
-/** So many files of a resource that could not be fetched are no longer some that happen to be broken. */
-const MANY_FAILED = 25;
+/** Fewer failed files of a resource may just be broken at the service. */
+const MIN_FAILED_FILES = 25;
 
-/** The problem of a warehouse that was not opened yet, which is none. */
+/** The code of a warehouse that is not open yet, which is no problem. */
 const OPENING = 'warehouse_opening';
 
-/** Judges as the page does. Pure. */
+/** Finds the conditions in what the page shows. Pure. */
 export function judge(snapshot: StatusSnapshot): Judgement {
-  const bySource = new Map(snapshot.sources.map((source) => [source.source, source]));
   const readable = snapshot.sources.filter(({ warehouse }) => warehouse.problem === null);
-  const refused = snapshot.refused.map(({ source }) => source);
-  const found = checkedOf(snapshot).flatMap(({ check, source, resource, ...said }): Condition[] => {
-    const kind = OF_CHECK[check];
-    if (kind === undefined) return [];
-    const status = bySource.get(source);
-    // At the start of `serve`, or of a source that was changed.
-    if (check === 'unreachable' && status?.warehouse.problem?.code === OPENING) return [];
-    // Figures of a warehouse that cannot be read any more are no news.
-    if (resource !== null && status?.warehouse.problem !== null) return [];
-    const of = status?.resources.find((each) => each.resource === resource);
-    if (check === 'filesMissing' && (of?.files?.failed ?? 0) < MANY_FAILED) return [];
-    const { what, next, command } = said;
-    const more = { detail: detailOf(kind, status), count: countOfRejects(of), since: sinceOf(kind, of, snapshot.at) };
-    return [{ kind, source, resource, what, next, command, cause: check, ...more }];
-  });
+  const complete = readable.flatMap(({ source, resources, schema_changes }) =>
+    resources
+      .filter(({ last_full_at }) => last_full_at !== null)
+      .map(({ resource, last_full_at }) => {
+        const changes = schema_changes.filter((change) => change.resource === resource);
+        const lastChangeAt = Math.max(last_full_at ?? 0, ...changes.map(({ changed_at }) => changed_at));
+        return { copied: { source, resource, lastChangeAt }, changes };
+      }),
+  );
+  const changed = complete.flatMap(({ copied: { source, resource }, changes }) =>
+    changes.map(({ table, column, changed_at: since, ...change }): Condition => {
+      const what = `${table}.${column}: ${formatColumnChange(change)}`;
+      const rest = { next: null, command: null, cause: resource, count: 1, detail: '' };
+      return { kind: 'schema_change', source, resource, since, what, ...rest };
+    }),
+  );
   return {
-    conditions: [...found, ...readable.flatMap(runConditions), ...readable.flatMap(changeConditions)],
-    readable: new Set([...readable.map(({ source }) => source), ...refused]),
-    copied: readable.flatMap(copiedResources),
+    conditions: [...findConditions(snapshot), ...readable.flatMap(judgeRuns), ...changed],
+    readable: new Set([...readable, ...snapshot.refused].map(({ source }) => source)),
+    copied: complete.map(({ copied }) => copied),
   };
 }
 
-function detailOf(kind: AlertKind, status: SourceStatus | undefined): string {
-  const lifetime = kind === 'deprecation' ? status?.api.lifetime : null;
-  if (lifetime === null || lifetime === undefined) return '';
-  return lifetime.sunset_at === null ? 'deprecated' : new Date(lifetime.sunset_at).toISOString().slice(0, 10);
+/** What the checks of the page find. */
+function findConditions(snapshot: StatusSnapshot): Condition[] {
+  return checkedOf(snapshot).flatMap(({ check, source, resource, what, next, command }): Condition[] => {
+    const kind = KIND_BY_CHECK[check];
+    const status = snapshot.sources.find((each) => each.source === source);
+    const problem = status?.warehouse.problem ?? null;
+    const of = status?.resources.find((each) => each.resource === resource);
+    if (kind === undefined || (check === 'unreachable' && problem?.code === OPENING)) return [];
+    // What an unreadable warehouse held when it was last read is out of date.
+    if (resource !== null && problem !== null) return [];
+    if (check === 'filesMissing' && (of?.files?.failed ?? 0) < MIN_FAILED_FILES) return [];
+    const sunset = status?.api.lifetime?.sunset_at ?? null;
+    const ending = sunset === null ? 'deprecated' : new Date(sunset).toISOString().slice(0, 10);
+    const began = { overdue: of?.schedule.overdue_at, held_deletes: of?.suspects.held_since };
+    const since = (kind === 'overdue' || kind === 'held_deletes' ? began[kind] : null) ?? snapshot.at;
+    const count = kind === 'rejects' ? (of?.rejects.reduce((sum, reject) => sum + reject.count, 0) ?? 0) : 1;
+    const detail = kind === 'deprecation' ? ending : '';
+    return [{ kind, source, resource, what, next, command, cause: check, count, since, detail }];
+  });
 }
 
-function countOfRejects(status: ResourceStatus | undefined): number {
-  return status?.rejects.reduce((sum, { count }) => sum + count, 0) ?? 1;
-}
-
-function sinceOf(kind: AlertKind, status: ResourceStatus | undefined, now: number): number {
-  if (kind === 'overdue') return status?.schedule.overdue_at ?? now;
-  if (kind === 'held_deletes') return status?.suspects.held_since ?? now;
-  return now;
-}
-
-type EndedRun = PastRun & { status: 'ok' | 'partial' | 'failed' };
-
-/** Runs that were put off, stopped or are under way say nothing new about a resource. */
-function hasDecided(run: PastRun): run is EndedRun {
-  return run.status === 'ok' || run.status === 'partial' || run.status === 'failed';
-}
-
-/** Of its files a kind of its own tells, from a number on. */
-function besideFiles(run: EndedRun): EndedRun {
+/** Alerts of kind `files` report the warnings about files. */
+function withoutFiles(run: PastRun): PastRun {
   if (run.status === 'failed' || !run.warnings.some(isOfFiles)) return run;
   const warnings = run.warnings.filter((warning) => !isOfFiles(warning));
   return { ...run, warnings, status: endedStatus(run, warnings) };
 }
 
-/** What the last run of each resource that came to its end says. */
-function runConditions({ source, resources }: SourceStatus): Condition[] {
-  return resources.flatMap(({ resource, runs }) => {
-    const ended = runs.filter(hasDecided).map(besideFiles);
+/** What the last run of each resource says: one that was deferred or interrupted, or is in progress, says nothing new. */
+function judgeRuns({ source, resources }: SourceStatus): Condition[] {
+  return resources.flatMap(({ resource, runs }): Condition[] => {
+    const ended = runs.filter(({ status }) => ['ok', 'partial', 'failed'].includes(status)).map(withoutFiles);
     const [last] = ended;
     if (last === undefined || last.status === 'ok') return [];
-    const { status: kind } = last;
+    const kind = last.status === 'failed' ? 'failed' : 'partial';
     const before = ended.findIndex(({ status }) => status !== kind);
-    const since = (before === -1 ? ended.at(-1) : ended[before - 1])?.started_at ?? last.started_at;
-    const rest = { kind, source, resource, since, command: null, count: 1, detail: '' };
-    return [kind === 'failed' ? { ...rest, ...failureOf(last) } : { ...rest, ...doubtOf(last) }];
+    const since = ended.at(before === -1 ? -1 : before - 1)?.started_at ?? last.started_at;
+    return [{ kind, source, resource, since, command: null, count: 1, detail: '', ...explainRun(last, kind) }];
   });
 }
 
-type Said = Pick<Condition, 'what' | 'next' | 'cause'>;
-
-function failureOf({ error }: PastRun): Said {
-  if (error === null) return { what: 'The last run failed', next: 'see the log', cause: '' };
-  return { what: `The last run failed: ${error.message} [${error.code}]`, next: error.hint, cause: error.code };
-}
-
-function doubtOf({ warnings, rejected, held }: PastRun): Said {
-  const warning = warnings.find(({ accepted }) => accepted !== true);
-  if (warning !== undefined) {
-    return { what: `The last run was partial: ${warning.message}`, next: warning.hint, cause: warning.code };
+function explainRun(
+  { error, warnings, rejected, held }: PastRun,
+  kind: 'failed' | 'partial',
+): Pick<Condition, 'what' | 'next' | 'cause'> {
+  const reason = kind === 'failed' ? error : warnings.find(({ accepted }) => accepted !== true);
+  const what = kind === 'failed' ? 'The last run failed' : 'The last run was partial';
+  if (reason) {
+    const code = kind === 'failed' ? ` [${reason.code}]` : '';
+    return { what: `${what}: ${reason.message}${code}`, next: reason.hint, cause: reason.code };
   }
   const why = rejected > 0 ? ': records were set aside' : held > 0 ? ': deletes were held back' : '';
-  return { what: `The last run was partial${why}`, next: 'see the page or content-sync status', cause: why };
+  return { what: `${what}${kind === 'failed' ? '' : why}`, next: 'see the page or content-sync status', cause: why };
 }
 
-/** Each change of a table of a resource that was copied whole before. */
-function changeConditions({ source, resources, schema_changes }: SourceStatus): Condition[] {
-  const copied = new Set(resources.filter(isCopied).map(({ resource }) => resource));
-  return schema_changes.filter(({ resource }) => copied.has(resource)).map((change) => changeCondition(source, change));
-}
-
-function changeCondition(source: string, change: SchemaChangeStatus): Condition {
-  const { resource, changed_at: since } = change;
-  const rest = { next: null, command: null, count: 1, cause: resource, detail: '' };
-  return { kind: 'schema_change', source, resource, since, what: changeText(change), ...rest };
-}
-
-function changeText({ table, column, from, to, kind, ...change }: SchemaChangeStatus): string {
-  if (kind !== undefined) return `${table}.${column}: ${formatColumnChange({ from, to, kind, ...change })}`;
-  return from === null ? `${table}.${column} is new (${to})` : `${table}.${column} was ${from} and is ${to}`;
-}
-
-function isCopied({ last_full_at }: ResourceStatus): boolean {
-  return last_full_at !== null;
-}
-
-function copiedResources({ source, resources, schema_changes }: SourceStatus): Judgement['copied'] {
-  return resources.filter(isCopied).map(({ resource, last_full_at }) => {
-    const changes = schema_changes.filter((change) => change.resource === resource).map((each) => each.changed_at);
-    return { source, resource, lastChangeAt: Math.max(last_full_at ?? 0, ...changes) };
-  });
-}
-
-/** What a condition is remembered by, in the tables of its source. */
+/** The name under which the warehouse of the source remembers a condition. */
 export function alertOf({ kind, resource, detail }: Pick<Condition, 'kind' | 'resource' | 'detail'>): string {
   return [kind, resource, detail].filter((part) => part !== null && part !== '').join(' ');
-}
-
-/** True where a resource is late because its runs fail: one thing to tell, not two. */
-export function isConsequence(condition: Condition, others: readonly Condition[]): boolean {
-  if (condition.kind !== 'overdue') return false;
-  return others.some(
-    ({ kind, source, resource }) => kind === 'failed' && source === condition.source && resource === condition.resource,
-  );
 }

@@ -1,4 +1,3 @@
-import type { Logger } from 'pino';
 import type { Clock } from '../../model/clock.ts';
 import { createMetrics, type Metrics } from '../../observe/metrics.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
@@ -8,68 +7,51 @@ import type { StatusSnapshot } from '../status/snapshot.ts';
 import type { StatusParts } from '../status/source-status.ts';
 import { readSuccesses, storedParts } from '../status/stored-parts.ts';
 import type { AlertSource } from './alert-memory.ts';
-import { createAlerts, type AlertSettings } from './alerts.ts';
+import { createAlerts, type AlertsOptions } from './alerts.ts';
 
-export interface TellOnceOptions extends AlertSettings {
+export interface TellOnceOptions extends Pick<AlertsOptions, 'channels' | 'publicUrl' | 'clock' | 'log' | 'secrets'> {
   sources: readonly SourceSettings[];
   version: string;
-  clock: Clock;
-  log: Logger;
-  secrets: readonly string[];
 }
 
-/** A source as a process sees it that has worked on it, and ends. */
-interface Looked extends AlertSource {
-  parts: StatusParts;
-}
+type SyncedSource = AlertSource & { parts: StatusParts };
 
 /**
- * Tells what a run from cron leaves behind, with the memory that `serve` has: once, and when it is over. Waits some
- * seconds at most for receivers that do not answer, and never throws for them. Of webhooks only `serve` knows.
+ * Reports what a run from cron leaves behind, with the memory that `serve` has: once, and when it has ended. Waits some
+ * seconds at most for receivers that do not answer, and never throws for them. Only `serve` knows about webhooks.
  */
-export async function tellOnce({ channels, publicUrl, sources, ...process }: TellOnceOptions): Promise<void> {
-  if (Object.keys(channels).length === 0) return;
+export async function tellOnce({ sources, version, ...options }: TellOnceOptions): Promise<void> {
   await using opened = new AsyncDisposableStack();
-  const { version, clock, log, secrets } = process;
   const metrics = createMetrics(version);
   opened.defer(() => metrics.close());
-  // One after the other, so that few files are open and none is waited for while others are read.
-  const looked: Looked[] = [];
-  for (const source of sources) looked.push(await lookAt(source, { clock, secrets, metrics }));
-  const sending = { channels, publicUrl, clock, log, secrets, metrics };
-  const alerts = createAlerts({
-    ...sending,
-    snapshot: () => snapshotOf(looked, version, clock),
-    sources: () => looked,
-  });
+  const parts = { ...options, metrics };
+  const synced: SyncedSource[] = [];
+  for (const source of sources) synced.push(await openSource(source, parts));
+  const snapshot = (): Promise<StatusSnapshot> => readSnapshot(synced, version, options.clock);
+  const alerts = createAlerts({ ...parts, snapshot, sources: () => synced });
   opened.defer(() => alerts.stop());
   await alerts.lookOnce();
 }
 
-async function snapshotOf(looked: readonly Looked[], version: string, clock: Clock): Promise<StatusSnapshot> {
-  const times = { startedAt: clock.now(), stopping: () => false };
-  const whole = await createCollector({ version, clock, ...times, sources: () => [] }).snapshot();
-  for (const { parts } of looked) {
-    const { sources } = await createCollector({ version, clock, ...times, sources: () => [parts] }).snapshot();
-    whole.sources.push(...sources);
-  }
-  return whole;
+/** One source after the other, so that few files are open and a slow source does not delay the others. */
+async function readSnapshot(synced: readonly SyncedSource[], version: string, clock: Clock): Promise<StatusSnapshot> {
+  const read = (parts: StatusParts[]): Promise<StatusSnapshot> =>
+    createCollector({ version, clock, startedAt: clock.now(), stopping: () => false, sources: () => parts }).snapshot();
+  const all = await read([]);
+  for (const { parts } of synced) all.sources.push(...(await read([parts])).sources);
+  return all;
 }
 
-interface LookParts {
-  clock: Clock;
-  secrets: readonly string[];
-  metrics: Metrics;
-}
-
-/** A source that cannot be opened is one that is told of. */
-async function lookAt(source: SourceSettings, { clock, secrets, metrics }: LookParts): Promise<Looked> {
-  const { name } = source;
+/** A source that cannot be opened is one of the problems to report. */
+async function openSource(
+  source: SourceSettings,
+  about: Pick<TellOnceOptions, 'clock' | 'secrets'> & { metrics: Metrics },
+): Promise<SyncedSource> {
   const use: AlertSource['use'] = async (work) => {
-    const warehouse = await openWarehouse(source.warehouse, clock);
+    const warehouse = await openWarehouse(source.warehouse, about.clock);
     return work(warehouse).finally(() => warehouse.close());
   };
   const successes = await use(({ own }) => readSuccesses(source, own)).catch(() => new Map<string, never>());
-  const parts = storedParts(source, { clock, metrics, secrets, successes, read: use, inbox: null });
-  return { parts, name, isLed: () => true, use };
+  const parts = storedParts(source, { ...about, successes, read: use, inbox: null });
+  return { parts, name: source.name, isLed: () => true, use };
 }

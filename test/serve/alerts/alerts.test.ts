@@ -65,7 +65,8 @@ describe.each(eitherDatabase(import.meta.filename))('alerts on $name', (database
     for (let start = 0; start < 2; start += 1) {
       const alerts = await stage.open();
       await pass(clock, 3);
-      await until('told', () => titles().length === 1);
+      // The receiver has the message a moment before the channel knows that it was accepted.
+      await until('told', () => titles().length === 1 && alerts.status()[0]?.open === 1);
       expect(alerts.status()).toMatchObject([{ channel: 'ops', problem: null, open: 1 }]);
       await alerts.stop();
     }

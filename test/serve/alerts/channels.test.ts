@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { SMTPServer } from 'smtp-server';
 import { expect, it, onTestFinished } from 'vitest';
-import { createChannel } from '../../../src/serve/alerts/channels/create-channel.ts';
 import { begunMessage, type Message } from '../../../src/serve/alerts/message.ts';
+import { sendMessage } from '../../../src/serve/alerts/send-message.ts';
 import { alertReceiver, SECRET_PATH } from '../../support/alert-receiver.ts';
 import { channelWith, conditionOf } from './telling.ts';
 
@@ -48,32 +48,28 @@ it('sends mail with login, to all receivers, with a text that nobody can add hea
   const place = { type: 'email', host: '127.0.0.1', port, tls: 'none', user: 'sync' };
   const people = { from: 'content-sync <sync@example.com>', to: ['ops@example.com', 'Ann <ann@example.com>'] };
   const own = { ...place, ...people };
-  const channel = createChannel(channelWith({ ...own, password: PASSWORD }));
-  expect(await channel.send(message(), signal)).toBeNull();
-  expect(await channel.send(message('Überfällig – seit gestern'), signal)).toBeNull();
-  await channel.close();
+  const channel = channelWith({ ...own, password: PASSWORD });
+  expect(await sendMessage(channel, message(), signal)).toBeNull();
+  expect(await sendMessage(channel, message('Überfällig – seit gestern'), signal)).toBeNull();
   expect(mails).toMatchObject([
     { from: 'sync@example.com', to: ['ops@example.com', 'ann@example.com'] },
     { to: ['ops@example.com', 'ann@example.com'] },
   ]);
   expect(mails[0]?.text).toContain('Subject: content-sync: failed: blog (content)\r\n');
   expect(mails[0]?.text.split('\r\n\r\n')[0]).not.toMatch(/^From: evil/m);
-  const wrong = createChannel(channelWith({ ...own, password: 'wrong and secret' }));
-  const refused = await wrong.send(message(), signal);
-  await wrong.close();
+  const wrong = channelWith({ ...own, password: 'wrong and secret' });
+  const refused = await sendMessage(wrong, message(), signal);
   expect(refused?.problem).toBe('EAUTH (535)');
-  const encrypted = createChannel(channelWith({ ...own, tls: 'starttls', password: PASSWORD }));
+  const encrypted = channelWith({ ...own, tls: 'starttls', password: PASSWORD });
   // The password never goes out unencrypted where encryption was asked for.
-  expect(await encrypted.send(message(), signal)).toMatchObject({ problem: expect.stringContaining('ETLS') });
-  await encrypted.close();
+  expect(await sendMessage(encrypted, message(), signal)).toMatchObject({ problem: expect.stringContaining('ETLS') });
   expect(mails).toHaveLength(2);
 });
 
 it('posts to Slack what cannot mention, link or format', async () => {
   const { posted, url } = await alertReceiver();
-  const channel = createChannel(channelWith({ type: 'slack', url }));
-  expect(await channel.send(message(), signal)).toBeNull();
-  await channel.close();
+  const channel = channelWith({ type: 'slack', url });
+  expect(await sendMessage(channel, message(), signal)).toBeNull();
   const { text } = JSON.parse(posted[0]?.body ?? '');
   expect(text).toContain('&lt;!channel&gt; &amp; "so" on From: evil');
   expect(posted[0]?.headers['content-type']).toBe('application/json');
@@ -85,12 +81,9 @@ it('posts a template with headers, and follows no redirect', async () => {
     else response.writeHead(307, { location: 'http://127.0.0.1:9/elsewhere' }).end();
   });
   const headers = { Authorization: 'Bearer t0ken', 'Content-Type': 'application/vnd.api+json' };
-  const channel = createChannel(
-    channelWith({ url, headers, body: '{"summary": "{title}", "all": "{text}", "n": {count}}' }),
-  );
-  expect(await channel.send(message(), signal)).toBeNull();
-  expect(await channel.send(message(), signal)).toMatchObject({ problem: 'answered 307' });
-  await channel.close();
+  const channel = channelWith({ url, headers, body: '{"summary": "{title}", "all": "{text}", "n": {count}}' });
+  expect(await sendMessage(channel, message(), signal)).toBeNull();
+  expect(await sendMessage(channel, message(), signal)).toMatchObject({ problem: 'answered 307' });
   expect(JSON.parse(posted[0]?.body ?? '')).toMatchObject({ summary: 'content-sync: failed: blog (content)', n: 1 });
   expect(posted[0]?.headers).toMatchObject({
     authorization: 'Bearer t0ken',
@@ -99,7 +92,6 @@ it('posts a template with headers, and follows no redirect', async () => {
 });
 
 it('names a receiver that is not there by the fault alone', async () => {
-  const channel = createChannel(channelWith({ url: `http://127.0.0.1:1/${SECRET_PATH}` }));
-  expect(await channel.send(message(), signal)).toEqual({ problem: 'ECONNREFUSED', waitMs: null });
-  await channel.close();
+  const channel = channelWith({ url: `http://127.0.0.1:1/${SECRET_PATH}` });
+  expect(await sendMessage(channel, message(), signal)).toEqual({ problem: 'ECONNREFUSED', waitMs: null });
 });

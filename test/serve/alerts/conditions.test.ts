@@ -103,7 +103,7 @@ describe('judge', () => {
     const change = { changed_at: NOW, resource: 'content', table: 'content', column: 'title', from: null, to: 'text' };
     const found = (last_full_at: number | null) => judge(blogWith({ last_full_at }, { schema_changes: [change] }));
     expect(found(null).conditions).toEqual([]);
-    expect(found(NOW - MINUTE).conditions.map(({ what }) => what)).toEqual(['content.title is new (text)']);
+    expect(found(NOW - MINUTE).conditions.map(({ what }) => what)).toEqual(['content.title: new, text']);
     expect(found(NOW - MINUTE).copied).toEqual([{ source: 'blog', resource: 'content', lastChangeAt: NOW }]);
   });
 });

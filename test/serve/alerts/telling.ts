@@ -5,8 +5,8 @@ import {
   planTelling,
   rememberBegun,
   type ChannelNotes,
-  type ToldOf,
 } from '../../../src/serve/alerts/plan-telling.ts';
+import type { ToldAlert } from '../../../src/state/alerts-told.ts';
 import { alertsSchema, type ChannelSettings } from '../../../src/settings/alerts-schema.ts';
 
 const START = Date.parse('2026-11-20T08:00:00Z');
@@ -42,7 +42,7 @@ export class TellingStory {
   unread = false;
   copied: Judgement['copied'] = [];
   readonly #sources = new Set(['blog']);
-  #told = new Map<string, ToldOf>();
+  #told = new Map<string, ToldAlert>();
   #notes: ChannelNotes = NO_NOTES;
   #ms = 0;
 
@@ -71,10 +71,9 @@ export class TellingStory {
     const judgement = { conditions: this.unread ? [] : [...conditions], readable, copied: this.copied };
     const told = [...this.#told.values()];
     const input = { channel: 'ops', settings: this.settings, judgement, told, notes: this.#notes, now, isOnce };
-    const { begun, over, keep, forget, seen } = planTelling(input);
+    const { begun, over, keep, seen } = planTelling(input);
     this.#notes = { ...this.#notes, seen };
     this.#remember(keep);
-    for (const { source, alert } of forget) this.#told.delete(keyOf(source, alert));
     if (begun.length > 0) this.#notes = { ...this.#notes, begunAt: now };
     if (over.length > 0) this.#notes = { ...this.#notes, overAt: now };
     this.#remember(rememberBegun(begun, input));
@@ -83,7 +82,7 @@ export class TellingStory {
     if (over.length > 0) this.messages.push({ minute: this.minute, begun: 0, over: over.length });
   }
 
-  #remember(rows: readonly ToldOf[]): void {
+  #remember(rows: readonly ToldAlert[]): void {
     for (const row of rows) this.#told.set(keyOf(row.source, row.alert), row);
   }
 }
