@@ -1,6 +1,7 @@
 import { sql, type CompiledQuery } from 'kysely';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import { durationText } from '../observe/figures.ts';
+import { NO_WALK } from '../state/checkpoints.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';
 import type { OwnTables } from '../warehouse/own-tables.ts';
 import type { RunRow } from '../warehouse/run-row.ts';
@@ -13,8 +14,7 @@ export const CLOCK_SKEW_MS = 60_000;
 /** Our own times of a resource that are compared with the clock, or by which rows are ordered. */
 const OWN_TIMES: Partial<Record<keyof OwnTables, readonly string[]>> = {
   _sync_runs: ['started_at', 'finished_at', 'first_started_at'],
-  _sync_checkpoints: ['last_success_at', 'last_full_at', 'unproved_at', 'unproved_full_at', 'walk_started_at'],
-  _sync_seen: ['walk_started_at'],
+  _sync_checkpoints: ['last_success_at', 'last_full_at', 'unproved_at', 'unproved_full_at'],
   _sync_suspects: ['found_at', 'evidence_at'],
   _sync_versions: ['valid_from', 'valid_to'],
   _sync_schema_changes: ['changed_at'],
@@ -23,7 +23,8 @@ const OWN_TIMES: Partial<Record<keyof OwnTables, readonly string[]>> = {
 
 /**
  * Moves times that earlier runs of the resource wrote while the clock was ahead to just before now. Otherwise those runs
- * would count as the newest ones, and their rows as too new to be deleted, until the clock gets there.
+ * would count as the newest ones, and their rows as too new to be deleted, until the clock gets there. A scan that was
+ * interrupted begins again, and open suspects of deletes are found again: moved times have lost their order.
  */
 export async function correctFutureTimes(
   warehouse: Pick<Warehouse, 'own' | 'named' | 'apply'>,
@@ -46,6 +47,19 @@ export async function correctFutureTimes(
   const waits = { due_at: dueAt === null ? null : timestampText(timestampMs(dueAt) - aheadMs) };
   await warehouse.apply(
     [
+      own.deleteFrom('_sync_seen').where('resource', '=', resource).where('walk_started_at', '>', after).compile(),
+      own
+        .updateTable('_sync_checkpoints')
+        .set(NO_WALK)
+        .where('resource', '=', resource)
+        .where('walk_started_at', '>', after)
+        .compile(),
+      own
+        .deleteFrom('_sync_suspects')
+        .where('resource', '=', resource)
+        .where('state', '=', 'open')
+        .where('evidence_at', '>', after)
+        .compile(),
       ...Object.entries(OWN_TIMES).flatMap(([table, columns]) => columns.map((column) => moved(table, column))),
       ...roots.map(({ table_name }) => moved(table_name, '_synced_at', sql``)),
       own.updateTable('_sync_checkpoints').set(waits).where('resource', '=', resource).compile(),

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Behaviour } from '../../support/small-service.ts';
 import { USUAL, type TestDatabase } from '../../support/databases.ts';
+import { clockShowing } from '../../support/hurried-clock.ts';
 import { smallStage, type SmallStage } from '../../support/small-stage.ts';
 
 /** The second key may see only records whose id does not begin with `private`. */
@@ -80,7 +81,7 @@ describe.for([USUAL])('another credential, on $name', (database) => {
   it('is reported by the run after a kill, whose walk had ended before what it did not list was looked at', async () => {
     const stage = await copied(database);
     stage.setSource(keyed('second'));
-    const app = await stage.open();
+    const app = await stage.open(clockShowing(() => stage.service.now));
     const { warehouse } = app;
     const apply = warehouse.apply.bind(warehouse);
     warehouse.apply = (statements, lease) =>
