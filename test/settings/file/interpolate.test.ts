@@ -38,7 +38,13 @@ it.each(['${NAME}', '$${NAME}', '$$${NAME}', '${', '$', '${file:/run/secrets/key
   'escaped, %s stays as it is',
   (text) => {
     const value = { list: [text, 1, null, { key: text }] };
-    expect(fill(escapePlaceholders(value))).toEqual({ value, paths: new Set(), secrets: [], findings: [] });
+    expect(fill(escapePlaceholders(value))).toEqual({
+      value,
+      paths: new Set(),
+      secrets: [],
+      unset: new Set(),
+      findings: [],
+    });
   },
 );
 

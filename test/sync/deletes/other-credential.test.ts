@@ -81,6 +81,7 @@ describe.for([USUAL])('another credential, on $name', (database) => {
   it('is reported by the run after a kill, whose walk had ended before what it did not list was looked at', async () => {
     const stage = await copied(database);
     stage.setSource(keyed('second'));
+    stage.service.now += 1_000;
     const app = await stage.open(clockShowing(() => stage.service.now));
     const { warehouse } = app;
     const apply = warehouse.apply.bind(warehouse);
