@@ -56,7 +56,7 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     ...tableChanges(open, transact, runAll),
     tendKeys: (plan, lease) => {
       const run = (text: string): Promise<void> => transact(lease(), () => void db.exec(text));
-      return tendIndexes(db, plan, run);
+      return tendIndexes(db, plan, run, retryWhileLocked);
     },
     rewrite: (rewrite) =>
       transact(rewrite.lease, () => {

@@ -5,7 +5,6 @@ import type { ViewChange } from '../../view-dialect.ts';
 import type { Step } from '../connection/batch.ts';
 import { grantViews } from '../connection/schema-rights.ts';
 import type { Session } from '../connection/session.ts';
-import type { TableColumns } from '../widening/dependents.ts';
 import { VIEW_DIALECT } from './dialect.ts';
 
 /** What a change of tables does to views of ours. */
@@ -17,6 +16,12 @@ export interface ViewPlan {
   detached: ReadonlyMap<string, string>;
   /** `WITH (...)` of the views that stand: an administrator may have set `security_invoker`. */
   options: ReadonlyMap<string, string>;
+}
+
+/** Columns of one table. */
+export interface TableColumns {
+  table: string;
+  columns: readonly string[];
 }
 
 /**

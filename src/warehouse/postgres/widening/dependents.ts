@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { InUse, type UsedColumn, type UsedView } from '../../in-use.ts';
 import type { Session } from '../connection/session.ts';
-import type { ViewPlan } from '../views/attach-views.ts';
+import type { TableColumns, ViewPlan } from '../views/attach-views.ts';
 
 /** A view that stands on columns, directly or by way of other views, and what makes it again as it was. */
 export interface Dependent {
@@ -25,12 +25,6 @@ const originSchema = z.object({
   column: z.string().nullable(),
   view: z.string().nullable(),
 });
-
-/** Columns of one table. */
-export interface TableColumns {
-  table: string;
-  columns: readonly string[];
-}
 
 /**
  * The views that stand on the columns, and those of ours that are to be dropped with what stands on them: those that others stand on first. Postgres neither alters nor drops a column

@@ -16,18 +16,20 @@ interface WantedIndex {
   statement: string;
 }
 
-/** Brings the indexes up to date; `run` runs a statement in a transaction of its own. */
+/** Brings indexes and statistics up to date; `run` runs a statement in a transaction of its own. */
 export async function tendIndexes(
   db: Database,
   plan: Planned,
   run: (statement: string) => Promise<void>,
+  whenUnlocked: <T>(read: () => T) => Promise<T>,
 ): Promise<void> {
   for (const statement of missingIndexes(db, plan)) {
     await sortedInFile(db, () => run(statement));
     // One index of a million rows takes a second.
     await nextTurn();
   }
-  for (const statement of outdatedStatistics(db, plan)) await run(statement);
+  // The pragma takes the write lock, although it only lists what is to be done.
+  for (const statement of await whenUnlocked(() => outdatedStatistics(db, plan))) await run(statement);
 }
 
 /**
