@@ -17,6 +17,7 @@ const OWN_TIMES: Partial<Record<keyof OwnTables, readonly string[]>> = {
   _sync_checkpoints: ['last_success_at', 'last_full_at', 'unproved_at', 'unproved_full_at'],
   _sync_suspects: ['found_at', 'evidence_at'],
   _sync_versions: ['valid_from', 'valid_to'],
+  _sync_deletes: ['deleted_at', 'restored_at'],
   _sync_schema_changes: ['changed_at'],
   _sync_verifications: ['began_at', 'ended_at'],
 };
@@ -44,7 +45,9 @@ export async function correctFutureTimes(
   const dueAt = (await checkpoint.executeTakeFirst())?.due_at ?? null;
   const tables = own.selectFrom('_sync_columns').select('table_name').distinct();
   const roots = await tables.where('resource', '=', resource).where('table_path', '=', '[]').execute();
-  const waits = { due_at: dueAt === null ? null : timestampText(timestampMs(dueAt) - aheadMs) };
+  // A shorter wait was stored by a machine whose clock is right.
+  const isAhead = dueAt !== null && timestampMs(dueAt) > now + aheadMs;
+  const waits = { due_at: isAhead ? timestampText(timestampMs(dueAt) - aheadMs) : dueAt };
   await warehouse.apply(
     [
       own.deleteFrom('_sync_seen').where('resource', '=', resource).where('walk_started_at', '>', after).compile(),
@@ -61,7 +64,9 @@ export async function correctFutureTimes(
         .where('evidence_at', '>', after)
         .compile(),
       ...Object.entries(OWN_TIMES).flatMap(([table, columns]) => columns.map((column) => moved(table, column))),
-      ...roots.map(({ table_name }) => moved(table_name, '_synced_at', sql``)),
+      ...roots.flatMap(({ table_name }) =>
+        ['_synced_at', '_deleted_at'].map((column) => moved(table_name, column, sql``)),
+      ),
       own.updateTable('_sync_checkpoints').set(waits).where('resource', '=', resource).compile(),
     ],
     lease(),

@@ -143,7 +143,11 @@ class ChannelLine {
   report(judgement: Judgement, publicUrl: string | null, isOnce: boolean): void {
     if (this.#isBusy) return;
     this.#isBusy = true;
-    this.idle = this.#report(judgement, publicUrl, isOnce).finally(() => (this.#isBusy = false));
+    const failed = (error: unknown): void =>
+      this.#parts.log.warn({ error }, `alerts were deferred: ${messageOf(error)}`);
+    this.idle = this.#report(judgement, publicUrl, isOnce)
+      .catch(failed)
+      .finally(() => (this.#isBusy = false));
   }
 
   async #report(judgement: Judgement, publicUrl: string | null, isOnce: boolean): Promise<void> {

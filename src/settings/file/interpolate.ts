@@ -70,16 +70,17 @@ function fillText(text: string, path: FieldPath, surroundings: Surroundings, fil
         : fromEnv(inner, path, surroundings);
     } catch (error) {
       filled.unset.add(pathKey(path));
-      if (surroundings.secretsOptional === true && mustBeMasked(path, true)) return missingSecret(path, text === whole);
+      if (surroundings.secretsOptional === true && mustBeMasked(path, true))
+        return missingSecret(path, text.startsWith(whole));
       filled.findings.push({ path, part: 'value', message: messageOf(error) });
       return whole;
     }
   });
 }
 
-function missingSecret(path: FieldPath, isAll: boolean): string {
+function missingSecret(path: FieldPath, isBeginning: boolean): string {
   const isAddress = path[2] === 'ping' || ['url', 'proxy', 'token_url'].includes(String(path.at(-1)));
-  return isAddress && isAll ? MISSING_ADDRESS : MISSING_SECRET;
+  return isAddress && isBeginning ? MISSING_ADDRESS : MISSING_SECRET;
 }
 
 function fromEnv(inner: string, path: FieldPath, { env, noteVariable }: Surroundings): string {

@@ -114,9 +114,9 @@ function strangersIn(schema: string): string {
  */
 export async function hideOwnTables({ execute }: Session, schema: string): Promise<void> {
   const { rows } = await execute<{ name: string; role: string }>(
-    `SELECT relation.relname AS name, reader.rolname AS role
+    `SELECT relation.relname AS name, coalesce(pg_catalog.quote_ident(reader.rolname), 'PUBLIC') AS role
       FROM pg_class AS relation CROSS JOIN LATERAL aclexplode(relation.relacl) AS given
-      JOIN pg_roles AS reader ON reader.oid = given.grantee
+      LEFT JOIN pg_roles AS reader ON reader.oid = given.grantee
       WHERE relation.relnamespace = $1::regnamespace AND pg_catalog.starts_with(relation.relname, '_sync_')
         AND relation.relkind = 'r' AND given.grantee <> relation.relowner AND given.grantee IN (
           SELECT later.grantee FROM pg_default_acl AS usual CROSS JOIN LATERAL aclexplode(usual.defaclacl) AS later
@@ -124,7 +124,7 @@ export async function hideOwnTables({ execute }: Session, schema: string): Promi
     [escapeIdentifier(schema)],
   );
   for (const { name, role } of rows) {
-    await execute(`REVOKE ALL ON ${escapeIdentifier(schema)}.${escapeIdentifier(name)} FROM ${escapeIdentifier(role)}`);
+    await execute(`REVOKE ALL ON ${escapeIdentifier(schema)}.${escapeIdentifier(name)} FROM ${role}`);
   }
 }
 

@@ -125,7 +125,8 @@ const BELONGINGS = `
     FROM old JOIN pg_policies ON tablename = relname AND schemaname = current_schema()
   UNION ALL
   SELECT relname, NULL, pg_get_triggerdef(t.oid)
-      || CASE tgenabled WHEN 'D' THEN pg_catalog.format('; ALTER TABLE %I DISABLE TRIGGER %I', relname, tgname) ELSE '' END
+      || CASE tgenabled WHEN 'O' THEN '' ELSE pg_catalog.format('; ALTER TABLE %I %s TRIGGER %I', relname,
+        CASE tgenabled WHEN 'D' THEN 'DISABLE' WHEN 'A' THEN 'ENABLE ALWAYS' ELSE 'ENABLE REPLICA' END, tgname) END
     FROM old JOIN pg_trigger AS t ON tgrelid = old.oid AND NOT tgisinternal
   UNION ALL
   SELECT relname, NULL, pg_catalog.format('COMMENT ON TABLE %I IS %L', relname, obj_description(oid, 'pg_class'))
