@@ -250,8 +250,10 @@ async function openClient(
   };
 }
 
-/** Sorts by time, so that the newest run is the last one. */
+/** Sorts by time to the millisecond: its first three digits after the second are those of the millisecond. */
 function newRunId(clock: Clock): string {
-  const time = new Date(clock.now()).toISOString().replace(/[-:]|\.\d+/g, '');
-  return `${time}-${randomBytes(4).toString('hex')}`;
+  const now = new Date(clock.now());
+  const second = now.toISOString().replace(/[-:]|\.\d+/g, '');
+  const millisecond = now.getUTCMilliseconds().toString(16).padStart(3, '0');
+  return `${second}-${millisecond}${randomBytes(3).toString('hex').slice(1)}`;
 }
