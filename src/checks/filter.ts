@@ -1,7 +1,7 @@
 import type { Page } from '../extract/page.ts';
 import { walk, type WalkOptions } from '../extract/walk.ts';
 import { updatedZone } from '../shape/columns/updated-time.ts';
-import { boundsTogether, filterName } from '../source/filter-places.ts';
+import { filterName } from '../source/filter-places.ts';
 import { NAMED_FORMATS, type IncrementalProfile } from '../source/incremental.ts';
 import type { CheckFinding } from './finding.ts';
 import {
@@ -208,7 +208,7 @@ export async function filterFinding(
   }
   const now = page.serverDate ?? clock.now();
   const judge = async (asked: IncrementalProfile): Promise<FilterVerdict> => {
-    const query = querySince(context, asked, plain, now);
+    const query = querySince(context, asked, plain);
     const request: RequestSince = (at) => requestFirstPage(context, query(at));
     const observed = await observeFilter(request, { plain, now, overlap: asked.overlap });
     return judgeFilter(observed, (at) => filterText(asked, query(at)));
@@ -238,14 +238,11 @@ function querySince(
   { profile }: RequestContext,
   incremental: IncrementalProfile,
   plain: ListedPage,
-  now: number,
 ): (at: number) => ExtraQuery {
   const like = plain.records.find(({ at }) => at > -Infinity)?.text ?? '';
   const zone = updatedZone(profile);
   const write = (at: number): string => writtenMoment(at, incremental, like, zone);
-  // If begin and end of a window are one text, the window ends after all that is requested.
-  const until = boundsTogether(profile) ? write(now + 2 * FAR_AHEAD_MS) : null;
-  return (at) => filterSince(incremental, write(at), until);
+  return (at) => filterSince(incremental, write(at));
 }
 
 /** A request that a filter must answer with certain records. */

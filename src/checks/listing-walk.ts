@@ -14,7 +14,7 @@ import type { ItemSource } from '../extract/read-item.ts';
 import type { Clock } from '../model/clock.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import { updatedTime, updatedZone } from '../shape/columns/updated-time.ts';
-import { boundsTogether, filterName, filterPlaces, type FilterValue } from '../source/filter-places.ts';
+import { filterName, filterPlaces, type FilterValue } from '../source/filter-places.ts';
 import type { IncrementalProfile } from '../source/incremental.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { placeOf } from '../source/request-place.ts';
@@ -32,23 +32,19 @@ export interface RequestContext extends ItemSource {
 export type ExtraQuery = Pick<WalkOptions, 'extraQuery' | 'values'>;
 
 /**
- * What asks for what changed since a moment of `sinceValue`; nothing for the whole listing, which is also asked for if
- * the filter takes nothing but whole windows. What asks for the newest first is part of all walks, so that all of them
+ * What asks for what changed since a moment of `sinceValue`; nothing for the whole listing. What asks for the newest first is part of all walks, so that all of them
  * show whether that is so.
  */
 export function filterQuery(profile: ResourceProfile, since: string | null): ExtraQuery {
   const { incremental } = profile;
   if (incremental?.mode === 'newest_first') return { extraQuery: filledFilter(incremental, {}) };
-  if (since === null || incremental === null || boundsTogether(profile)) return {};
+  if (since === null || incremental === null) return {};
   return filterSince(incremental, sentMoment(since, incremental, updatedZone(profile)));
 }
 
-/**
- * The same for a moment as the service takes it; `until` is the end of a window, null if it has none. Throws `SyncError`
- * for a moment that cannot be sent.
- */
-export function filterSince(incremental: IncrementalProfile, since: string, until: string | null = null): ExtraQuery {
-  const values = { since, until };
+/** The same for a moment as the service takes it. Throws `SyncError` for one that cannot be sent. */
+export function filterSince(incremental: IncrementalProfile, since: string): ExtraQuery {
+  const values = { since };
   return { extraQuery: filledFilter(incremental, values), values };
 }
 

@@ -60,9 +60,7 @@ export async function requestBare(context: RequestContext, kept: ExtraQuery = {}
       return null;
     }
   };
-  const { incremental } = profile;
-  const windowed = incremental?.window == null ? [] : [filterName(incremental)];
-  const names = [...Object.keys(left), ...windowed];
+  const names = Object.keys(left);
   const records = names.length === 0 ? 0 : await count({});
   if (records === null) return { is: 'unknown' };
   if (records === 0) {

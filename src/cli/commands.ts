@@ -122,7 +122,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./deliveries.ts')).deliveriesCommand,
   },
   webhooks: {
-    about: 'webhooks at the service: register, list, remove; `webhooks send` tries out how they are signed',
+    about: '`webhooks send` tries out how the service signs its webhooks',
     load: async () => (await import('./webhooks.ts')).webhooksCommand,
   },
   alerts: {

@@ -9,7 +9,6 @@ import type { ServeSettings } from '../settings/settings.ts';
 import { signDelivery, type SignedDelivery } from '../trigger/signature/sign-delivery.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
-import { managingCommands } from './manage-webhooks.ts';
 import { receivingSource } from './command/receiving-source.ts';
 import { readSettings, withSourceOptions, type SourceOptions } from './command/sources.ts';
 
@@ -31,7 +30,7 @@ const MEANINGS: Readonly<Record<number, string>> = {
 };
 const TIMEOUT_MS = 10_000;
 
-/** `content-sync webhooks`: to try out how deliveries are signed, and to manage those that the service sends. */
+/** `content-sync webhooks`: to try out how deliveries are signed. */
 export function webhooksCommand(context: CliContext): Command {
   const send = withSourceOptions(new Command('send'))
     .description('sign a file as the service would, and post it to a running receiver')
@@ -43,9 +42,7 @@ export function webhooksCommand(context: CliContext): Command {
     .option('--id <id>', 'id of the delivery; made up where absent')
     .option('--header <name:value>', 'a header to send besides; may be repeated', withHeader)
     .action((file: string, options: SendOptions) => sendDelivery(context, file, options));
-  const webhooks = new Command('webhooks').helpCommand(false).addCommand(send);
-  for (const command of managingCommands(context)) webhooks.addCommand(command);
-  return webhooks;
+  return new Command('webhooks').helpCommand(false).addCommand(send);
 }
 
 async function sendDelivery(context: CliContext, file: string, options: SendOptions): Promise<void> {

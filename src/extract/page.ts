@@ -34,8 +34,6 @@ export interface Page {
    * views of them are empty.
    */
   discard: () => void;
-  /** False if records of it may have further parts on the next page. */
-  completesParts: boolean;
   /** How the walk ended with this page; null if it goes on. */
   end: WalkEnd | null;
   /** The answer of the last page, in which a service may say where its changes are to be asked for from now on. */

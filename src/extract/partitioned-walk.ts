@@ -249,7 +249,6 @@ function emptyPage(number: number, end: WalkEnd, requestedAt: number): Page {
     kept: 0,
     release: () => undefined,
     discard: () => undefined,
-    completesParts: true,
     end,
   };
 }

@@ -15,7 +15,6 @@ import { hasPartition } from '../source/partition-fields.ts';
 import { placeOf } from '../source/request-place.ts';
 import { fillTemplate } from '../source/template.ts';
 import { keyParts } from './key-parts.ts';
-import { isComplete } from './requests/read-page.ts';
 import { singleRequest, type BuiltRequest, type ListingTarget } from './page-styles/listing-request.ts';
 
 /** The parts by which single records of a resource are read. */
@@ -50,8 +49,6 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
   const { requestedAt } = answer;
   if (answer.outcome === 'skip' && answer.status === NO_CONTENT) throw missingRecord(path);
   if (answer.outcome === 'skip') return { isThere: false, requestedAt };
-  const { complete = null } = profile.parts ?? {};
-  if (complete !== null && !isComplete(answer.json, complete)) throw unreadable('the record comes in several parts');
   const selected = selectRecord(answer.bytes, answer.json, path, profile.key_field);
   if (selected === null) throw missingRecord(path);
   const { partition } = keyParts(profile, key);

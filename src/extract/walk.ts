@@ -10,7 +10,6 @@ import type { TemplateValues } from '../source/template.ts';
 import { listingStart, type ListingTarget, type RequestTemplates } from './page-styles/listing-request.ts';
 import type { PlaceValues } from './page-styles/page-variables.ts';
 import { admitRecords, PageMemory } from './requests/page-memory.ts';
-import { mergedPages } from './merged-pages.ts';
 import type { Page, PagePosition } from './page.ts';
 import { PageReader } from './requests/page-reader.ts';
 import type { ReadableResource } from './requests/read-page.ts';
@@ -48,10 +47,6 @@ export interface WalkOptions extends AskOptions {
   isFiltered?: boolean;
   /** Most requests under way at once, one where each page names the next one; 0: nothing is fetched ahead. */
   runAhead: number;
-  /** So many more are asked for, which wait until one of those has ended; 0 if absent. */
-  inLine?: number;
-  /** As many are under way in any case, within `runAhead`; 1 if absent. */
-  leastAhead?: number;
   /** Called for each listing; what it returns is called with each new page: true if nothing that follows is wanted. */
   isEnough?: () => (page: Pick<Page, 'records' | 'position' | 'total' | 'next'>) => boolean;
   /** Nothing is fetched ahead that begins behind so many records of the listing; absent: all of it may be. */
@@ -64,7 +59,7 @@ export interface WalkOptions extends AskOptions {
   oldest?: number;
   /** When the walk ended that this one is to be compared with, in local epoch milliseconds; absent or null: there is none. */
   formerEndedAt?: number | null;
-  clock: Pick<Clock, 'now' | 'monotonic' | 'sleep'>;
+  clock: Pick<Clock, 'now' | 'sleep'>;
 }
 
 /**
@@ -79,14 +74,7 @@ export interface WalkOptions extends AskOptions {
  * `cursor_expired` if the walk has to start again; `ConfigError` `bad_position` for a damaged `from`; and what the
  * client throws.
  */
-export function walk(options: WalkOptions): AsyncGenerator<Page, void, undefined> {
-  const { resource, pagesBefore = 0 } = options;
-  if (!resource.parts) return walkPages(options);
-  // A page that is held goes on taking its memory.
-  return mergedPages(walkPages({ ...options, overlaps: true }), resource, pagesBefore);
-}
-
-async function* walkPages(options: WalkOptions): AsyncGenerator<Page, void, undefined> {
+export async function* walk(options: WalkOptions): AsyncGenerator<Page, void, undefined> {
   const { start, isResumed, guard, memory, source, pages, ledger, numbered } = openWalk(options);
   let number = options.pagesBefore ?? 0;
   let position: PagePosition | null = start;
@@ -111,11 +99,10 @@ async function* walkPages(options: WalkOptions): AsyncGenerator<Page, void, unde
         received: pages.step,
         total: leastOf(likelyTotal(total, ledger.met), options.most),
       });
-      const handedOut = options.clock.monotonic();
       // Of the last page the answer itself is read once more.
       yield { ...page, end, number: (number += 1), release, discard: page.end === null ? discard : release };
       if (options.overlaps !== true) release();
-      source.consumed(options.clock.monotonic() - handedOut);
+      source.consumed();
       position = next;
     }
   } finally {
@@ -155,10 +142,8 @@ function openWalk(options: WalkOptions) {
   const memory = new PageMemory();
   const ask = askFor(options, parts, first);
   const unknown: WalkBefore = { pages: [], isWhole: !isResumed, leastTotal: null };
-  const hasParts = Boolean(resource.parts);
-  const isCutByNumber = !hasParts && (style.ahead !== null || style.mayHideNumbers);
+  const isCutByNumber = style.ahead !== null || style.mayHideNumbers;
   const ledger = new WalkLedger(isCutByNumber, options.before ?? unknown, {
-    hasParts,
     hasStates: acceptsStates,
     isFiltered,
   });
@@ -186,7 +171,7 @@ function openWalk(options: WalkOptions) {
     ages,
     page: resource.page,
   });
-  const guard = new WalkGuard(style.ahead !== null, start, hasParts);
+  const guard = new WalkGuard(style.ahead !== null, start);
   const numbered = { numbering: options.numbering, resource, style, first, ask, ledger };
   return { start, isResumed, guard, memory, source, pages, ledger, numbered };
 }
@@ -212,9 +197,6 @@ function openSource(
     foresight,
     size: page.size - overlap,
     most: foresight === null ? Math.min(options.runAhead, named) : options.runAhead,
-    inLine: foresight === null ? 0 : options.inLine,
-    least: options.leastAhead,
-    clock: options.clock,
   });
 }
 

@@ -216,9 +216,9 @@ export class WalkedPages {
   }
 }
 
-function pageOf({ records, keys, total, completesParts, answer }: ReadPage, position: PagePosition) {
+function pageOf({ records, keys, total, answer }: ReadPage, position: PagePosition) {
   const { requestedAt, serverDate } = answer;
-  return { position, records, keys, total, completesParts, requestedAt, serverDate };
+  return { position, records, keys, total, requestedAt, serverDate };
 }
 
 const placeLost: GuardFault = {

@@ -20,7 +20,6 @@ export function answerFrom(
     json: outcome === 'ok' ? (reading.seen.json ?? null) : null,
     requestedAt: answer.sentAt - age.ageMs,
     age,
-    latencyMs: answer.elapsedMs,
     serverDate: clockOf(answer.headers['date'], answer.receivedAt),
   };
 }

@@ -84,8 +84,6 @@ export interface ApiAnswer {
    */
   requestedAt: number;
   age: AnswerAge;
-  /** Milliseconds from sending to the last byte of the successful attempt; waiting for a slot does not count. */
-  latencyMs: number;
   /** The answer's own `Date` as epoch milliseconds; null if there is none that can be believed. */
   serverDate: number | null;
   /** Query parameters that hold the credential: a link of the answer may echo them, and no position has them. */

@@ -1,5 +1,4 @@
 import type { JsonObject } from '../model/json.ts';
-import { isObject } from '../shape/records/field-at.ts';
 import { type Answer, isUsable, type QueryParams, said } from './asker.ts';
 import { recordsIn } from './body.ts';
 import { nextSigns } from './page-signs.ts';
@@ -85,21 +84,7 @@ function* namedByAnswer(subject: Subject, { answer }: SmallPage): Generator<Cand
       yield { page, query: { [name]: value } };
     }
   }
-  yield* continuations(answer);
   if (signs.link !== null) yield { page: { style: 'link' }, address: signs.link };
-}
-
-/** Objects whose entries are sent along with the next request. */
-function* continuations({ json }: Answer): Generator<Candidate> {
-  for (const name of ['continue', 'continuation', 'next', 'next_page', 'paging']) {
-    const object = isObject(json) ? json[name] : undefined;
-    const entries = isObject(object) ? Object.entries(object) : [];
-    const params = entries.flatMap(([key, value]): [string, string][] =>
-      typeof value === 'string' || typeof value === 'number' ? [[key, String(value)]] : [],
-    );
-    const page = { style: 'continuation', continuation: name, absent_is_end: true };
-    if (params.length > 0) yield { page, query: Object.fromEntries(params) };
-  }
 }
 
 /** Names that take a cursor, by the name of the field that holds it. */

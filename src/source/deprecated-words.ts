@@ -14,6 +14,28 @@ const DEPRECATED_WORDS: readonly DeprecatedWord[] = [
   { in: 'profile', path: ['rate_limit', 'quotas'], instead: null },
 ];
 
+/** Fields of a profile that earlier versions had, by their path as above, and what to do without them. */
+const REMOVED_FIELDS: readonly (readonly [string, string])[] = [
+  ['resources.*.parts', 'ask for fewer fields or smaller pages, so that each record comes whole'],
+  ...['window', 'start', 'until_param', 'most'].map(
+    (field) =>
+      [
+        `resources.*.incremental.${field}`,
+        'a listing that is cut off is read by page.style keyset or cursor, or by partitions',
+      ] as const,
+  ),
+  ['webhooks.manage', 'set the webhook up at the service, with the address and the secret of the settings'],
+];
+
+/** What to do in place of a field that was removed; null for any other key. */
+export function insteadOf(path: readonly (string | number)[]): string | null {
+  const found = REMOVED_FIELDS.find(([field]) => {
+    const keys = field.split('.');
+    return keys.length === path.length && keys.every((key, at) => key === '*' || key === path[at]);
+  });
+  return found?.[1] ?? null;
+}
+
 /** A deprecated word that was found: where, and what to write. */
 export interface Deprecation {
   message: string;

@@ -7,7 +7,6 @@ export type BodyPart = string | number | { [key: string]: BodyPart };
 interface FilterTemplates {
   param: string | null;
   template: string;
-  until_param: string | null;
   query: Readonly<Record<string, string>>;
   headers: Readonly<Record<string, string>>;
   body: { [key: string]: BodyPart };
@@ -20,14 +19,12 @@ export type FilterValue = string | number;
 export function filterPlaces({
   param,
   template: text,
-  until_param,
   query,
   headers,
   body,
 }: FilterTemplates): [string, FilterValue][] {
   return [
     ...(param === null ? [] : [[param, text] satisfies [string, string]]),
-    ...(until_param === null ? [] : [[until_param, '{until}'] satisfies [string, string]]),
     ...Object.entries(query),
     ...Object.entries(headers).map(([name, value]): [string, string] => [`header:${name}`, value]),
     ...leavesOf(body, 'body:'),
@@ -42,17 +39,15 @@ function leavesOf(part: { [key: string]: BodyPart }, prefix: string): [string, F
 
 /** Places of the filter that take the moment: the first is its name for people. */
 export function sincePlaces(filter: FilterTemplates): string[] {
-  return filterPlaces(filter).flatMap(([place, value]) => (textsIn(value).some(has('since')) ? [place] : []));
+  return filterPlaces(filter).flatMap(([place, value]) => (textsIn(value).some(hasSince) ? [place] : []));
 }
 
 export function filterName(filter: FilterTemplates): string {
   return sincePlaces(filter)[0] ?? filterPlaces(filter)[0]?.[0] ?? 'the listing';
 }
 
-type Variable = 'since' | 'until';
-
-function has(variable: Variable): (text: string) => boolean {
-  return (text) => variablesIn(text).includes(variable);
+function hasSince(text: string): boolean {
+  return variablesIn(text).includes('since');
 }
 
 /** The texts in a value, a template or JSON of templates. */
@@ -62,7 +57,7 @@ function textsIn(value: unknown): string[] {
 }
 
 interface Requested {
-  incremental: (FilterTemplates & { window: number | null; mode: string }) | null;
+  incremental: (FilterTemplates & { mode: string }) | null;
   query: unknown;
   headers: unknown;
   body: unknown;
@@ -76,16 +71,5 @@ function requestTexts({ incremental, query, headers, body }: Requested): string[
 /** True if a request of the resource has a place for the moment from which changes are asked for. */
 export function asksSince(resource: Requested): boolean {
   const takesNone = resource.incremental === null || resource.incremental.mode !== 'filter';
-  return takesNone || requestTexts(resource).some(has('since'));
-}
-
-/** True if a request has a place for the end of a window exactly where it asks for windows. */
-export function asksUntil(resource: Requested): boolean {
-  const isWindowed = resource.incremental !== null && resource.incremental.window !== null;
-  return isWindowed === requestTexts(resource).some(has('until'));
-}
-
-/** True if begin and end stand in one text, so that neither can be left out alone. */
-export function boundsTogether(resource: Requested): boolean {
-  return requestTexts(resource).some((text) => has('since')(text) && has('until')(text));
+  return takesNone || requestTexts(resource).some(hasSince);
 }

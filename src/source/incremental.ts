@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isTimeZone } from '../model/time-zone.ts';
 import { hasOffset, parsePattern } from './date-pattern.ts';
-import { duration, timeSpan } from './duration-and-size.ts';
+import { duration } from './duration-and-size.ts';
 import { isOwnHeader, requestPlace } from './request-place.ts';
 import type { BodyPart } from './filter-places.ts';
 import { templateSchema } from './template.ts';
@@ -11,7 +11,7 @@ export const NAMED_FORMATS = ['as_sent', 'iso', 'epoch_s', 'epoch_ms'] as const;
 
 export type NamedFormat = (typeof NAMED_FORMATS)[number];
 
-const template = templateSchema(['since', 'until']);
+const template = templateSchema(['since']);
 
 const format = z.string().refine((text) => isNamedFormat(text) || parsePattern(text) !== null, {
   error:
@@ -98,55 +98,13 @@ const filterFields = z.strictObject({
     description: 'How far before the cursor the walk starts; covers late commits and ties.',
     examples: ['10m', '1d'],
   }),
-  window: timeSpan
-    .refine((ms) => ms >= 60_000, 'expected a minute or more')
-    .nullable()
-    .default(null)
-    .meta({
-      description:
-        'For services that list so many records per query and no more: every walk asks for one window of times of ' +
-        'change after the other, each so long. Needs a place for `{until}`, `start`, and a `format` by name or pattern.',
-      examples: ['30d', '12h'],
-    }),
-  start: z.iso
-    .date('expected a date such as 2015-01-01')
-    .nullable()
-    .default(null)
-    .meta({
-      description: 'The day from which on windows are asked for one by one; what is older is asked for as one window.',
-      examples: ['2015-01-01'],
-    }),
-  until_param: requestPlace
-    .nullable()
-    .default(null)
-    .meta({
-      description: 'Where a request takes the end of a window, unless a template has `{until}`.',
-      examples: ['updated_until', 'body:filter.to'],
-    }),
-  most: z
-    .int()
-    .min(1)
-    .nullable()
-    .default(null)
-    .meta({
-      description: 'Records that the service lists per query at most: a window that holds so many is cut in halves.',
-      examples: [1000, 10000],
-    }),
 });
 
 /** How to request what changed since a moment; null in a resource that has no such filter. */
 export const incrementalSchema = filterFields
-  .refine(({ mode, window, param, until_param }) => mode === 'filter' || (window ?? param ?? until_param) === null, {
+  .refine(({ mode, param }) => mode === 'filter' || param === null, {
     path: ['mode'],
     error: 'expected filter, because a listing that is read newest first takes no moment (put its order into `query`)',
-  })
-  .refine(({ window, start }) => (window === null) === (start === null), {
-    path: ['start'],
-    error: 'expected a day with `window`, and null without',
-  })
-  .refine(({ window, format: form }) => window === null || form !== 'as_sent', {
-    path: ['format'],
-    error: 'expected a format by name or pattern: windows begin before any time of the service is known',
   })
   .refine(({ zone: name, format: form }) => name === null || takesZone(form), {
     path: ['zone'],

@@ -95,7 +95,7 @@ export const pageSchema = z.discriminatedUnion('style', [
   z.strictObject({
     style: z.literal('cursor').meta({
       description:
-        'How the next page is asked for: `cursor`, `page` (by number), `offset`, `link` (the header), `next-url`, `keyset` (behind the last record), `continuation` or `single`.',
+        'How the next page is asked for: `cursor`, `page` (by number), `offset`, `link` (the header), `next-url`, `keyset` (behind the last record) or `single`.',
       examples: ['cursor'],
     }),
     cursor_param: cursorParam.default('cursor'),
@@ -168,27 +168,6 @@ export const pageSchema = z.discriminatedUnion('style', [
     first_cursor: firstCursor,
     has_more: hasMore,
     end: keysetEnd,
-    ...sized,
-  }),
-  z.strictObject({
-    style: z.literal('continuation'),
-    continuation: bodyPath
-      .min(1)
-      .default('continue')
-      .meta({
-        description:
-          'Path of an object whose entries are added to the parameters of the first request; the page after it is asked for by all of them together.',
-        examples: ['continue'],
-      }),
-    continuation_param: requestPlace
-      .nullable()
-      .default(null)
-      .meta({
-        description: 'Place in the JSON body below which the entries stand; null if each is a query parameter.',
-        examples: ['body:page.continue'],
-      }),
-    absent_is_end: absentIsEnd,
-    end: followedEnd,
     ...sized,
   }),
   z.strictObject({

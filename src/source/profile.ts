@@ -11,7 +11,7 @@ import { fileFields } from './file-fields.ts';
 import { unsetMask } from './record-mask.ts';
 import { httpSchema } from './http-fields.ts';
 import { changeFeedSchema, type ChangeFeed } from './change-feed.ts';
-import { asksSince, asksUntil } from './filter-places.ts';
+import { asksSince } from './filter-places.ts';
 import { incrementalFields, incrementalSchema, type IncrementalProfile } from './incremental.ts';
 import { itemFields } from './item-fields.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
@@ -94,11 +94,6 @@ const resourceSchema = withPostBodies(dividedFields)
     path: ['item'],
     error: 'expected null, because a record that several fields identify has no id that could stand in a path',
   })
-  .refine(({ parts, page }) => parts === null || (page.style !== 'page' && page.style !== 'offset'), {
-    path: ['parts'],
-    error:
-      'expected a page style in which each answer names the next page, because parts of one record follow each other',
-  })
   .refine(({ times, updated }) => [updated].flat().every((path) => times[path ?? ''] !== LOCAL), {
     path: ['times'],
     error: 'expected a zone for the fields of `updated`: a time of no known zone is no moment',
@@ -119,15 +114,6 @@ const resourceSchema = withPostBodies(dividedFields)
   .refine(asksSince, {
     path: ['incremental', 'param'],
     error: 'expected the place that takes the moment, or {since} in a template of the resource or of incremental',
-  })
-  .refine(asksUntil, {
-    path: ['incremental', 'until_param'],
-    error:
-      'expected the place that takes the end of a window, or {until} in a template, where `window` is set, and only there',
-  })
-  .refine(({ partitions, incremental }) => partitions === null || incremental?.window == null, {
-    path: ['incremental', 'window'],
-    error: 'expected none: windows and partitions of one listing cannot be walked together yet',
   })
   .refine(asksForPartition, {
     path: ['partitions', 'param'],

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { bodyPath, fieldPath, recordsPath } from './body-path.ts';
+import { fieldPath, recordsPath } from './body-path.ts';
 
 const memberName = z.string().min(1);
 const scalar = z.union([z.string(), z.number(), z.boolean()]);
@@ -101,22 +101,5 @@ export const recordFields = {
           { field: 'deleted_at', exists: false },
         ],
       ],
-    }),
-  parts: z
-    .strictObject({
-      complete: bodyPath
-        .nullable()
-        .default(null)
-        .meta({
-          description: 'Place in a page that says that all records so far are whole.',
-          examples: ['batchcomplete', null],
-        }),
-    })
-    .nullable()
-    .default(null)
-    .meta({
-      description:
-        'For a listing that gives one record in several parts on pages that follow each other: those with the same id are merged (objects on all levels, arrays appended) into one. `complete` is what a page has, other than false or null, when all records so far are whole; null if a page without any of the ids before it shows that. A record that is not whole at the end fails the walk.',
-      examples: [{ complete: 'batchcomplete' }, { complete: null }],
     }),
 };

@@ -4,7 +4,7 @@ import { isOwnHeader, placeOf } from './request-place.ts';
 import { templateSchema } from './template.ts';
 
 /** Variables that a request for a page of a listing may have. */
-const LISTING_VARIABLES = ['since', 'until', 'from', 'to', 'cursor', 'partition'] as const;
+const LISTING_VARIABLES = ['since', 'from', 'to', 'cursor', 'partition'] as const;
 
 const template = templateSchema(LISTING_VARIABLES);
 

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { eventConditionsSchema, eventFieldSchema, eventFieldsSchema, type EventField } from './delivery-field.ts';
 import { bodyPath } from './body-path.ts';
 import { signatureSchema } from './signature-scheme.ts';
-import { manageSchema } from './webhook-manage.ts';
 
 /** `content.*`: a star matches any text. */
 const kindPattern = z.string().min(1);
@@ -123,21 +122,6 @@ export const webhooksSchema = z.strictObject({
     .array(kindPattern)
     .default(['*.deleted'])
     .meta({ examples: [['*.delete', '*.unpublish']] }),
-  manage: manageSchema
-    .nullable()
-    .default(null)
-    .meta({
-      description:
-        'How webhooks are made, listed and removed at the service, for `content-sync webhooks register`, `list` and `remove`. Null: none of these commands sends anything.',
-      examples: [
-        {
-          list: { path: '/webhooks' },
-          create: { path: '/webhooks', body: { url: '{url}', secret: '{secret}', events: '{events}' } },
-          remove: { path: '/webhooks/{id}' },
-          events: ['*'],
-        },
-      ],
-    }),
 });
 
 export type WebhookProfile = z.output<typeof webhooksSchema>;

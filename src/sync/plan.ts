@@ -84,7 +84,6 @@ const LATER_FIELDS: Readonly<Record<string, JsonValue>> = {
   key_field: null,
   unwrap: [],
   filter: [],
-  parts: null,
   partitions: null,
   deleted: null,
   method: 'GET',
@@ -157,7 +156,7 @@ function refuseOtherData(stored: CheckpointRow, fingerprint: string, resource: s
   if (stored.fingerprint.split('.')[0] === fingerprint.split('.')[0]) return;
   throw new ConfigError(
     'profile_changed',
-    `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times, unwrap, filter, parts, partitions, deleted, windows or fields (type, rename, exclude, hash), or the source's hash_key, is not what the stored rows were made with`,
+    `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times, unwrap, filter, partitions, deleted, windows or fields (type, rename, exclude, hash), or the source's hash_key, is not what the stored rows were made with`,
     {
       hint: `put it back; or make the tables anew: content-sync rebuild ${resource}, without a request, where only columns differ (depth, json, fields), else content-sync backfill ${resource} --restart`,
     },

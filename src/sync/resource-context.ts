@@ -45,13 +45,10 @@ export interface ResourceContext
   proof: ItemProof;
   /** Most pages in flight at once, if the page style allows it. */
   runAhead: number;
-  /** Pages that are asked for beside them, and wait for the slot of the next one that ends. */
-  inLine: number;
 }
 
 /** Pages that are fetched ahead take most of what a walk needs. */
 const MOST_AHEAD: Readonly<Record<MemoryUse, number>> = { normal: Infinity, low: 2 };
-const MOST_IN_LINE = 2;
 
 /** `meter` counts the requests; `signal` ends them. Throws `ConfigError` if the profile has no such resource. */
 export function resourceContext(
@@ -67,9 +64,7 @@ export function resourceContext(
   const load = { warehouse, owned, profile, whole, runId, clock, signal };
   const proof = itemProof(client, owned.resource);
   const runAhead = Math.min(whole.http.concurrency, MOST_AHEAD[memoryUse()]);
-  // Only where no more can be sent than are ahead.
-  const inLine = runAhead === whole.http.concurrency ? MOST_IN_LINE : 0;
-  return { ...load, client, listing, meter, credential, deletes, scrub, notices, proof, runAhead, inLine };
+  return { ...load, client, listing, meter, credential, deletes, scrub, notices, proof, runAhead };
 }
 
 /**

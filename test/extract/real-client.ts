@@ -44,8 +44,3 @@ export function realClient(baseUrl: URL, page: PageProfile, records = 'data', fi
   onTestFinished(() => client.close());
   return client;
 }
-
-/** Real requests that say how long they took as the test wants it. */
-export function sayingLatency(client: ApiClient, latencyMs: number): ApiClient {
-  return { ...client, get: async (request) => ({ ...(await client.get(request)), latencyMs }) };
-}

@@ -38,7 +38,7 @@ async function walked({ list, isRefused = false, runAhead = 8 }: Story) {
   const server = await startListing(moving(list, { isRefused }));
   server.delay = 15;
   const page = pageProfile('page', 2, { total: 'total' });
-  const { pages, error } = await collect(walkOver(server, page, { runAhead, leastAhead: runAhead }));
+  const { pages, error } = await collect(walkOver(server, page, { runAhead }));
   const doubts = pages.at(-1)?.end?.doubts.map(({ code }) => code);
   return { met: new Set(idsOf(pages)), error, doubts, requests: server.requests.length };
 }

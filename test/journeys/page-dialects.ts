@@ -93,25 +93,6 @@ export const DIALECTS: Readonly<Record<string, Dialect>> = {
       return { body: { data: rest.slice(0, SIZE), more: rest.length > SIZE } };
     },
   },
-  'a continuation object': {
-    fields: { page: { style: 'continuation', absent_is_end: true, size: SIZE } },
-    answer: (records, url) => {
-      const size = Number(url.searchParams.get('limit'));
-      const { data, next } = cut(records, Number(url.searchParams.get('gapcontinue') ?? 0), size);
-      return { body: { data, ...(next === null ? {} : { continue: { gapcontinue: `${next}`, continue: 'gap||' } }) } };
-    },
-  },
-  'a continuation object in a body': {
-    fields: {
-      method: 'POST',
-      page: { style: 'continuation', continuation_param: 'body:page', size: SIZE, size_param: 'body:page.size' },
-    },
-    answer: (records, _url, asked) => {
-      const { from = 0, size } = readBody(asked).page ?? {};
-      const { data, next } = cut(records, from, size);
-      return { body: { data, continue: next === null ? null : { from: next } } };
-    },
-  },
   '400 past the end, in words': {
     fields: {
       page: { style: 'page', size: SIZE, end: { status: [400], body: { path: 'code', contains: 'invalid_page' } } },

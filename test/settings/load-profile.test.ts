@@ -175,7 +175,7 @@ const rows: Row[] = [
     'an unknown page style',
     { 'p.yaml': `${base}resources: { content: { page: { style: ‸pages } } }\n` },
     'p.yaml',
-    /one of cursor, page, offset, link, next-url, keyset, continuation, single, got "pages"/,
+    /one of cursor, page, offset, link, next-url, keyset, single, got "pages"/,
   ],
   [
     'a circle',

@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import { asRecord, storedValue } from '../../src/shape/records/as-record.ts';
 import { canonicalHash } from '../../src/shape/records/fingerprint.ts';
 import { fieldMask, keyMark } from '../../src/shape/mask-fields.ts';
-import { mergeParts } from '../../src/shape/records/merge-parts.ts';
 import { parseJson } from '../../src/shape/json/parse-json.ts';
 
 const KEY = 'a key of the source';
@@ -63,15 +62,6 @@ describe('a record with hidden fields', () => {
     const other = asRecord(source('{"id":1,"mail":{"value":"x"},"note":"private"}'), sight);
     expect(other.isLeftOut).toBe(true);
     expect(canonicalHash(other.value)).toBe(canonicalHash(seen.value));
-  });
-
-  it('that comes in parts is put together before it is hidden', () => {
-    const mask = fieldMask({ tags: HASH, note: EXCLUDE }, KEY);
-    const [first, second] = ['{"id":1,"tags":["a"],"note":"x"}', '{"id":1,"tags":["b"]}'].map((text) =>
-      asRecord(source(text), { mask }),
-    );
-    if (first === undefined || second === undefined) throw new Error('two parts');
-    expect(asRecord(mergeParts([first, second]), { mask }).value).toEqual({ id: 1, tags: [hash('a'), hash('b')] });
   });
 
   it('says nothing where nobody knows what is in it', () => {

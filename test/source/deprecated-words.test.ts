@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { deprecationsIn } from '../../src/source/deprecated-words.ts';
+import { deprecationsIn, insteadOf } from '../../src/source/deprecated-words.ts';
 import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
 
 it('a word is found wherever its path leads, by any key where that is a star', () => {
@@ -19,4 +19,9 @@ it('a setting without effect is accepted and reported', () => {
     { message: 'rate_limit.quotas in the profile has no effect any more', hint: 'remove it' },
   ]);
   expect(rateDialectSchema.safeParse(profile.rate_limit).success).toBe(true);
+});
+
+it('a field that was removed is refused with what to do in its place', () => {
+  expect(insteadOf(['resources', 'posts', 'incremental', 'window'])).toContain('page.style keyset');
+  expect(insteadOf(['resources', 'posts', 'window'])).toBeNull();
 });

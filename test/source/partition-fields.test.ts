@@ -44,7 +44,6 @@ describe('the grammar of partitions', () => {
   });
 
   it.each([
-    [{ parts: { complete: 'done' }, page: { style: 'page' } }, 'expected a page style in which each answer names'],
     [{ records: 'a[' }, 'expected a path such as'],
     [{ id: 'a[0]' }, 'expected a field such as'],
     [{ filter: [{ field: 'a' }] }, 'expected in, not_in or exists'],

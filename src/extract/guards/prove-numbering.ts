@@ -130,7 +130,7 @@ function mayBeMost(total: number | null): Doubt | null {
   return {
     code: 'unproved',
     message: `the listing tells a total of exactly ${total} and refuses the page after that, as a service does that lists and counts no more`,
-    hint: 'where it lists no more at once, ask for it in windows of time (incremental.window); where there are just so many, accept: [end] in the profile',
+    hint: 'where it lists no more at once, ask for it by page.style keyset or cursor, or by partitions; where there are just so many, accept: [end] in the profile',
   };
 }
 

@@ -13,9 +13,6 @@ const MOST_EMPTY_PAGES = 10;
 const MIN_FULL_PAGE = 10;
 const MAX_PUSHED_PAGES = 3;
 
-/** Pages in a row that may repeat others where records come in parts. */
-const MOST_EQUAL_PARTS = 50;
-
 const REPEATED_HINT =
   'A feed that has come to its end often gives its last position again. If the service says the end in another field, ' +
   'name that in the profile (page.has_more); else check page there: the listing is not taken for complete.';
@@ -34,18 +31,13 @@ export class WalkGuard {
   private readonly positions = new FingerprintSet();
   private readonly contents = new FingerprintSet();
   private readonly drifts: boolean;
-  private readonly hasParts: boolean;
   private emptyPages = 0;
   private repeatedPages = 0;
   private pages = 0;
 
-  /**
-   * `drifts`: pages are cut by number, so a moving listing shifts them. `start`: where the walk begins. `hasParts`: a
-   * record may stand on many pages, some of which add nothing to it.
-   */
-  constructor(drifts: boolean, start: PagePosition, hasParts = false) {
+  /** `drifts`: pages are cut by number, so a moving listing shifts them. `start`: where the walk begins. */
+  constructor(drifts: boolean, start: PagePosition) {
     this.drifts = drifts;
-    this.hasParts = hasParts;
     this.positions.add(start);
   }
 
@@ -83,7 +75,7 @@ export class WalkGuard {
     this.repeatedPages = this.contents.add(outlineOf(records)) ? 0 : this.repeatedPages + 1;
     const isSecond = this.pages === 2;
     const mayBePushed = this.drifts && (!isSecond || records.length < MIN_FULL_PAGE);
-    const allowed = this.hasParts ? MOST_EQUAL_PARTS : mayBePushed ? MAX_PUSHED_PAGES : 0;
+    const allowed = mayBePushed ? MAX_PUSHED_PAGES : 0;
     if (this.repeatedPages <= allowed) return;
     const isUnknown = isSecond || this.pages === this.repeatedPages + 1;
     const fault = {

@@ -21,7 +21,6 @@ export class WalkLedger {
   readonly #kept = new KeptKeys();
   /** True if pages are cut by number, so that what moves shifts them. */
   #isCutByNumber: boolean;
-  readonly #hasParts: boolean;
   /** True if several states of one record are listed, so that the service counts each of them. */
   readonly #hasStates: boolean;
   readonly #isFiltered: boolean;
@@ -47,17 +46,16 @@ export class WalkLedger {
   #unwatched = false;
 
   /**
-   * `hasParts`: a record may be on several pages. `hasStates`: several listed records may share a key. `isFiltered`: only
+   * `hasStates`: several listed records may share a key. `isFiltered`: only
    * changes are listed.
    */
   constructor(
     isCutByNumber: boolean,
     { pages, isWhole, leastTotal }: WalkBefore,
-    { hasParts = false, hasStates = false, isFiltered = false } = {},
+    { hasStates = false, isFiltered = false } = {},
   ) {
     // Pages before an interruption that turned out to have no numbers have no position either.
     this.#isCutByNumber = isCutByNumber && pages.every(({ position }) => position !== '');
-    this.#hasParts = hasParts;
     this.#hasStates = hasStates;
     this.#isFiltered = isFiltered;
     this.#leastTotal = leastTotal;
@@ -109,7 +107,7 @@ export class WalkLedger {
 
   /** True if so many pages in a row brought no new record that the walk goes in circles. */
   get isLoop(): boolean {
-    return !this.#hasParts && this.#staleRun >= Math.max(MAX_STALE_PAGES, this.#productive);
+    return this.#staleRun >= Math.max(MAX_STALE_PAGES, this.#productive);
   }
 
   get isWatched(): boolean {
@@ -203,7 +201,7 @@ export class WalkLedger {
       hasSlipped: this.#slippedFrom !== null || (shortfall === null && this.hasMetAll && this.#endsBeforeTotal),
       hasEntered: this.#entered > 0,
       isUnwatched: this.#unwatched,
-      hasRepeats: !this.#hasParts && !this.#hasStates && this.#received > this.#keys.size + this.#unkeyed,
+      hasRepeats: !this.#hasStates && this.#received > this.#keys.size + this.#unkeyed,
       shortfall,
     });
   }

@@ -23,7 +23,7 @@ export type RequestTemplates = Pick<ResourceProfile, 'path' | 'query'> &
 export interface RequestParts {
   target: ListingTarget;
   templates: RequestTemplates;
-  /** Of the variables in the templates: `since`, `until`, `partition`, `id`. One without a value leaves its entry out. */
+  /** Of the variables in the templates: `since`, `partition`, `id`. One without a value leaves its entry out. */
   values: TemplateValues;
 }
 
@@ -92,7 +92,7 @@ function pathOf({ target, templates }: RequestParts, variables: TemplateValues):
   if (path !== null) return target.baseUrl.pathname.replace(/\/+$/, '') + target.prefix + path;
   throw new SyncError('template_unset', `The path ${templates.path} has a variable without a value`, {
     recovery: 'stop',
-    hint: 'A path cannot be left out: put {since} and {until} into the query, and give {cursor} a first_cursor.',
+    hint: 'A path cannot be left out: put {since} into the query, and give {cursor} a first_cursor.',
   });
 }
 

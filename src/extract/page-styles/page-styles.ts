@@ -1,5 +1,4 @@
 import type { PageProfile } from '../../source/page-style.ts';
-import { continuationStyle } from './by-continuation.ts';
 import { cursorStyle } from './by-cursor.ts';
 import { keysetStyle } from './by-last-record.ts';
 import { linkStyle, nextUrlStyle } from './by-link.ts';
@@ -14,7 +13,6 @@ const STYLES: { [S in keyof PageProfiles]: (profile: PageProfiles[S]) => PageSty
   link: linkStyle,
   'next-url': nextUrlStyle,
   keyset: keysetStyle,
-  continuation: continuationStyle,
   single: singleStyle,
 };
 

@@ -1,10 +1,8 @@
 import type { AnswerHold } from '../../http/body/answer-memory.ts';
 import type { ApiAnswer } from '../../http/client.ts';
-import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { PagePosition } from '../page.ts';
 import type { Foresight } from '../page-styles/page-style.ts';
-import { AheadWindow } from './ahead-window.ts';
 
 /** What the page in hand tells of the ones to come. */
 export interface Foreseen {
@@ -27,8 +25,8 @@ export interface AnswerSource {
   take(position: PagePosition): Promise<PageAnswer>;
   /** Says what the page in hand showed, just before the consumer gets it. To be awaited. */
   foresee(page: Foreseen): Promise<void>;
-  /** Says how long the consumer kept that page, in milliseconds. */
-  consumed(heldMs: number): void;
+  /** Says that the consumer is done with that page. */
+  consumed(): void;
   /** Drops what was fetched ahead: the listing has moved since, so it is asked for again in its turn. */
   drop(): Promise<void>;
   /** Aborts and awaits whatever is still under way. */
@@ -52,13 +50,51 @@ interface AheadOptions {
   size: number;
   /** Most requests under way at once; 0: nothing is fetched ahead. */
   most: number;
-  /** So many more are asked for once `most` are: they wait for the slot that comes free next; 0 if absent. */
-  inLine?: number | undefined;
-  /** So many are under way if `most` allows it, even if fewer would hide the latency; 1 if absent. */
-  least?: number | undefined;
   /** Pages that were handed out and are not stored yet: a crash costs them as it does those that are under way. */
   handedOut: () => number;
-  clock: Pick<Clock, 'monotonic'>;
+}
+
+/** Bodies that may wait to be consumed: parsed they take ten times as much memory. */
+const MOST_BYTES = 2_097_152;
+
+/**
+ * How many requests to have under way at once: one at the beginning, and twice as many each time that the consumer has to
+ * wait, up to the upper limit; of large answers only a few.
+ */
+export class AheadWindow {
+  readonly #most: number;
+  #open: number;
+  #bytes = 0;
+
+  /** With 0 nothing is ever fetched ahead. */
+  constructor(most: number) {
+    this.#most = most;
+    this.#open = Math.min(1, most);
+  }
+
+  /** Requests that may be under way. */
+  size(): number {
+    return Math.min(this.#open, this.#fitting());
+  }
+
+  /** Requests that may be under way, and answers that may wait for their turn while a late one is before them. */
+  depth(): number {
+    return Math.min(this.#open + Math.floor(this.#open / 2), this.#fitting());
+  }
+
+  /** The consumer asks for the next answer; `isReady`: it is there already. */
+  consumed(isReady: boolean): void {
+    if (!isReady) this.#open = Math.min(2 * this.#open, this.#most);
+  }
+
+  /** An answer of so many bytes has come. */
+  answered(bytes: number): void {
+    this.#bytes = bytes;
+  }
+
+  #fitting(): number {
+    return this.#bytes === 0 ? Infinity : Math.max(1, Math.floor(MOST_BYTES / this.#bytes));
+  }
 }
 
 /** The end of a request ahead: kept, because an error is only reported when its turn comes. */
@@ -91,20 +127,18 @@ export class RunAhead implements AnswerSource {
 
   constructor(options: AheadOptions) {
     this.options = options;
-    this.window = new AheadWindow(options.most, options.least);
+    this.window = new AheadWindow(options.most);
   }
 
   async take(position: PagePosition): Promise<PageAnswer> {
     const head = this.queue.shift() ?? this.launch(position, false);
     this.head = head;
     this.fill();
-    const asked = this.options.clock.monotonic();
     let ended = await head.end;
     // Ahead of its turn an answer takes no memory that others need: it is asked for again.
     if (isRefusedRoom(ended)) ended = await this.launch(position, false).end;
     if ('error' in ended) throw ended.error;
-    const waited = this.options.clock.monotonic() - asked;
-    this.window.answered(ended.answer.latencyMs, waited, ended.answer.bytes.length);
+    this.window.answered(ended.answer.bytes.length);
     return ended.answer;
   }
 
@@ -124,8 +158,8 @@ export class RunAhead implements AnswerSource {
     this.fill();
   }
 
-  consumed(heldMs: number): void {
-    this.window.consumed(heldMs, this.queue[0]?.ready ?? false);
+  consumed(): void {
+    this.window.consumed(this.queue[0]?.ready ?? false);
   }
 
   async close(): Promise<void> {
@@ -157,14 +191,8 @@ export class RunAhead implements AnswerSource {
   private hasRoom(): boolean {
     const all = this.head === null ? this.queue : [this.head, ...this.queue];
     const underWay = all.filter((ahead) => !ahead.ready).length;
-    const { most, inLine = 0, handedOut } = this.options;
-    const size = this.window.size();
-    // Where nobody knows the end, what waits in line may lie behind it.
-    const isFull = size >= most && (this.page?.total ?? null) !== null;
-    const waiting = all.length + Math.max(0, handedOut() - IN_WORK);
-    return (
-      underWay < (isFull ? size + inLine : size) && waiting < this.window.depth() && !all.some((ahead) => ahead.last)
-    );
+    const waiting = all.length + Math.max(0, this.options.handedOut() - IN_WORK);
+    return underWay < this.window.size() && waiting < this.window.depth() && !all.some((ahead) => ahead.last);
   }
 
   private launch(position: PagePosition, isAhead: boolean): Ahead {

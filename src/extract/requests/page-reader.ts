@@ -134,7 +134,7 @@ export class PageReader {
     const { style, first, ledger, resource, ask, acceptsEnd } = this.#options;
     const received = read.records.length;
     const known = read.overlap === 0 ? -1 : lastKnown(read.keys, ledger.last?.keys ?? new Uint8Array());
-    const fresh = resource.parts ? ledger.newAmong(read.keys) : received - known - 1;
+    const fresh = received - known - 1;
     const seen = ledger.received === null ? null : ledger.received + fresh;
     const met = ledger.metWith(read.keys, received);
     const before = this.#last;

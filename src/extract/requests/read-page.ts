@@ -17,7 +17,7 @@ import { undeclaredSignals, type UndeclaredSignals } from './undeclared-signals.
 export type ReadableResource = Pick<ResourceProfile, 'records' | 'page' | 'id'> & Partial<RecordFields> & RecordSight;
 
 /** The fields that say how records are seen; each may be absent. */
-type RecordFields = Pick<ResourceProfile, 'key_field' | 'unwrap' | 'filter' | 'parts' | 'empty'>;
+type RecordFields = Pick<ResourceProfile, 'key_field' | 'unwrap' | 'filter' | 'empty'>;
 
 type ListingAnswer = Pick<ApiAnswer, 'bytes' | 'json' | 'headers' | 'status'>;
 
@@ -77,8 +77,6 @@ export interface ReadPage {
   pages: number | null;
   /** What it says of the whole listing at places that the profile does not name. */
   signals: UndeclaredSignals;
-  /** False if records of it may have further parts on the next page. */
-  completesParts: boolean;
 }
 
 /** The page that an answer to `url` carries, or why it is none. Pure. */
@@ -89,15 +87,8 @@ export function readPage(answer: ApiAnswer, url: URL, resource: ReadableResource
   const shortfall = shortfallOf(answer, page.count, records.length);
   if (shortfall !== null) return shortfall;
   const counts = { total: countIn(answer, page.total ?? null), pages: countIn(answer, page.pages ?? null) };
-  const completesParts = isComplete(answer.json, resource.parts?.complete ?? null);
   const signals = undeclaredSignals(answer, path, page, new Set(sentTexts(url).values()));
-  return { url, answer, records, keys: pageKeys(records, id), completesParts, signals, ...counts };
-}
-
-/** The sign is there and does not say the opposite; it may be the empty text. */
-export function isComplete(json: JsonValue, path: string | null): boolean {
-  const sign = path === null ? true : fieldAt(json, path);
-  return sign !== undefined && sign !== null && sign !== false;
+  return { url, answer, records, keys: pageKeys(records, id), signals, ...counts };
 }
 
 function noRecords(answer: ApiAnswer, path: string): GuardFault {

@@ -104,7 +104,6 @@ const NAMING: ReadonlySet<string> = new Set([
   'has_more',
   'next_url',
   'next_page',
-  'continuation',
   'total',
   'pages',
   'count',

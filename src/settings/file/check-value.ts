@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { insteadOf } from '../../source/deprecated-words.ts';
 import { shownAddress } from '../warehouse-address.ts';
 import { suggestion } from './did-you-mean.ts';
 import type { SettingsFinding } from './fault.ts';
@@ -121,6 +122,11 @@ function quotingHint(issue: Issue, path: FieldPath, { value }: ExplainContext): 
 }
 
 function unknownKey(key: string, path: FieldPath, { schema, value }: ExplainContext): SettingsFinding {
+  const instead = insteadOf([...path, key]);
+  if (instead !== null) {
+    const message = `expected no ${key}, which this version no longer has: ${instead}`;
+    return { path: [...path, key], part: 'key', message };
+  }
   const known = knownKeys(schema, value, path);
   const message = `expected ${oneOf(known)}, got the unknown key ${JSON.stringify(key)}${suggestion(key, known)}`;
   return { path: [...path, key], part: 'key', message };

@@ -28,9 +28,12 @@ export function readDoubt({ filter_doubt }: CheckpointRow, incremental: Incremen
   return parsed.success && parsed.data.filter === hashFilter(incremental) ? parsed.data : null;
 }
 
+/** Fields that earlier versions had, without a value: doubts that they stored are found by the same hash. */
+const FORMER_FIELDS = { window: null, start: null, until_param: null, most: null };
+
 /** The overlap is no part of a question. */
 function hashFilter(incremental: IncrementalProfile): string {
-  return canonicalHash({ ...incremental, overlap: 0 });
+  return canonicalHash({ ...incremental, ...FORMER_FIELDS, overlap: 0 });
 }
 
 /** Stores the question that the filter failed; null stores that it is trusted. */
@@ -38,8 +41,7 @@ export async function storeDoubt(context: RunContext, question: FilterQuestion |
   const { warehouse, owned, profile } = context;
   const { incremental } = profile;
   const stored = await readCheckpoint(warehouse.own, owned.resource);
-  // Only windows ask by windows, and a scan by windows tries each of them.
-  if (stored === null || incremental === null || incremental.window !== null) return;
+  if (stored === null || incremental === null) return;
   const doubt = question && { filter: hashFilter(incremental), since: question.since, keys: question.keys };
   await save(context, { ...stored, filter_doubt: doubt && JSON.stringify(doubt) });
 }

@@ -26,8 +26,7 @@ export async function trustedPlan(
   if (plan.mode === 'full' || profile.incremental === null || stored === null) return { plan, warnings: [] };
   const doubt = filterOf(context, profile.incremental);
   const { isAccepted } = doubt;
-  // Windows list such rows in no walk, and tell it themselves.
-  const untimed = profile.incremental.window === null ? await countUntimedRows(context) : 0;
+  const untimed = await countUntimedRows(context);
   const warnings = untimed === 0 ? [] : [untimedRecords(doubt, untimed)];
   if (untimed > 0 && !isAccepted) return { plan: fullPlan(input), warnings };
   if (plan.resumed || stored.cursor_key !== null || stored.cursor === null) return { plan, warnings };

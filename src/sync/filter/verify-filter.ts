@@ -154,9 +154,9 @@ async function failedQuestion(context: RunContext, plan: WalkPlan, walked: Whole
   return hasChanged && (await isAnswered(context, question)) ? null : question;
 }
 
-/** True if the filter lists the records. Windows cannot be asked for by one moment, and are tried by themselves. */
+/** True if the filter lists the records. */
 async function isAnswered(context: RunContext, question: FilterQuestion): Promise<boolean> {
-  return context.profile.incremental?.window != null || (await unlistedKeys(context, question))?.length === 0;
+  return (await unlistedKeys(context, question))?.length === 0;
 }
 
 /**
@@ -237,9 +237,9 @@ export async function testFilter(context: RunContext, walked: WholeWalk): Promis
   if (found.isThere) progress.warnings.push(replacementFor(context, incremental, { ...question, keys }).warning);
 }
 
-/** Windows are tried by themselves, and what is read newest first by its order. */
-function canBeTested({ accept, partitions }: ResourceProfile, { mode, window }: IncrementalProfile): boolean {
-  return mode === 'filter' && window === null && partitions === null && !accept.includes('filter');
+/** What is read newest first is tried by its order. */
+function canBeTested({ accept, partitions }: ResourceProfile, { mode }: IncrementalProfile): boolean {
+  return mode === 'filter' && partitions === null && !accept.includes('filter');
 }
 
 /** From a moment between the earliest of the witnesses and what changed before it, as a sync asks. Null if there is none. */

@@ -32,13 +32,10 @@ const LANE: Lane = 'incremental';
  */
 export async function sizeOfListing(context: RequestContext, since: string | null): Promise<ListingSize> {
   const { profile } = context;
-  const { partitions, incremental } = profile;
+  const { partitions } = profile;
   if (partitions !== null && 'parent' in partitions) return unknown('it has a listing for each record of its parent');
   if (partitions !== null && partitions.values.length > MOST_LISTINGS)
     return unknown(`it has ${partitions.values.length} listings`);
-  if (incremental?.window != null)
-    return unknown('it is asked for by windows of time, of which none tells of the others');
-  if (profile.parts !== null) return unknown('its records come in parts, which no total counts');
   const values = partitions?.values ?? [null];
   const sizes: ListingSize[] = [];
   for (const value of values) sizes.push(await sizeOfOne(context, since, value));

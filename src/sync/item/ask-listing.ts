@@ -105,8 +105,7 @@ async function lookup(
       }
       if (page.end !== null) {
         const isProved = proveWalk(page.end, profile, null).isProved;
-        const isCapped = records.size >= (profile.incremental?.most ?? Infinity);
-        return { records, tombstones, requestedAt, isWhole: isProved && isNamed && !isCapped && records.size > 0 };
+        return { records, tombstones, requestedAt, isWhole: isProved && isNamed && records.size > 0 };
       }
       const isLong = Math.max(page.total ?? 0, page.number * profile.page.size + 1) > mostRecords(context);
       if (isLong) break;

@@ -1,4 +1,4 @@
-import { AheadWindow } from '../../extract/requests/ahead-window.ts';
+import { AheadWindow } from '../../extract/requests/answer-source.ts';
 import { memoryUse, type MemoryUse } from '../../model/memory-use.ts';
 import type { RunContext } from '../run-progress.ts';
 import { readRange, type RangeAnswer, type RangeRequest, type TooMuch } from './read-range.ts';
@@ -43,8 +43,6 @@ export class RangesAhead {
   /** The range in hand; `begun` are those behind it. */
   #head: Begun | null = null;
   #begun: Begun[] = [];
-  /** When the answer in hand was given out; null if the time since says nothing of how long it takes to write one. */
-  #heldSince: number | null = null;
 
   constructor(context: RunContext, walk: ReportWalk, due: readonly ReportWindow[]) {
     this.#context = context;
@@ -56,9 +54,7 @@ export class RangesAhead {
   /** The next range, when the one before is done with; null behind the last one. */
   async next(): Promise<BegunRange | null> {
     const { most } = this.#walk;
-    if (this.#heldSince !== null)
-      this.#window.consumed(this.#now() - this.#heldSince, this.#begun[0]?.isReady ?? false);
-    this.#heldSince = null;
+    if (this.#head !== null) this.#window.consumed(this.#begun[0]?.isReady ?? false);
     this.#head = null;
     if (this.#begun.some(({ range, isReady }) => !isReady && range.windows.length > most)) await this.#takeBack();
     if (this.#begun.length === 0 && this.#left.length > 0) this.#launch(this.#context.runAhead);
@@ -73,7 +69,6 @@ export class RangesAhead {
   /** The range in hand was too much for one answer: others may be, too. */
   cut(): void {
     this.#window = new AheadWindow(this.#context.runAhead);
-    this.#heldSince = null;
   }
 
   /** Ends what is under way, and gives back what is here. */
@@ -83,7 +78,6 @@ export class RangesAhead {
   }
 
   async #answerOf(head: Begun): Promise<RangeAnswer | TooMuch> {
-    const asked = this.#now();
     const ended = await head.end;
     if ('error' in ended) throw ended.error;
     const { answer } = ended;
@@ -93,8 +87,7 @@ export class RangesAhead {
       await this.#takeBack();
       return readRange(this.#context, this.#requestFor(head.range));
     }
-    this.#window.answered(latencyOf(answer), this.#now() - asked, head.bytes);
-    this.#heldSince = this.#now();
+    this.#window.answered(head.bytes);
     return answer;
   }
 
@@ -133,7 +126,7 @@ export class RangesAhead {
     const [turn, stop] = [Promise.withResolvers<void>(), new AbortController()];
     const begun: Begun = { range, isReady: false, bytes: 0, turn, stop, end: Promise.resolve({ error: null }) };
     const signal = AbortSignal.any([this.#context.signal, stop.signal]);
-    const context = { ...this.#context, signal, runAhead, inLine: runAhead > 1 ? this.#context.inLine : 0 };
+    const context = { ...this.#context, signal, runAhead };
     const between = async (bytes: number): Promise<void> => {
       begun.bytes += bytes;
       if (begun !== this.#head && this.#isFull()) await turn.promise;
@@ -155,10 +148,6 @@ export class RangesAhead {
     const { reports, hasEnd, lane, kept } = this.#walk;
     return { range, windows: reports.windows, hasEnd, lane, kept };
   }
-
-  #now(): number {
-    return this.#context.clock.monotonic();
-  }
 }
 
 /** Codes of what may have come of the requests beside it: whether the range is too much shows when it is asked for alone. */
@@ -166,8 +155,4 @@ const BY_OTHERS: ReadonlySet<string> = new Set(['timeout', 'memory_full']);
 
 function isByOthers({ error }: TooMuch): boolean {
   return error !== null && BY_OTHERS.has(error.code);
-}
-
-function latencyOf({ page: { answer, parts } }: RangeAnswer): number {
-  return (answer?.latencyMs ?? 0) * parts.length;
 }

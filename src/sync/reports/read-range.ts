@@ -124,14 +124,12 @@ function walkOptions(
   context: ResourceContext,
   { range, windows, hasEnd, lane, kept, formerEndedAt = null }: RangeRequest,
 ): WalkOptions {
-  const { runAhead, inLine, warehouse, profile } = context;
+  const { runAhead, profile } = context;
   return {
     ...listingWalk(context, lane, rangeQuery(windows, range, hasEnd)),
     tooLarge: windows.too_large,
     formerEndedAt,
     runAhead,
-    inLine,
-    leastAhead: warehouse.isOnNetwork ? 2 : 1,
     // The pages are held until the last of them is here, and count as memory until they are written.
     overlaps: true,
     ...(kept === null ? {} : { kept: kept <= profile.page.size ? kept : 0 }),

@@ -20,7 +20,6 @@ import { halvesOf, nextRange, type ReportRange } from '../reports/report-ranges.
 import type { RunContext } from '../run-progress.ts';
 import { pagesOf } from '../walk/load-pages.ts';
 import { endedBy } from '../walk/load-pages.ts';
-import { windowsOf } from '../walk/windows.ts';
 
 /** A listing that moves while it is read is scanned this many times. */
 const MAX_SCANS = 3;
@@ -130,7 +129,6 @@ async function scanOnce(
 ): Promise<Scan> {
   const { profile, clock, owned, signal, warehouse } = context;
   const start = startWalk(freshCheckpoint(owned.resource, fingerprintOf(profile)), 'full', null, clock.now());
-  const windows = await windowsOf(context, start);
   // Nothing is listed if no window of a report is final: then nothing is missing either.
   const scan: Scan = {
     end: null,
@@ -140,11 +138,11 @@ async function scanOnce(
     showsExtraRows: true,
     mayRepeat: false,
     isCached: false,
-    isOneListing: windows === null && profile.windows === null && profile.partitions === null,
+    isOneListing: profile.windows === null && profile.partitions === null,
   };
   const pages =
     profile.windows === null
-      ? await pagesOf(context, { windows }, start, { numbering: { isProved: former !== null }, formerEndedAt })
+      ? await pagesOf(context, start, { numbering: { isProved: former !== null }, formerEndedAt })
       : readReportPages(context, profile.windows, (await readWindows(warehouse.own, owned.resource)).filter(isFinal));
   for await (const page of pages) {
     try {

@@ -5,8 +5,6 @@ import type { Page } from '../../extract/page.ts';
 import { isNumbered } from '../../extract/page-styles/page-styles.ts';
 import { partitionedWalk } from '../../extract/partitioned-walk.ts';
 import { walk, type WalkOptions } from '../../extract/walk.ts';
-import { walkWindows } from '../../extract/walk-windows.ts';
-import type { Windows } from '../../extract/windows.ts';
 import { openPageLoader, type PageFacts } from '../../load/page-loader.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Lane, WalkMode } from '../../model/vocabulary.ts';
@@ -33,9 +31,6 @@ import { positionFrom, storedPosition } from './stored-position.ts';
 /** Which lane a walk's requests take: people wait for an incremental one. */
 const LANES_BY_MODE: Readonly<Record<WalkMode, Lane>> = { full: 'backfill', incremental: 'incremental' };
 
-/** A budget that machines share is asked over the network before each request: that is time to hide as well. */
-const LEAST_AHEAD_ON_NETWORK = 2;
-
 /** One of the walks that `walkWhole` makes. */
 export interface OneWalk {
   plan: WalkPlan;
@@ -47,8 +42,6 @@ export interface OneWalk {
   evidence: FilterEvidence;
   /** Whether its pages are known to be numbered as the profile says. */
   numbering: Numbering;
-  /** Null if the listing is asked for at once. */
-  windows: Windows | null;
   /** Called with what each page holds. */
   onPage?: (facts: PageFacts) => void;
   /** True if it supplies what a full scan has missed, which alone may move the cursor. */
@@ -82,9 +75,9 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   // In a numbered listing a record is also listed twice because others have moved; that is detected elsewhere.
   const states = isNumbered(profile.page) ? {} : { walkStartedAt };
   const loader = await openPageLoader(context, { ...olderPolicy(suspects), ...states });
-  const { start, before } = await resumeWalk(context, planned, one.windows !== null);
+  const { start, before } = await resumeWalk(context, planned);
   const order = orderOf(profile, start);
-  const pages = await pagesOf(context, one, start, {
+  const pages = await pagesOf(context, start, {
     before,
     // What is missing from every whole walk is asked for by those alone.
     ...(mode === 'full' ? { numbering: one.numbering } : {}),
@@ -165,35 +158,31 @@ function statementsWith(
 }
 
 /** A walk that reads the same again has seen where the listing ends: behind that nothing is asked for ahead. */
-function knownLength({ partitions, parts }: ResourceProfile, { former, windows }: OneWalk): Pick<WalkOptions, 'most'> {
+function knownLength({ partitions }: ResourceProfile, { former }: OneWalk): Pick<WalkOptions, 'most'> {
   const records = former?.records ?? null;
-  const isOneListing = partitions === null && windows === null && !parts;
-  return records === null || !isOneListing ? {} : { most: records };
+  return records === null || partitions !== null ? {} : { most: records };
 }
 
-/** The pages of the listing, of all its windows, or of all its listings. */
+/** The pages of the listing, or of all its listings. */
 export async function pagesOf(
   context: RunContext,
-  { windows }: Pick<OneWalk, 'windows'>,
   start: CheckpointRow,
   more: Pick<WalkOptions, 'before' | 'isEnough' | 'numbering' | 'most' | 'formerEndedAt'>,
 ): Promise<AsyncIterable<Page>> {
   const options = { ...walkOptions(context, start), ...more };
   const { partitions } = context.profile;
-  if (partitions === null) return windows === null ? walk(options) : walkWindows(options, windows);
+  if (partitions === null) return walk(options);
   return partitionedWalk(options, partitions, await partitionsOf(context, partitions, start));
 }
 
 function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {
-  const { profile, runAhead, inLine, warehouse } = context;
+  const { profile, runAhead } = context;
   return {
     ...listingWalk(context, LANES_BY_MODE[start.walk_mode ?? 'full'], filterQuery(profile, start.walk_since)),
     from: positionFrom(start.walk_position, profile.query, filterQuery(profile, start.walk_since).values ?? {}),
     pagesBefore: start.walk_pages,
     ...keptSize(start, profile.page),
     runAhead: isNewestFirst(profile) && start.walk_mode === 'incremental' ? 0 : runAhead,
-    inLine,
-    leastAhead: warehouse.isOnNetwork ? LEAST_AHEAD_ON_NETWORK : 1,
   };
 }
 

@@ -15,11 +15,9 @@ import { positionFrom } from './stored-position.ts';
 export async function resumeWalk(
   context: ResourceContext,
   planned: CheckpointRow,
-  hasWindows: boolean,
 ): Promise<{ start: CheckpointRow; before: WalkBefore }> {
   const nothing: WalkBefore = { pages: [], isWhole: true, leastTotal: null };
-  // A window is begun again.
-  if (planned.walk_position === null || hasWindows) return { start: planned, before: nothing };
+  if (planned.walk_position === null) return { start: planned, before: nothing };
   // The newest records come first: a walk that reads only those begins again.
   if (isNewestFirst(context.profile) && planned.walk_mode === 'incremental') {
     const again = startWalk(planned, 'incremental', planned.walk_since, context.clock.now());

@@ -19,7 +19,6 @@ import { newEvidence, type FilterEvidence } from './filter-evidence.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
 import { forgetCursor } from '../filter/trusted-plan.ts';
-import { windowsOf } from './windows.ts';
 import { loadPages, type LoadedWalk, type OneWalk } from './load-pages.ts';
 import { endWarnings, type WalkProof } from '../prove-walk.ts';
 
@@ -59,9 +58,7 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
   let settleMs: number | null = 0;
   const repeated = { whole: 0, all: 0 };
   for (;;) {
-    // An untrusted filter is still used here: windows are the only way to list such a service, and test it themselves.
-    const windows = await windowsOf(run, plan.checkpoint);
-    const one = { plan, former: former.at(-1) ?? null, formerEndedAt, windows, ...collected };
+    const one = { plan, former: former.at(-1) ?? null, formerEndedAt, ...collected };
     const loaded = await oneWalk(context, one);
     const { end, proof } = loaded;
     const completed = proof.isProved ? null : await supplyMissing(context, loaded, one, former);
@@ -151,8 +148,7 @@ async function catchUp(
   if (since === null || stored === null) return;
   const checkpoint = startWalk(stored, 'incremental', since, clock.now());
   const plan: WalkPlan = { mode: 'incremental', checkpoint, resumed: false };
-  const windows = await windowsOf(context, checkpoint);
-  await loadPages(context, { ...one, plan, former: null, formerEndedAt: null, windows, onPage, isCatchUp: true });
+  await loadPages(context, { ...one, plan, former: null, formerEndedAt: null, onPage, isCatchUp: true });
 }
 
 interface SeenRecords {

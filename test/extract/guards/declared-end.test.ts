@@ -49,10 +49,6 @@ const feed =
 const nothing: Responder = (url) => ({ body: { data: [], next_cursor: url.searchParams.get('cursor') } });
 
 /** One page and what it says of the next. */
-const of =
-  (continues: unknown): Responder =>
-  () => ({ body: { data: numbered(7), continue: continues } });
-
 type Row = { id: number | string; at?: number };
 /** Records behind the one whose field is `since_id`. */
 const listing =
@@ -289,18 +285,5 @@ describe('pages behind the last record', () => {
       return { body: { data: names.slice(from, from + 3) } };
     };
     expect(await ended({ style: 'keyset' }, respond)).toEqual([5, 'by empty']);
-  });
-});
-
-describe('a continuation object', () => {
-  it.each<[string, Responder, [number, string]]>([
-    ['without entries is the end', of({}), [7, 'by signal']],
-    ['that is false is the end', of(false), [7, 'by signal']],
-    ['that would change what is asked for', of({ limit: 1 }), [0, 'bad_cursor']],
-    ['with a name that is none', of({ 'a\r\nb': 'x' }), [0, 'bad_cursor']],
-    ['with what is no value', of({ a: [] }), [0, 'pagination_invalid']],
-    ['that is a text', of('next'), [0, 'pagination_invalid']],
-  ])('%s', async (_, respond, expected) => {
-    expect(await ended({ style: 'continuation' }, respond)).toEqual(expected);
   });
 });

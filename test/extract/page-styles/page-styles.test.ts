@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { PageFacts } from '../../../src/extract/page-styles/page-style.ts';
 import { openPageStyle } from '../../../src/extract/page-styles/page-styles.ts';
-import { pageVariables } from '../../../src/extract/page-styles/page-variables.ts';
 import { parseJson } from '../../../src/shape/json/parse-json.ts';
 import { pageProfile } from '../five-styles.ts';
 import type { PageProfile } from '../../../src/source/page-style.ts';
@@ -29,10 +28,6 @@ function nextOf(
 const behindTwo = (next: unknown, facts: Partial<PageFacts> = {}): unknown =>
   nextOf('page', { next_page: 'meta.next' }, JSON.stringify({ meta: { next } }), { query: '?page=2', ...facts });
 
-/** The values that a position has in its body, by what follows the first ten characters of their places. */
-const below = (text: string): object =>
-  Object.fromEntries(Object.entries(pageVariables(new URL(text, BASE))).map(([at, value]) => [at.slice(10), value]));
-
 describe('page style with the number of the next page', () => {
   it.each<[string, unknown, Partial<PageFacts>, unknown]>([
     ['a number', 3, {}, '?page=3'],
@@ -46,25 +41,6 @@ describe('page style with the number of the next page', () => {
     ['a URL', '/posts?page=3', {}, 'pagination_invalid'],
   ])('%s', (_, next, facts, expected) => {
     expect(behindTwo(next, facts)).toBe(expected);
-  });
-});
-
-describe('continuation style', () => {
-  it.each([
-    ['{"continue":{"from":"x","more":true}}', { from: 'x', more: 'true' }],
-    ['{"continue":{"a.b":1}}', 'bad_cursor'],
-    ['{"continue":{"__proto__":1}}', 'bad_cursor'],
-  ])('puts %s below its place in a body, and nowhere else', (body, expected) => {
-    const next = nextOf('continuation', { continuation_param: 'body:page' }, body);
-    expect(typeof next === 'string' && next.startsWith('#') ? below(next) : next).toEqual(expected);
-  });
-
-  it('leaves out what only the page before was asked with', () => {
-    const next = nextOf('continuation', {}, '{"continue":{"b":2}}', {
-      query: '?limit=2&a=1',
-      baseUrl: new URL('?limit=2', BASE),
-    });
-    expect(next).toBe('?limit=2&b=2');
   });
 });
 

@@ -47,12 +47,9 @@ const MISSING = ['total_not_reached', 'listing_moved', 'deletes_unconfirmed', 'd
 
 /** Codes of warnings that stay as long as the service behaves so. */
 function oddDoubts({ odd, order, refused, envelope, filter }: Dialect): readonly string[] {
-  // A total that no filter narrows counts more than any window of a listing that is cut off.
   const countsMore = odd.claims.some(
-    ({ at, unlisted, isIgnored, isUnfiltered }) =>
-      !isIgnored &&
-      (unlisted > 0 || (isUnfiltered && filter.most !== undefined)) &&
-      (at.startsWith('header:') || envelope.isBare !== true),
+    ({ at, unlisted, isIgnored }) =>
+      !isIgnored && unlisted > 0 && (at.startsWith('header:') || envelope.isBare !== true),
   );
   const isShuffled = isUnstable(odd) && (order.by !== 'id' || filter.isNewestFirst === true);
   return [...(countsMore || isShuffled ? MISSING : []), ...(refused === null ? [] : ['listing_unread'])];

@@ -76,8 +76,6 @@ export interface PageVariant extends Variant {
   isKeyset?: boolean;
   /** A page that holds fewer than asked for is the last one. */
   isShortEnd?: boolean;
-  /** Further arguments come with the answer, under their own names. */
-  isContinued?: boolean;
   /** Everything comes at once. */
   isWhole?: boolean;
   /** A page is cut by the number of records before it, so that any order may be unstable. */
@@ -88,8 +86,6 @@ export interface PageVariant extends Variant {
 export interface FilterVariant extends Variant {
   /** A post that was never updated has no time of change. */
   isNullAtFirst?: boolean;
-  /** No listing shows more than so many of its posts. */
-  most?: number;
   /** Newest first, whatever else the order would be. */
   isNewestFirst?: boolean;
   tellsDeletes?: boolean;
@@ -202,7 +198,6 @@ const CLASHES: readonly ((dialect: Dialect) => boolean)[] = [
   // A header takes no letters beyond Latin-1, nor do services agree on how they are written there.
   ({ page, ids, request }) => page.isKeyset === true && ids === 'odd' && request.place('a').startsWith('header:'),
   ({ page, size }) => page.isShortEnd === true && size.most < size.asked,
-  ({ page, request }) => page.isContinued === true && request.place('a').startsWith('header:'),
   ({ filter, envelope }) => filter.isNewestFirst === true && envelope.isMap === true,
   ({ filter, page }) => filter.isNewestFirst === true && page.isKeyset === true,
   ({ filter, times }) => filter.forms?.(times) === false,
@@ -211,7 +206,6 @@ const CLASHES: readonly ((dialect: Dialect) => boolean)[] = [
   ({ filter, places, deletes }) => filter.tellsDeletes === true && (places.values !== null || deletes.tomb !== null),
   ({ hooks, places }) => hooks.events !== null && places.values !== null,
   // A listing that is cut off has no number of all.
-  ({ filter, page }) => filter.most !== undefined && page.isWhole === true,
   ({ odd, page }) => isUnstable(odd) && page.isByNumber !== true,
   ({ envelope, times }) => envelope.moment !== undefined && times.name !== 'iso_ms',
 ];

@@ -109,25 +109,6 @@ export const FILTERS: readonly FilterVariant[] = [
     find: (_args, posts) => posts,
     profile: (dialect) => incremental(dialect, { mode: 'newest_first' }),
   },
-  {
-    name: 'windows of a listing that is cut off',
-    most: 15,
-    find: (args, posts, dialect) => {
-      const from = since(args, dialect.request.place('from'), posts);
-      const until = args.read(dialect.request.place('to'));
-      if (typeof from === 'number' || until === null) return from;
-      return from.filter((post) => changed(post) <= momentIn(until));
-    },
-    profile: (dialect) =>
-      incremental(dialect, {
-        param: dialect.request.place('from'),
-        until_param: dialect.request.place('to'),
-        window: '2d',
-        start: '2026-02-10',
-        most: 15,
-        format: dialect.times.format === 'as_sent' ? 'iso' : dialect.times.format,
-      }),
-  },
   CHANGE_FEED,
 ];
 

@@ -16,12 +16,6 @@ const byKey = (dialect: Dialect, fields: Record<string, unknown>): Said =>
     ...fields,
   });
 
-/** Where the entries of a continuation stand, if not in the query. */
-function belowIn({ request }: Dialect): Record<string, unknown> {
-  const place = request.place('x');
-  return place.startsWith('body:') ? { continuation_param: place.slice(0, -'.x'.length) } : {};
-}
-
 /** Values by which a last page says that no other one follows, other than null. */
 const ENDS: readonly (readonly [string, Value, Record<string, unknown>])[] = [
   ['an empty text', '', {}],
@@ -151,28 +145,6 @@ export const PAGES: readonly PageVariant[] = [
     isShortEnd: true,
     cut: behindId,
     profile: (dialect) => byKey(dialect, { end: { short_page: true } }),
-  },
-  {
-    name: 'continuation',
-    signal: 'body',
-    isContinued: true,
-    cut: (cutting) => {
-      const { dialect, args } = cutting;
-      const piece = behindToken(cutting, 'gapcontinue');
-      const token = args.read(dialect.request.place('gapcontinue'));
-      // Whoever does not give back all of it is not understood.
-      if ((token !== null) !== (args.read(dialect.request.place('continue')) === 'gap||')) {
-        return { posts: [], refusal: 400 };
-      }
-      if (piece.next === null) return piece;
-      const both = new Map([
-        ['gapcontinue', piece.next],
-        ['continue', 'gap||'],
-      ]);
-      return { ...piece, beside: [['continue', both]] };
-    },
-    profile: (dialect) =>
-      sized(dialect, { style: 'continuation', continuation: 'continue', absent_is_end: true, ...belowIn(dialect) }),
   },
   {
     name: 'single',

@@ -131,7 +131,7 @@ export class DialectService {
     if (typeof found === 'number') return refused(found, 'what filter is this?');
     const size = this.#size(args);
     const salt = isUnstable(odd) ? `${args.asked.url.search} ${odd.ties === 'by_url' ? '' : this.asked.listing}` : null;
-    const sorted = found.toSorted(compare(dialect, salt)).slice(0, filter.most);
+    const sorted = found.toSorted(compare(dialect, salt));
     const first = page.cut({ dialect, posts: sorted, size, args });
     const unknown = args.unread().find((name) => !name.startsWith('api'));
     const shownPosts = odd.filtersUnknown && unknown !== undefined ? [] : sorted;

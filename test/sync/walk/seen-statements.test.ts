@@ -48,7 +48,6 @@ function pageOf(number: number, ids: readonly (string | null)[], isNumbered = tr
     keys: keyFingerprints(ids.flatMap((id) => id ?? [])),
     isNumbered,
     kept: 2,
-    completesParts: true,
     end: null,
     release: () => undefined,
     discard: () => undefined,

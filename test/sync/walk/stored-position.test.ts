@@ -26,7 +26,7 @@ describe('a position in a checkpoint', () => {
 
   it('keeps what the page sends in headers and body, and fills in the templates of the profile again', () => {
     const position = `/posts?q=a&since=2026#${encodeURIComponent('{"body:after":"x"}')}`;
-    const query = { q: 'a', since: '{since}', until: '{until}' };
+    const query = { q: 'a', since: '{since}' };
     const stored = storedPosition(position, query, plain);
     expect(stored).toBe(`/posts#${encodeURIComponent('{"body:after":"x"}')}`);
     expect(positionFrom(stored, query, { since: '2026' })).toBe(position);
