@@ -11,7 +11,7 @@ import { scrubOwn } from './observe/scrub/scrub.ts';
 import type { Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';
 import { budgetName, credentialName } from './source/account-name.ts';
-import { requestedVersion, versionText } from './source/version.ts';
+import { requestedVersion, versionText } from './source/http-fields.ts';
 import { forgetDueTimes } from './state/checkpoints.ts';
 import { compareRateLimit, limitsOf, openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-governor.ts';
 import { storedTokens } from './state/stored-tokens.ts';

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { EXIT_CODES } from '../src/cli/command/exit-code.ts';
 import { LOG_LEVELS, OUTCOMES, RUN_STATUSES } from '../src/model/vocabulary.ts';
 import { runCli } from '../src/cli/commands.ts';
-import { RATE_PRESETS } from '../src/source/rate-presets.ts';
+import { RATE_PRESETS } from '../src/source/rate-dialect.ts';
 import { SIGNATURE_PRESETS, SIGNATURE_PRESET_NAMES } from '../src/source/signature-presets.ts';
 import { DELIVERY_STATES } from '../src/warehouse/inbox.ts';
 import { FLOORS } from './support/floors.ts';

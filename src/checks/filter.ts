@@ -1,8 +1,7 @@
 import type { Page } from '../extract/page.ts';
 import { walk, type WalkOptions } from '../extract/walk.ts';
 import { updatedZone } from '../shape/columns/updated-time.ts';
-import { filterName } from '../source/filter-places.ts';
-import { NAMED_FORMATS, type IncrementalProfile } from '../source/incremental.ts';
+import { filterName, NAMED_FORMATS, type IncrementalProfile } from '../source/incremental.ts';
 import type { CheckFinding } from './finding.ts';
 import {
   askedFor,

@@ -1,6 +1,6 @@
 import type { Page } from '../extract/page.ts';
-import { textOf, type PlaceValue, type PlaceValues } from '../extract/page-styles/page-variables.ts';
-import { keyParts } from '../extract/key-parts.ts';
+import { textOf, type PlaceValue, type PlaceValues } from '../extract/page-styles/listing-request.ts';
+import { keyParts, type ItemSource } from '../extract/read-item.ts';
 import { inPartition } from '../extract/partitioned-walk.ts';
 import { walk, type WalkOptions } from '../extract/walk.ts';
 import { SyncError } from '../model/errors.ts';
@@ -8,17 +8,13 @@ import type { JsonValue } from '../model/json.ts';
 import { takenIn } from '../shape/records/as-record.ts';
 import { fieldAt } from '../shape/records/field-at.ts';
 import { recordKey } from '../shape/records/record-key.ts';
-import { parentOf } from '../source/partition-fields.ts';
-import type { Profile } from '../source/profile.ts';
-import type { ItemSource } from '../extract/read-item.ts';
+import { parentOf } from '../source/request-fields.ts';
+import type { Profile, ResourceProfile } from '../source/profile.ts';
 import type { Clock } from '../model/clock.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import { updatedTime, updatedZone } from '../shape/columns/updated-time.ts';
-import { filterName, filterPlaces, type FilterValue } from '../source/filter-places.ts';
-import type { IncrementalProfile } from '../source/incremental.ts';
-import type { ResourceProfile } from '../source/profile.ts';
-import { placeOf } from '../source/request-place.ts';
-import { fillTemplate, type TemplateValues } from '../source/template.ts';
+import { filterName, filterPlaces, type FilterValue, type IncrementalProfile } from '../source/incremental.ts';
+import { placeOf, fillTemplate, type TemplateValues } from '../source/basic-fields.ts';
 import { sentMoment } from './since.ts';
 
 /** Context of requests for the records of one resource. */

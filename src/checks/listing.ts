@@ -1,12 +1,16 @@
 import { DeferredError, SyncError } from '../model/errors.ts';
 import type { Page } from '../extract/page.ts';
 import type { Clock } from '../model/clock.ts';
-import { requestAt, listingStart, type RequestTemplates } from '../extract/page-styles/listing-request.ts';
+import {
+  requestAt,
+  listingStart,
+  type RequestTemplates,
+  type PlaceValues,
+  urlAt,
+} from '../extract/page-styles/listing-request.ts';
 import { openPageStyle } from '../extract/page-styles/page-styles.ts';
-import type { PlaceValues } from '../extract/page-styles/page-variables.ts';
 import { countIn } from '../extract/requests/body-account.ts';
 import { recordsOf } from '../extract/requests/read-page.ts';
-import { urlAt } from '../extract/page-styles/position.ts';
 import type { OtherCaller } from '../http/client.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import { keysOfText } from '../shape/columns/source-path.ts';
@@ -24,7 +28,7 @@ import {
 } from './listing-walk.ts';
 import { updatedPaths, updatedTime } from '../shape/columns/updated-time.ts';
 import { recordKey } from '../shape/records/record-key.ts';
-import { filterName } from '../source/filter-places.ts';
+import { filterName } from '../source/incremental.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import type { CheckFinding } from './finding.ts';
 

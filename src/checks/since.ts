@@ -1,7 +1,14 @@
 import { timeZone, type TimeZone } from '../model/time-zone.ts';
 import { isLocalTime, parseInstant } from '../shape/columns/timestamps.ts';
-import { parsePattern, patternStep, writePattern, hasOffset } from '../source/date-pattern.ts';
-import { isNamedFormat, type IncrementalProfile, type NamedFormat } from '../source/incremental.ts';
+import {
+  parsePattern,
+  patternStep,
+  writePattern,
+  hasOffset,
+  isNamedFormat,
+  type IncrementalProfile,
+  type NamedFormat,
+} from '../source/incremental.ts';
 
 /** By the service's clock, in epoch milliseconds: when the cursor was first seen, and when the last walk began. */
 interface Looks {

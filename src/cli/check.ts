@@ -9,7 +9,7 @@ import { visibleText } from '../model/visible-text.ts';
 import { percentText, rateText } from '../observe/figures.ts';
 import { storesOf } from '../settings/file-stores.ts';
 import type { SourceSettings } from '../settings/settings.ts';
-import { versionText } from '../source/version.ts';
+import { versionText } from '../source/http-fields.ts';
 import { checkResource } from '../sync/check/check-resource.ts';
 import { readShapes, resourcesNotCopied } from '../state/column-catalog.ts';
 import type { CheckFinding } from '../checks/finding.ts';

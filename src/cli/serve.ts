@@ -10,7 +10,7 @@ import { openControlSocket } from '../serve/controls/control-socket.ts';
 import { serveSources, type ServedSources } from '../serve/serve-sources.ts';
 import { settingsWarnings, serveWarnings } from '../serve/serve-warnings.ts';
 import type { ServeSettings, Settings, SourceSettings } from '../settings/settings.ts';
-import { hiddenFields } from '../source/field-settings.ts';
+import { hiddenFields } from '../source/record-fields.ts';
 import { inboxAddress } from '../warehouse/databases.ts';
 import { createPages } from '../web/pages.ts';
 import type { ReceivedSource } from '../web/receiver/setup.ts';

@@ -7,7 +7,7 @@ import { apiStatus, type ApiStatus } from '../serve/status/api-status.ts';
 import type { Attention, Severity } from '../serve/status/attention.ts';
 import { filesText, NO_FILES, readFileStatus, type FilesStatus } from '../serve/status/file-status.ts';
 import { countRows, readResource, type StoredResource } from '../serve/status/stored.ts';
-import { versionText } from '../source/version.ts';
+import { versionText } from '../source/http-fields.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
 import { resourcesNotCopied } from '../state/column-catalog.ts';
 import { readLifetime } from '../state/notices.ts';

@@ -1,6 +1,5 @@
 import type { SourceRecord } from '../model/json.ts';
 import type { ApiAnswer } from '../http/client.ts';
-import type { WalkEnd } from './guards/walk-end.ts';
 
 /** The place of a walk: the next request as path and query, relative to the source's base URL. Serialisable. */
 export type PagePosition = string;
@@ -38,4 +37,135 @@ export interface Page {
   end: WalkEnd | null;
   /** The answer of the last page, in which a service may say where its changes are to be asked for from now on. */
   answer?: ApiAnswer;
+}
+
+/**
+ * The sign that a listing has ended: the answer said so, told a total or a number of pages that is reached, was
+ * shorter than the pages that the service gives, or was empty. As the profile declares it: the page after it was refused
+ * by a `status` and in words that say so, it named itself as the next one (`unchanged`), or it is the `whole` list.
+ */
+export type EndProof = 'signal' | 'total' | 'pages' | 'short' | 'empty' | 'status' | 'unchanged' | 'whole';
+
+/** Why a walk that came to its end may not have met every record. */
+export interface Doubt {
+  /**
+   * `unproved`: nothing shows that the listing ended. `fewer`: it told a total that was not reached. `slipped`: a record
+   * moved over a boundary of pages, and another one may have moved the other way unseen. `entered`: records moved from
+   * pages still to come to pages that were read, which a filter by time lists. `unwatched`: pages by number that tell
+   * no total show no movement; a second walk that meets the same shows that there was none. `cached`: pages are from
+   * other moments than the walk. `unread`: the service refused one of several listings.
+   */
+  code: 'unproved' | 'fewer' | 'slipped' | 'entered' | 'unwatched' | 'cached' | 'unread';
+  /** The observation, as a sentence without its final period. */
+  message: string;
+  /** The setting to change, or the thing to do. */
+  hint: string;
+}
+
+/** Records asked for per page, and on the smallest and the largest page that another one with records followed. */
+export interface PageSizes {
+  asked: number;
+  least: number;
+  most: number;
+}
+
+/** The end of a walk. It is proved if there is no doubt. */
+export interface WalkEnd {
+  proof: EndProof | null;
+  /** Records that it met; null if nobody counted. */
+  records: number | null;
+  doubts: readonly Doubt[];
+  /** For a walk that is made again: what this one met, page by page. */
+  prints: string;
+  /** True if the walk met the record with this key's fingerprint. */
+  met: (key: Uint8Array) => boolean;
+  /** How many records are missing to the total of the service; null if none are, or nothing says how many. */
+  shortfall: MissingRecords | null;
+  /** If a page that is not the last held more or fewer records than were asked for; else null. */
+  pageSize: PageSizes | null;
+  /**
+   * Milliseconds after which a cache in front gives none of these pages again, or tells which; 0 if no cache shows, null
+   * if it keeps them for nobody knows how long.
+   */
+  settleMs: number | null;
+}
+
+/** Records that the service counts and the scan has not seen. */
+export interface MissingRecords {
+  count: number;
+  /** True if the total grew during the scan by at least as many: they may all have been created meanwhile. */
+  isGrowth: boolean;
+}
+
+/** A count of the service that the scan has not reached. */
+export interface Shortfall {
+  unit: 'records' | 'pages';
+  /** Distinct records, or pages, that the scan has read. */
+  seen: number;
+  /** Where the service says how many there are; the path is null if the profile names it (`page.total`). */
+  signal: { path: string | null; count: number };
+}
+
+/** A walk's ledger at its end. */
+interface LedgerFacts {
+  /** A record came again far behind its first page, or nothing of a page was found again. */
+  hasSlipped: boolean;
+  /** Records were on two neighbouring pages. */
+  hasEntered: boolean;
+  /** Pages by number told no total and shared no record. */
+  isUnwatched: boolean;
+  /** Some record was on more than one page, so that another one may be on none. */
+  hasRepeats: boolean;
+  shortfall: Shortfall | null;
+}
+
+const UNSTABLE_SORT =
+  'usually the sort of the listing is not unique: add the id to it in query, such as sort=updated_at,id; else run it again when less is changed';
+const ACCEPT_MOVEMENT = `${UNSTABLE_SORT}; accept: [end] accepts it, but no row is marked deleted after such a scan`;
+
+/** The doubts against a walk, the gravest first. Pure. */
+export function doubtsOf({ hasSlipped, hasEntered, isUnwatched, hasRepeats, shortfall }: LedgerFacts): Doubt[] {
+  const doubts: Doubt[] = [];
+  if (hasSlipped) doubts.push(slipped);
+  else if (hasEntered) doubts.push(entered);
+  if (shortfall?.unit === 'records') doubts.push(fewer(shortfall, hasRepeats));
+  else if (shortfall !== null) doubts.push(fewerPages(shortfall));
+  return isUnwatched ? [...doubts, unwatched] : doubts;
+}
+
+const slipped: Doubt = {
+  code: 'slipped',
+  message: 'records moved between the pages while they were read, so one may have slipped past unread',
+  hint: ACCEPT_MOVEMENT,
+};
+
+const entered: Doubt = {
+  code: 'entered',
+  message: 'records came onto pages that had been read already, and pushed others on',
+  hint: ACCEPT_MOVEMENT,
+};
+
+const unwatched: Doubt = {
+  code: 'unwatched',
+  message: 'the listing is cut by page numbers and tells no total, so records that moved between pages would not show',
+  hint: 'name where the service tells the total (page.total), or use offset pages, which show it by themselves',
+};
+
+function fewer({ seen, signal: { path, count } }: Shortfall, hasRepeats: boolean): Doubt {
+  const ignore = path === null ? 'set page.total: null in the profile' : `add ${path} to page.ignored_totals`;
+  return {
+    code: 'fewer',
+    message: `the scan saw ${seen} distinct records, but the service reports a total of ${count}${path === null ? '' : ` at ${path}`}`,
+    hint: hasRepeats
+      ? UNSTABLE_SORT
+      : `compare page in the profile with an answer of the service; if the total counts more than is listed, ${ignore}`,
+  };
+}
+
+function fewerPages({ seen, signal: { path, count } }: Shortfall): Doubt {
+  return {
+    code: 'fewer',
+    message: `the scan read ${seen} ${seen === 1 ? 'page' : 'pages'}, but the service reports ${count} at ${path}`,
+    hint: `compare page in the profile with an answer of the service; if ${path} counts other pages, set page.pages: null`,
+  };
 }

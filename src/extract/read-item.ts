@@ -9,12 +9,10 @@ import { selectRecord } from '../shape/records/select-records.ts';
 import { withField } from '../shape/records/with-field.ts';
 import { tombstoneOf, type Tombstone } from '../shape/tombstone.ts';
 import { isObject } from '../shape/records/field-at.ts';
-import type { GoneRule } from '../source/item-fields.ts';
+import type { GoneRule } from '../source/delete-fields.ts';
 import type { ResourceProfile } from '../source/profile.ts';
-import { hasPartition } from '../source/partition-fields.ts';
-import { placeOf } from '../source/request-place.ts';
-import { fillTemplate } from '../source/template.ts';
-import { keyParts } from './key-parts.ts';
+import { hasPartition } from '../source/request-fields.ts';
+import { placeOf, fillTemplate } from '../source/basic-fields.ts';
 import { singleRequest, type BuiltRequest, type ListingTarget } from './page-styles/listing-request.ts';
 
 /** The parts by which single records of a resource are read. */
@@ -141,4 +139,35 @@ function missingRecord(path: string): SyncError {
     recovery: 'stop',
     hint: 'set item_record of the resource in the profile to where the record lies',
   });
+}
+
+/** A record's key taken apart. */
+export interface KeyParts {
+  /** The listing that it comes from; null if the resource has one only, or the key does not say. */
+  partition: string | null;
+  /** The service's own id; null if several fields make it. */
+  id: string | null;
+}
+
+/** Takes apart what `recordKey` made (`shape/records/record-key.ts`). */
+export function keyParts({ partitions, id }: Pick<ResourceProfile, 'partitions' | 'id'>, key: string): KeyParts {
+  if (typeof id === 'string') return { partition: null, id: key };
+  if (partitions === null) return { partition: null, id: null };
+  const parts = partsIn(key);
+  const at = id.indexOf(partitions.field);
+  const others = parts.filter((_, index) => index !== at);
+  return { partition: textOf(parts[at]), id: others.length === 1 ? textOf(others[0]) : null };
+}
+
+function partsIn(key: string): readonly unknown[] {
+  try {
+    const parts: unknown = JSON.parse(key);
+    return Array.isArray(parts) ? parts : [];
+  } catch {
+    return [];
+  }
+}
+
+function textOf(part: unknown): string | null {
+  return typeof part === 'string' ? part : null;
 }

@@ -1,24 +1,25 @@
 import type { Clock } from '../model/clock.ts';
 import { countRecords } from '../shape/records/select-records.ts';
 import type { ResourceProfile } from '../source/profile.ts';
-import { RunAhead, type AnswerSource, type PageAnswer } from './requests/answer-source.ts';
+import { RunAhead, type AnswerSource, type PageAnswer, admitRecords, PageMemory } from './requests/answer-source.ts';
 import { askFor, type AskOptions } from './requests/ask.ts';
 import { PageAges } from './guards/page-ages.ts';
 import { proveNumbering, type Numbering } from './guards/prove-numbering.ts';
 import { WalkGuard } from './guards/walk-guard.ts';
-import type { TemplateValues } from '../source/template.ts';
-import { listingStart, type ListingTarget, type RequestTemplates } from './page-styles/listing-request.ts';
-import type { PlaceValues } from './page-styles/page-variables.ts';
-import { admitRecords, PageMemory } from './requests/page-memory.ts';
-import type { Page, PagePosition } from './page.ts';
+import type { TemplateValues } from '../source/basic-fields.ts';
+import {
+  listingStart,
+  type ListingTarget,
+  type RequestTemplates,
+  type PlaceValues,
+  positionOf,
+  urlAt,
+} from './page-styles/listing-request.ts';
+import type { Page, PagePosition, Doubt, WalkEnd } from './page.ts';
 import { PageReader } from './requests/page-reader.ts';
 import type { ReadableResource } from './requests/read-page.ts';
-import type { PageStyle } from './page-styles/page-style.ts';
-import { openPageStyle } from './page-styles/page-styles.ts';
-import { positionOf, urlAt } from './page-styles/position.ts';
-import type { WalkBefore } from './guards/met-page.ts';
-import type { Doubt, WalkEnd } from './guards/walk-end.ts';
-import { WalkLedger } from './guards/walk-ledger.ts';
+import { type PageStyle, openPageStyle } from './page-styles/page-styles.ts';
+import { type WalkBefore, WalkLedger } from './guards/walk-ledger.ts';
 import { WalkedPages } from './walked-pages.ts';
 
 export interface WalkOptions extends AskOptions {

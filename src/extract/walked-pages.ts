@@ -1,17 +1,15 @@
 import type { SourceRecord } from '../model/json.ts';
 import { KEY_FINGERPRINT_BYTES } from '../shape/records/key-fingerprint.ts';
 import type { PageProfile } from '../source/page-style.ts';
-import { walkError, type GuardFault } from './guards/guard-fault.ts';
-import { isNumericStep } from './page-styles/numeric-step.ts';
-import { lastKnown, sameKeys } from './guards/page-keys.ts';
-import type { Page, PagePosition } from './page.ts';
+import { walkError, type GuardFault } from './guards/walk-guard.ts';
+import { lastKnown, sameKeys } from './guards/key-set.ts';
+import type { Page, PagePosition, Doubt, WalkEnd } from './page.ts';
 import type { AnswerSource } from './requests/answer-source.ts';
 import type { PageReader, SteppedPage, UnsteppedPage } from './requests/page-reader.ts';
 import type { ReadPage } from './requests/read-page.ts';
 import type { PageAges } from './guards/page-ages.ts';
-import type { Doubt, WalkEnd } from './guards/walk-end.ts';
-import type { LedgerEntry } from './guards/met-page.ts';
-import type { WalkLedger } from './guards/walk-ledger.ts';
+import type { LedgerEntry, WalkLedger } from './guards/walk-ledger.ts';
+import { sentTexts } from './page-styles/listing-request.ts';
 
 /** The parts that pages are made with. */
 interface WalkedPagesOptions {
@@ -233,3 +231,47 @@ const loop: GuardFault = {
   message: 'Page after page brings records that were on pages before, and none that is new',
   hint: 'The service goes in circles: report it there, or name where it tells the total (page.total in the profile).',
 };
+
+/** Only what a position sends beside its path counts; a base makes it a URL. */
+const ANYWHERE = 'http://localhost';
+const BASE64 = /^[\w+/-]{2,}={0,2}$/;
+const PRINTABLE = /^[\x20-\x7e]+$/;
+const INTEGERS = /\d+/g;
+
+/**
+ * True if the next position is this one with a number counted on, by one or by the records of a page: links and
+ * cursors, also such as are written in Base64, by which a service numbers its pages all the same. The first of them may
+ * add the parameter that a first request goes without.
+ */
+export function isNumericStep(position: PagePosition, next: PagePosition, received: number): boolean {
+  const before = paramsOf(position);
+  const changed = [...paramsOf(next)].filter(([name, value]) => before.get(name) !== value);
+  const [first, ...others] = changed;
+  if (first === undefined || others.length > 0) return false;
+  const [name, value] = first;
+  return isCountedOn(readable(before.get(name) ?? ''), readable(value), received);
+}
+
+function paramsOf(position: PagePosition): Map<string, string> {
+  return URL.canParse(position, ANYWHERE) ? sentTexts(new URL(position, ANYWHERE)) : new Map();
+}
+
+/** The text that is written in Base64; the value itself if it is no text. */
+function readable(value: string): string {
+  if (/^\d+$/.test(value) || !BASE64.test(value)) return value;
+  const text = Buffer.from(value, 'base64').toString('latin1');
+  return PRINTABLE.test(text) ? text : value;
+}
+
+/** Two texts that differ in one number alone, by a step of pages; a first request without a number is 0 or 1. */
+function isCountedOn(before: string, after: string, received: number): boolean {
+  const numbers = after.match(INTEGERS) ?? [];
+  if (before === '') {
+    const [only, ...others] = numbers;
+    return only !== undefined && others.length === 0 && [1, 2, received, received - 1].includes(Number(only));
+  }
+  const former = before.match(INTEGERS) ?? [];
+  if (before.replaceAll(INTEGERS, '#') !== after.replaceAll(INTEGERS, '#')) return false;
+  const steps = numbers.map((number, at) => Number(number) - Number(former[at])).filter((step) => step !== 0);
+  return steps.length === 1 && (steps[0] === 1 || steps[0] === received);
+}

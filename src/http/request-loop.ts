@@ -1,7 +1,7 @@
 import { DeferredError, SyncError } from '../model/errors.ts';
 import type { Outcome } from '../model/vocabulary.ts';
 import type { Governor } from '../queue/governor.ts';
-import type { RequestedVersion } from '../source/version.ts';
+import type { RequestedVersion } from '../source/http-fields.ts';
 import type { AnswerHold, AnswerMemory } from './body/answer-memory.ts';
 import { answerFrom } from './answer-from.ts';
 import { attempt, type AttemptParts, type AttemptResult } from './attempt.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '../model/clock.ts';
-import type { StoreAddress } from '../source/store-address.ts';
+import type { StoreAddress } from '../source/file-fields.ts';
 import type { ObjectStore } from './object-store.ts';
 
 /** What a store needs of the outside. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../model/clock.ts';
 import type { FilesSettings } from '../settings/file-stores.ts';
-import type { StoreAddress } from '../source/store-address.ts';
+import type { StoreAddress } from '../source/file-fields.ts';
 import { openObjectStore } from './open-object-store.ts';
 import type { ObjectStore } from './object-store.ts';
 

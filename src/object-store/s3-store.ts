@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import PQueue from 'p-queue';
-import type { StoreAddress } from '../source/store-address.ts';
+import type { StoreAddress } from '../source/file-fields.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { bucketAccess } from './bucket/bucket-access.ts';
 import { openBucketClient, type BucketClient } from './bucket/bucket-client.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isSecretName } from '../model/secret-name.ts';
-import { duration } from '../source/duration-and-size.ts';
+import { duration } from '../source/basic-fields.ts';
 import type { SettingsFinding } from './file/fault.ts';
 import { bodyFault, PLACEHOLDERS } from './alert-body.ts';
 

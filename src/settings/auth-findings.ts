@@ -1,7 +1,13 @@
-import type { Grant, SchemeOf, SchemeType } from '../source/auth-scheme.ts';
-import { authPlan, type AuthPlan, type AuthSettings } from '../source/auth.ts';
+import {
+  type Grant,
+  type SchemeOf,
+  type SchemeType,
+  authPlan,
+  type AuthPlan,
+  type AuthSettings,
+} from '../source/auth.ts';
 import type { Profile } from '../source/profile.ts';
-import { variablesIn } from '../source/template.ts';
+import { variablesIn } from '../source/basic-fields.ts';
 import type { SettingsFinding } from './file/fault.ts';
 
 /** The names of secrets that a scheme cannot do without, and of those that it may take. */

@@ -1,6 +1,5 @@
 import type { Profile } from '../source/profile.ts';
-import type { FileProfile } from '../source/file-fields.ts';
-import { storeOf, storePlace, type StoreAddress } from '../source/store-address.ts';
+import { type FileProfile, storeOf, storePlace, type StoreAddress } from '../source/file-fields.ts';
 import type { SettingsFinding } from './file/fault.ts';
 import type { FilesFile } from './files-schema.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { timeSpan } from '../source/duration-and-size.ts';
-import { storeAddress } from '../source/store-address.ts';
+import { timeSpan } from '../source/basic-fields.ts';
+import { storeAddress } from '../source/file-fields.ts';
 
 /** Where the files of a source go, which its profile names resource by resource. */
 export const filesSchema = z

@@ -5,7 +5,7 @@ import { LOG_LEVELS, MEMORY_USES, type LogLevel } from '../model/vocabulary.ts';
 import { authSchema, type AuthSettings } from '../source/auth.ts';
 import { cronExpression, timezone } from '../source/cron.ts';
 import type { Deprecation } from '../source/deprecated-words.ts';
-import { duration, timeSpan } from '../source/duration-and-size.ts';
+import { duration, timeSpan } from '../source/basic-fields.ts';
 import type { Profile } from '../source/profile.ts';
 import { controlSchema } from './control-place.ts';
 import { alertsSchema, type AlertsSettings } from './alerts-schema.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { byteSize, duration } from '../source/duration-and-size.ts';
+import { byteSize, duration } from '../source/basic-fields.ts';
 import type { WebhookSecret } from '../source/signature-secret.ts';
 
 const secretText = z.string().min(1);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { answerConditions } from './outcome-rule.ts';
+import { answerConditions } from './http-fields.ts';
 import { filterCondition } from './record-fields.ts';
 
 /** A request without a credential, and conditions that its answer meets if the service is of this kind. */

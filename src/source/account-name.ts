@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { identityOf, type AuthSettings } from './auth.ts';
 import type { Profile } from './profile.ts';
-import { isVersionDeclared, versionText } from './version.ts';
+import { isVersionDeclared, versionText } from './http-fields.ts';
 
 /** The budget belongs to the origin and the credential, so that another key has a budget of its own. */
 export function budgetName(origin: string, auth: AuthSettings): string {

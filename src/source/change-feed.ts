@@ -1,9 +1,7 @@
 import { z } from 'zod';
-import { deletedSchema } from './delete-fields.ts';
-import { goneSchema } from './item-fields.ts';
-import { bodyPath, fieldPath, recordsPath } from './body-path.ts';
+import { deletedSchema, goneSchema, type DeleteFeed } from './delete-fields.ts';
+import { bodyPath, fieldPath, recordsPath, templateSchema } from './basic-fields.ts';
 import { requestFields } from './request-fields.ts';
-import { templateSchema } from './template.ts';
 
 /** A path in the body, or `header:<name>`. */
 const answerPlace = z.string().min(1);
@@ -145,3 +143,31 @@ export const changeFeedSchema = z
   });
 
 export type ChangeFeed = z.output<typeof changeFeedSchema>;
+
+/** The fields of a resource that name its key, and those of its feeds. */
+interface Keyed {
+  id: string | readonly string[];
+  delete_feed: Pick<DeleteFeed, 'id'> | null;
+  feed: Pick<ChangeFeed, 'id'> | null;
+}
+
+/**
+ * Why the entries of a feed name no row of the resource: their id has fewer or more parts than the key, of which the field
+ * of a partition is one. Null if it has as many, or there is no feed.
+ */
+export function feedKeyFault({ id, delete_feed, feed }: Keyed): { path: string[]; message: string } | null {
+  const named: readonly [string[], string | readonly string[] | null][] = [
+    [['delete_feed', 'id'], delete_feed?.id ?? null],
+    [['incremental', 'id'], feed?.id ?? null],
+  ];
+  const found = named.find(([, parts]) => parts !== null && !isAlike(parts, id));
+  if (found === undefined) return null;
+  const wanted =
+    typeof id === 'string' ? 'one field' : `a list of ${id.length} fields, where an entry names ${id.join(' and ')}`;
+  return { path: found[0], message: `expected ${wanted}, because the key of a row is made of them` };
+}
+
+function isAlike(parts: string | readonly string[], id: string | readonly string[]): boolean {
+  if (typeof parts === 'string' || typeof id === 'string') return typeof parts === typeof id;
+  return parts.length === id.length;
+}

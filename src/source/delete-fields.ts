@@ -1,6 +1,155 @@
 import { z } from 'zod';
-import { fieldPath } from './body-path.ts';
-import { deleteFeedSchema } from './delete-feed.ts';
+import { bodyPath, recordsPath, fieldPath, variablesIn } from './basic-fields.ts';
+import { isTimeZone } from '../model/time-zone.ts';
+import { incrementalSchema } from './incremental.ts';
+import { pageSchema } from './page-style.ts';
+import { recordFields } from './record-fields.ts';
+import { requestFields } from './request-fields.ts';
+
+/** Statuses that never say that a record is gone: they are about the caller, or pass. */
+const NEVER_GONE: ReadonlySet<number> = new Set([401, 407, 408, 409, 421, 423, 425, 429]);
+
+/** Answers that mean that what was asked for is gone. */
+export const goneSchema = z
+  .strictObject({
+    status: z
+      .array(
+        z
+          .int()
+          .refine((status) => (status >= 200 && status < 300) || (status >= 400 && status < 500), {
+            error: 'expected statuses from 200 to 299 or from 400 to 499',
+          })
+          .refine((status) => !NEVER_GONE.has(status), {
+            error: ({ input }) => `${String(input)} never says that a record is gone`,
+          }),
+      )
+      .min(1)
+      .meta({ description: 'Statuses, one of which such an answer has.', examples: [[403]] }),
+    body: z
+      .strictObject({
+        path: bodyPath.meta({ description: 'That place.', examples: ['errors'] }),
+        contains: z
+          .string()
+          .min(1)
+          .optional()
+          .meta({ description: 'That text.', examples: ['FORBIDDEN'] }),
+      })
+      .optional()
+      .meta({
+        description:
+          'A place in the JSON body that must be there and not null; with `contains`, as text it must contain this (case does not count).',
+        examples: [{ path: 'errors', contains: 'FORBIDDEN' }],
+      }),
+  })
+  .refine(({ status, body }) => body !== undefined || status.every((each) => each >= 300), {
+    path: ['body'],
+    error: 'expected a place in the body, because a status of success alone says that the record is there',
+  });
+
+/** How one record is read alone: the fields of a resource. */
+export const itemFields = {
+  /** Path of one record, with `{id}`; null if a record cannot be read alone. */
+  item: z
+    .string()
+    .includes('{id}')
+    .regex(/^[^?#]*$/, 'expected a path without ? or #: query parameters of a single record stand in item_query')
+    .nullable()
+    .default(null)
+    .meta({ examples: ['/posts/{id}'] }),
+  /** Query parameters of that request: `inherit` for those of the listing (`query`), or others. */
+  item_query: z
+    .union([z.literal('inherit'), z.record(z.string(), z.string())])
+    .default('inherit')
+    .meta({ examples: [{ expand: 'tags' }, 'inherit'] }),
+  item_record: recordsPath.default('').meta({
+    description:
+      'Path of the record in the body of that answer; the empty string if the body is the record. `rows[*].doc` and `pages.*` are paths to the one entry of an array or a map.',
+    examples: ['data', 'posts[0]', 'query.pages.*'],
+  }),
+  gone: goneSchema
+    .nullable()
+    .default(null)
+    .meta({
+      description:
+        'Answers to a request for a single record that mean that it is gone, besides 404 and 410. They mean nothing in a listing. As a service may answer so to a caller that has lost its rights, another record must be found in the same round before one is deleted.',
+      examples: [{ status: [403] }, { status: [403], body: { path: 'errors', contains: 'FORBIDDEN' } }],
+    }),
+};
+
+export type GoneRule = z.output<typeof goneSchema>;
+
+const { format, overlap } = incrementalSchema.shape;
+
+const deleteFeedFields = z.strictObject({
+  ...requestFields,
+  page: pageSchema
+    .nullable()
+    .default(null)
+    .meta({
+      description: "How this listing is cut into pages; null: like the resource's own.",
+      examples: [{ style: 'page', size: 100 }],
+    }),
+  records: recordFields.records.meta({
+    description: "Path of the array of entries in a page's body; the empty string if the body is the array.",
+    examples: ['data'],
+  }),
+  id: z
+    .union([fieldPath, z.array(fieldPath).min(1)])
+    .meta({ description: 'Where an entry names the id of the deleted record.', examples: ['item'] }),
+  at: fieldPath
+    .nullable()
+    .default(null)
+    .meta({
+      description:
+        'Where an entry names the time of the delete; null if it does not: then all of it is read each time.',
+      examples: ['timestamp'],
+    }),
+  zone: z
+    .string()
+    .refine(isTimeZone, 'expected a time zone such as Europe/Zurich or +02:00')
+    .nullable()
+    .default(null)
+    .meta({ description: 'Zone of `at` where that names none; null: UTC.', examples: ['Europe/Zurich'] }),
+  filter: z
+    .array(z.strictObject({ field: fieldPath, in: z.array(z.union([z.string(), z.number(), z.boolean()])).min(1) }))
+    .default([])
+    .meta({
+      description: 'Entries in which one of these fields has none of its values are about something else.',
+      examples: [[{ field: 'collection', in: ['articles'] }]],
+    }),
+  format: format.meta({
+    description: 'How `{since}` is written, as in `incremental.format`.',
+    examples: ['iso', 'epoch_s', 'yyyy-MM-dd HH:mm:ss'],
+  }),
+  overlap: overlap.meta({
+    description: 'How far before the last known delete the next reading begins.',
+    examples: ['10m'],
+  }),
+});
+
+/** A listing of deletes, beside that of the records. */
+export const deleteFeedSchema = deleteFeedFields
+  .refine(({ at, ...request }) => at !== null || !holdsSince(request), {
+    path: ['at'],
+    error: 'expected the field with the time of the delete, because {since} goes by it',
+  })
+  .refine(({ method, body }) => method === 'POST' || body === null, {
+    path: ['method'],
+    error: 'expected POST, because a request by GET has no body',
+  });
+
+/** True if a request of the feed can ask for what came since a moment. */
+function holdsSince({ path, query, headers, body }: Record<string, unknown>): boolean {
+  const texts = [path, query, headers, body].flatMap(textsIn);
+  return texts.some((text) => variablesIn(text).includes('since'));
+}
+
+function textsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
+}
+
+export type DeleteFeed = z.output<typeof deleteFeedSchema>;
 
 const deletedFieldSchema = z.strictObject({
   field: fieldPath.meta({ description: 'Dotted path of the field that says so.', examples: ['deletedAt'] }),

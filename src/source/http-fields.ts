@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { byteSize, duration } from './duration-and-size.ts';
+import { byteSize, duration } from './basic-fields.ts';
+import { OUTCOMES } from '../model/vocabulary.ts';
 
 /** Bounds of requests and answers: the field `http` of a profile. */
 export const httpSchema = z.strictObject({
@@ -46,3 +47,184 @@ export const httpSchema = z.strictObject({
     .default(null)
     .meta({ examples: [2] }),
 });
+
+/** Conditions on an answer; all that are present must hold. */
+export const answerConditions = {
+  status: z
+    .union([statusPattern(), z.array(statusPattern()).min(1)])
+    .optional()
+    .meta({ description: '`"404"`, `"5xx"`, or a list of such', examples: ['404', ['409', '5xx']] }),
+  header: z
+    .strictObject({
+      name: z
+        .string()
+        .min(1)
+        .meta({ description: 'a header that must be there', examples: ['x-cache'] }),
+      contains: z
+        .string()
+        .optional()
+        .meta({ description: 'text that its value must contain, in any case', examples: ['stale'] }),
+    })
+    .optional()
+    .meta({ description: 'a condition on a header', examples: [{ name: 'x-cache', contains: 'stale' }] }),
+  body: z
+    .strictObject({
+      path: z
+        .string()
+        .meta({ description: 'a place in the body that must be there and not null', examples: ['error'] }),
+      contains: z
+        .string()
+        .optional()
+        .meta({ description: 'text that it must contain', examples: ['quota'] }),
+    })
+    .optional()
+    .meta({ description: 'a condition on the body', examples: [{ path: 'error.code', contains: 'quota' }] }),
+};
+
+const NOT_A_MEANING = 'expected a status other than 401, 408 and 429, which say nothing of what was asked for';
+
+/** Fields of a rule that tells answers of one meaning from others, such as a page past the end. */
+export const answerRuleFields = {
+  status: z.array(
+    z
+      .int()
+      .min(400)
+      .max(499)
+      .refine((status) => ![401, 408, 429].includes(status), NOT_A_MEANING),
+  ),
+  body: z
+    .strictObject({
+      path: z
+        .string()
+        .meta({ description: 'A place in the body that must be there and not null.', examples: ['code'] }),
+      contains: z
+        .string()
+        .nullable()
+        .default(null)
+        .meta({ description: 'Text that it must contain, in any case.', examples: ['invalid_page_number'] }),
+    })
+    .nullable()
+    .default(null),
+};
+
+/** Answers of one of these statuses whose body says so. */
+export interface AnswerRule {
+  status: readonly number[];
+  /** A place that is there and not null; its text contains this, if that is given. */
+  body: { path: string; contains: string | null } | null;
+}
+
+/**
+ * One row of the outcome table. The first row of which all conditions hold decides. The service's own rows come before
+ * the built-in ones (`http/outcome/outcome-table.ts`).
+ */
+export const outcomeRuleSchema = z.strictObject({
+  ...answerConditions,
+  outcome: z.enum(OUTCOMES).meta({ examples: ['retry'] }),
+  /** Said in logs and errors. */
+  reason: z
+    .string()
+    .optional()
+    .meta({ examples: ['the index is being rebuilt'] }),
+});
+
+/** Conditions on an answer, as a profile states them. */
+export type AnswerConditions = Pick<z.output<typeof outcomeRuleSchema>, keyof typeof answerConditions>;
+
+export type OutcomeRule = z.output<typeof outcomeRuleSchema>;
+
+function statusPattern() {
+  return z.string().regex(/^[1-5](\d\d|xx)$/, 'expected a status such as "404" or "5xx", in quotes');
+}
+
+const headerName = z.string().regex(/^[!#$%&'*+.^_`|~\w-]+$/, 'expected the name of a header');
+const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII without line breaks');
+
+/** The version of the service's API that is asked for, in every request to it. */
+export const versionSchema = z.strictObject({
+  prefix: z
+    .string()
+    .regex(/^(\/[^/]+)*$/, 'expected a prefix such as /v1')
+    .optional()
+    .meta({
+      description: 'Beginning of every path, in place of `version_prefix`.',
+      examples: ['/v1', '/api/2024-01', ''],
+    }),
+  header: z
+    .strictObject({
+      name: headerName.meta({ description: 'Name of that header.', examples: ['Accept-Version'] }),
+      value: headerValue.meta({ description: 'Its value, the version.', examples: ['v6.0'] }),
+    })
+    .nullable()
+    .default(null)
+    .meta({
+      description: 'Header that names the version.',
+      examples: [{ name: 'Accept-Version', value: 'v6.0' }],
+    }),
+  query: z
+    .record(z.string().min(1), z.string())
+    .default({})
+    .meta({
+      description: 'Query parameters that name the version.',
+      examples: [{ 'api-version': '2024-01-01' }],
+    }),
+});
+
+type VersionFields = z.output<typeof versionSchema>;
+
+/** The part of a profile that says which version is asked for. */
+export interface Versioned {
+  version_prefix: string;
+  version: VersionFields;
+}
+
+/** The version as requests name it. */
+export interface RequestedVersion {
+  /** Empty, or such as `/v1`. */
+  prefix: string;
+  /** By name in lower case. */
+  headers: Readonly<Record<string, string>>;
+  query: Readonly<Record<string, string>>;
+}
+
+export function requestedVersion({ version_prefix, version: { prefix, header, query } }: Versioned): RequestedVersion {
+  const headers = header === null ? {} : { [header.name.toLowerCase()]: header.value };
+  return { prefix: prefix ?? version_prefix, headers, query };
+}
+
+/** True if the profile names the version otherwise than by `version_prefix` alone. */
+export function isVersionDeclared({ version: { prefix, header, query } }: Versioned): boolean {
+  return prefix !== undefined || header !== null || Object.keys(query).length > 0;
+}
+
+/** The version as a person reads it, such as `/v1, accept-version: v6.0`; also by it what a service said is stored. */
+export function versionText(profile: Versioned): string {
+  const { prefix, headers, query } = requestedVersion(profile);
+  const parts = [
+    ...(prefix === '' ? [] : [prefix]),
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    ...Object.entries(query).map(([name, value]) => `${name}=${value}`),
+  ];
+  return parts.length === 0 ? 'no version' : parts.join(', ');
+}
+
+/**
+ * The same profile that asks for another version: by its header if it names one there, else by its one query parameter,
+ * else in place of the prefix's last segment (or of all of it, if the version begins with a slash). Null if the profile
+ * names no version that could be replaced, or the text cannot stand there.
+ */
+export function withVersion<P extends Versioned>(profile: P, version: string): P | null {
+  const { header, query } = profile.version;
+  if (header !== null) return replaced(profile, { header: { ...header, value: version } });
+  const [name, ...others] = Object.keys(query);
+  if (name !== undefined) return others.length > 0 ? null : replaced(profile, { query: { [name]: version } });
+  const { prefix } = requestedVersion(profile);
+  if (version.startsWith('/')) return replaced(profile, { prefix: version });
+  if (prefix === '' || version.includes('/')) return null;
+  return replaced(profile, { prefix: `${prefix.slice(0, prefix.lastIndexOf('/'))}/${version}` });
+}
+
+function replaced<P extends Versioned>(profile: P, fields: Partial<VersionFields>): P | null {
+  const parsed = versionSchema.safeParse({ ...profile.version, ...fields });
+  return parsed.success ? { ...profile, version: parsed.data } : null;
+}

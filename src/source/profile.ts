@@ -1,30 +1,84 @@
 import { z } from 'zod';
-import { LOCAL } from '../model/time-zone.ts';
+import { LOCAL, type ZonesByPath } from '../model/time-zone.ts';
 import { PROOFS } from '../model/vocabulary.ts';
 import { aboutSchema } from './about.ts';
-import { authSchemeSchema } from './auth-scheme.ts';
-import { deleteFields } from './delete-fields.ts';
-import { feedKeyFault } from './feed-key.ts';
-import { fieldFaults } from './field-faults.ts';
-import { fieldFields } from './field-settings.ts';
+import { authSchemeSchema } from './auth.ts';
+import { deleteFields, itemFields } from './delete-fields.ts';
+import { feedKeyFault, changeFeedSchema, type ChangeFeed } from './change-feed.ts';
+import {
+  fieldFields,
+  unsetMask,
+  recordFields,
+  tableFields,
+  type FieldSettings,
+  type PublishingState,
+} from './record-fields.ts';
 import { fileFields } from './file-fields.ts';
-import { unsetMask } from './record-mask.ts';
-import { httpSchema } from './http-fields.ts';
-import { changeFeedSchema, type ChangeFeed } from './change-feed.ts';
-import { asksSince } from './filter-places.ts';
-import { incrementalFields, incrementalSchema, type IncrementalProfile } from './incremental.ts';
-import { itemFields } from './item-fields.ts';
-import { outcomeRuleSchema } from './outcome-rule.ts';
-import { asksForPartition, parentFaults, partitionFields, withPartitionKey } from './partition-fields.ts';
+import { httpSchema, outcomeRuleSchema, versionSchema } from './http-fields.ts';
+import { asksSince, incrementalFields, incrementalSchema, type IncrementalProfile } from './incremental.ts';
+import {
+  asksForPartition,
+  parentFaults,
+  partitionFields,
+  withPartitionKey,
+  requestFields,
+  withPostBodies,
+} from './request-fields.ts';
 import { pageSchema } from './page-style.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
-import { recordFields } from './record-fields.ts';
-import { referencingColumns, relationsSchema } from './relations.ts';
-import { requestFields, withPostBodies } from './request-fields.ts';
 import { windowFaults, windowFields } from './report-windows.ts';
-import { tableFields } from './table-fields.ts';
-import { versionSchema } from './version.ts';
 import { rulesWithoutResource, webhooksSchema } from './webhooks.ts';
+import { fieldPathText } from '../model/body-path.ts';
+
+const COLUMN = /^[^.\s"]+\.[^.\s"]+$/;
+
+const column = z.string().regex(COLUMN, 'expected a column as table.column, such as content_tags.value');
+
+/** Which columns point to the key of another resource, by the names that tables and columns have in the warehouse. */
+export const relationsSchema = z
+  .record(column, column.nullable())
+  .default({})
+  .transform((relations) =>
+    Object.fromEntries(
+      Object.entries(relations).flatMap(([from, to]): [string, string][] => (to === null ? [] : [[from, to]])),
+    ),
+  )
+  .meta({
+    description:
+      'Columns that hold the key of another resource, as `table.column: resource.key`, by their names in the warehouse. Views, indexes and the dictionary follow from them. One whose columns are not there yet is left out, and told by `check`; null takes one of the profile that is extended away.',
+    examples: [{ 'analytics.content_id': 'content.id', 'content_image_ids.value': 'images.id' }],
+  });
+
+export type Relations = z.output<typeof relationsSchema>;
+
+interface Keyed {
+  id: string | string[];
+  fields: Readonly<Record<string, { rename?: string | undefined }>>;
+}
+
+/** The columns of `relations` that refer to the key of a resource: they have its type. */
+export function referencingColumns({
+  resources,
+  relations,
+}: {
+  resources: Readonly<Record<string, Keyed>>;
+  relations: Relations;
+}): string[] {
+  return Object.entries(relations).flatMap(([from, to]) => {
+    const [name = '', column = ''] = to.split('.');
+    const target = Object.hasOwn(resources, name) ? resources[name] : undefined;
+    if (target === undefined) return [];
+    const { id, fields } = target;
+    const key = typeof id === 'string' ? (fields[id]?.rename ?? id) : '_id';
+    const isKey = typeof id === 'string' ? letters(key) === letters(column) : key === column;
+    return isKey ? [from] : [];
+  });
+}
+
+/** Without what may be written otherwise in the name of a column: `sys.contentId` is `sys_content_id`. */
+function letters(name: string): string {
+  return name.toLowerCase().replaceAll(/[^\p{L}\p{M}\p{N}]/gu, '');
+}
 
 const resourceFields = z.strictObject({
   extends: z
@@ -227,3 +281,100 @@ export const profileSchema = profileFields
 export type Profile = z.output<typeof profileSchema>;
 export type ResourceProfile = Profile['resources'][string];
 export type HttpProfile = z.output<typeof httpSchema>;
+
+/** The fields of a resource that must agree with what is said of its single fields. */
+interface Resource {
+  fields: Readonly<Record<string, FieldSettings>>;
+  id: string | readonly string[];
+  updated: string | readonly string[] | null;
+  state: PublishingState | null;
+  deleted: Tombstone | readonly Tombstone[] | null;
+  partitions: { readonly field: string } | null;
+  windows: { readonly field: string; readonly totals: object } | null;
+  page: object;
+  json: readonly string[];
+  times: ZonesByPath;
+}
+
+interface Tombstone {
+  readonly field: string;
+  readonly at?: string | undefined;
+}
+
+interface Fault {
+  path: string[];
+  message: string;
+}
+
+/** What is said of single fields and cannot hold; paths are within the resource. */
+export function fieldFaults(resource: Resource): Fault[] {
+  const faults = Object.entries(resource.fields).flatMap(([path, settings]) =>
+    [hiddenFault, doubleFault, typeFault].flatMap((fault) => fault(path, settings, resource) ?? []),
+  );
+  return [...faults, ...nameFaults(resource)];
+}
+
+/** Fields that the sync itself goes by must be copied as they are. */
+function hiddenFault(path: string, { exclude, hash }: FieldSettings, resource: Resource): Fault | null {
+  if (!exclude && !hash) return null;
+  const found = usesOf(resource).find(([used]) => isWithin(used, path) || isWithin(path, used));
+  if (found === undefined) return null;
+  const message = `expected it to be copied as it is, because it is ${found[1]}`;
+  return { path: ['fields', path, exclude ? 'exclude' : 'hash'], message };
+}
+
+/** Fields that have a meaning for the sync, and which. */
+function usesOf({ id, updated, state, deleted, partitions, windows, page }: Resource): [string, string][] {
+  const cursor = 'cursor_field' in page && typeof page.cursor_field === 'string' ? [page.cursor_field] : [];
+  const uses: [readonly string[], string][] = [
+    [[id].flat(), 'the id of the record'],
+    [[updated ?? []].flat(), 'its time of change'],
+    [cursor, 'where the next page goes on from'],
+    [state === null ? [] : [state.field], 'its state of publishing'],
+    [[deleted ?? []].flat().flatMap(({ field, at = field }) => [field, at]), 'a tombstone'],
+    [partitions === null ? [] : [partitions.field], 'the listing that it comes from'],
+    [windows === null ? [] : [windows.field], 'the day that it is of'],
+    [Object.keys(windows?.totals ?? {}), 'compared with a total'],
+  ];
+  return uses.flatMap(([fields, what]) => fields.map((field): [string, string] => [fieldPathText(field), what]));
+}
+
+/** True for the path itself and for one below it. */
+function isWithin(path: string, other: string): boolean {
+  return path === other || path.startsWith(`${other}.`);
+}
+
+function doubleFault(path: string, { exclude, hash, type, rename }: FieldSettings): Fault | null {
+  const at = ['fields', path];
+  if (exclude && (hash || type !== undefined || rename !== undefined)) {
+    return { path: at, message: 'expected nothing but a description beside `exclude`: it has no column' };
+  }
+  if (!hash || type === undefined || type === 'text' || type === 'json') return null;
+  return { path: [...at, 'type'], message: 'expected text or json, because a hash is a text' };
+}
+
+function typeFault(path: string, { type }: FieldSettings, { id, json, times }: Resource): Fault | null {
+  if (type === undefined) return null;
+  const at = ['fields', path, 'type'];
+  if (typeof id === 'string' && fieldPathText(id) === path && type !== 'text') {
+    return { path: at, message: 'expected text or none, because keys are texts' };
+  }
+  if (type !== 'json' && json.some((one) => fieldPathText(one) === path)) {
+    return { path: at, message: 'expected json, because the field is in the list `json`' };
+  }
+  const isMoment = type === 'date' || type === 'timestamp';
+  if (!isMoment || times[path] !== LOCAL) return null;
+  return { path: at, message: 'expected text, because its times are of a zone that nobody tells (`times`: local)' };
+}
+
+/** Names are unique, also where the fields lie in different tables: nobody knows yet which become one. */
+function nameFaults({ fields, id }: Resource): Fault[] {
+  const names = new Map<string, string>(typeof id === 'string' && fields[id]?.rename === undefined ? [[id, id]] : []);
+  return Object.entries(fields).flatMap(([path, { rename }]) => {
+    if (rename === undefined) return [];
+    const other = names.get(rename);
+    names.set(rename, path);
+    if (other === undefined || other === path) return [];
+    return [{ path: ['fields', path, 'rename'], message: `expected a name of its own, got that of ${other}` }];
+  });
+}

@@ -1,12 +1,8 @@
 import { z } from 'zod';
 import { isTimeZone } from '../model/time-zone.ts';
-import { fieldPath, bodyPath } from './body-path.ts';
-import { parsePattern } from './date-pattern.ts';
-import { timeSpan } from './duration-and-size.ts';
-import { isNamedFormat } from './incremental.ts';
-import { answerRuleFields } from './outcome-rule.ts';
-import { requestPlace } from './request-place.ts';
-import { variablesIn } from './template.ts';
+import { fieldPath, bodyPath, timeSpan, requestPlace, variablesIn } from './basic-fields.ts';
+import { parsePattern, isNamedFormat } from './incremental.ts';
+import { answerRuleFields } from './http-fields.ts';
 
 /** What a window is: weeks begin on a monday, months on their first day. */
 export const GRANULARITIES = ['day', 'week', 'month'] as const;

@@ -1,5 +1,4 @@
-import type { SignatureMethod } from './signature-fields.ts';
-import type { SignatureScheme } from './signature-scheme.ts';
+import type { SignatureMethod, SignatureScheme } from './signature-scheme.ts';
 
 /** One secret of a webhook; several may hold at once while the sender changes over. */
 export interface WebhookSecret {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { eventConditionsSchema, eventFieldSchema, eventFieldsSchema, type EventField } from './delivery-field.ts';
-import { bodyPath } from './body-path.ts';
+import { bodyPath } from './basic-fields.ts';
 import { signatureSchema } from './signature-scheme.ts';
 
 /** `content.*`: a star matches any text. */

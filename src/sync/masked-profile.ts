@@ -1,7 +1,7 @@
 import { ConfigError } from '../model/errors.ts';
 import { fieldMask, keyMark } from '../shape/mask-fields.ts';
 import type { Profile, ResourceProfile } from '../source/profile.ts';
-import type { RecordMask } from '../source/record-mask.ts';
+import type { RecordMask } from '../source/record-fields.ts';
 
 /** The profile with what hides its fields; `key` is the source's secret for hashes. */
 export function maskedProfile(profile: Profile, key: string | undefined): Profile {

@@ -1,4 +1,4 @@
-import type { Doubt, PageSizes, WalkEnd } from '../extract/guards/walk-end.ts';
+import type { Doubt, PageSizes, WalkEnd } from '../extract/page.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import type { Warning } from './warnings.ts';
 

@@ -1,5 +1,5 @@
 import type { CompiledQuery } from 'kysely';
-import { parentOf } from '../source/partition-fields.ts';
+import { parentOf } from '../source/request-fields.ts';
 import { countsOf, newMeter } from '../http/client.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';
 import { endRun, foldsWith, isQuiet } from '../state/end-run.ts';

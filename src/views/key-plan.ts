@@ -1,8 +1,7 @@
 import type { Column, ResourceShape, TableShape } from '../model/table.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import { updatedColumns } from '../shape/columns/updated-time.ts';
-import type { ResourceProfile } from '../source/profile.ts';
-import type { Relations } from '../source/relations.ts';
+import type { ResourceProfile, Relations } from '../source/profile.ts';
 import type { ColumnIndex, KeyPlan } from '../warehouse/key-plan.ts';
 
 type Planned = Pick<KeyPlan, 'tables' | 'references' | 'indexes'>;

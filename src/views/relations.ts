@@ -1,5 +1,5 @@
 import type { ResourceShape, TableShape } from '../model/table.ts';
-import type { Relations } from '../source/relations.ts';
+import type { Relations } from '../source/profile.ts';
 import type { Relation } from './view-model.ts';
 
 /**

@@ -1,5 +1,4 @@
-import type { PageProfile } from '../../src/source/page-style.ts';
-import { pageSchema } from '../../src/source/page-style.ts';
+import { type PageProfile, pageSchema } from '../../src/source/page-style.ts';
 import type { Reply, Responder } from './listing-server.ts';
 
 export const STYLES = ['cursor', 'page', 'offset', 'link', 'next-url'] as const satisfies PageProfile['style'][];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { keyParts } from '../../src/extract/key-parts.ts';
+import { keyParts } from '../../src/extract/read-item.ts';
 
 const BY_LOCALE = { values: ['en'], param: 'locale', field: 'locale' };
 

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { joinPosition, splitPosition } from '../../src/extract/partition-position.ts';
+import { joinPosition, splitPosition } from '../../src/extract/partitioned-walk.ts';
 import { positionFrom, storedPosition } from '../../src/sync/walk/stored-position.ts';
 
 const DOUBT = { code: 'fewer', message: 'a b', hint: '100% /é' } as const;

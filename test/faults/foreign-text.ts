@@ -1,6 +1,6 @@
 import { parseLinkHeader } from '../../src/extract/page-styles/link-header.ts';
-import { isNumericStep } from '../../src/extract/page-styles/numeric-step.ts';
-import { linkedPosition } from '../../src/extract/page-styles/position.ts';
+import { isNumericStep } from '../../src/extract/walked-pages.ts';
+import { linkedPosition } from '../../src/extract/page-styles/listing-request.ts';
 import { nextHop } from '../../src/http/redirect.ts';
 import { scrubbedSnippet, shownUrl, snippet } from '../../src/http/body/safe-text.ts';
 import { isSecretName } from '../../src/model/secret-name.ts';
@@ -11,8 +11,7 @@ import { scrub, scrubOwn } from '../../src/observe/scrub/scrub.ts';
 import { readAnswerLimits } from '../../src/queue/limits/answer-limits.ts';
 import { policyMembers, rateLimitMembers } from '../../src/queue/limits/ratelimit-field.ts';
 import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
-import { signatureSchema } from '../../src/source/signature-scheme.ts';
-import { parseTemplate } from '../../src/source/signature-template.ts';
+import { signatureSchema, parseTemplate } from '../../src/source/signature-scheme.ts';
 import { isAuthorized } from '../../src/web/door.ts';
 import { deliveryMask } from '../../src/web/receiver/mask-delivery.ts';
 import { routeOf } from '../../src/web/receiver/requests.ts';

@@ -10,8 +10,7 @@ import type { ClientOptions } from '../../src/http/create-client.ts';
 import { SyncError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import type { AnswerFacts, Governor } from '../../src/queue/governor.ts';
-import { profileSchema } from '../../src/source/profile.ts';
-import type { Profile } from '../../src/source/profile.ts';
+import { profileSchema, type Profile } from '../../src/source/profile.ts';
 
 /** Lets everything through at once and remembers what it was told. */
 export function openGovernor(dialect = 'auto'): Governor & { facts: (AnswerFacts | null)[]; lanes: string[] } {

@@ -6,7 +6,7 @@ import { expect } from 'vitest';
 import { openObjectStore } from '../../src/object-store/open-object-store.ts';
 import type { ObjectStore } from '../../src/object-store/object-store.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { storeOf } from '../../src/source/store-address.ts';
+import { storeOf } from '../../src/source/file-fields.ts';
 import type { FileRow } from '../../src/warehouse/file-rows.ts';
 import { BUCKET, startBucketServer } from '../support/bucket-server.ts';
 import { runCommand, startCommand } from '../support/command.ts';

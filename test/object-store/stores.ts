@@ -6,7 +6,7 @@ import type { Clock } from '../../src/model/clock.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { openObjectStore } from '../../src/object-store/open-object-store.ts';
 import type { ObjectStore, StoredObject } from '../../src/object-store/object-store.ts';
-import { storeOf, type StoreAddress } from '../../src/source/store-address.ts';
+import { storeOf, type StoreAddress } from '../../src/source/file-fields.ts';
 import { BUCKET, startBucketServer } from '../support/bucket-server.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 

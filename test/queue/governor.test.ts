@@ -1,9 +1,8 @@
-import type { RateDialect } from '../../src/source/rate-dialect.ts';
+import { type RateDialect, rateDialectSchema } from '../../src/source/rate-dialect.ts';
 import { describe, expect, it } from 'vitest';
 import { DeferredError } from '../../src/model/errors.ts';
 import type { Lane } from '../../src/model/vocabulary.ts';
 import type { Attempted, Governor } from '../../src/queue/governor.ts';
-import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { HandClock } from '../support/hand-clock.ts';
 import { factsOf, ask, governorFor, newSeen, noLimit, tokenBucket } from './limited-service.ts';

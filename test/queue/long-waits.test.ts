@@ -3,8 +3,12 @@ import { DeferredError } from '../../src/model/errors.ts';
 import type { JsonValue } from '../../src/model/json.ts';
 import type { Governor } from '../../src/queue/governor.ts';
 import { LONGEST_WAIT_MS } from '../../src/queue/limits/rate-time.ts';
-import { rateDialectSchema, type RateEntry } from '../../src/source/rate-dialect.ts';
-import { RATE_PRESET_NAMES, type RatePreset } from '../../src/source/rate-presets.ts';
+import {
+  rateDialectSchema,
+  type RateEntry,
+  RATE_PRESET_NAMES,
+  type RatePreset,
+} from '../../src/source/rate-dialect.ts';
 import { HandClock } from '../support/hand-clock.ts';
 import { factsOf, governorFor } from './limited-service.ts';
 

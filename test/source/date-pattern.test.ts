@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { hasOffset, parsePattern, patternStep, writePattern } from '../../src/source/date-pattern.ts';
+import { hasOffset, parsePattern, patternStep, writePattern } from '../../src/source/incremental.ts';
 
 const MOMENT = Date.parse('2026-03-04T05:06:07.089Z');
 

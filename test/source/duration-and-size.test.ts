@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { byteSize, duration } from '../../src/source/duration-and-size.ts';
+import { byteSize, duration } from '../../src/source/basic-fields.ts';
 
 describe('durations', () => {
   it.each([

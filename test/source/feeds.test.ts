@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { changeFeedSchema } from '../../src/source/change-feed.ts';
-import { deleteFeedSchema } from '../../src/source/delete-feed.ts';
+import { deleteFeedSchema } from '../../src/source/delete-fields.ts';
 
 function faultOf(schema: z.ZodType, value: unknown): string {
   const parsed = schema.safeParse(value);

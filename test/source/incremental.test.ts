@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { checkValue } from '../../src/settings/file/check-value.ts';
 import { profileSchema } from '../../src/source/profile.ts';
 import { profileWith } from '../support/page-records.ts';
-import { filterName, filterPlaces } from '../../src/source/filter-places.ts';
-import { incrementalSchema } from '../../src/source/incremental.ts';
+import { filterName, filterPlaces, incrementalSchema } from '../../src/source/incremental.ts';
 
 const OR = {
   'filter[_or][0][date_updated][_gte]': '{since}',

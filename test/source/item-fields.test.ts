@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { goneBy } from '../../src/extract/read-item.ts';
-import { itemFields } from '../../src/source/item-fields.ts';
+import { itemFields } from '../../src/source/delete-fields.ts';
 
 const schema = z.strictObject(itemFields);
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { outcomeRuleSchema } from '../../src/source/outcome-rule.ts';
+import { outcomeRuleSchema } from '../../src/source/http-fields.ts';
 
 it.each([
   { status: '404', outcome: 'skip' },

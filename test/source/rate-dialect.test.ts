@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
-import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
-import { RATE_PRESET_NAMES } from '../../src/source/rate-presets.ts';
+import { rateDialectSchema, RATE_PRESET_NAMES } from '../../src/source/rate-dialect.ts';
 
 it.each(RATE_PRESET_NAMES)('the preset %s is a dialect with Retry-After', (name) => {
   expect(rateDialectSchema.parse(name).headers).toContainEqual(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isOwnHeader, placeOf, requestPlace } from '../../src/source/request-place.ts';
+import { isOwnHeader, placeOf, requestPlace } from '../../src/source/basic-fields.ts';
 
 describe('the place of a value in a request', () => {
   it.each([

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
-import { schemeFaults } from '../../src/source/signature-faults.ts';
-import { signatureFields } from '../../src/source/signature-fields.ts';
+import { schemeFaults, signatureFields } from '../../src/source/signature-scheme.ts';
 
 const VALID = { type: 'hmac', value: { from: 'header:x-signature' }, signed: '{body}' };
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { hasToken, parseTemplate, type TemplateSegment } from '../../src/source/signature-template.ts';
+import { hasToken, parseTemplate, type TemplateSegment } from '../../src/source/signature-scheme.ts';
 
 const token = (name: string, argument = '') => ({ token: name, name: argument });
 

@@ -1,6 +1,6 @@
 import { assert as assertProperty, property, string } from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { fillTemplate, templateSchema, variablesIn } from '../../src/source/template.ts';
+import { fillTemplate, templateSchema, variablesIn } from '../../src/source/basic-fields.ts';
 
 describe('a template', () => {
   it('is filled in with values, in any place', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { profileSchema } from '../../src/source/profile.ts';
-import { requestedVersion, versionText, withVersion } from '../../src/source/version.ts';
+import { requestedVersion, versionText, withVersion } from '../../src/source/http-fields.ts';
 
 const RESOURCES = { posts: { path: '/posts', page: { style: 'page', page_param: 'page' } } };
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Doubt, WalkEnd } from '../../src/extract/guards/walk-end.ts';
+import type { Doubt, WalkEnd } from '../../src/extract/page.ts';
 import { endWarnings, proveWalk } from '../../src/sync/prove-walk.ts';
 import { profileWith } from '../support/page-records.ts';
 

@@ -1,5 +1,5 @@
 import { keyBytes } from '../../src/source/signature-secret.ts';
-import { hasToken } from '../../src/source/signature-template.ts';
+import { hasToken } from '../../src/source/signature-scheme.ts';
 import { signDelivery } from '../../src/trigger/signature/sign-delivery.ts';
 import type { Example } from './vectors.ts';
 

@@ -1,5 +1,5 @@
 import { ConfigError } from '../../model/errors.ts';
-import { timeSpan } from '../../source/duration-and-size.ts';
+import { timeSpan } from '../../source/basic-fields.ts';
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 const MOMENT = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})?$/;

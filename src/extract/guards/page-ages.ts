@@ -1,6 +1,6 @@
 import { AGE_STEP_MS } from '../../model/answer-age.ts';
 import type { ApiAnswer } from '../../http/client.ts';
-import type { Doubt } from './walk-end.ts';
+import type { Doubt } from '../page.ts';
 
 type Aged = Pick<ApiAnswer, 'requestedAt' | 'age'>;
 

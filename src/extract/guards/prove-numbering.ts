@@ -1,15 +1,14 @@
 import { SyncError } from '../../model/errors.ts';
-import type { AnswerRule } from '../../source/outcome-rule.ts';
-import type { Page, PagePosition } from '../page.ts';
-import type { Foresight, PageStyle } from '../page-styles/page-style.ts';
-import { positionOf, urlAt } from '../page-styles/position.ts';
+import type { AnswerRule } from '../../source/http-fields.ts';
+import type { Page, PagePosition, Doubt } from '../page.ts';
+import type { Foresight, PageStyle } from '../page-styles/page-styles.ts';
+import { positionOf, urlAt } from '../page-styles/listing-request.ts';
 import type { Ask } from '../requests/ask.ts';
 import { LEAST_FOR_OVERLAP } from '../requests/page-reader.ts';
 import type { ReadableResource, ReadPage } from '../requests/read-page.ts';
-import { walkError, type GuardFault } from './guard-fault.ts';
-import { sharedKeys } from './page-keys.ts';
+import { walkError, type GuardFault } from './walk-guard.ts';
+import { sharedKeys } from './key-set.ts';
 import { readQuietly } from './prove-end.ts';
-import type { Doubt } from './walk-end.ts';
 import type { WalkLedger } from './walk-ledger.ts';
 
 /** Whether pages are known to be numbered as the profile says. All listings of a walk share it. */

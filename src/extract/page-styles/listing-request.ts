@@ -1,11 +1,155 @@
-import type { ApiRequest } from '../../http/client.ts';
-import { SyncError } from '../../model/errors.ts';
-import type { JsonObject, JsonValue } from '../../model/json.ts';
+import type { ExactNumber, JsonValue, JsonObject } from '../../model/json.ts';
+import { isExact } from '../../shape/json/exact-number.ts';
+import { parseJson } from '../../shape/json/parse-json.ts';
 import { isObject } from '../../shape/records/field-at.ts';
+import { placeOf, fillTemplate, variablesIn, type TemplateValues } from '../../source/basic-fields.ts';
+import { ConfigError, SyncError } from '../../model/errors.ts';
+import { withoutParams } from '../../http/auth/credential-query.ts';
+import { snippet } from '../../http/body/safe-text.ts';
+import type { GuardFault } from '../guards/walk-guard.ts';
+import type { PagePosition } from '../page.ts';
+import type { ApiRequest } from '../../http/client.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
-import { placeOf } from '../../source/request-place.ts';
-import { fillTemplate, variablesIn, type TemplateValues } from '../../source/template.ts';
-import { isUnfit, pageVariables, textOf, withPlaces, type PlaceValue, type PlaceValues } from './page-variables.ts';
+
+/** A value of a page: in a JSON body a number stays a number. */
+export type PlaceValue = string | number | ExactNumber;
+
+/** Values by request place (`source/request-place.ts`), as a profile writes it. */
+export type PlaceValues = Readonly<Record<string, PlaceValue>>;
+
+const CONTROL = /\p{Cc}/u;
+/** Blanks at its ends are no part of a header's value. */
+const HEADER_VALUE = /^(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?$/;
+
+/** True for text that must not get near a request line: control characters (CR, LF, NUL, ...) or half a character. */
+export function isUnsendable(text: string): boolean {
+  return CONTROL.test(text) || !text.isWellFormed();
+}
+
+/** True for a value that cannot stand in this place of a request as the one value that it is. */
+export function isUnfit(place: string, value: PlaceValue): boolean {
+  const text = textOf(value);
+  return isUnsendable(text) || (placeOf(place).in === 'header' && !HEADER_VALUE.test(text));
+}
+
+/** The value as it stands in a query or a header. */
+export function textOf(value: PlaceValue): string {
+  return isExact(value) ? value.rawJSON : String(value);
+}
+
+/**
+ * The values of a page that are neither in its path nor in its query: they stand in the fragment of its URL, which is
+ * never sent, as URL-encoded JSON by request place. Throws for a fragment that is none.
+ */
+export function pageVariables(url: URL): PlaceValues {
+  if (url.hash.length < 2) return {};
+  const found = parseJson(decodeURIComponent(url.hash.slice(1)));
+  if (!isObject(found)) throw new Error('the fragment of a page position holds no values');
+  return Object.fromEntries(Object.entries(found).filter((entry): entry is [string, PlaceValue] => isValue(entry[1])));
+}
+
+/** A copy of the URL with these values in their places, each of them once. In a query spaces become `%20`, never `+`. */
+export function withPlaces(url: URL, values: PlaceValues): URL {
+  const copy = new URL(url);
+  const hidden = new Map(Object.entries(pageVariables(url)));
+  for (const [place, value] of Object.entries(values)) {
+    const { in: part } = placeOf(place);
+    if (part === 'query') copy.searchParams.set(place, textOf(value));
+    else hidden.set(place, value);
+  }
+  copy.search = copy.searchParams.toString().replaceAll('+', '%20');
+  copy.hash = hidden.size === 0 ? '' : encodeURIComponent(JSON.stringify(Object.fromEntries(hidden)));
+  return copy;
+}
+
+/** The value at a place of a page's request, as text; null if it has none. */
+export function placedText(url: URL, place: string): string | null {
+  if (placeOf(place).in === 'query') return url.searchParams.get(place);
+  const value = pageVariables(url)[place];
+  return value === undefined ? null : textOf(value);
+}
+
+/** All that a page's request sends by place and value, as text. */
+export function sentTexts(url: URL): Map<string, string> {
+  const hidden = Object.entries(pageVariables(url)).map(([place, value]): [string, string] => [place, textOf(value)]);
+  return new Map([...url.searchParams, ...hidden]);
+}
+
+function isValue(value: JsonValue): value is PlaceValue {
+  return typeof value === 'string' || typeof value === 'number' || isExact(value);
+}
+
+/** The place of a page request within its origin: path, query and, as a fragment, its values in headers and body. */
+export function positionOf(url: URL): PagePosition {
+  return url.pathname + url.search + url.hash;
+}
+
+/**
+ * The page of a stored position. Always on the base URL's own origin, whatever the position says.
+ * Throws `ConfigError` (`bad_position`) for a text that is no position.
+ */
+export function urlAt(baseUrl: URL, position: PagePosition): URL {
+  const whole = `${baseUrl.origin}${position}`;
+  if (position.startsWith('/') && !isUnsendable(position) && URL.canParse(whole)) {
+    const url = new URL(whole);
+    if (hasVariables(url)) return url;
+  }
+  throw new ConfigError('bad_position', `The stored page position ${JSON.stringify(position)} is not a path`, {
+    hint: 'The checkpoint is damaged or from another version: start this resource again from the beginning.',
+  });
+}
+
+function hasVariables(url: URL): boolean {
+  try {
+    pageVariables(url);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * The position that a `next` link of an answer names, or why it is not followed. Relative links are fine; another
+ * origin, `//host` and user names are refused, since the credential would go there. A service behind a proxy that ends
+ * TLS writes http: into its links: such a link is followed by https, as a position never names a scheme. A link
+ * says nothing of headers and body, whatever its fragment holds. A credential in the link's own query (`withheld`) is
+ * left out: it is added anew to each request.
+ */
+export function linkedPosition(
+  baseUrl: URL,
+  answeredUrl: URL,
+  link: string,
+  withheld: readonly string[] = [],
+): PagePosition | GuardFault {
+  if (isUnsendable(link)) return badNext(link, 'holds control characters or half characters');
+  if (!URL.canParse(link, answeredUrl.href)) return badNext(link, 'is not a URL');
+  const target = new URL(link, answeredUrl);
+  if (baseUrl.protocol === 'https:' && target.protocol === 'http:') target.protocol = 'https:';
+  const named = target.username !== '' || target.password !== '';
+  if (target.origin !== baseUrl.origin || named || /^\s*[\\/]{2}/.test(link)) return foreignNext(baseUrl, link);
+  target.hash = '';
+  return positionOf(withoutParams(target, withheld));
+}
+
+function badNext(link: string, why: string): GuardFault {
+  return {
+    code: 'bad_next',
+    message: `The link to the next page ${why}: ${shown(link)}`,
+    hint: 'This is a fault of the service: report it there. Nothing was requested from that link.',
+  };
+}
+
+function foreignNext(baseUrl: URL, link: string): GuardFault {
+  return {
+    code: 'foreign_next',
+    message: `The link to the next page leaves ${baseUrl.origin}: ${shown(link)}`,
+    hint: 'Nothing was sent there. If the service moved, set base_url to its new address (scheme, host and port).',
+  };
+}
+
+function shown(link: string): string {
+  return snippet(JSON.stringify(link.replace(/\/\/[^/@]*@/, '//***@')));
+}
 
 /** The address of a source's listings. */
 export interface ListingTarget {

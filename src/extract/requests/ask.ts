@@ -2,15 +2,13 @@ import type { ApiAnswer, ApiClient, ApiRequest, RequestMeter } from '../../http/
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { AnswerRule } from '../../source/outcome-rule.ts';
-import { declaredEnd } from '../../source/page-end.ts';
-import type { PageProfile } from '../../source/page-style.ts';
+import type { AnswerRule } from '../../source/http-fields.ts';
+import { declaredEnd, type PageProfile } from '../../source/page-style.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { EmptySpelling } from '../../source/record-fields.ts';
-import { walkError } from '../guards/guard-fault.ts';
+import { walkError } from '../guards/walk-guard.ts';
 import type { PagePosition } from '../page.ts';
-import { requestAt, type RequestParts } from '../page-styles/listing-request.ts';
-import { positionOf, urlAt } from '../page-styles/position.ts';
+import { requestAt, type RequestParts, positionOf, urlAt } from '../page-styles/listing-request.ts';
 
 /** How pages are asked for; the same for every page of a walk. */
 export interface AskOptions {

@@ -1,16 +1,21 @@
 import type { ApiAnswer } from '../../http/client.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
-import type { AnswerSource } from './answer-source.ts';
-import { declaredEnd } from '../../source/page-end.ts';
-import { isRepeated, provePastEnd, stepFromOwn, type PastEndSign } from '../guards/declared-end.ts';
-import { walkError } from '../guards/guard-fault.ts';
-import { lastKnown } from '../guards/page-keys.ts';
-import type { PagePosition } from '../page.ts';
-import { positionOf, urlAt } from '../page-styles/position.ts';
-import { proveEnd, type LastPage, type ProvedEnd } from '../guards/prove-end.ts';
+import type { AnswerSource, PageMemory } from './answer-source.ts';
+import { declaredEnd } from '../../source/page-style.ts';
+import {
+  isRepeated,
+  provePastEnd,
+  stepFromOwn,
+  type PastEndSign,
+  proveEnd,
+  type LastPage,
+  type ProvedEnd,
+} from '../guards/prove-end.ts';
+import { walkError } from '../guards/walk-guard.ts';
+import { lastKnown } from '../guards/key-set.ts';
+import type { PagePosition, PageSizes } from '../page.ts';
+import { positionOf, urlAt } from '../page-styles/listing-request.ts';
 import { isExpired, PastEnd } from './ask.ts';
-import type { PageSizes } from '../guards/walk-end.ts';
-import type { PageMemory } from './page-memory.ts';
 import { readPage, type ReadPage } from './read-page.ts';
 import type { WalkLedger } from '../guards/walk-ledger.ts';
 

@@ -7,11 +7,10 @@ import { selectRecords } from '../../shape/records/select-records.ts';
 import type { PageProfile } from '../../source/page-style.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { EmptySpelling } from '../../source/record-fields.ts';
-import { accountOf, bodyAccount, countAt, countIn } from './body-account.ts';
-import type { GuardFault } from '../guards/guard-fault.ts';
-import { pageKeys } from '../guards/page-keys.ts';
-import { sentTexts } from '../page-styles/page-variables.ts';
-import { undeclaredSignals, type UndeclaredSignals } from './undeclared-signals.ts';
+import { accountOf, bodyAccount, countAt, countIn, undeclaredSignals, type UndeclaredSignals } from './body-account.ts';
+import type { GuardFault } from '../guards/walk-guard.ts';
+import { pageKeys } from '../guards/key-set.ts';
+import { sentTexts } from '../page-styles/listing-request.ts';
 
 /** The part of a resource's profile by which an answer is read. */
 export type ReadableResource = Pick<ResourceProfile, 'records' | 'page' | 'id'> & Partial<RecordFields> & RecordSight;

@@ -1,5 +1,5 @@
 import { SyncError } from '../../model/errors.ts';
-import type { Carrier } from '../../source/auth-scheme.ts';
+import type { Carrier } from '../../source/auth.ts';
 import type { Proof } from './proof.ts';
 
 /** The prefix that belongs to a header which the settings do not name. */

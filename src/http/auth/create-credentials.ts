@@ -1,8 +1,14 @@
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { SchemeType } from '../../source/auth-scheme.ts';
-import { authPlan, secretsOf, type AuthPlan, type AuthSettings, type PlanOf } from '../../source/auth.ts';
+import {
+  type SchemeType,
+  authPlan,
+  secretsOf,
+  type AuthPlan,
+  type AuthSettings,
+  type PlanOf,
+} from '../../source/auth.ts';
 import type { Profile } from '../../source/profile.ts';
 import { basicCredentials, fixedCredentials, headerCredentials, keyCredentials } from './credentials.ts';
 import { NO_PROOF } from './proof.ts';

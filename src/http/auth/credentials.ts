@@ -1,5 +1,5 @@
 import type { Lane } from '../../model/vocabulary.ts';
-import type { Carrier } from '../../source/auth-scheme.ts';
+import type { Carrier } from '../../source/auth.ts';
 import { carried, queryNamesOf } from './carried.ts';
 import type { Proof } from './proof.ts';
 

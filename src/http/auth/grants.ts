@@ -1,5 +1,4 @@
-import type { Grant as GrantName } from '../../source/auth-scheme.ts';
-import type { PlanOf } from '../../source/auth.ts';
+import type { Grant as GrantName, PlanOf } from '../../source/auth.ts';
 import { jwtMint } from './jwt.ts';
 
 export type OauthPlan = PlanOf<'oauth'>;

@@ -1,7 +1,7 @@
 import { createHmac, createPrivateKey, sign as signWith, type KeyObject } from 'node:crypto';
 import { ConfigError, messageOf } from '../../model/errors.ts';
-import type { SchemeOf } from '../../source/auth-scheme.ts';
-import { fillTemplate, type TemplateValues } from '../../source/template.ts';
+import type { SchemeOf } from '../../source/auth.ts';
+import { fillTemplate, type TemplateValues } from '../../source/basic-fields.ts';
 
 /** How a JWT is made, as a profile has it. */
 export type JwtForm = Pick<SchemeOf<'jwt'>, 'algorithm' | 'key_encoding' | 'header' | 'claims' | 'lifetime'>;

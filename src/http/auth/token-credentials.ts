@@ -2,7 +2,7 @@ import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { unlessAborted } from '../../model/waiting.ts';
-import type { Carrier } from '../../source/auth-scheme.ts';
+import type { Carrier } from '../../source/auth.ts';
 import { carried, queryNamesOf } from './carried.ts';
 import { falsified, type Credentials } from './credentials.ts';
 import { NO_PROOF, type Proof } from './proof.ts';

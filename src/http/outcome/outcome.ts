@@ -1,6 +1,6 @@
 import type { JsonValue } from '../../model/json.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
-import type { AnswerConditions, AnswerRule, OutcomeRule } from '../../source/outcome-rule.ts';
+import type { AnswerConditions, AnswerRule, OutcomeRule } from '../../source/http-fields.ts';
 import type { AnswerHeaders, OutcomeRow, Seen, StatusRow } from './outcome-row.ts';
 import { searchableText } from './body-errors.ts';
 import { BUILT_IN_ROWS, TOKEN_ROWS } from './outcome-table.ts';

@@ -1,7 +1,7 @@
 import { sleepOrAbort } from '../../model/waiting.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import { overallStatus, type RunReport } from '../../sync/report.ts';
-import { parentOf } from '../../source/partition-fields.ts';
+import { parentOf } from '../../source/request-fields.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import type { Scheduler } from '../../trigger/schedule/scheduler.ts';
 import { done, refused } from './answers.ts';

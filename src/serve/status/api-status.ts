@@ -1,5 +1,5 @@
 import { daysLeft, type ApiLifetime } from '../../model/service-notice.ts';
-import { versionText, type Versioned } from '../../source/version.ts';
+import { versionText, type Versioned } from '../../source/http-fields.ts';
 
 /** The version of the service's API that is asked for, and how long it will be there. */
 export interface ApiStatus {

@@ -7,7 +7,7 @@ import type { GovernorFigures } from '../../queue/governor.ts';
 import type { FilesSettings } from '../../settings/file-stores.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import type { Profile } from '../../source/profile.ts';
-import type { Versioned } from '../../source/version.ts';
+import type { Versioned } from '../../source/http-fields.ts';
 import { isThisProcess } from '../../state/process-lookup.ts';
 import type { Inbox, InboxFigures } from '../../warehouse/inbox.ts';
 import type { NameState } from '../../warehouse/name-state.ts';

@@ -4,7 +4,7 @@ import { toColumnChange } from '../../model/schema-change.ts';
 import type { ApiLifetime } from '../../model/service-notice.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
-import { versionText, type Versioned } from '../../source/version.ts';
+import { versionText, type Versioned } from '../../source/http-fields.ts';
 import { readPauses, type Pause } from '../../state/pauses.ts';
 import { readLifetime } from '../../state/notices.ts';
 import { readHeldWindows } from '../../state/windows.ts';

@@ -1,6 +1,6 @@
 import type { ResourceShape } from '../../model/table.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import type { Relations } from '../../source/relations.ts';
+import type { Relations } from '../../source/profile.ts';
 import { unresolved, resolveRelations } from '../../views/relations.ts';
 import type { WarehouseReader } from '../../warehouse/reading.ts';
 import type { CheckFinding } from '../../checks/finding.ts';

@@ -1,5 +1,4 @@
-import { KeySet } from '../../extract/guards/key-set.ts';
-import { eachKey } from '../../extract/guards/page-keys.ts';
+import { KeySet, eachKey } from '../../extract/guards/key-set.ts';
 import { keyFingerprints } from '../../shape/records/key-fingerprint.ts';
 
 /** The keys that a walk has met, by their fingerprints. */

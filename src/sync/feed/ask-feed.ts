@@ -1,9 +1,8 @@
-import { requestAt, singleRequest, type BuiltRequest } from '../../extract/page-styles/listing-request.ts';
-import { urlAt } from '../../extract/page-styles/position.ts';
+import { requestAt, singleRequest, type BuiltRequest, urlAt } from '../../extract/page-styles/listing-request.ts';
 import { saysNothing, withEmptyHint } from '../../extract/requests/ask.ts';
 import { goneBy } from '../../extract/read-item.ts';
 import type { ApiAnswer, ApiRequest } from '../../http/client.ts';
-import type { TemplateValues } from '../../source/template.ts';
+import type { TemplateValues } from '../../source/basic-fields.ts';
 import type { ChangeFeed } from '../../source/change-feed.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import { positionFrom } from '../walk/stored-position.ts';

@@ -1,5 +1,4 @@
-import type { Doubt } from '../../extract/guards/walk-end.ts';
-import type { Page } from '../../extract/page.ts';
+import type { Doubt, Page } from '../../extract/page.ts';
 import { walk } from '../../extract/walk.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
@@ -8,7 +7,7 @@ import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
 import { canonicalHash } from '../../shape/records/fingerprint.ts';
 import { fieldAt, recordKey } from '../../shape/records/record-key.ts';
-import type { DeleteFeed } from '../../source/delete-feed.ts';
+import type { DeleteFeed } from '../../source/delete-fields.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { readFeed, saveFeed } from '../../state/feeds.ts';
 import { inParts } from '../../state/in-parts.ts';

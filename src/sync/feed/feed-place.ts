@@ -1,6 +1,6 @@
 import { sql, type CompiledQuery } from 'kysely';
 import type { Page } from '../../extract/page.ts';
-import { linkedPosition } from '../../extract/page-styles/position.ts';
+import { linkedPosition } from '../../extract/page-styles/listing-request.ts';
 import type { ApiAnswer } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';

@@ -3,7 +3,7 @@ import { memoryUse, type MemoryUse } from '../../model/memory-use.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
-import type { StoreAddress } from '../../source/store-address.ts';
+import type { StoreAddress } from '../../source/file-fields.ts';
 import { acquireLease, type Lease } from '../../state/leases.ts';
 import { FILES_LEASE } from '../../state/files/record-files.ts';
 import { dueBatches } from './due-batches.ts';

@@ -1,4 +1,4 @@
-import { keyParts } from '../../extract/key-parts.ts';
+import { keyParts } from '../../extract/read-item.ts';
 import { listingStart, type ListingTarget } from '../../extract/page-styles/listing-request.ts';
 import { isEach, stepsOf, type PathStep } from '../../model/body-path.ts';
 import { messageOf } from '../../model/errors.ts';

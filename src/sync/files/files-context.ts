@@ -1,7 +1,7 @@
 import type { Downloader } from '../../http/download/downloader.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import type { FilesSettings } from '../../settings/file-stores.ts';
-import type { StoreAddress } from '../../source/store-address.ts';
+import type { StoreAddress } from '../../source/file-fields.ts';
 import type { SourceContext } from '../resource-context.ts';
 
 /** What the lane of files needs of a source. */

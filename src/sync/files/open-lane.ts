@@ -6,7 +6,7 @@ import { openStores } from '../../object-store/open-stores.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import { storesOf } from '../../settings/file-stores.ts';
 import { FILE_LIMITS, ownGovernor, type KnownLimits } from '../../state/open-governor.ts';
-import type { StoreAddress } from '../../source/store-address.ts';
+import type { StoreAddress } from '../../source/file-fields.ts';
 import { fetchFiles, type FilesRequest } from './fetch-files.ts';
 import type { FilesContext } from './files-context.ts';
 import { ownedStores } from './owned-stores.ts';

@@ -1,7 +1,7 @@
 import type { Clock } from '../../model/clock.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import type { FilesSettings } from '../../settings/file-stores.ts';
-import type { StoreAddress } from '../../source/store-address.ts';
+import type { StoreAddress } from '../../source/file-fields.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 
 /** A source's files, for what looks after them without asking the service. */

@@ -1,6 +1,6 @@
 import type { LoadContext } from '../../load/load-context.ts';
 import { storedZone, updatedColumns, updatedZone } from '../../shape/columns/updated-time.ts';
-import type { IncrementalProfile } from '../../source/incremental.ts';
+import { type IncrementalProfile, filterName } from '../../source/incremental.ts';
 import { NO_WALK, saveCheckpoint } from '../../state/checkpoints.ts';
 import type { TableShape } from '../../model/table.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
@@ -8,7 +8,6 @@ import type { RunContext } from '../run-progress.ts';
 import { planWalk, type PlanInput, type WalkPlan } from '../plan.ts';
 import { momentOf, writtenMoment } from '../../checks/since.ts';
 import type { Warning } from '../warnings.ts';
-import { filterName } from '../../source/filter-places.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { Witness } from '../walk/filter-evidence.ts';
 

@@ -1,5 +1,5 @@
 import { isNumbered } from '../../extract/page-styles/page-styles.ts';
-import { keyParts } from '../../extract/key-parts.ts';
+import { keyParts } from '../../extract/read-item.ts';
 import { walk } from '../../extract/walk.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';

@@ -1,4 +1,4 @@
-import type { WalkEnd } from '../../extract/guards/walk-end.ts';
+import type { WalkEnd } from '../../extract/page.ts';
 import { isUnitRefusal } from '../../extract/requests/ask.ts';
 import type { SyncError } from '../../model/errors.ts';
 import { saveCheckpoint } from '../../state/checkpoints.ts';

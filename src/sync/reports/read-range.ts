@@ -1,5 +1,4 @@
-import type { WalkEnd } from '../../extract/guards/walk-end.ts';
-import type { Page } from '../../extract/page.ts';
+import type { WalkEnd, Page } from '../../extract/page.ts';
 import { walk, type WalkOptions } from '../../extract/walk.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';

@@ -1,8 +1,8 @@
-import { hasOffset, parsePattern, patternStep, writePattern, type PatternPart } from '../../source/date-pattern.ts';
-import type { PlaceValue, PlaceValues } from '../../extract/page-styles/page-variables.ts';
+import { hasOffset, parsePattern, patternStep, writePattern, type PatternPart } from '../../source/incremental.ts';
+import type { PlaceValue, PlaceValues } from '../../extract/page-styles/listing-request.ts';
 import { timeZone } from '../../model/time-zone.ts';
 import type { ReportWindows } from '../../source/report-windows.ts';
-import { placeOf } from '../../source/request-place.ts';
+import { placeOf } from '../../source/basic-fields.ts';
 import type { ExtraQuery } from '../../checks/listing-walk.ts';
 import { addDays, dayBegin, daysBetween, type Day, type ReportWindow } from './report-days.ts';
 

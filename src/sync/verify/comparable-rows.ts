@@ -4,7 +4,7 @@ import { EACH, keysOf, keysOfText, OVERFLOW, pathText } from '../../shape/column
 import { textHash } from '../../shape/records/fingerprint.ts';
 import { shapeRecords } from '../../shape/shape-page.ts';
 import type { ShapeRecord } from '../../shape/write-rows.ts';
-import type { FieldSettings } from '../../source/field-settings.ts';
+import type { FieldSettings } from '../../source/record-fields.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { canonicalDecimal, canonicalJson } from '../../warehouse/copy/value-kinds.ts';
 import type { ReadColumn, SnapshotReader, ViewQuery } from '../../warehouse/snapshot-reader.ts';

@@ -1,6 +1,5 @@
 import { setImmediate as yieldToEvents } from 'node:timers/promises';
-import type { Doubt, WalkEnd } from '../../extract/guards/walk-end.ts';
-import type { Page } from '../../extract/page.ts';
+import type { Doubt, WalkEnd, Page } from '../../extract/page.ts';
 import { dropForgotten } from '../../load/drop-forgotten.ts';
 import { keyRecords, type KeyedRecord } from '../../load/key-records.ts';
 import { AGE_STEP_MS } from '../../model/answer-age.ts';

@@ -4,7 +4,7 @@ import type { FilesSettings } from '../../settings/file-stores.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { readShapes } from '../../state/column-catalog.ts';
 import { readForgotten, type PrivacyKey } from '../../state/forgotten.ts';
-import { hasUncompared } from '../../source/field-settings.ts';
+import { hasUncompared } from '../../source/record-fields.ts';
 import { lastWalkBegan } from '../../state/runs.ts';
 import { saveVerification } from '../../state/verifications.ts';
 import type { Verdict, VerifyMode } from '../../warehouse/verification-row.ts';

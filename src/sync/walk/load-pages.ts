@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
-import type { WalkEnd } from '../../extract/guards/walk-end.ts';
-import type { Page } from '../../extract/page.ts';
+import type { WalkEnd, Page } from '../../extract/page.ts';
 import { isNumbered } from '../../extract/page-styles/page-styles.ts';
 import { partitionedWalk } from '../../extract/partitioned-walk.ts';
 import { walk, type WalkOptions } from '../../extract/walk.ts';

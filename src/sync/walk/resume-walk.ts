@@ -1,5 +1,5 @@
-import type { MetPage, WalkBefore } from '../../extract/guards/met-page.ts';
-import { joinPosition, splitPosition, type PartitionPlace } from '../../extract/partition-position.ts';
+import type { MetPage, WalkBefore } from '../../extract/guards/walk-ledger.ts';
+import { joinPosition, splitPosition, type PartitionPlace } from '../../extract/partitioned-walk.ts';
 import { readSeenPages } from '../../state/seen.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { filterQuery } from '../../checks/listing-walk.ts';

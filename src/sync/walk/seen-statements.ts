@@ -7,7 +7,7 @@ import { SEVERAL } from '../cursor/move-cursor.ts';
 import type { WalkProof } from '../prove-walk.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { Page } from '../../extract/page.ts';
-import { joinPosition, splitPosition } from '../../extract/partition-position.ts';
+import { joinPosition, splitPosition } from '../../extract/partitioned-walk.ts';
 import { storedPosition } from './stored-position.ts';
 
 /** A page of a walk as it is committed. */

@@ -1,7 +1,7 @@
 import type { PagePosition } from '../../extract/page.ts';
 import { filledQuery } from '../../extract/page-styles/listing-request.ts';
-import { joinPosition, splitPosition } from '../../extract/partition-position.ts';
-import type { TemplateValues } from '../../source/template.ts';
+import { joinPosition, splitPosition } from '../../extract/partitioned-walk.ts';
+import type { TemplateValues } from '../../source/basic-fields.ts';
 
 /** Only what stands behind the origin counts; a base makes it a URL. */
 const ANYWHERE = 'http://localhost';

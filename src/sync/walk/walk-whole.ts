@@ -1,10 +1,9 @@
 import { longerOf } from '../../extract/guards/page-ages.ts';
-import { KeySet } from '../../extract/guards/key-set.ts';
-import { eachKey, hasKey } from '../../extract/guards/page-keys.ts';
+import { KeySet, eachKey, hasKey } from '../../extract/guards/key-set.ts';
 import { readItem, type ItemReading } from '../../extract/read-item.ts';
 import type { PageFacts } from '../../load/page-loader.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
-import type { EndProof, WalkEnd } from '../../extract/guards/walk-end.ts';
+import type { EndProof, WalkEnd } from '../../extract/page.ts';
 import { AGE_STEP_MS } from '../../model/answer-age.ts';
 import type { TableShape } from '../../model/table.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';

@@ -1,13 +1,16 @@
 import { createHmac } from 'node:crypto';
 import type { z } from 'zod';
-import { challengeSchema, type EchoChallenge } from '../../source/challenge.ts';
-import type { DeliveryField, FieldCondition } from '../../source/delivery-field.ts';
+import {
+  challengeSchema,
+  type EchoChallenge,
+  type DeliveryField,
+  type FieldCondition,
+} from '../../source/delivery-field.ts';
 import type { WebhookSecret } from '../../source/signature-secret.ts';
 import type { SignatureScheme } from '../../source/signature-scheme.ts';
-import type { Delivery } from './delivery.ts';
+import { type Delivery, textAt, type Parts } from './delivery.ts';
 import { VERIFY_TOKEN_ID, PROVERS } from './prove.ts';
 import { fitsPattern } from '../fits-pattern.ts';
-import { textAt, type Parts } from './text-at.ts';
 
 const NO_PARTS: Parts = new Map();
 

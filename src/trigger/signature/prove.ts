@@ -1,8 +1,7 @@
 import { ConfigError } from '../../model/errors.ts';
 import { keyBytes, secretFault, type WebhookSecret } from '../../source/signature-secret.ts';
-import type { SignatureMethod } from '../../source/signature-fields.ts';
-import type { SignatureScheme } from '../../source/signature-scheme.ts';
-import type { SentItem } from './read-signature.ts';
+import type { SignatureMethod, SignatureScheme } from '../../source/signature-scheme.ts';
+import type { SentItem } from './create-verifier.ts';
 import {
   createHash,
   createHmac,

@@ -3,11 +3,8 @@ import { ConfigError } from '../../model/errors.ts';
 import { isObject } from '../../shape/records/field-at.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
 import { keyBytes, secretFault, type WebhookSecret } from '../../source/signature-secret.ts';
-import { needsPublicUrl, type SignatureScheme } from '../../source/signature-scheme.ts';
-import type { SignatureMethod } from '../../source/signature-fields.ts';
-import type { Delivery } from './delivery.ts';
-import { schemeInFamily } from './scheme-in-family.ts';
-import { writeTimestamp } from './timestamp.ts';
+import { needsPublicUrl, type SignatureScheme, type SignatureMethod } from '../../source/signature-scheme.ts';
+import { type Delivery, schemeInFamily, writeTimestamp } from './delivery.ts';
 import { contentWriter, isForm, signedPath, urlForms } from './signed-content.ts';
 
 /** A delivery that is to be signed. */

@@ -1,8 +1,6 @@
-import type { SignatureScheme } from '../../source/signature-scheme.ts';
-import { percentDecoded, queryOf, onlyHeader, textAt, utf8Text, type Parts } from './text-at.ts';
+import type { SignatureScheme, TokenName } from '../../source/signature-scheme.ts';
+import { percentDecoded, queryOf, onlyHeader, textAt, utf8Text, type Parts, type Delivery } from './delivery.ts';
 import { createHash } from 'node:crypto';
-import type { TokenName } from '../../source/signature-template.ts';
-import type { Delivery } from './delivery.ts';
 
 /** Everything that signed content may be made of. */
 export interface Facts {

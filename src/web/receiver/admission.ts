@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { SignatureScheme } from '../../source/signature-scheme.ts';
-import { hasToken } from '../../source/signature-template.ts';
+import { type SignatureScheme, hasToken } from '../../source/signature-scheme.ts';
 import { challengeMethods } from '../../trigger/signature/challenges.ts';
 import type { RefusalReason } from './answer.ts';
 import { DECODERS, FORM_TYPE, mediaTypeIn } from './body.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { KeptKeys } from '../../../src/extract/guards/kept-keys.ts';
+import { KeptKeys } from '../../../src/extract/guards/key-set.ts';
 
 /** Of `length` bytes that tell the page. */
 function keysOf(page: number, length: number): Uint8Array {

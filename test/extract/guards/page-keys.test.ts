@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { eachKey, lastKnown, pushedOn, sameKeys, sharedKeys } from '../../../src/extract/guards/page-keys.ts';
+import { eachKey, lastKnown, pushedOn, sameKeys, sharedKeys } from '../../../src/extract/guards/key-set.ts';
 import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../../src/shape/records/key-fingerprint.ts';
 
 /** Few enough to meet again; some of them as they are read back, anywhere in a larger buffer. */

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { LedgerEntry } from '../../../src/extract/guards/met-page.ts';
-import { WalkLedger } from '../../../src/extract/guards/walk-ledger.ts';
+import { type LedgerEntry, WalkLedger } from '../../../src/extract/guards/walk-ledger.ts';
 import { keyFingerprints } from '../../../src/shape/records/key-fingerprint.ts';
 
 function page(keys: string, fields: Partial<LedgerEntry> = {}): LedgerEntry {

@@ -4,9 +4,10 @@ import {
   requestAt,
   singleRequest,
   type RequestParts,
+  withPlaces,
+  positionOf,
+  urlAt,
 } from '../../../src/extract/page-styles/listing-request.ts';
-import { withPlaces } from '../../../src/extract/page-styles/page-variables.ts';
-import { positionOf, urlAt } from '../../../src/extract/page-styles/position.ts';
 
 const TARGET = { baseUrl: new URL('https://cms.example.com/api/'), prefix: '/v1' };
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isNumericStep } from '../../../src/extract/page-styles/numeric-step.ts';
+import { isNumericStep } from '../../../src/extract/walked-pages.ts';
 
 describe('a link to the next page', () => {
   it.each([

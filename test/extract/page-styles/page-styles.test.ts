@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { PageFacts } from '../../../src/extract/page-styles/page-style.ts';
-import { openPageStyle } from '../../../src/extract/page-styles/page-styles.ts';
+import { type PageFacts, openPageStyle } from '../../../src/extract/page-styles/page-styles.ts';
 import { parseJson } from '../../../src/shape/json/parse-json.ts';
 import { pageProfile } from '../five-styles.ts';
 import type { PageProfile } from '../../../src/source/page-style.ts';

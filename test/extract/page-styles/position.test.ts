@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { linkedPosition, urlAt } from '../../../src/extract/page-styles/position.ts';
+import { linkedPosition, urlAt } from '../../../src/extract/page-styles/listing-request.ts';
 import { pageProfile } from '../five-styles.ts';
 import { startListing } from '../listing-server.ts';
 import { collect, walkOver } from '../walking.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { undeclaredSignals } from '../../../src/extract/requests/undeclared-signals.ts';
+import { undeclaredSignals } from '../../../src/extract/requests/body-account.ts';
 import { parseJson } from '../../../src/shape/json/parse-json.ts';
 import { pageProfile } from '../five-styles.ts';
 

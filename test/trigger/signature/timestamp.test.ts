@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { signatureSchema } from '../../../src/source/signature-scheme.ts';
-import { checkTimestamp, timestampIn, writeTimestamp } from '../../../src/trigger/signature/timestamp.ts';
+import { checkTimestamp, timestampIn, writeTimestamp } from '../../../src/trigger/signature/delivery.ts';
 
 const NOW = Date.parse('2026-11-20T08:00:00.000Z');
 
