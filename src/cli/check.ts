@@ -37,8 +37,6 @@ interface CheckReport {
   resources: { resource: string; findings: CheckFinding[] }[];
   /** What the answers said of the end of the API; absent if nothing. */
   version?: CheckFinding;
-  /** Deprecated words of the settings and the profile; absent if there are none. */
-  deprecated?: CheckFinding[];
   /** The service's limits, as its answers stated them. */
   limits: CheckFinding;
   /** Where the copy is kept. */
@@ -99,7 +97,6 @@ export async function checkSource(
     const { clock, secrets } = context;
     const opened = await openProbe({ ...chosen, clock, secrets }, reader);
     const asked = await whileOpen(opened, (probe) => checkService(probe, resources, context));
-    const deprecated = deprecatedIn(chosen.source);
     const relations = reader === null ? {} : await relationsIn(reader, chosen.source);
     const former = reader === null ? [] : await resourcesNotCopied(reader.own, chosen.source.resources);
     const checked = { ...asked, resources: [...asked.resources, ...former.map(formerResource)] };
@@ -107,7 +104,6 @@ export async function checkSource(
     const report = {
       source: chosen.source.name,
       ...checked,
-      ...deprecated,
       warehouse: finding,
       ...stores,
       ...relations,
@@ -151,9 +147,9 @@ async function relationsIn(
 }
 
 function sectionsOf(report: CheckReport): Section[] {
-  const { resources, identity, version, limits, warehouse, stores = [], deprecated = [], relations = [] } = report;
+  const { resources, identity, version, limits, warehouse, stores = [], relations = [] } = report;
   const service = [identity ?? [], version ?? [], limits].flat();
-  const further = { service, copy: [warehouse, ...stores, ...relations], settings: deprecated };
+  const further = { service, copy: [warehouse, ...stores, ...relations] };
   return [...resources, ...Object.entries(further).map(([resource, findings]) => ({ resource, findings }))];
 }
 
@@ -201,13 +197,6 @@ async function checkService(
   const version = versionFinding(app, context);
   const further = { ...(identity === null ? {} : { identity }), ...(version === null ? {} : { version }) };
   return { ...further, resources: checks, limits };
-}
-
-function deprecatedIn({ deprecations }: SourceSettings): Pick<CheckReport, 'deprecated'> {
-  const found = deprecations.map(({ message, hint }): CheckFinding => {
-    return { check: 'deprecated', status: 'warn', detail: message, hint };
-  });
-  return found.length === 0 ? {} : { deprecated: found };
 }
 
 async function identityOf({ source, client, listing }: Probe, { signal }: CliContext): Promise<CheckFinding | null> {

@@ -84,7 +84,6 @@ async function runSource(
   options: RunOptions,
 ): Promise<RunReport> {
   const { source, resources, log } = chosen;
-  for (const { message, hint } of source.deprecations) log.warn({ hint }, message);
   const pings = createPings(source.ping, log);
   let told: AppOptions['retried'];
   const retried: typeof told = (...event) => told?.(...event);

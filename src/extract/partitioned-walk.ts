@@ -19,7 +19,7 @@ export interface PartitionPlace {
 }
 
 /** A position taken apart: `place` is null if the resource has one listing. */
-export interface SplitPosition {
+interface SplitPosition {
   place: PartitionPlace | null;
   /** Within the listing; empty for its beginning. */
   inner: PagePosition;
@@ -99,7 +99,7 @@ export function inPartition(options: WalkOptions, { field, param }: PartitionPro
 
 /**
  * One passage over all listings of a partitioned resource, one after the other, as one walk: positions say which listing
- * they belong to (`partition-position.ts`), and the end says what speaks against any of them. `before` is about the
+ * they belong to (`joinPosition`), and the end says what speaks against any of them. `before` is about the
  * listing in which the walk is taken up. A listing that the service refuses is left out, with a doubt that names it.
  * Throws as `walk` does, also if all listings are refused.
  */

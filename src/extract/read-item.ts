@@ -142,7 +142,7 @@ function missingRecord(path: string): SyncError {
 }
 
 /** A record's key taken apart. */
-export interface KeyParts {
+interface KeyParts {
   /** The listing that it comes from; null if the resource has one only, or the key does not say. */
   partition: string | null;
   /** The service's own id; null if several fields make it. */

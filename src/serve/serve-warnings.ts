@@ -7,7 +7,7 @@ export interface ServeWarning {
   hint: string;
 }
 
-/** Warns of pages that anybody may read, short passwords and webhook secrets that have expired, and of deprecated words. */
+/** Warns of pages that anybody may read, short passwords and webhook secrets that have expired. */
 export function serveWarnings(
   serve: ServeSettings,
   sources: readonly SourceSettings[],
@@ -16,12 +16,8 @@ export function serveWarnings(
   return [
     ...openPages(serve, 'serve', 'the status page and the metrics'),
     ...shortPassword(serve),
-    ...sources.flatMap((source) => [...endedSecrets(source, now), ...deprecatedWords(source)]),
+    ...sources.flatMap((source) => endedSecrets(source, now)),
   ];
-}
-
-function deprecatedWords({ name, deprecations }: SourceSettings): ServeWarning[] {
-  return deprecations.map(({ message, hint }) => ({ source: name, message, hint }));
 }
 
 /** Warns of `pages` that whoever reaches the address may read; `setting` holds its host. */

@@ -2,7 +2,6 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { z } from 'zod';
 import { messageOf } from '../model/errors.ts';
-import { deprecationsIn, type Deprecation } from '../source/deprecated-words.ts';
 import type { Profile } from '../source/profile.ts';
 import { crossCheck } from './cross-check.ts';
 import { checkValue } from './file/check-value.ts';
@@ -21,8 +20,6 @@ export interface CheckedFile<T> {
   faults: Fault[];
   /** By the name of the source. */
   profiles: Map<string, Profile>;
-  /** Words of a source and its profile that others have replaced, by the name of the source. */
-  deprecations: Map<string, readonly Deprecation[]>;
   /** Texts from secret files and profiles that must not be logged. */
   secrets: string[];
   /** True if a secret stands in the file itself. */
@@ -60,7 +57,7 @@ export function checkFile<T extends { sources: SourcesFile | string; privacy_key
   const faults = [...all.map(locate), ...loaded.faults];
   const secrets = [...filled.secrets, ...loaded.secrets];
   const holdsSecret = holdsLiteralSecret(value, filled.paths);
-  return { data, faults, profiles: loaded.profiles, deprecations: loaded.deprecations, secrets, holdsSecret };
+  return { data, faults, profiles: loaded.profiles, secrets, holdsSecret };
 }
 
 function hasPrivacyKey(data: { privacy_key?: string | undefined } | null): boolean {
@@ -74,7 +71,6 @@ interface LoadedProfiles extends Omit<CheckedFile<never>, 'data' | 'holdsSecret'
 function loadProfiles(value: unknown, unfilled: ReadonlySet<string>, readProfile: ReadProfile): LoadedProfiles {
   const loaded: LoadedProfiles = {
     profiles: new Map(),
-    deprecations: new Map(),
     findings: [],
     faults: [],
     secrets: [],
@@ -90,8 +86,6 @@ function loadProfiles(value: unknown, unfilled: ReadonlySet<string>, readProfile
       continue;
     }
     if (result.profile !== null) loaded.profiles.set(source, result.profile);
-    const own = deprecationsIn(valueAt(value, ['sources', source]), 'source');
-    loaded.deprecations.set(source, [...own, ...result.deprecations]);
     loaded.faults.push(...result.faults);
     loaded.secrets.push(...result.secrets);
   }
@@ -103,7 +97,7 @@ export interface SourceFile {
   name: string;
   /** As shown to a person. */
   file: string;
-  source: { settings: SourcesFile[string]; profile: Profile; deprecations: readonly Deprecation[] } | null;
+  source: { settings: SourcesFile[string]; profile: Profile } | null;
   faults: Fault[];
   secrets: string[];
   /** True if a secret stands in the file itself, and others may read it. */
@@ -153,8 +147,7 @@ function readSource(
   const checked = checkFile(namedSourceSchema, { value, locate }, place, readProfile);
   const settings = checked.data?.sources[name];
   const profile = checked.profiles.get(name);
-  const deprecations = checked.deprecations.get(name) ?? [];
-  const source = settings === undefined || profile === undefined ? null : { settings, profile, deprecations };
+  const source = settings === undefined || profile === undefined ? null : { settings, profile };
   const isExposed = checked.holdsSecret && isReadableByOthers(path);
   return { name, file, source, faults: checked.faults, secrets: checked.secrets, isExposed };
 }

@@ -1,6 +1,5 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { deprecationsIn, type Deprecation } from '../source/deprecated-words.ts';
 import { profileSchema, type Profile } from '../source/profile.ts';
 import { checkValue, type Checked } from './file/check-value.ts';
 import { suggestion } from './file/did-you-mean.ts';
@@ -19,7 +18,6 @@ export interface LoadedProfile {
   faults: Fault[];
   /** Texts that must not be logged. */
   secrets: string[];
-  deprecations: Deprecation[];
 }
 
 /** The surroundings that profiles are loaded in. */
@@ -56,20 +54,18 @@ function loadProfile(name: string, folder: string, place: ProfilePlace): LoadedP
   if (!existsSync(path)) return { missing: missingProfile(name, place.shown(path)) };
   const { layers, faults } = readChain(path, place, []);
   const secrets = layers.flatMap(({ filled }) => [...filled.secrets, ...secretsIn(filled.value, filled.paths)]);
-  if (faults.length > 0) return { profile: null, faults, secrets, deprecations: [] };
+  if (faults.length > 0) return { profile: null, faults, secrets };
   const value = layers
     .map(({ filled }) => filled.value)
     .filter(isPlainMap)
     .reduceRight((base, over) => extendProfile(base, over), {});
   const inherited = inheritResources(value);
   const checked = checkInherited(inherited, new Set(layers.flatMap(({ filled }) => [...filled.paths])));
-  const deprecations = deprecationsIn(value, 'profile');
-  if (checked.findings === null) return { profile: checked.data, faults, secrets, deprecations };
+  if (checked.findings === null) return { profile: checked.data, faults, secrets };
   return {
     profile: null,
     faults: checked.findings.map((finding) => locateInChain(layers, finding)),
     secrets,
-    deprecations,
   };
 }
 

@@ -101,7 +101,6 @@ function readWhole(file: YamlFile, place: ConfigPlace): Loaded {
   const parts = {
     ...data,
     profiles,
-    deprecations: checked.deprecations,
     refused: [],
     secrets: checked.secrets,
     exposed,
@@ -146,7 +145,6 @@ function readFolder(file: YamlFile, place: ConfigPlace): Loaded {
     ...checked.data,
     sources: Object.fromEntries(good.map(({ name, settings }) => [name, settings])),
     profiles: new Map(good.map(({ name, profile }) => [name, profile])),
-    deprecations: new Map(good.map(({ name, deprecations }) => [name, deprecations])),
     refused: files.filter((each) => each.faults.length > 0).map(({ name, faults: own }) => ({ name, faults: own })),
     secrets: [...checked.secrets, ...files.flatMap(({ secrets }) => secrets)],
     exposed: [...exposedFile(file, checked), ...files.filter(({ isExposed }) => isExposed).map((each) => each.file)],
@@ -182,7 +180,7 @@ function withOwnFaults(source: SourceFile, found: readonly SettingsFinding[]): S
 }
 
 interface Parts
-  extends Omit<SettingsFile, 'sources'>, Pick<CheckedFile<never>, 'profiles' | 'deprecations' | 'secrets'> {
+  extends Omit<SettingsFile, 'sources'>, Pick<CheckedFile<never>, 'profiles' | 'secrets'> {
   sources: SourcesFile;
   refused: readonly RefusedSource[];
   exposed: readonly string[];
@@ -198,12 +196,11 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
     const resources = Object.keys(profile.resources).filter((one) => source.resources?.includes(one) ?? true);
     const webhook = source.webhook ?? null;
     const { auth = { type: 'none' } } = source;
-    const deprecations = parts.deprecations.get(name) ?? [];
     const { http, ...rest } = source;
     const hash_key = source.hash_key ?? privacy_key;
     const keys = { ...(hash_key && { hash_key }), ...(privacy_key && { privacy_key }) };
     const files = filesOf({ ...source, name, profile, resources }, { cwd, env, fileMode: file_mode });
-    const own = { auth, name, profile, resources, files, webhook, deprecations, network: networkOf(http, cwd, env) };
+    const own = { auth, name, profile, resources, files, webhook, network: networkOf(http, cwd, env) };
     return [name, { ...rest, ...own, ...keys, keep_runs, warehouse: sourceAddress(warehouse, name, cwd) }];
   });
   const ways = sources.flatMap(([, { network }]) => networkSecrets(network));

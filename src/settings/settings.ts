@@ -4,7 +4,6 @@ import type { MemoryUse } from '../model/memory-use.ts';
 import { LOG_LEVELS, MEMORY_USES, type LogLevel } from '../model/vocabulary.ts';
 import { authSchema, type AuthSettings } from '../source/auth.ts';
 import { cronExpression, timezone } from '../source/cron.ts';
-import type { Deprecation } from '../source/deprecated-words.ts';
 import { duration, timeSpan } from '../source/basic-fields.ts';
 import type { Profile } from '../source/profile.ts';
 import { controlSchema } from './control-place.ts';
@@ -196,8 +195,6 @@ export interface SourceSettings extends Readonly<
   readonly warehouse: string;
   /** The secret of the fingerprints of erased records; absent where the settings have none. */
   readonly privacy_key?: string | undefined;
-  /** Words of its settings and profile that others have replaced. */
-  readonly deprecations: readonly Deprecation[];
 }
 
 /** A source whose own file cannot be used; the others do not depend on it. */

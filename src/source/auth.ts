@@ -5,13 +5,13 @@ import { duration, templateSchema } from './basic-fields.ts';
 const CONNECTION = /^(?:host|connection|content-length|transfer-encoding)$/i;
 
 /** A header that a credential may stand in. */
-export const authHeaderName = z
+const authHeaderName = z
   .string()
   .regex(/^[!#$%&'*+.^_`|~\w-]+$/, 'expected the name of a header')
   .refine((name) => !CONNECTION.test(name), 'expected a header that is not one of the connection itself');
 
 /** Where the credential stands in a request. */
-export const carrier = {
+const carrier = {
   in: z
     .enum(['header', 'query'])
     .default('header')
@@ -37,10 +37,10 @@ export const carrier = {
 };
 
 /** A query parameter has no usual name. */
-export const isNamed = (carried: { in: string; name?: string | undefined }): boolean =>
+const isNamed = (carried: { in: string; name?: string | undefined }): boolean =>
   carried.in !== 'query' || carried.name !== undefined;
 /** For the field of such a scheme that has none. */
-export const UNNAMED = { path: ['name'], error: 'expected the name of the query parameter' };
+const UNNAMED = { path: ['name'], error: 'expected the name of the query parameter' };
 
 const path = z.string().regex(/^\/[^?#\s]*$/, 'expected a path that begins with /, without ? and #');
 
@@ -239,7 +239,7 @@ export const authSchemeSchema = z
     ],
   });
 
-export type AuthScheme = z.output<typeof schemeSchema>;
+type AuthScheme = z.output<typeof schemeSchema>;
 export type SchemeType = AuthScheme['type'];
 type Schemes = { [T in SchemeType]: Extract<AuthScheme, { type: T }> };
 export type SchemeOf<T extends SchemeType> = Schemes[T];
@@ -252,7 +252,7 @@ export interface Carrier {
 }
 
 /** The scheme with its defaults; null for one that has fields without any. */
-export function usualScheme(type: SchemeType): AuthScheme | null {
+function usualScheme(type: SchemeType): AuthScheme | null {
   return schemeSchema.safeParse({ type }).data ?? null;
 }
 

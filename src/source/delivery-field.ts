@@ -51,7 +51,7 @@ export interface FieldCondition<K extends DeliveryFieldKind = DeliveryFieldKind>
 }
 
 /** Conditions by field: `{ 'json:collection': articles }`. A number or a boolean is meant by its JSON text. */
-export function conditionsSchema<K extends DeliveryFieldKind>(kinds: readonly K[]) {
+function conditionsSchema<K extends DeliveryFieldKind>(kinds: readonly K[]) {
   const word = z.union([z.string(), z.number(), z.boolean()]).transform(String);
   const patterns = z
     .union([word, z.array(word).min(1).max(100)])

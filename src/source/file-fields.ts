@@ -66,7 +66,7 @@ const at = z
   });
 
 /** Where a file is asked for: on a path of the service, or at an address that the record holds. */
-export type FileAt = { kind: 'path'; path: string } | { kind: 'record'; place: string };
+type FileAt = { kind: 'path'; path: string } | { kind: 'record'; place: string };
 
 function fileAt(text: string): FileAt {
   return text.startsWith(OF_RECORD)

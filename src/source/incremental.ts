@@ -134,7 +134,7 @@ function takesZone(text: string): boolean {
 }
 
 /** JSON of templates without lists. */
-export type BodyPart = string | number | { [key: string]: BodyPart };
+type BodyPart = string | number | { [key: string]: BodyPart };
 
 /** What of `incremental` says how a request asks for changes. */
 interface FilterTemplates {

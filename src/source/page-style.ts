@@ -29,7 +29,7 @@ const shortPage = z
   });
 
 /** For pages by number. */
-export const numberedEnd = z
+const numberedEnd = z
   .strictObject({
     ...byStatus,
     short_page: shortPage,
@@ -61,7 +61,7 @@ const followed = {
 };
 
 /** For pages that name the one after them. */
-export const followedEnd = z
+const followedEnd = z
   .strictObject(followed)
   .nullable()
   .default(null)
@@ -71,7 +71,7 @@ export const followedEnd = z
   });
 
 /** For pages by a cursor. */
-export const cursorEnd = z
+const cursorEnd = z
   .strictObject({
     ...followed,
     cursor: z
@@ -91,7 +91,7 @@ export const cursorEnd = z
   });
 
 /** For pages behind the last record of the one before. */
-export const keysetEnd = z
+const keysetEnd = z
   .strictObject({ ...byStatus, short_page: shortPage })
   .nullable()
   .default(null)

@@ -35,7 +35,7 @@ const COLUMN = /^[^.\s"]+\.[^.\s"]+$/;
 const column = z.string().regex(COLUMN, 'expected a column as table.column, such as content_tags.value');
 
 /** Which columns point to the key of another resource, by the names that tables and columns have in the warehouse. */
-export const relationsSchema = z
+const relationsSchema = z
   .record(column, column.nullable())
   .default({})
   .transform((relations) =>
@@ -57,7 +57,7 @@ interface Keyed {
 }
 
 /** The columns of `relations` that refer to the key of a resource: they have its type. */
-export function referencingColumns({
+function referencingColumns({
   resources,
   relations,
 }: {
@@ -189,12 +189,6 @@ const resourceSchema = withPostBodies(dividedFields)
     for (const fault of faults) context.addIssue({ code: 'custom', ...fault });
   });
 
-const oauthSchema = z.strictObject({
-  token_path: z.string().regex(/^\//).default('/oauth/token'),
-  /** How the client proves itself to the token endpoint. */
-  client_auth: z.enum(['body', 'basic']).default('body'),
-});
-
 const headerName = z.string().regex(/^[!#$%&'*+.^_`|~\w-]+$/, 'expected the name of a header');
 const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII without line breaks');
 
@@ -224,10 +218,6 @@ const profileFields = z.strictObject({
     .default({})
     .meta({ examples: [{ 'X-Space': 'blog' }] }),
   auth: authSchemeSchema.optional(),
-  oauth: oauthSchema.prefault({}).meta({
-    deprecated: true,
-    description: 'Deprecated: write `auth: { type: oauth, token_path: ..., client_auth: ... }`.',
-  }),
   http: httpSchema.prefault({}),
   outcomes: z.array(outcomeRuleSchema).default([]),
   rate_limit: rateDialectSchema.prefault('auto'),
@@ -307,7 +297,7 @@ interface Fault {
 }
 
 /** What is said of single fields and cannot hold; paths are within the resource. */
-export function fieldFaults(resource: Resource): Fault[] {
+function fieldFaults(resource: Resource): Fault[] {
   const faults = Object.entries(resource.fields).flatMap(([path, settings]) =>
     [hiddenFault, doubleFault, typeFault].flatMap((fault) => fault(path, settings, resource) ?? []),
   );

@@ -192,10 +192,6 @@ const customSchema = z.strictObject({
   known_limits: z
     .array(z.strictObject({ requests: z.number().positive(), window_ms: z.number().positive() }))
     .default([]),
-  quotas: z
-    .unknown()
-    .optional()
-    .meta({ deprecated: true, description: 'no effect; content-sync follows the limits of the responses' }),
   /** Least wait after "too many requests" that comes without any stated wait, in milliseconds. */
   limited_wait_ms: z.number().min(0).optional(),
 });

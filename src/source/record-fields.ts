@@ -291,7 +291,7 @@ export type FieldSettings = z.output<typeof fieldSettings>;
 export type PublishingState = z.output<typeof stateSchema>;
 
 /** True if records of the resource are not copied as they were sent. */
-export function hidesFields(fields: Readonly<Record<string, FieldSettings>>): boolean {
+function hidesFields(fields: Readonly<Record<string, FieldSettings>>): boolean {
   return Object.values(fields).some(({ exclude, hash }) => exclude || hash);
 }
 

@@ -5,7 +5,7 @@ import { parsePattern, isNamedFormat } from './incremental.ts';
 import { answerRuleFields } from './http-fields.ts';
 
 /** What a window is: weeks begin on a monday, months on their first day. */
-export const GRANULARITIES = ['day', 'week', 'month'] as const;
+const GRANULARITIES = ['day', 'week', 'month'] as const;
 
 export type Granularity = (typeof GRANULARITIES)[number];
 

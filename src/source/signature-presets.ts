@@ -169,7 +169,7 @@ export const SIGNATURE_PRESETS = {
 } satisfies Record<string, object>;
 
 /** A name that a profile's `webhooks.signature` may hold instead of a description. */
-export type SignaturePreset = keyof typeof SIGNATURE_PRESETS;
+type SignaturePreset = keyof typeof SIGNATURE_PRESETS;
 
 export const SIGNATURE_PRESET_NAMES = Object.keys(SIGNATURE_PRESETS).filter(
   (name): name is SignaturePreset => name in SIGNATURE_PRESETS,

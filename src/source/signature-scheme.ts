@@ -161,7 +161,7 @@ export const signatureFields = z.strictObject({
     }),
 });
 
-export type SignatureFields = z.output<typeof signatureFields>;
+type SignatureFields = z.output<typeof signatureFields>;
 
 function separator() {
   return z.string().regex(/^[,; ]{1,2}$/, 'expected a separator of commas, semicolons and blanks');
@@ -184,7 +184,7 @@ export interface SignatureMethod {
 }
 
 /** The scheme's own method first, then those of `also`. */
-export function methodsOf(fields: SignatureFields): SignatureMethod[] {
+function methodsOf(fields: SignatureFields): SignatureMethod[] {
   return [{ ...fields, type: fields.type ?? 'hmac' }, ...(fields.also ?? [])].map((given) => ({
     type: given.type,
     algorithm: given.algorithm ?? 'sha256',
@@ -194,7 +194,7 @@ export function methodsOf(fields: SignatureFields): SignatureMethod[] {
 }
 
 /** Something wrong with a scheme as a whole, at the field that it concerns. */
-export interface SchemeFault {
+interface SchemeFault {
   path: readonly string[];
   message: string;
 }

@@ -147,21 +147,11 @@ describe('the secrets for the scheme of a profile', () => {
   });
 });
 
-describe('deprecated words', () => {
-  it('are told with the new word, and still work', () => {
-    const text = config({
-      [AUTH]: '{ type: oauth, client_id: a, client_secret: b }',
-      'profile: content-service': 'profile: ./p.yaml',
-    });
-    const profile = 'extends: content-service\noauth: { token_path: /token, client_auth: basic }\n';
-    const source = load({ 'config.yaml': text, 'p.yaml': profile }).sources['blog'];
-    expect(source?.profile.oauth).toEqual({ token_path: '/token', client_auth: 'basic' });
-    expect(source?.deprecations).toEqual([
-      {
-        message: 'oauth in the profile is deprecated; it still works',
-        hint: 'write auth: { type: oauth, token_path: ..., client_auth: ... } in its place',
-      },
-    ]);
-    expect(load({ 'config.yaml': config() }).sources['blog']?.deprecations).toEqual([]);
+it('a field of a profile that was removed is refused with what to write in its place', () => {
+  const text = config({
+    [AUTH]: '{ type: oauth, client_id: a, client_secret: b }',
+    'profile: content-service': 'profile: ./p.yaml',
   });
+  const profile = 'extends: content-service\noauth: { token_path: /token }\n';
+  expect(() => load({ 'config.yaml': text, 'p.yaml': profile })).toThrow(/no longer has: write auth: \{ type: oauth/);
 });

@@ -53,5 +53,5 @@ describe('an example in the reference of the profile', () => {
   });
 });
 
-/** Deprecated words; and dialects, of which most are taken by name. */
-const WITHOUT_EXAMPLE = /^(oauth|webhooks\.signature|rate_limit)\b/;
+/** Dialects, of which most are taken by name. */
+const WITHOUT_EXAMPLE = /^(webhooks\.signature|rate_limit)\b/;

@@ -69,7 +69,7 @@ export async function proveEnd(last: LastPage): Promise<ProvedEnd> {
 }
 
 /** The doubt about pages that begin behind a value which several records may share; null for any others. */
-export function tieFault({ page, id, partition }: ReadableResource): GuardFault | null {
+function tieFault({ page, id, partition }: ReadableResource): GuardFault | null {
   if (page.style !== 'keyset') return null;
   // Within one listing of several, the field that says which one it is tells no records apart.
   const others = [id].flat().filter((field) => field !== partition?.field);
@@ -137,7 +137,7 @@ export async function readQuietly(
 export type PastEndSign = 'status' | 'repeated' | 'refused';
 
 /** What is known where a page turned out to lie past the end. */
-export interface PastEndFacts {
+interface PastEndFacts {
   sign: PastEndSign;
   /** The page before, and records on all pages so far; null if nobody counted. */
   last: ReadPage;

@@ -17,7 +17,7 @@ export interface Numbering {
 }
 
 /** A listing that was walked to its end, or as far as somebody wanted. */
-export interface WalkedListing {
+interface WalkedListing {
   /** Absent if nobody asks. */
   numbering: Numbering | undefined;
   resource: ReadableResource;

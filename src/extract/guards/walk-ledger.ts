@@ -33,12 +33,12 @@ export interface WalkBefore {
 }
 
 /** Records on a page, with and without a key. */
-export function sizeOf({ keys, unkeyed }: MetPage): number {
+function sizeOf({ keys, unkeyed }: MetPage): number {
   return keys.length / KEY_FINGERPRINT_BYTES + unkeyed;
 }
 
 /** True if a fingerprint is among the keys. */
-export function holds(keys: Uint8Array, high: number, low: number): boolean {
+function holds(keys: Uint8Array, high: number, low: number): boolean {
   let found = false;
   eachKey(keys, (otherHigh, otherLow) => {
     if (otherHigh === high && otherLow === low) found = true;

@@ -14,7 +14,7 @@ import type { ResourceProfile } from '../../source/profile.ts';
 /** A value of a page: in a JSON body a number stays a number. */
 export type PlaceValue = string | number | ExactNumber;
 
-/** Values by request place (`source/request-place.ts`), as a profile writes it. */
+/** Values by request place (`source/basic-fields.ts`), as a profile writes it. */
 export type PlaceValues = Readonly<Record<string, PlaceValue>>;
 
 const CONTROL = /\p{Cc}/u;
@@ -22,7 +22,7 @@ const CONTROL = /\p{Cc}/u;
 const HEADER_VALUE = /^(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?$/;
 
 /** True for text that must not get near a request line: control characters (CR, LF, NUL, ...) or half a character. */
-export function isUnsendable(text: string): boolean {
+function isUnsendable(text: string): boolean {
   return CONTROL.test(text) || !text.isWellFormed();
 }
 
@@ -41,7 +41,7 @@ export function textOf(value: PlaceValue): string {
  * The values of a page that are neither in its path nor in its query: they stand in the fragment of its URL, which is
  * never sent, as URL-encoded JSON by request place. Throws for a fragment that is none.
  */
-export function pageVariables(url: URL): PlaceValues {
+function pageVariables(url: URL): PlaceValues {
   if (url.hash.length < 2) return {};
   const found = parseJson(decodeURIComponent(url.hash.slice(1)));
   if (!isObject(found)) throw new Error('the fragment of a page position holds no values');
@@ -176,7 +176,7 @@ export type BuiltRequest = Required<Pick<ApiRequest, 'url' | 'method'>> & Pick<A
 
 /**
  * The first page of a listing as a URL: base URL, version prefix, path and query, and `page` in its places (in the
- * fragment if they are neither; see `page-variables.ts`). A parameter that is named twice is sent once, the later one
+ * fragment if they are neither; see `pageVariables`). A parameter that is named twice is sent once, the later one
  * wins. Throws `SyncError`: `bad_template_value`, `bad_query_value` for a value that cannot be sent, as one from a
  * damaged cursor, and `template_unset` for a path with a variable that has no value.
  */

@@ -21,7 +21,7 @@ import { snippet } from '../../http/body/safe-text.ts';
 import { parseLinkHeader } from './link-header.ts';
 
 /** The profiles by their style. */
-export type PageProfiles = { [P in PageProfile as P['style']]: P };
+type PageProfiles = { [P in PageProfile as P['style']]: P };
 
 /** The part of an answer that may tell of the page after it. */
 export interface PageFacts {
@@ -81,12 +81,12 @@ export interface Foresight {
 }
 
 /** A style in which each answer leads to the page after it; `first`: what the first request has besides the size. */
-export function followed(profile: PageProfile, next: PageStyle['next'], first: PlaceValues = {}): PageStyle {
+function followed(profile: PageProfile, next: PageStyle['next'], first: PlaceValues = {}): PageStyle {
   return { first: { ...first, ...sizeParam(profile) }, next, mayHideNumbers: true, ahead: null };
 }
 
 /** The request place that asks for the profile's page size; none if the service has no such parameter. */
-export function sizeParam(profile: Pick<PageProfile, 'size' | 'size_param'>): PlaceValues {
+function sizeParam(profile: Pick<PageProfile, 'size' | 'size_param'>): PlaceValues {
   return profile.size_param === null ? {} : { [profile.size_param]: profile.size };
 }
 
@@ -95,7 +95,7 @@ export function sizeParam(profile: Pick<PageProfile, 'size' | 'size_param'>): Pl
  * page that is shorter than one that named a next page, or if the profile says so and an earlier page had it; else it may
  * as well be a profile that does not fit.
  */
-export function absentStep(
+function absentStep(
   profile: { absent_is_end: boolean },
   facts: PageFacts,
   { place, field }: { place: string; field: string },
@@ -121,18 +121,13 @@ interface CursorPlace {
   first_cursor: string | number | null;
 }
 
-/** Pages by a cursor that each answer names. */
-export function cursorStyle(profile: PageProfiles['cursor']): PageStyle {
-  return followed(profile, (facts) => nextByCursor(profile, facts), firstCursor(profile));
-}
-
 /** The cursor of a first request; nothing if that goes without one. */
-export function firstCursor(profile: CursorPlace): PlaceValues {
+function firstCursor(profile: CursorPlace): PlaceValues {
   return profile.first_cursor === null ? {} : { [cursorPlace(profile)]: profile.first_cursor };
 }
 
 /** The request place of the cursor: if no parameter takes it, the templates that have `{cursor}`. */
-export function cursorPlace({ cursor_param }: CursorPlace): string {
+function cursorPlace({ cursor_param }: CursorPlace): string {
   return cursor_param ?? '{cursor}';
 }
 
@@ -171,7 +166,7 @@ function nextByCursor(profile: PageProfiles['cursor'], facts: PageFacts): PageSt
 }
 
 /** True, false, null if the answer does not say, or the fault of a value that is none of these. */
-export function hasMore(
+function hasMore(
   profile: { has_more: string | null },
   facts: Pick<PageFacts, 'headers' | 'json'>,
 ): boolean | null | GuardFault {
@@ -188,13 +183,13 @@ function isEndValue(found: JsonValue | undefined, declared: readonly (string | n
 }
 
 /** The empty string if there is no token; null for a value that can be none. */
-export function tokenOf(found: JsonValue | undefined): PlaceValue | null {
+function tokenOf(found: JsonValue | undefined): PlaceValue | null {
   if (found === undefined || found === null) return '';
   return typeof found === 'string' || typeof found === 'number' || isExact(found) ? found : null;
 }
 
 /** The step to the page behind a cursor that was found at `from`. */
-export function cursorStep(
+function cursorStep(
   profile: CursorPlace,
   url: URL,
   { token, from }: { token: PlaceValue; from: string },
@@ -217,18 +212,12 @@ function missing(facts: PageFacts, message: string): GuardFault {
 }
 
 /** The fault of a value that says nothing about the next page. */
-export function invalid(path: string, found: JsonValue | undefined, expected: string): GuardFault {
+function invalid(path: string, found: JsonValue | undefined, expected: string): GuardFault {
   return {
     code: 'pagination_invalid',
     message: `At ${path} there is ${accountOf(found)}, expected ${expected}`,
     hint: 'Compare the page section of the profile with an answer of the service.',
   };
-}
-
-/** Pages by a field of their records: each lists what lies behind the last record of the page before. */
-export function keysetStyle(profile: PageProfiles['keyset']): PageStyle {
-  const style = followed(profile, (facts) => nextByRecord(profile, facts), firstCursor(profile));
-  return { ...style, mayHideNumbers: false };
 }
 
 /** An empty page is the end, whatever it says of more. */
@@ -302,7 +291,7 @@ function unsorted({ cursor_field }: PageProfiles['keyset']): GuardFault {
 }
 
 /** Pages by number: each is the number before plus one, or the one that the page before named. */
-export function pageStyle(profile: PageProfiles['page']): PageStyle {
+function pageStyle(profile: PageProfiles['page']): PageStyle {
   const { page_param: param, first } = profile;
   const numberOf = (url: URL) => numberIn(url, profile.page_param);
   const ahead: Foresight = {
@@ -358,7 +347,7 @@ function namedNumber(
 }
 
 /** Pages by offset: each begins where the records received so far end, however few a page held. */
-export function offsetStyle(profile: PageProfiles['offset']): PageStyle {
+function offsetStyle(profile: PageProfiles['offset']): PageStyle {
   const at = (url: URL) => numberIn(url, profile.offset_param);
   const ahead: Foresight = {
     after: (url, count) => atNumber(url, profile.offset_param, at(url) + count),
@@ -425,16 +414,6 @@ function numberIn(url: URL, param: string): number {
   });
 }
 
-/** Pages that a `Link` header leads to. */
-export function linkStyle(profile: PageProfiles['link']): PageStyle {
-  return followed(profile, nextByLink);
-}
-
-/** Pages that a URL in the body leads to. */
-export function nextUrlStyle(profile: PageProfiles['next-url']): PageStyle {
-  return followed(profile, (facts) => nextByUrl(profile, facts));
-}
-
 /** Relations of a header that is about pages: without `next` among them, it tells the end. */
 const PAGE_RELATIONS = ['prev', 'previous', 'first', 'last'];
 
@@ -479,19 +458,23 @@ function nextByUrl(profile: PageProfiles['next-url'], facts: PageFacts): PageSte
   };
 }
 
-/** A listing that is one answer: that it is the whole list is the profile's word, unless the answer says otherwise. */
-export function singleStyle(_profile: PageProfiles['single']): PageStyle {
-  return { first: {}, next: () => ({ end: 'whole' }), mayHideNumbers: false, ahead: null };
-}
-
+/** The styles of `source/page-style.ts`. */
 const STYLES: { [S in keyof PageProfiles]: (profile: PageProfiles[S]) => PageStyle } = {
-  cursor: cursorStyle,
+  // Each answer names a cursor.
+  cursor: (profile) => followed(profile, (facts) => nextByCursor(profile, facts), firstCursor(profile)),
   page: pageStyle,
   offset: offsetStyle,
-  link: linkStyle,
-  'next-url': nextUrlStyle,
-  keyset: keysetStyle,
-  single: singleStyle,
+  // A `Link` header leads to the next page.
+  link: (profile) => followed(profile, nextByLink),
+  // A URL in the body does.
+  'next-url': (profile) => followed(profile, (facts) => nextByUrl(profile, facts)),
+  // Each page lists what lies behind the last record of the page before.
+  keyset: (profile) => ({
+    ...followed(profile, (facts) => nextByRecord(profile, facts), firstCursor(profile)),
+    mayHideNumbers: false,
+  }),
+  // That one answer is the whole list is the profile's word, unless the answer says otherwise.
+  single: () => ({ first: {}, next: () => ({ end: 'whole' }), mayHideNumbers: false, ahead: null }),
 };
 
 /** The functions of a profile's page style. */

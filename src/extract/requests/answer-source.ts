@@ -7,7 +7,7 @@ import { discardBody } from '../../http/body/body.ts';
 import type { Clock } from '../../model/clock.ts';
 
 /** What the page in hand tells of the ones to come. */
-export interface Foreseen {
+interface Foreseen {
   next: PagePosition | null;
   /** Records on the page in hand. */
   received: number;

@@ -23,7 +23,7 @@ export interface AskOptions {
 }
 
 /** The options that may differ from page to page. */
-export type AskedFor = Pick<ApiRequest, 'hold' | 'whenFull' | 'skips'> & { stop?: AbortSignal };
+type AskedFor = Pick<ApiRequest, 'hold' | 'whenFull' | 'skips'> & { stop?: AbortSignal };
 
 /** Asks for a page by its position. */
 export type Ask = (at: PagePosition, asked?: AskedFor) => Promise<ApiAnswer>;

@@ -58,7 +58,7 @@ function keysOf(json: JsonValue): string {
 }
 
 /** A count in a response, at a path of its body or as `header:<name>`. */
-export interface CountSignal {
+interface CountSignal {
   path: string;
   count: number;
 }

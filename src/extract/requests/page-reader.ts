@@ -20,7 +20,7 @@ import { readPage, type ReadPage } from './read-page.ts';
 import type { WalkLedger } from '../guards/walk-ledger.ts';
 
 /** What all pages of a walk have in common. `kept` is that of earlier walks; 0 if none is known. */
-export interface ReaderOptions extends Omit<LastPage, 'read' | 'step' | 'met'> {
+interface ReaderOptions extends Omit<LastPage, 'read' | 'step' | 'met'> {
   source: AnswerSource;
   /** Takes in the memory of each page that is taken from the source. */
   memory: PageMemory;

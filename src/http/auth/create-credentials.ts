@@ -23,7 +23,7 @@ import { refreshRefused, requestToken, type IssuedToken } from './token-request.
 import { tokenSeal } from './token-seal.ts';
 
 export interface CredentialSource extends TokenPlace {
-  profile: Pick<Profile, 'auth' | 'oauth'>;
+  profile: Pick<Profile, 'auth'>;
   auth: AuthSettings;
   clock: Clock;
   /** The store of tokens that other processes use too, and that holds new refresh tokens; each client has its own if absent. */
@@ -78,7 +78,7 @@ function made<T extends SchemeType>(
 /** The origin of a token endpoint beside the service, which has limits of its own; null if it is the service's. */
 export function otherTokenOrigin({ profile, auth, baseUrl }: Pick<CredentialSource, 'profile' | 'auth' | 'baseUrl'>) {
   const plan = authPlan(profile.auth, auth);
-  const origin = plan === null ? undefined : tokenUrl(plan, baseUrl, profile)?.origin;
+  const origin = plan === null ? undefined : tokenUrl(plan, baseUrl)?.origin;
   return origin === undefined || origin === baseUrl.origin ? null : origin;
 }
 
@@ -106,7 +106,7 @@ function oauthCredentials(plan: PlanOf<'oauth'>, source: CredentialSource, keepe
       url,
       refreshToken: used,
       now: source.clock.now(),
-      clientAuth: scheme.client_auth ?? source.profile.oauth.client_auth,
+      clientAuth: scheme.client_auth ?? 'body',
       send: (sent) => sendForToken(source, sent, sending),
     });
     if (issued.refreshToken !== undefined) keeper.forAWhile(issued.refreshToken);
@@ -141,8 +141,8 @@ function sessionCredentials(plan: PlanOf<'session'>, source: CredentialSource, k
   });
 }
 
-function urlFor(plan: AuthPlan, { baseUrl, profile }: CredentialSource): URL {
-  const url = tokenUrl(plan, baseUrl, profile);
+function urlFor(plan: AuthPlan, { baseUrl }: CredentialSource): URL {
+  const url = tokenUrl(plan, baseUrl);
   if (url === null) throw new Error(`${plan.type} has no address for tokens`);
   return url;
 }

@@ -18,7 +18,7 @@ interface Grant {
   parameters(plan: OauthPlan, material: GrantMaterial): Record<string, string>;
 }
 
-/** The grants that are known. A new one is a row here, its name in `source/auth-scheme.ts`, and its secrets there. */
+/** The grants that are known. A new one is a row here, its name in `source/auth.ts`, and its secrets there. */
 export const GRANTS: Readonly<Record<GrantName, Grant>> = {
   /** RFC 6749, section 4.4. */
   client_credentials: { type: 'client_credentials', parameters: () => ({}) },

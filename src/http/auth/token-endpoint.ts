@@ -3,7 +3,6 @@ import type { Lane } from '../../model/vocabulary.ts';
 import type { Governor } from '../../queue/governor.ts';
 import { readAnswerLimits } from '../../queue/limits/answer-limits.ts';
 import type { AuthPlan } from '../../source/auth.ts';
-import type { Profile } from '../../source/profile.ts';
 import { factsOf } from '../answer-facts.ts';
 import type { AnswerMemory } from '../body/answer-memory.ts';
 import type { Exchange, WireAnswer, WireRequest } from '../exchange.ts';
@@ -31,8 +30,8 @@ interface Sending {
 }
 
 /** The address that tokens come from; null for a scheme without one. Throws `ConfigError` for an open line. */
-export function tokenUrl(plan: AuthPlan, baseUrl: URL, { oauth }: Pick<Profile, 'oauth'>): URL | null {
-  const given = tokenAddress(plan, oauth.token_path);
+export function tokenUrl(plan: AuthPlan, baseUrl: URL): URL | null {
+  const given = tokenAddress(plan);
   if (given === null) return null;
   const url = new URL(given.startsWith('/') ? baseUrl.pathname.replace(/\/$/, '') + given : given, baseUrl);
   if (baseUrl.protocol === 'https:' && url.protocol !== 'https:') {
@@ -44,11 +43,11 @@ export function tokenUrl(plan: AuthPlan, baseUrl: URL, { oauth }: Pick<Profile, 
 }
 
 /** A whole URL, or a path below the base URL. */
-function tokenAddress({ scheme, secrets }: AuthPlan, usualPath: string): string | null {
+function tokenAddress({ scheme, secrets }: AuthPlan): string | null {
   if (scheme.type === 'session') return scheme.login.path;
   if (scheme.type !== 'oauth') return null;
   const told = secrets.type === 'oauth' ? secrets.token_url : undefined;
-  return told ?? scheme.token_url ?? scheme.token_path ?? usualPath;
+  return told ?? scheme.token_url ?? scheme.token_path ?? '/oauth/token';
 }
 
 /** A request to the service's own origin takes a slot like any other; another origin has a governor of its own. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { insteadOf } from '../../source/deprecated-words.ts';
+import { insteadOf } from '../../source/removed-fields.ts';
 import { shownAddress } from '../warehouse-address.ts';
 import { suggestion } from './did-you-mean.ts';
 import type { SettingsFinding } from './fault.ts';

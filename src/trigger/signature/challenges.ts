@@ -22,7 +22,7 @@ export interface ChallengeAnswer {
 }
 
 /** Facts that an answer may need besides the question. */
-export interface ChallengeFacts {
+interface ChallengeFacts {
   /** Whether the signature was right and young enough. */
   verified: boolean;
   secrets: readonly WebhookSecret[];

@@ -3,7 +3,7 @@ import { percentDecoded, queryOf, onlyHeader, textAt, utf8Text, type Parts, type
 import { createHash } from 'node:crypto';
 
 /** Everything that signed content may be made of. */
-export interface Facts {
+interface Facts {
   scheme: SignatureScheme;
   delivery: Delivery;
   parts: Parts;

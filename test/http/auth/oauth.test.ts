@@ -31,7 +31,7 @@ describe('OAuth 2.0 client credentials', () => {
 
   it('proves itself by basic authentication where the profile says so', async () => {
     const service = await serveOauth();
-    await oauthClient(service, { profile: testProfile({ oauth: { client_auth: 'basic' } }) })();
+    await oauthClient(service, { profile: testProfile({ auth: { type: 'oauth', client_auth: 'basic' } }) })();
     expect(service.tokenCalls()[0]?.headers.authorization).toBe(`Basic ${btoa('client:canary%2Dsecret')}`);
     expect(service.tokenCalls()[0]?.body).not.toContain('secret');
   });

@@ -73,7 +73,7 @@ export const AUTHS: readonly AuthVariant[] = [
   {
     name: 'oauth with a short life',
     settings: { type: 'oauth', client_id: 'robot', client_secret: SECRET },
-    profile: () => ({ service: { oauth: { token_path: '/oauth/token', client_auth: 'basic' } } }),
+    profile: () => ({ service: { auth: { type: 'oauth', client_auth: 'basic' } } }),
     door: (lifeMs) => tokenDoor(lifeMs, '/oauth/token', isOauthClient, oauthAnswer),
   },
   {
