@@ -13,7 +13,7 @@ import type { Profile, ResourceProfile } from '../source/profile.ts';
 import type { Clock } from '../model/clock.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import { updatedTime, updatedZone } from '../shape/columns/updated-time.ts';
-import { filterName, filterPlaces, type FilterValue, type IncrementalProfile } from '../source/incremental.ts';
+import { filterName, filterPlaces, type IncrementalProfile } from '../source/incremental.ts';
 import { placeOf, fillTemplate, type TemplateValues } from '../source/basic-fields.ts';
 import { sentMoment } from './since.ts';
 
@@ -50,8 +50,7 @@ function filledFilter(incremental: IncrementalProfile, values: TemplateValues): 
 }
 
 /** A Unix time that is all of a field in a JSON body is a number there. */
-function filledValue(place: string, value: FilterValue, values: TemplateValues): PlaceValue | null {
-  if (typeof value !== 'string') return value;
+function filledValue(place: string, value: string, values: TemplateValues): PlaceValue | null {
   const { in: part } = placeOf(place);
   const text = fillTemplate(value, values, part === 'template' ? 'query' : part);
   const isAlone = /^\{\w+\}$/.test(value);

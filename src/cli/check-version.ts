@@ -25,7 +25,7 @@ export function askingFor(source: SourceSettings, version: string): SourceSettin
     'usage',
     `the profile of ${source.name} cannot ask for the version ${JSON.stringify(version)}`,
     {
-      hint: `it names ${present}: declare in the profile where the version stands, as version.prefix, version.header or version.query`,
+      hint: `it names ${present}: declare in the profile where the version stands, as version_prefix, version.header or version.query`,
     },
   );
 }

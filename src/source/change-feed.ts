@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { deletedSchema, goneSchema, type DeleteFeed } from './delete-fields.ts';
+import { deletedSchema, entryFilter, goneSchema, type DeleteFeed } from './delete-fields.ts';
 import { bodyPath, fieldPath, recordsPath, templateSchema } from './basic-fields.ts';
 import { requestFields } from './request-fields.ts';
 
@@ -69,13 +69,7 @@ export const changeFeedSchema = z
       .nullable()
       .default(null)
       .meta({ description: "Where an entry names the id; null: the resource's `id`.", examples: ['id'] }),
-    filter: z
-      .array(z.strictObject({ field: fieldPath, in: z.array(z.union([z.string(), z.number(), z.boolean()])).min(1) }))
-      .default([])
-      .meta({
-        description: 'Entries in which one of these fields has none of its values are about something else.',
-        examples: [[{ field: 'subject_type', in: ['Article'] }]],
-      }),
+    filter: entryFilter,
     deleted: deletedSchema.meta({
       description: 'Fields by which an entry says that its record is deleted.',
       examples: [{ field: 'deleted' }, { field: 'sys.type', in: ['DeletedEntry'], at: 'sys.deletedAt' }],

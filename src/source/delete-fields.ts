@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { bodyPath, recordsPath, fieldPath, variablesIn } from './basic-fields.ts';
-import { isTimeZone } from '../model/time-zone.ts';
-import { incrementalSchema } from './incremental.ts';
+import { incrementalSchema, zone } from './incremental.ts';
 import { pageSchema } from './page-style.ts';
 import { recordFields } from './record-fields.ts';
 import { requestFields } from './request-fields.ts';
@@ -80,6 +79,15 @@ export type GoneRule = z.output<typeof goneSchema>;
 
 const { format, overlap } = incrementalSchema.shape;
 
+/** Which entries of a feed are about the resource. */
+export const entryFilter = z
+  .array(z.strictObject({ field: fieldPath, in: z.array(z.union([z.string(), z.number(), z.boolean()])).min(1) }))
+  .default([])
+  .meta({
+    description: 'Entries in which one of these fields has none of its values are about something else.',
+    examples: [[{ field: 'subject_type', in: ['Article'] }]],
+  });
+
 const deleteFeedFields = z.strictObject({
   ...requestFields,
   page: pageSchema
@@ -104,19 +112,11 @@ const deleteFeedFields = z.strictObject({
         'Where an entry names the time of the delete; null if it does not: then all of it is read each time.',
       examples: ['timestamp'],
     }),
-  zone: z
-    .string()
-    .refine(isTimeZone, 'expected a time zone such as Europe/Zurich or +02:00')
+  zone: zone
     .nullable()
     .default(null)
     .meta({ description: 'Zone of `at` where that names none; null: UTC.', examples: ['Europe/Zurich'] }),
-  filter: z
-    .array(z.strictObject({ field: fieldPath, in: z.array(z.union([z.string(), z.number(), z.boolean()])).min(1) }))
-    .default([])
-    .meta({
-      description: 'Entries in which one of these fields has none of its values are about something else.',
-      examples: [[{ field: 'collection', in: ['articles'] }]],
-    }),
+  filter: entryFilter,
   format: format.meta({
     description: 'How `{since}` is written, as in `incremental.format`.',
     examples: ['iso', 'epoch_s', 'yyyy-MM-dd HH:mm:ss'],

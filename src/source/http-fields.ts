@@ -137,19 +137,14 @@ function statusPattern() {
   return z.string().regex(/^[1-5](\d\d|xx)$/, 'expected a status such as "404" or "5xx", in quotes');
 }
 
-const headerName = z.string().regex(/^[!#$%&'*+.^_`|~\w-]+$/, 'expected the name of a header');
-const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII without line breaks');
+export const headerName = z.string().regex(/^[!#$%&'*+.^_`|~\w-]+$/, 'expected the name of a header');
+export const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII without line breaks');
+
+/** Beginning of every path, below `base_url`. */
+export const versionPrefix = z.string().regex(/^(\/[^/]+)*$/, 'expected a prefix such as /v1');
 
 /** The version of the service's API that is asked for, in every request to it. */
 export const versionSchema = z.strictObject({
-  prefix: z
-    .string()
-    .regex(/^(\/[^/]+)*$/, 'expected a prefix such as /v1')
-    .optional()
-    .meta({
-      description: 'Beginning of every path, in place of `version_prefix`.',
-      examples: ['/v1', '/api/2024-01', ''],
-    }),
   header: z
     .strictObject({
       name: headerName.meta({ description: 'Name of that header.', examples: ['Accept-Version'] }),
@@ -187,14 +182,14 @@ export interface RequestedVersion {
   query: Readonly<Record<string, string>>;
 }
 
-export function requestedVersion({ version_prefix, version: { prefix, header, query } }: Versioned): RequestedVersion {
+export function requestedVersion({ version_prefix: prefix, version: { header, query } }: Versioned): RequestedVersion {
   const headers = header === null ? {} : { [header.name.toLowerCase()]: header.value };
-  return { prefix: prefix ?? version_prefix, headers, query };
+  return { prefix, headers, query };
 }
 
 /** True if the profile names the version otherwise than by `version_prefix` alone. */
-export function isVersionDeclared({ version: { prefix, header, query } }: Versioned): boolean {
-  return prefix !== undefined || header !== null || Object.keys(query).length > 0;
+export function isVersionDeclared({ version: { header, query } }: Versioned): boolean {
+  return header !== null || Object.keys(query).length > 0;
 }
 
 /** The version as a person reads it, such as `/v1, accept-version: v6.0`; also by it what a service said is stored. */
@@ -218,10 +213,14 @@ export function withVersion<P extends Versioned>(profile: P, version: string): P
   if (header !== null) return replaced(profile, { header: { ...header, value: version } });
   const [name, ...others] = Object.keys(query);
   if (name !== undefined) return others.length > 0 ? null : replaced(profile, { query: { [name]: version } });
-  const { prefix } = requestedVersion(profile);
-  if (version.startsWith('/')) return replaced(profile, { prefix: version });
+  const { version_prefix: prefix } = profile;
+  if (version.startsWith('/')) return prefixed(profile, version);
   if (prefix === '' || version.includes('/')) return null;
-  return replaced(profile, { prefix: `${prefix.slice(0, prefix.lastIndexOf('/'))}/${version}` });
+  return prefixed(profile, `${prefix.slice(0, prefix.lastIndexOf('/'))}/${version}`);
+}
+
+function prefixed<P extends Versioned>(profile: P, version_prefix: string): P | null {
+  return versionPrefix.safeParse(version_prefix).success ? { ...profile, version_prefix } : null;
 }
 
 function replaced<P extends Versioned>(profile: P, fields: Partial<VersionFields>): P | null {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isTimeZone } from '../model/time-zone.ts';
-import { duration, isOwnHeader, requestPlace, templateSchema, variablesIn } from './basic-fields.ts';
+import { duration, requestPlace, templateSchema, variablesIn } from './basic-fields.ts';
 
 /** Forms of a moment that have a name; any other is a pattern. */
 export const NAMED_FORMATS = ['as_sent', 'iso', 'epoch_s', 'epoch_ms'] as const;
@@ -15,12 +15,8 @@ const format = z.string().refine((text) => isNamedFormat(text) || parsePattern(t
     "its text in single quotes, such as yyyy-MM-dd'T'HH:mm:ss",
 });
 
-/** Maps all the way down: a list is written in the resource's own body, which has the same variables. */
-const bodyPart: z.ZodType<BodyPart> = z.lazy(() =>
-  z.union([template, z.number(), z.record(z.string().min(1), bodyPart)]),
-);
-
-const zone = z.string().refine(isTimeZone, 'expected a time zone such as Europe/Zurich or +02:00');
+/** An IANA name or a fixed offset. */
+export const zone = z.string().refine(isTimeZone, 'expected a time zone such as Europe/Zurich or +02:00');
 
 /** How a service is asked for what changed. */
 const MODES = ['filter', 'newest_first'] as const;
@@ -41,7 +37,7 @@ const filterFields = z.strictObject({
     .default(null)
     .meta({
       description:
-        'Where a request takes the moment. May be left out where `query`, `headers` or `body`, here or of the resource, have it.',
+        'Where a request takes the moment. May be left out where `query`, or `query`, `headers` or `body` of the resource, have it.',
       examples: ['updated_since', 'filter', 'header:X-Changed-Since', 'body:filter.from'],
     }),
   template: template.default('{since}').meta({
@@ -59,21 +55,6 @@ const filterFields = z.strictObject({
           'filter[_or][1][date_created][_gte]': '{since}',
         },
       ],
-    }),
-  headers: z
-    .record(z.string().refine(isOwnHeader, 'expected the name of a header; Authorization belongs into auth'), template)
-    .default({})
-    .meta({
-      description: 'Headers of a request for changes, besides or instead of `param`. Each is a template.',
-      examples: [{ 'X-Changed-Since': '{since}' }],
-    }),
-  body: z
-    .record(z.string().min(1), bodyPart)
-    .default({})
-    .meta({
-      description:
-        'Fields of the JSON body of a request for changes, besides those of the resource. A text is a template; a Unix time alone becomes a number.',
-      examples: [{ filter: { updated: { from: '{since}' } } }],
     }),
   format: format.default('as_sent').meta({
     description:
@@ -133,46 +114,21 @@ function takesZone(text: string): boolean {
   return !isNamedFormat(text) && !hasOffset(parsePattern(text) ?? []);
 }
 
-/** JSON of templates without lists. */
-type BodyPart = string | number | { [key: string]: BodyPart };
-
 /** What of `incremental` says how a request asks for changes. */
 interface FilterTemplates {
   param: string | null;
   template: string;
   query: Readonly<Record<string, string>>;
-  headers: Readonly<Record<string, string>>;
-  body: { [key: string]: BodyPart };
 }
 
-/** A value of a request for changes: a template, or what stands for itself in a JSON body. */
-export type FilterValue = string | number;
-
-/** Values of a request for changes by the place that they stand in, `param` first. */
-export function filterPlaces({
-  param,
-  template: text,
-  query,
-  headers,
-  body,
-}: FilterTemplates): [string, FilterValue][] {
-  return [
-    ...(param === null ? [] : [[param, text] satisfies [string, string]]),
-    ...Object.entries(query),
-    ...Object.entries(headers).map(([name, value]): [string, string] => [`header:${name}`, value]),
-    ...leavesOf(body, 'body:'),
-  ];
-}
-
-function leavesOf(part: { [key: string]: BodyPart }, prefix: string): [string, FilterValue][] {
-  return Object.entries(part).flatMap(([key, value]): [string, FilterValue][] =>
-    typeof value === 'object' ? leavesOf(value, `${prefix}${key}.`) : [[`${prefix}${key}`, value]],
-  );
+/** Templates of a request for changes by the place that they stand in, `param` first. */
+export function filterPlaces({ param, template: text, query }: FilterTemplates): [string, string][] {
+  return [...(param === null ? [] : [[param, text] satisfies [string, string]]), ...Object.entries(query)];
 }
 
 /** Places of the filter that take the moment: the first is its name for people. */
 export function sincePlaces(filter: FilterTemplates): string[] {
-  return filterPlaces(filter).flatMap(([place, value]) => (textsIn(value).some(hasSince) ? [place] : []));
+  return filterPlaces(filter).flatMap(([place, value]) => (hasSince(value) ? [place] : []));
 }
 
 export function filterName(filter: FilterTemplates): string {

@@ -14,7 +14,7 @@ import {
   type PublishingState,
 } from './record-fields.ts';
 import { fileFields } from './file-fields.ts';
-import { httpSchema, outcomeRuleSchema, versionSchema } from './http-fields.ts';
+import { headerName, headerValue, httpSchema, outcomeRuleSchema, versionPrefix, versionSchema } from './http-fields.ts';
 import { asksSince, incrementalFields, incrementalSchema, type IncrementalProfile } from './incremental.ts';
 import {
   asksForPartition,
@@ -189,9 +189,6 @@ const resourceSchema = withPostBodies(dividedFields)
     for (const fault of faults) context.addIssue({ code: 'custom', ...fault });
   });
 
-const headerName = z.string().regex(/^[!#$%&'*+.^_`|~\w-]+$/, 'expected the name of a header');
-const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII without line breaks');
-
 const profileFields = z.strictObject({
   /** Name or path of a profile to start from: its fields hold unless they are given here. */
   extends: z
@@ -203,14 +200,10 @@ const profileFields = z.strictObject({
     .nullable()
     .default(null)
     .meta({ description: 'what a person is told of the profile, and how `init` recognises the service' }),
-  version_prefix: z
-    .string()
-    .regex(/^(\/[^/]+)*$/, 'expected a prefix such as /v1')
-    .default('/v1')
-    .meta({ examples: ['/api/v2', ''] }),
+  version_prefix: versionPrefix.default('/v1').meta({ examples: ['/api/v2', ''] }),
   version: versionSchema.prefault({}).meta({
     description: 'The version of the API that is asked for, if it is named otherwise than by `version_prefix` alone.',
-    examples: [{ prefix: '', header: { name: 'Accept-Version', value: 'v6.0' } }],
+    examples: [{ header: { name: 'Accept-Version', value: 'v6.0' } }],
   }),
   /** Sent with every request besides Authorization. */
   headers: z

@@ -10,6 +10,15 @@ const REMOVED_FIELDS: readonly (readonly [string, string])[] = [
         'a listing that is cut off is read by page.style keyset or cursor, or by partitions',
       ] as const,
   ),
+  [
+    'resources.*.incremental.headers',
+    'write them as headers of the resource: one with {since} is only sent for changes',
+  ],
+  [
+    'resources.*.incremental.body',
+    'name the place in `param`, such as body:filter.from, or write {since} into body of the resource',
+  ],
+  ['version.prefix', 'write it as version_prefix'],
   ['webhooks.manage', 'set the webhook up at the service, with the address and the secret of the settings'],
 ];
 

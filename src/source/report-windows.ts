@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { isTimeZone } from '../model/time-zone.ts';
 import { fieldPath, bodyPath, timeSpan, requestPlace, variablesIn } from './basic-fields.ts';
-import { parsePattern, isNamedFormat } from './incremental.ts';
+import { isNamedFormat, parsePattern, zone } from './incremental.ts';
 import { answerRuleFields } from './http-fields.ts';
 
 /** What a window is: weeks begin on a monday, months on their first day. */
@@ -110,9 +109,7 @@ const windowsSchema = z.strictObject({
         'How the service refuses a range that is too large for it, or gives up on it: then it is cut in two, as where the answer does not come in time.',
       examples: [{ status: [413, 504] }, { status: [400], body: { path: 'error.code', contains: 'too_large' } }],
     }),
-  zone: z
-    .string()
-    .refine(isTimeZone, 'expected a time zone such as Europe/Zurich or +02:00')
+  zone: zone
     .default('UTC')
     .meta({ description: 'The zone that the days of the reports are of.', examples: ['Europe/Zurich'] }),
   totals: z

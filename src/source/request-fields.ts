@@ -63,7 +63,7 @@ interface Posting {
   method: 'GET' | 'POST';
   body: unknown;
   page: object;
-  incremental: { param?: unknown; body?: object } | null;
+  incremental: { param?: unknown } | null;
   windows: { from_param: unknown; to_param: unknown } | null;
 }
 
@@ -74,8 +74,7 @@ export function withPostBodies<Schema extends z.ZodType<Posting>>(schema: Schema
     const ofFilter = [incremental?.param, windows?.from_param, windows?.to_param];
     const places: unknown[] = [...ofPage.map(([, place]): unknown => place), ...ofFilter];
     const hasPlaces = places.some((place) => typeof place === 'string' && placeOf(place).in === 'body');
-    const hasFilter = Object.keys(incremental?.body ?? {}).length > 0;
-    return method === 'POST' || (body === null && !hasPlaces && !hasFilter);
+    return method === 'POST' || (body === null && !hasPlaces);
   }, NEEDS_POST);
 }
 

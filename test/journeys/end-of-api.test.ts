@@ -65,7 +65,7 @@ describe.for(eitherDatabase(import.meta.filename))('a service that says when its
     const later = await stage.run('sync');
     expect(later.resources.flatMap(({ warnings = [] }) => warnings)).toEqual([]);
     // Another version is another matter.
-    stage.setProfile({ version: { prefix: '/v1', query: { edition: '2' } } });
+    stage.setProfile({ version: { query: { edition: '2' } } });
     expect(JSON.parse((await stage.command('status', '--json')).stdout)).toMatchObject({
       api: { version: '/v1, edition=2', lifetime: null },
     });
@@ -106,7 +106,6 @@ describe('the version of every request', () => {
     stage.setProfile({
       extends: 'content-service-next-url',
       version: {
-        prefix: '/v1',
         header: { name: 'Accept-Version', value: 'v6' },
         query: { 'api-version': '2024-01 a' },
       },

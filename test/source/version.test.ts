@@ -8,14 +8,13 @@ function profileWith(fields: Record<string, unknown>) {
   return profileSchema.parse({ ...fields, resources: RESOURCES });
 }
 
-const HEADER = { prefix: '', header: { name: 'Accept-Version', value: 'v6.0' } };
+const HEADER = { version_prefix: '', version: { header: { name: 'Accept-Version', value: 'v6.0' } } };
 
 describe('the version that is asked for', () => {
   it.each<[Record<string, unknown>, string]>([
     [{}, '/v1'],
     [{ version_prefix: '' }, 'no version'],
-    [{ version: { prefix: '/api/v3' } }, '/api/v3'],
-    [{ version_prefix: '/v2', version: HEADER }, 'accept-version: v6.0'],
+    [HEADER, 'accept-version: v6.0'],
     [{ version: { query: { 'api-version': '2024-01-01' } } }, '/v1, api-version=2024-01-01'],
   ])('by %j is %s', (fields, text) => {
     expect(versionText(profileWith(fields))).toBe(text);
@@ -28,9 +27,9 @@ describe('the version that is asked for', () => {
     [{ version_prefix: '' }, 'v2', null],
     [{ version_prefix: '' }, '/v2', '/v2'],
     [{}, 'v2/beta', null],
-    [{ version: HEADER }, 'v7', 'accept-version: v7'],
-    [{ version: HEADER }, 'v7\r\nx: y', null],
-    [{ version: { prefix: '', query: { v: '1' } } }, '2', 'v=2'],
+    [HEADER, 'v7', 'accept-version: v7'],
+    [HEADER, 'v7\r\nx: y', null],
+    [{ version_prefix: '', version: { query: { v: '1' } } }, '2', 'v=2'],
     [{ version: { query: { v: '1', w: '1' } } }, '2', null],
   ])('by %j and replaced by %j is %s', (fields, version, text) => {
     const other = withVersion(profileWith(fields), version);
@@ -38,14 +37,13 @@ describe('the version that is asked for', () => {
   });
 
   it('leaves everything else as it is', () => {
-    const profile = profileWith({ version: { prefix: '/v1', query: { v: '1' } } });
+    const profile = profileWith({ version: { query: { v: '1' } } });
     const other = withVersion(profile, '2');
     expect(other && requestedVersion(other)).toEqual({ prefix: '/v1', headers: {}, query: { v: '2' } });
     expect(other?.resources).toBe(profile.resources);
   });
 
   it.each([
-    [{ prefix: 'v1' }, 'version.prefix'],
     [{ header: { name: 'a b', value: 'x' } }, 'version.header.name'],
     [{ header: { name: 'a', value: 'x\ny' } }, 'version.header.value'],
   ])('is refused as %j', (version, path) => {

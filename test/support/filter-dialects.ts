@@ -160,7 +160,7 @@ export const TALKS: readonly Talk[] = [
       method: 'POST',
       updated: 'updated',
       body: { order: 'id' },
-      incremental: { body: { where: { updated: { gte: '{since}' } } }, format: 'epoch_s' },
+      incremental: { param: 'body:where.updated.gte', format: 'epoch_s' },
     },
     show: withEpoch,
     list: (entries, params, { body }) => {

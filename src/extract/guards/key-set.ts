@@ -5,86 +5,32 @@ import { keyOfRecord } from '../../shape/records/record-key.ts';
 
 /** Slots of a set that was told nothing. */
 const FIRST_SLOTS = 1_024;
-/** A set with more slots is kept in parts, which grow one by one: nobody has to hold the old and the new one of all. */
-const MOST_SLOTS = 65_536;
-const PART_BITS = 5;
-/** At most this much of the slots is taken, and so much larger a full part becomes: 11 to 14 bytes for each fingerprint. */
+/** At most this much of the slots is taken, and so much larger a full set becomes: 11 to 16 bytes for each fingerprint. */
 const MOST_TAKEN = 0.75;
-const GROWTH = 1.25;
+const GROWTH = 1.5;
 const UNITS = 2 ** 32;
 /** Spreads halves that follow each other, see Knuth's multiplicative hashing. */
 const GOLDEN = 0x9e3779b1;
 
 /** A set of 64-bit fingerprints, each as two 32-bit halves, so that a million stay small (open addressing). */
 export class KeySet {
-  readonly #parts: Part[];
+  // Pairs of halves; a pair that begins with zero is an empty slot.
+  #halves: Uint32Array;
+  size = 0;
 
   /** So many fingerprints fit before it has to grow. */
   constructor(expected = 0) {
-    this.#parts = [new Part(Math.max(FIRST_SLOTS, Math.ceil(expected / MOST_TAKEN) + 1))];
-  }
-
-  get size(): number {
-    return this.#parts.reduce((sum, { size }) => sum + size, 0);
+    this.#halves = new Uint32Array(2 * Math.max(FIRST_SLOTS, Math.ceil(expected / MOST_TAKEN) + 1));
   }
 
   /** Adds a fingerprint; false if it was there already. */
-  add(high: number, low: number): boolean {
-    const part = this.#partOf(high);
-    if (!part.add(high, low)) return false;
-    if (this.#parts.length === 1 && part.slots > MOST_SLOTS) this.#divide(part);
-    return true;
-  }
-
-  has(high: number, low: number): boolean {
-    return this.#partOf(high).has(high, low);
-  }
-
-  /** The memory that it takes. */
-  bytes(): number {
-    return this.#parts.reduce((sum, part) => sum + part.bytes, 0);
-  }
-
-  #partOf(high: number): Part {
-    const { length } = this.#parts;
-    const part = this.#parts[length === 1 ? 0 : firstHalf(high) >>> (32 - PART_BITS)];
-    if (part === undefined) throw new Error('a set without a part for this fingerprint');
-    return part;
-  }
-
-  #divide(whole: Part): void {
-    const count = 2 ** PART_BITS;
-    const slots = Math.ceil(whole.slots / count);
-    this.#parts.splice(0, 1, ...Array.from({ length: count }, () => new Part(slots)));
-    whole.drain((high, low) => this.#partOf(high).add(high, low));
-  }
-}
-
-/** One table of slots. */
-class Part {
-  // Pairs of halves; a pair that begins with zero is an empty slot.
-  #halves: Uint32Array<ArrayBuffer>;
-  size = 0;
-
-  constructor(slots: number) {
-    this.#halves = new Uint32Array(2 * slots);
-  }
-
-  get slots(): number {
-    return this.#halves.length / 2;
-  }
-
-  get bytes(): number {
-    return this.#halves.byteLength;
-  }
-
   add(high: number, low: number): boolean {
     const at = this.#find(high, low);
     if (this.#halves[at] !== 0) return false;
     this.#halves[at] = firstHalf(high);
     this.#halves[at + 1] = low;
     this.size += 1;
-    if (this.size > this.slots * MOST_TAKEN) this.#grow();
+    if (2 * this.size > this.#halves.length * MOST_TAKEN) this.#grow();
     return true;
   }
 
@@ -92,22 +38,19 @@ class Part {
     return this.#halves[this.#find(high, low)] !== 0;
   }
 
-  /** Calls `visit` with each fingerprint. The part is empty then, and its memory is given back at once. */
-  drain(visit: (high: number, low: number) => void): void {
-    const halves = this.#halves;
-    this.size = 0;
-    for (let at = 0; at < halves.length; at += 2) {
-      const high = halves[at] ?? 0;
-      if (high !== 0) visit(high, halves[at + 1] ?? 0);
-    }
-    halves.buffer.transfer(0);
+  /** The memory that it takes. */
+  bytes(): number {
+    return this.#halves.byteLength;
   }
 
   #grow(): void {
-    const wider = new Part(Math.ceil(this.slots * GROWTH));
-    this.drain((high, low) => wider.add(high, low));
-    this.#halves = wider.#halves;
-    this.size = wider.size;
+    const halves = this.#halves;
+    this.#halves = new Uint32Array(2 * Math.ceil((halves.length / 2) * GROWTH));
+    this.size = 0;
+    for (let at = 0; at < halves.length; at += 2) {
+      const high = halves[at] ?? 0;
+      if (high !== 0) this.add(high, halves[at + 1] ?? 0);
+    }
   }
 
   /** Where the fingerprint is, or the empty slot in which it would be. */
@@ -146,32 +89,6 @@ export class FingerprintSet {
   /** The memory that it takes. */
   bytes(): number {
     return this.set.bytes();
-  }
-}
-
-/** Bytes of the first piece of memory, and of the largest: each is twice as large as the one before. */
-const FIRST_PIECE = 4_096;
-const LARGEST_PIECE = 1_048_576;
-
-/**
- * The keys of all pages of a walk, laid one behind the other into few pieces of memory. In a piece for each page they
- * would stand between the bodies that come and go, and what those have left could not be given back: 18 MB per million records.
- */
-export class KeptKeys {
-  #piece: Buffer = Buffer.alloc(0);
-  #used = 0;
-
-  /** A copy, for as long as somebody holds it. */
-  keep(keys: Uint8Array): Uint8Array {
-    if (this.#used + keys.length > this.#piece.length) {
-      const next = Math.min(Math.max(FIRST_PIECE, 2 * this.#piece.length), LARGEST_PIECE);
-      this.#piece = Buffer.allocUnsafeSlow(Math.max(next, keys.length));
-      this.#used = 0;
-    }
-    const kept = this.#piece.subarray(this.#used, this.#used + keys.length);
-    kept.set(keys);
-    this.#used += keys.length;
-    return kept;
   }
 }
 

@@ -1,6 +1,6 @@
 import { type PagePosition, doubtsOf, type Doubt, type MissingRecords, type Shortfall } from '../page.ts';
 import type { UndeclaredSignals } from '../requests/body-account.ts';
-import { eachKey, KeptKeys, KeySet, hasKey, lastKnown, pushedOn } from './key-set.ts';
+import { eachKey, KeySet, hasKey, lastKnown, pushedOn } from './key-set.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
 import { createHash } from 'node:crypto';
 
@@ -57,7 +57,6 @@ const MAX_STALE_PAGES = 20;
 export class WalkLedger {
   readonly #keys = new KeySet();
   readonly #pages: MetPage[] = [];
-  readonly #kept = new KeptKeys();
   /** True if pages are cut by number, so that what moves shifts them. */
   #isCutByNumber: boolean;
   /** True if several states of one record are listed, so that the service counts each of them. */
@@ -198,7 +197,7 @@ export class WalkLedger {
     const known = this.#keys.size;
     eachKey(page.keys, (high, low) => this.#keys.add(high, low));
     const last = this.#pages.at(-1);
-    if (last !== undefined) last.keys = this.#kept.keep(page.keys);
+    if (last !== undefined) last.keys = Buffer.from(page.keys);
     return this.#keys.size - known;
   }
 
@@ -314,7 +313,7 @@ export class WalkLedger {
     this.#digest.update(keys);
     if (isNew) this.#productive += 1;
     if (keys.length > 0) this.#staleRun = isNew ? 0 : this.#staleRun + 1;
-    if (this.#isCutByNumber) this.#pages.push({ position, keys: this.#kept.keep(keys), unkeyed });
+    if (this.#isCutByNumber) this.#pages.push({ position, keys: Buffer.from(keys), unkeyed });
     return again;
   }
 

@@ -29,7 +29,7 @@ export function readDoubt({ filter_doubt }: CheckpointRow, incremental: Incremen
 }
 
 /** Fields that earlier versions had, without a value: doubts that they stored are found by the same hash. */
-const FORMER_FIELDS = { window: null, start: null, until_param: null, most: null };
+const FORMER_FIELDS = { window: null, start: null, until_param: null, most: null, headers: {}, body: {} };
 
 /** The overlap is no part of a question. */
 function hashFilter(incremental: IncrementalProfile): string {

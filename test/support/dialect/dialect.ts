@@ -201,6 +201,8 @@ const CLASHES: readonly ((dialect: Dialect) => boolean)[] = [
   ({ filter, envelope }) => filter.isNewestFirst === true && envelope.isMap === true,
   ({ filter, page }) => filter.isNewestFirst === true && page.isKeyset === true,
   ({ filter, times }) => filter.forms?.(times) === false,
+  // Two places of one moment stand in the query.
+  ({ filter, request }) => filter.isNullAtFirst === true && request.place('a').includes(':'),
   // No client can use a token that is old when it comes: each answer takes its time from all others here.
   ({ lifeMs, answerMs }) => lifeMs < 20 * answerMs,
   ({ filter, places, deletes }) => filter.tellsDeletes === true && (places.values !== null || deletes.tomb !== null),

@@ -99,7 +99,7 @@ export const FILTERS: readonly FilterVariant[] = [
     },
     profile: (dialect) => {
       const [updated, created] = [dialect.request.place('or.updated'), dialect.request.place('or.created')];
-      const { resource } = incremental(dialect, placed([updated, created]));
+      const { resource } = incremental(dialect, { query: { [updated]: '{since}', [created]: '{since}' } });
       return { resource: { ...resource, updated: ['updated_at', 'created_at'] } };
     },
   },
@@ -111,20 +111,3 @@ export const FILTERS: readonly FilterVariant[] = [
   },
   CHANGE_FEED,
 ];
-
-/** Templates at these places. */
-function placed(places: readonly string[], template = '{since}'): Record<string, unknown> {
-  const [first = ''] = places;
-  const [kind, names] = first.includes(':')
-    ? [first.startsWith('header:') ? 'headers' : 'body', places.map((place) => place.slice(place.indexOf(':') + 1))]
-    : ['query', places];
-  if (kind !== 'body') return { [kind]: Object.fromEntries(names.map((name) => [name, template])) };
-  return { body: names.reduce<Record<string, unknown>>((body, name) => inside(body, name.split('.'), template), {}) };
-}
-
-function inside(body: Record<string, unknown>, [key = '', ...rest]: readonly string[], value: string) {
-  const below = body[key];
-  const within: Record<string, unknown> = typeof below === 'object' && below !== null ? { ...below } : {};
-  const filled: Record<string, unknown> = { ...body, [key]: rest.length === 0 ? value : inside(within, rest, value) };
-  return filled;
-}
