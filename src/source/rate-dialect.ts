@@ -14,15 +14,6 @@ function triple(prefix: string, unit: string, rest: object = {}): object[] {
   ];
 }
 
-/** The same with the words in the other order, `<prefix>-limit-<what>`. */
-function tripleOf(prefix: string, what: string, unit: string, rest: object = {}): object[] {
-  return [
-    { name: `${prefix}-limit-${what}`, means: 'limit', group: what, ...rest },
-    { name: `${prefix}-remaining-${what}`, means: 'remaining', group: what, ...rest },
-    { name: `${prefix}-reset-${what}`, means: 'reset', unit, group: what, ...rest },
-  ];
-}
-
 /** `X-RateLimit-Limit-Day` and `-Remaining-Day`, and those of other windows. */
 function byWindow(prefix: string, rest: object = {}): object[] {
   return [
@@ -58,7 +49,6 @@ export const RATE_PRESETS = {
     ],
     limited_wait_ms: 60_000,
   },
-  twitter: { headers: triple('x-rate-limit', 'epoch_s') },
   shopify: { headers: [{ name: 'x-shopify-shop-api-call-limit', means: 'used_of_limit', refill: 2 }] },
   contentful: {
     headers: [
@@ -68,14 +58,6 @@ export const RATE_PRESETS = {
       { name: 'x-contentful-ratelimit-hour-limit', means: 'limit', group: 'hour', window_ms: 3_600_000 },
       { name: 'x-contentful-ratelimit-hour-remaining', means: 'remaining', group: 'hour', window_ms: 3_600_000 },
     ],
-  },
-  discord: {
-    headers: [
-      { name: 'x-ratelimit-reset-after', means: 'reset', unit: 's' },
-      ...triple('x-ratelimit', 'epoch_s'),
-      { name: 'x-ratelimit-bucket', means: 'bucket' },
-    ],
-    body: [{ path: 'retry_after', means: 'wait', unit: 's' }],
   },
   kong: {
     headers: [...triple('ratelimit', 's'), ...byWindow('x-ratelimit')],
@@ -90,38 +72,10 @@ export const RATE_PRESETS = {
     ],
   },
   stripe: {},
-  openai: {
-    headers: [
-      { name: 'retry-after-ms', means: 'wait', unit: 'ms' },
-      ...tripleOf('x-ratelimit', 'requests', 'duration'),
-      ...tripleOf('x-ratelimit', 'tokens', 'duration', { requests: false }),
-    ],
-  },
-  atlassian: { headers: triple('x-ratelimit', 'iso') },
-  linear: {
-    headers: [
-      ...triple('x-ratelimit-requests', 'epoch_ms', { group: 'requests' }),
-      ...triple('x-ratelimit-complexity', 'epoch_ms', { group: 'complexity', requests: false }),
-    ],
-  },
-  azure: {
-    headers: [
-      { name: 'retry-after-ms', means: 'wait', unit: 'ms' },
-      { name: 'x-ms-retry-after-ms', means: 'wait', unit: 'ms' },
-      { name: 'x-amz-retry-after', means: 'wait', unit: 's' },
-    ],
-  },
   kontent: {
     known_limits: [
       { requests: 10, window_ms: 1_000 },
       { requests: 400, window_ms: 60_000 },
-    ],
-  },
-  reddit: {
-    headers: [
-      { name: 'x-ratelimit-used', means: 'used' },
-      { name: 'x-ratelimit-remaining', means: 'remaining' },
-      { name: 'x-ratelimit-reset', means: 'reset', unit: 's' },
     ],
   },
   'body-throttle': {

@@ -148,12 +148,6 @@ export const SIGNATURE_PRESETS = {
   'cloudinary-sha256': { base: 'cloudinary', algorithm: 'sha256', allow_weak: false },
   vercel: { ...sha1OfBody('x-vercel-signature'), id: 'json:id' },
   prismic: { type: 'static', value: { from: 'json:secret' } },
-  worldpay: {
-    ...HMAC_OF_BODY,
-    item: 'SHA256',
-    value: { from: 'header:event-signature', parse: 'slashes', separator: [', ', ','], encoding: 'hex' },
-    id: 'json:eventId',
-  },
   meta: { base: 'github', id: 'sha256:body', challenge: 'meta' },
   zoom: {
     ...HMAC,

@@ -82,11 +82,8 @@ const TYPES = ['hmac', 'hash', 'ed25519', 'static', 'basic'] as const;
 const ALGORITHMS = ['sha1', 'sha256', 'sha384', 'sha512'] as const;
 /** How a secret is written; `whsec` and `whpk` are Standard Webhooks' prefixes with base64 behind them. */
 const KEY_ENCODINGS = ['utf8', 'base64', 'hex', 'whsec', 'whpk'] as const;
-/**
- * How the signature header is cut: it is the signature (`plain`), `name=value` items (`kv`), `version,signature` items
- * (`list`), or `key id/algorithm/signature` items (`slashes`).
- */
-const PARSES = ['plain', 'kv', 'list', 'slashes'] as const;
+/** How the signature header is cut: it is the signature (`plain`), `name=value` items (`kv`), or `version,signature` items (`list`). */
+const PARSES = ['plain', 'kv', 'list'] as const;
 const ENCODINGS = ['hex', 'base64', 'base64url'] as const;
 const UNITS = ['s', 'ms', 'iso'] as const;
 /** The public URL as it is; with and without its default port; percent-decoded as HubSpot does. */
@@ -284,7 +281,7 @@ const RULES: readonly Rule[] = [
   },
   {
     path: ['also'],
-    message: 'expected methods of a header that is parsed as kv, list or slashes, each with another item',
+    message: 'expected methods of a header that is parsed as kv or list, each with another item',
     isBroken: (fields) =>
       new Set(methodsOf(fields).map(({ item }) => item)).size !== methodsOf(fields).length ||
       (fields.also ?? []).some(({ type }) => type !== 'hmac' && type !== 'ed25519'),

@@ -51,7 +51,6 @@ export function keyBytes(method: SignatureMethod, { value, id }: WebhookSecret):
 
 /** Why a secret cannot be used for this scheme, as `expected …` without its value; null if it can. */
 export function secretFault(scheme: SignatureScheme, secret: WebhookSecret): string | null {
-  if (scheme.value.parse === 'slashes' && !secret.id) return 'expected an id: the key id that the sender names';
   if (scheme.methods.some((method) => keyBytes(method, secret) !== null)) return null;
   return `expected ${scheme.methods.map(expectedSecret).join(', or ')}`;
 }

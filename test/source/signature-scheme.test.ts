@@ -29,7 +29,6 @@ const ROWS: readonly [number, string, readonly unknown[]][] = [
   [21, 'Vercel', ['vercel']],
   [22, 'Prismic', ['prismic']],
   [23, 'static secrets', ['bearer', 'basic', 'static-header', 'query-token']],
-  [24, 'Worldpay', ['worldpay']],
 ];
 
 /** What a person reads who writes a profile. */

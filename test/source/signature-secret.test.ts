@@ -54,7 +54,6 @@ describe('secrets that a scheme cannot use', () => {
     [{ base: 'github', key_encoding: 'base64' }, 'a-b_', 'expected base64'],
     ['bearer', 'a\nb', 'expected printable ASCII on one line, without blanks around it'],
     ['basic', 'password', 'expected user:password, or a password with the user name as id'],
-    ['worldpay', 'secret', 'expected an id: the key id that the sender names'],
   ])('%j: %j', (scheme, value, message) => {
     expect(fault(scheme, value)).toBe(message);
   });

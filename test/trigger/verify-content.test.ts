@@ -180,37 +180,6 @@ describe('schemes that sign the address', () => {
   });
 });
 
-/** A signature as a sender with named keys writes it. */
-function item(id: string, value: string): string {
-  return `${id}/SHA256/${createHmac('sha256', value).update(draft.body).digest('hex')}`;
-}
-
-describe('secrets chosen by name', () => {
-  const secrets = [
-    { id: 'k1', value: 'first' },
-    { id: 'k2', value: 'second' },
-  ];
-  const verify = createVerifier(signatureSchema.parse('worldpay'), secrets, null);
-
-  it.for<[string, string, boolean]>([
-    ['the first one', item('k1', 'first'), true],
-    ['the second one', item('k2', 'second'), true],
-    ['both, in any order', `${item('k2', 'second')},${item('k1', 'first')}`, true],
-    ['an unknown one beside a known one', `${item('k9', 'x')}, ${item('k1', 'first')}`, true],
-    ['the right signature under the name of another', item('k1', 'second'), false],
-    ['an unknown name', item('k9', 'first'), false],
-    ['another algorithm', item('k1', 'first').replace('SHA256', 'SHA1'), false],
-    ['no name', item('', 'first'), false],
-  ])('row 24: %s', ([, header, ok]) => {
-    const headers = { 'event-signature': header };
-    expect(verify({ method: 'POST', path: '/', headers, body: draft.body }, NOW).ok).toBe(ok);
-  });
-
-  it('need a name in the settings', () => {
-    expect(() => createVerifier(signatureSchema.parse('worldpay'), [{ value: 'x' }], null)).toThrow('expected an id');
-  });
-});
-
 describe('a secret that is sent along', () => {
   it('row 22: within the JSON body', () => {
     const scheme = { type: 'static', value: { from: 'json:auth.secret' } };

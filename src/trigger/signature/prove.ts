@@ -17,8 +17,6 @@ import {
 export interface SentItem {
   /** Which method made it: `v1`; null if the header holds nothing but the signature. */
   readonly label: string | null;
-  /** Which secret made it; null if the sender does not say. */
-  readonly keyId: string | null;
   readonly text: string;
 }
 
@@ -36,7 +34,6 @@ const NO_PARTS: Parts = new Map();
 const ITEMS = {
   kv: /^(?<label>[A-Za-z0-9_-]+)=(?<text>[^,]+)$/,
   list: /^(?<label>[A-Za-z0-9_-]+),(?<text>[^,]+)$/,
-  slashes: /^(?<keyId>[^/]+)\/(?<label>[^/]+)\/(?<text>[^,]+)$/,
 } as const;
 
 /** Makes the function that cuts a signature header as the scheme says. */
@@ -52,7 +49,7 @@ export function signatureReader({ value }: SignatureScheme): (delivery: Delivery
 function cutPrefix(prefix: string): (text: string) => SentSignature | SignatureRefusal {
   return (text) => {
     if (!text.startsWith(prefix)) return 'bad_signature_header';
-    return { items: [{ label: null, keyId: null, text: text.slice(prefix.length) }], parts: NO_PARTS };
+    return { items: [{ label: null, text: text.slice(prefix.length) }], parts: NO_PARTS };
   };
 }
 
@@ -68,8 +65,8 @@ function cutItems(pattern: RegExp, separators: readonly string[]): (text: string
 }
 
 function itemOf(groups: Record<string, string> | undefined): SentItem | null {
-  const { label, keyId, text } = groups ?? {};
-  return label === undefined || text === undefined ? null : { label, keyId: keyId ?? null, text };
+  const { label, text } = groups ?? {};
+  return label === undefined || text === undefined ? null : { label, text };
 }
 
 function partsOf(items: readonly SentItem[]): Parts {
@@ -212,11 +209,11 @@ function asksForToken({ challenge }: SignatureScheme): boolean {
 }
 
 function keyOf(scheme: SignatureScheme, method: SignatureMethod, secret: WebhookSecret, bytes: Buffer): Key {
-  const { until = Infinity, id } = secret;
+  const { until = Infinity } = secret;
   return {
     method,
     bytes,
-    isMeant: ({ label, keyId }) => label === method.item && (keyId === null || keyId === id),
+    isMeant: ({ label }) => label === method.item,
     isActive: (now) => now <= until,
     prove: PROVERS[method.type](bytes, method.algorithm, scheme.value.encoding),
   };

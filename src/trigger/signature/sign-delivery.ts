@@ -46,7 +46,7 @@ export function signDelivery(scheme: SignatureScheme, secret: WebhookSecret, dra
   const facts = { scheme: own, delivery: unsigned, parts, id: draft.id, ts, url, host, path, secret: key.bytes };
   const content = contentWriter(own)(facts);
   if (content === null) throw missing('a header or a part that this scheme signs');
-  return put(own.value.from, unsigned, valueText(own, key, content, parts, secret.id));
+  return put(own.value.from, unsigned, valueText(own, key, content, parts));
 }
 
 /** Everything but the signature: id, time, and the digest of a body that is no form. */
@@ -74,7 +74,6 @@ function valueText(
   { method, sign }: SigningKey,
   content: readonly Buffer[],
   parts: ReadonlyMap<string, string>,
-  keyId: string = '',
 ): string {
   const isSent = method.type === 'static' || method.type === 'basic';
   const text = isSent ? sign(content).toString() : sign(content).toString(value.encoding);
@@ -84,7 +83,6 @@ function valueText(
     plain: () => value.prefix + text,
     kv: () => [...parts, [item, text] as const].map(([name, part]) => `${name}=${part}`).join(separator),
     list: () => `${item},${text}`,
-    slashes: () => `${keyId}/${item}/${text}`,
   };
   return forms[value.parse]();
 }
