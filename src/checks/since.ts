@@ -138,7 +138,7 @@ function roundness(epochMs: number): number {
 const ROUND_UNITS_MS = [86_400_000, 3_600_000, 60_000, 1_000] as const;
 
 /** The smallest step that the written form can show. */
-export function stepOf({ format }: MomentForm, cursor: string): number {
+function stepOf({ format }: MomentForm, cursor: string): number {
   if (!isNamedFormat(format)) return patternStep(parsePattern(format) ?? []);
   if (format !== 'as_sent') return format === 'epoch_s' ? 1_000 : 1;
   return cursor.includes('.') || (isNumber(cursor) && cursor.length > 11) ? 1 : 1_000;
