@@ -1,7 +1,7 @@
 import type { Clock } from '../model/clock.ts';
 import { countRecords } from '../shape/records/select-records.ts';
 import type { ResourceProfile } from '../source/profile.ts';
-import { RunAhead, type AnswerSource, type PageAnswer, admitRecords, PageMemory } from './requests/answer-source.ts';
+import { RunAhead, type PageAnswer, admitRecords, PageMemory } from './requests/answer-source.ts';
 import { askFor, type AskOptions } from './requests/ask.ts';
 import { PageAges } from './guards/page-ages.ts';
 import { proveNumbering, type Numbering } from './guards/prove-numbering.ts';
@@ -184,7 +184,7 @@ function openSource(
   options: WalkOptions,
   { style, first }: { style: PageStyle; first: URL },
   answers: { get: GetPage; handedOut: () => number },
-): AnswerSource {
+): RunAhead {
   const { records, page } = options.resource;
   const foresight = knowsHowMany(page) ? style.ahead : null;
   // A page that overlaps with the one before brings one record fewer.

@@ -4,7 +4,7 @@ import type { PageProfile } from '../source/page-style.ts';
 import { walkError, type GuardFault } from './guards/walk-guard.ts';
 import { lastKnown, sameKeys } from './guards/key-set.ts';
 import type { Page, PagePosition, Doubt, WalkEnd } from './page.ts';
-import type { AnswerSource } from './requests/answer-source.ts';
+import type { RunAhead } from './requests/answer-source.ts';
 import type { PageReader, SteppedPage, UnsteppedPage } from './requests/page-reader.ts';
 import type { ReadPage } from './requests/read-page.ts';
 import type { PageAges } from './guards/page-ages.ts';
@@ -15,7 +15,7 @@ import { sentTexts } from './page-styles/listing-request.ts';
 interface WalkedPagesOptions {
   reader: PageReader;
   /** The source that the reader takes pages from. */
-  source: Pick<AnswerSource, 'drop'>;
+  source: Pick<RunAhead, 'drop'>;
   ledger: WalkLedger;
   ages: PageAges;
   page: Pick<PageProfile, 'size' | 'size_param'>;

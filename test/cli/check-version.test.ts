@@ -155,15 +155,18 @@ describe('content-sync check --api-version', () => {
   });
 
   it('asks by the header that the profile declares', async () => {
-    const version = { prefix: '', header: { name: 'Accept-Version', value: 'v1' } };
-    const { code, stdout, service } = await compare({ posts: renamed }, { profile: { version }, nameOf: byHeader });
+    const version = { header: { name: 'Accept-Version', value: 'v1' } };
+    const { code, stdout, service } = await compare(
+      { posts: renamed },
+      { profile: { version_prefix: '', version }, nameOf: byHeader },
+    );
     expect([code, stdout]).toEqual([1, expect.stringContaining('posts fields gone: title')]);
     expect(new Set(service.asked.map((text) => text.replace(/p\d+$/, 'p')))).toContain('v2 /posts');
   });
 
   it('asks by the query parameter that the profile declares', async () => {
-    const version = { prefix: '', query: { 'api version': 'v1' } };
-    const { code } = await compare({ posts: POSTS }, { profile: { version }, nameOf: byQuery });
+    const version = { query: { 'api version': 'v1' } };
+    const { code } = await compare({ posts: POSTS }, { profile: { version_prefix: '', version }, nameOf: byQuery });
     expect(code).toBe(0);
   });
 

@@ -22,19 +22,6 @@ export interface PageAnswer extends ApiAnswer {
   hold: AnswerHold;
 }
 
-/** Gets answers by position; a walk asks in the order of the listing. */
-export interface AnswerSource {
-  take(position: PagePosition): Promise<PageAnswer>;
-  /** Says what the page in hand showed, just before the consumer gets it. To be awaited. */
-  foresee(page: Foreseen): Promise<void>;
-  /** Says that the consumer is done with that page. */
-  consumed(): void;
-  /** Drops what was fetched ahead: the listing has moved since, so it is asked for again in its turn. */
-  drop(): Promise<void>;
-  /** Aborts and awaits whatever is still under way. */
-  close(): Promise<void>;
-}
-
 /** The page that is written, and the one that is prepared meanwhile. */
 const IN_WORK = 2;
 /** Guesses that may turn out wrong before a walk stops guessing: a service that cuts every page differently. */
@@ -117,7 +104,7 @@ interface Ahead {
  * past a page that looks like the last one. If a page's length shows that the guesses were wrong, they are dropped and
  * made again from that page on.
  */
-export class RunAhead implements AnswerSource {
+export class RunAhead {
   private readonly options: AheadOptions;
   private readonly window: AheadWindow;
   /** The page that was taken, until it is known what follows it. */
@@ -144,6 +131,7 @@ export class RunAhead implements AnswerSource {
     return ended.answer;
   }
 
+  /** Says what the page in hand showed, just before the consumer gets it. To be awaited. */
   async foresee(page: Foreseen): Promise<void> {
     const { next, received } = page;
     // A short page looks like the last one; but pages that are all alike short are cut so by the service.
@@ -160,10 +148,12 @@ export class RunAhead implements AnswerSource {
     this.fill();
   }
 
+  /** Says that the consumer is done with that page. */
   consumed(): void {
     this.window.consumed(this.queue[0]?.ready ?? false);
   }
 
+  /** Aborts and awaits whatever is still under way. */
   async close(): Promise<void> {
     this.stop.abort();
     const ended = await Promise.all(this.queue.map((ahead) => ahead.end));
@@ -171,6 +161,7 @@ export class RunAhead implements AnswerSource {
     this.queue = [];
   }
 
+  /** Drops what was fetched ahead: the listing has moved since, so it is asked for again in its turn. */
   async drop(): Promise<void> {
     await this.close();
     this.stop = new AbortController();

@@ -1,6 +1,6 @@
 import type { ApiAnswer } from '../../http/client.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
-import type { AnswerSource, PageMemory } from './answer-source.ts';
+import type { RunAhead, PageMemory } from './answer-source.ts';
 import { declaredEnd } from '../../source/page-style.ts';
 import {
   isRepeated,
@@ -21,7 +21,7 @@ import type { WalkLedger } from '../guards/walk-ledger.ts';
 
 /** What all pages of a walk have in common. `kept` is that of earlier walks; 0 if none is known. */
 interface ReaderOptions extends Omit<LastPage, 'read' | 'step' | 'met'> {
-  source: AnswerSource;
+  source: RunAhead;
   /** Takes in the memory of each page that is taken from the source. */
   memory: PageMemory;
   ledger: WalkLedger;
