@@ -140,7 +140,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     rebuild: (resource, signal) => rebuildResource({ ...parts, runId: newRunId(clock) }, resource, signal),
     rebuildViews: (resource, signal) => rebuildViews({ ...parts, runId: newRunId(clock) }, resource, signal),
     eraseForgotten: (resource, signal) => eraseForgotten({ ...parts, runId: newRunId(clock) }, resource, signal),
-    verify: (request) => verifyResource({ ...parts, runId: newRunId(clock), privacy, files: source.files }, request),
+    verify: (request) => verifyResource({ ...parts, runId: newRunId(clock), privacy }, request),
     repair: (found, signal) => repairResource({ ...parts, runId: newRunId(clock) }, found, signal),
     close: () => open.disposeAsync(),
   };

@@ -1,19 +1,12 @@
-import { messageOf, SyncError } from '../../model/errors.ts';
+import { messageOf } from '../../model/errors.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import { openStores } from '../../object-store/open-stores.ts';
-import { storesOf, type FilesSettings } from '../../settings/file-stores.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { readShapes } from '../../state/column-catalog.ts';
-import { countFiles } from '../../state/files/file-counts.ts';
-import { contentsAmong, filesShowing } from '../../state/files/file-references.ts';
 import { readViews } from '../../state/view-catalog.ts';
 import { planKeys } from '../../views/key-plan.ts';
-import { FILE_STATUSES } from '../../warehouse/file-rows.ts';
 import { ownColumns } from '../../warehouse/own-columns.ts';
 import type { SnapshotReader } from '../../warehouse/snapshot-reader.ts';
-import { compareStore } from '../files/compare-store.ts';
-import type { FilesReport } from './report.ts';
-import type { VerifyContext } from './verify-context.ts';
+import type { VerifyContext } from './verify-resource.ts';
 
 /** SQLite declares these types as text. */
 const DECLARED_AS_TEXT: ReadonlySet<ColumnType> = new Set(['numeric', 'json']);
@@ -82,50 +75,4 @@ async function checkIndexes(
     return type !== undefined && ALWAYS_INDEXED.has(type);
   });
   for (const name of await snapshot.missingIndexes(wanted)) findings.add({ kind: 'index', id: null, fields: [name] });
-}
-
-/**
- * Checks that the contents of a resource's files are in their stores with their sizes; `files verify` also reads them.
- * Null if the resource keeps no files.
- */
-export async function checkFiles(context: VerifyContext, settings: FilesSettings): Promise<FilesReport | null> {
-  const { clock, signal, findings, shape, warehouse } = context;
-  const kept = settings.kept[shape.resource];
-  if (kept === undefined) return null;
-  const report: FilesReport = { shown: { waiting: 0, stored: 0, failed: 0, refused: 0, gone: 0 }, read: 0, differ: 0 };
-  for (const { resource, status, files } of await countFiles(warehouse.own)) {
-    if (resource === shape.resource && FILE_STATUSES.includes(status)) report.shown[status] += files;
-  }
-  const stores = openStores({ clock, signal, isMade: false });
-  try {
-    for (const address of storesOf({ kept: { [shape.resource]: kept } })) {
-      const store = await stores.at(address, settings);
-      for await (const content of compareStore(warehouse, store, { resources: [shape.resource] })) {
-        signal.throwIfAborted();
-        const { sha256, reference } = content;
-        if (reference === null) continue;
-        report.read += 1;
-        // The content may have come or gone since it was looked up.
-        const object = content.object ?? (await store.head(sha256));
-        if (object?.bytes === reference.bytes) continue;
-        const names = (await filesShowing(warehouse.own, store.name, sha256, 1)).map(
-          ({ resource, record_id, field }) => `${resource} ${record_id} ${field}`,
-        );
-        if ((await contentsAmong(warehouse.own, '_sync_files', store.name, [sha256])).size === 0) continue;
-        report.differ += 1;
-        const fault = object === null ? 'not in its store' : 'of another size than it was stored with';
-        const detail = `${fault}: content-sync files verify --repair has it fetched again`;
-        findings.add({ kind: 'file', id: null, fields: names, detail });
-      }
-    }
-  } catch (error) {
-    signal.throwIfAborted();
-    if (!(error instanceof SyncError)) throw error;
-    // A store that cannot be used has nothing; one that did not respond may.
-    if (error.recovery === 'retry') findings.notCompared.add(`files: ${messageOf(error)}`);
-    else findings.add({ kind: 'file', id: null, detail: messageOf(error) });
-  } finally {
-    await stores.close();
-  }
-  return report;
 }

@@ -26,7 +26,7 @@ export interface CopySnapshot {
   findings: Findings;
   signal: AbortSignal;
   /** Called with each live row and a hash of its content; null if its body is missing. */
-  onLiveRow?: (key: string, content: string | null) => void;
+  onLiveRow?: ((key: string, content: string | null) => void) | undefined;
 }
 
 /** The bodies of this many records are in memory together. */

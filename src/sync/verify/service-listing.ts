@@ -3,7 +3,6 @@ import type { Doubt, WalkEnd } from '../../extract/guards/walk-end.ts';
 import type { Page } from '../../extract/page.ts';
 import { dropForgotten } from '../../load/drop-forgotten.ts';
 import { keyRecords, type KeyedRecord } from '../../load/key-records.ts';
-import { AGE_STEP_MS } from '../../model/answer-age.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import { tombstoneOf } from '../../shape/tombstone.ts';
 import { asksForEnd, type ReportWindows } from '../../source/report-windows.ts';
@@ -18,13 +17,12 @@ import { rowsOfRange } from '../reports/replace-range.ts';
 import type { ReportWindow } from '../reports/report-days.ts';
 import { halvesOf, nextRange, type ReportRange } from '../reports/report-ranges.ts';
 import type { RunContext } from '../run-progress.ts';
-import { pagesOf } from '../walk/load-pages.ts';
-import { endedBy } from '../walk/load-pages.ts';
+import { endedBy, pagesOf } from '../walk/load-pages.ts';
+import { waitFor } from '../walk/walk-whole.ts';
 import { windowsOf } from '../walk/windows.ts';
 
 /** A listing that moves while it is read is scanned this many times. */
 const MAX_SCANS = 3;
-const MAX_CACHE_WAIT_MS = 600_000;
 /** These doubts are settled if the scans together have seen as many distinct records as the total says. */
 const SETTLED_BY_COUNT: ReadonlySet<Doubt['code']> = new Set(['fewer', 'slipped', 'entered', 'unwatched']);
 
@@ -50,42 +48,53 @@ export interface Listing<T> {
  */
 export async function readListing<T>(
   context: RunContext,
-  readPage: (records: KeyedRecord[], rejected: number) => Promise<Iterable<readonly [key: string, T]>>,
+  readPage: (records: KeyedRecord[], rejected: number) => (readonly [key: string, T])[],
 ): Promise<Listing<T>> {
   const { profile, clock, owned, signal } = context;
-  const listing = { seen: new Map<string, T>(), pages: 0 };
-  let total: number | null = null;
+  const listing = { seen: new Map<string, T>(), pages: 0, total: null as number | null };
+  const isOneListing = profile.windows === null && profile.partitions === null && profile.incremental?.window == null;
   let former: WalkEnd | null = null;
   let formerEndedAt: number | null = null;
   for (let scans = 1; ; scans += 1) {
     let withoutKey = 0;
-    const scan = await scanOnce(context, { former, formerEndedAt }, async (page) => {
-      const { records, forgotten } = dropForgotten(page.records, profile, owned.forgotten);
-      const { keyed, setAside, leftOut } = keyRecords(records, profile);
-      for (const [key, record] of await readPage(keyed, setAside.length)) listing.seen.set(key, record);
-      listing.pages += 1;
-      total = page.total ?? total;
-      withoutKey += forgotten + setAside.length + leftOut.length;
-    });
-    const { doubts, end, settleMs } = scan;
-    // Each of several listings has a total of its own.
-    if (!scan.isOneListing) total = null;
-    const isCounted =
-      total !== null &&
-      withoutKey === 0 &&
-      listing.seen.size >= total &&
-      doubts.every(({ code }) => SETTLED_BY_COUNT.has(code));
-    const isComplete = scan.isComplete || (scans > 1 && isCounted);
-    const waitMs = settleMs !== null && settleMs <= MAX_CACHE_WAIT_MS ? settleMs : scan.isCached ? null : AGE_STEP_MS;
+    // Nothing is listed if no window of a report is final: then nothing is missing either.
+    const scan = { doubts: [] as Doubt[], isComplete: true, showsExtraRows: true, mayRepeat: false, isCached: false };
+    let end: WalkEnd | null = null;
+    for await (const page of await pagesToVerify(context, former, formerEndedAt)) {
+      try {
+        const { records, forgotten } = dropForgotten(page.records, profile, owned.forgotten);
+        const { keyed, setAside, leftOut } = keyRecords(records, profile);
+        for (const [key, record] of readPage(keyed, setAside.length)) listing.seen.set(key, record);
+        listing.pages += 1;
+        // Each of several listings has a total of its own.
+        if (isOneListing) listing.total = page.total ?? listing.total;
+        withoutKey += forgotten + setAside.length + leftOut.length;
+        if (page.end !== null) {
+          end = page.end;
+          const { proof } = endedBy(context, page, end, { former });
+          const isComplete = proof.isProved && !proof.needsCatchUp;
+          scan.doubts.push(...(isComplete ? proof.doubts : end.doubts));
+          scan.isComplete &&= isComplete;
+          scan.showsExtraRows &&= isComplete && proof.maySweep;
+          scan.mayRepeat ||= proof.mayRepeat || proof.needsCatchUp;
+          scan.isCached ||= proof.isKept;
+        }
+      } finally {
+        page.release();
+      }
+      signal.throwIfAborted();
+      await yieldToEvents();
+    }
+    if (end === null && profile.windows === null) throw new Error('a listing came to no end');
+    const { total, seen } = listing;
+    const isCounted = total !== null && withoutKey === 0 && seen.size >= total;
+    const isSettled = scans > 1 && isCounted && scan.doubts.every(({ code }) => SETTLED_BY_COUNT.has(code));
+    const isComplete = scan.isComplete || isSettled;
+    const waitMs = waitFor(end === null ? 0 : end.settleMs, scan.isCached);
     if (isComplete || !scan.mayRepeat || scans === MAX_SCANS || waitMs === null) {
-      const shown = { end: end?.proof ?? null, doubts: isComplete ? [] : doubts.map(({ message }) => message) };
-      return {
-        ...listing,
-        ...shown,
-        total,
-        isComplete,
-        showsExtraRows: isComplete && (scan.showsExtraRows || !scan.isComplete),
-      };
+      const doubts = isComplete ? [] : scan.doubts.map(({ message }) => message);
+      const showsExtraRows = isComplete && (scan.showsExtraRows || !scan.isComplete);
+      return { ...listing, end: end?.proof ?? null, doubts, isComplete, showsExtraRows };
     }
     former = profile.windows === null ? end : null;
     formerEndedAt = clock.now();
@@ -99,75 +108,31 @@ export async function readFromListing(
   keys: ReadonlySet<string>,
 ): Promise<{ records: Map<string, SourceRecord>; isComplete: boolean }> {
   const { seen, showsExtraRows } = await readListing(context, (records) =>
-    Promise.resolve(
-      records.map((record) => {
-        const isWanted = keys.has(record.key) && tombstoneOf(record.value, context.profile) === null;
-        return [record.key, isWanted ? record : null] as const;
-      }),
-    ),
+    records.map((record) => {
+      const isWanted = keys.has(record.key) && tombstoneOf(record.value, context.profile) === null;
+      return [record.key, isWanted ? record : null] as const;
+    }),
   );
   const records = new Map([...seen].flatMap(([key, record]) => (record === null ? [] : [[key, record] as const])));
   return { records, isComplete: showsExtraRows };
 }
 
-interface Scan {
-  /** Of its last listing; null if nothing was listed. */
-  end: WalkEnd | null;
-  doubts: Doubt[];
-  isComplete: boolean;
-  showsExtraRows: boolean;
-  mayRepeat: boolean;
-  isCached: boolean;
-  settleMs: number | null;
-  /** False for partitions, windows of time and reports. */
-  isOneListing: boolean;
-}
-
-async function scanOnce(
+async function pagesToVerify(
   context: RunContext,
-  { former, formerEndedAt }: { former: WalkEnd | null; formerEndedAt: number | null },
-  readPage: (page: Page) => Promise<void>,
-): Promise<Scan> {
-  const { profile, clock, owned, signal, warehouse } = context;
+  former: WalkEnd | null,
+  formerEndedAt: number | null,
+): Promise<AsyncIterable<Page>> {
+  const { profile, clock, owned, warehouse } = context;
+  if (profile.windows !== null) {
+    return readReportPages(
+      context,
+      profile.windows,
+      (await readWindows(warehouse.own, owned.resource)).filter(isFinal),
+    );
+  }
   const start = startWalk(freshCheckpoint(owned.resource, fingerprintOf(profile)), 'full', null, clock.now());
   const windows = await windowsOf(context, start);
-  // Nothing is listed if no window of a report is final: then nothing is missing either.
-  const scan: Scan = {
-    end: null,
-    doubts: [],
-    settleMs: 0,
-    isComplete: true,
-    showsExtraRows: true,
-    mayRepeat: false,
-    isCached: false,
-    isOneListing: windows === null && profile.windows === null && profile.partitions === null,
-  };
-  const pages =
-    profile.windows === null
-      ? await pagesOf(context, { windows }, start, { numbering: { isProved: former !== null }, formerEndedAt })
-      : readReportPages(context, profile.windows, (await readWindows(warehouse.own, owned.resource)).filter(isFinal));
-  for await (const page of pages) {
-    try {
-      await readPage(page);
-      if (page.end !== null) {
-        const { proof } = endedBy(context, page, page.end, { former });
-        const isComplete = proof.isProved && !proof.needsCatchUp;
-        scan.end = page.end;
-        scan.doubts.push(...(isComplete ? proof.doubts : page.end.doubts));
-        scan.isComplete &&= isComplete;
-        scan.showsExtraRows &&= isComplete && proof.maySweep;
-        scan.mayRepeat ||= proof.mayRepeat || proof.needsCatchUp;
-        scan.isCached ||= proof.isKept;
-        scan.settleMs = page.end.settleMs;
-      }
-    } finally {
-      page.release();
-    }
-    signal.throwIfAborted();
-    await yieldToEvents();
-  }
-  if (scan.end === null && profile.windows === null) throw new Error('a listing came to no end');
-  return scan;
+  return pagesOf(context, { windows }, start, { numbering: { isProved: former !== null }, formerEndedAt });
 }
 
 /** The windows of a report that may still change: their number and first day, and the keys of their live rows. */

@@ -263,7 +263,7 @@ function eachFingerprint(keys: Uint8Array, visit: (key: Uint8Array) => void): vo
 }
 
 /** How long to wait before a walk is made again; null if a cache in front would give it the same pages. */
-function waitFor(settleMs: number | null, isKept: boolean): number | null {
+export function waitFor(settleMs: number | null, isKept: boolean): number | null {
   if (settleMs !== null && settleMs <= MAX_CACHE_WAIT_MS) return settleMs;
   return isKept ? null : AGE_STEP_MS;
 }
