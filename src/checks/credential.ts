@@ -1,7 +1,7 @@
 import { singleRequest, type ListingTarget } from '../extract/page-styles/listing-request.ts';
 import { newMeter, type ApiClient, type OtherCaller } from '../http/client.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
-import { failure, type CheckFinding } from './finding.ts';
+import { failure, type CheckFinding } from './listing-walk.ts';
 
 /** A request to the identity path. */
 export interface IdentityRequest {

@@ -3,8 +3,8 @@ import { walk, type WalkOptions } from '../extract/walk.ts';
 import { updatedZone } from '../shape/columns/updated-time.ts';
 import { boundsTogether, filterName } from '../source/filter-places.ts';
 import { NAMED_FORMATS, type IncrementalProfile } from '../source/incremental.ts';
-import type { CheckFinding } from './finding.ts';
 import {
+  type CheckFinding,
   askedFor,
   filterQuery,
   filterSince,

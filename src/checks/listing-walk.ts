@@ -3,20 +3,19 @@ import { textOf, type PlaceValue, type PlaceValues } from '../extract/page-style
 import { keyParts } from '../extract/key-parts.ts';
 import { inPartition } from '../extract/partitioned-walk.ts';
 import { walk, type WalkOptions } from '../extract/walk.ts';
-import { SyncError } from '../model/errors.ts';
+import { SyncError, errorReport, type ErrorReport } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { takenIn } from '../shape/records/as-record.ts';
 import { fieldAt } from '../shape/records/field-at.ts';
 import { recordKey } from '../shape/records/record-key.ts';
 import { parentOf } from '../source/partition-fields.ts';
-import type { Profile } from '../source/profile.ts';
+import type { Profile, ResourceProfile } from '../source/profile.ts';
 import type { ItemSource } from '../extract/read-item.ts';
 import type { Clock } from '../model/clock.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import { updatedTime, updatedZone } from '../shape/columns/updated-time.ts';
 import { boundsTogether, filterName, filterPlaces, type FilterValue } from '../source/filter-places.ts';
 import type { IncrementalProfile } from '../source/incremental.ts';
-import type { ResourceProfile } from '../source/profile.ts';
 import { placeOf } from '../source/request-place.ts';
 import { fillTemplate, type TemplateValues } from '../source/template.ts';
 import { sentMoment } from './since.ts';
@@ -179,4 +178,20 @@ export async function samplePartition(
     partitions.parent_id === null ? keyIn(record.value, parent) : fieldAt(record.value, partitions.parent_id);
   if (typeof field !== 'string' && typeof field !== 'number') return null;
   return partitions.parent_id === null ? keyParts(parent, String(field)).id : String(field);
+}
+
+/** One thing that was tested against the live service. */
+export interface CheckFinding {
+  check: string;
+  status: 'ok' | 'warn' | 'fail';
+  detail: string;
+  hint?: string | undefined;
+  /** Of a test that failed with one. */
+  error?: ErrorReport;
+}
+
+/** The finding of a test that threw. */
+export function failure(check: string, error: unknown): CheckFinding {
+  const report = errorReport(error);
+  return { check, status: 'fail', detail: report.message, hint: report.hint, error: report };
 }

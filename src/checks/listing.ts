@@ -21,12 +21,12 @@ import {
   type ExtraQuery,
   type ListedPage,
   type RequestContext,
+  type CheckFinding,
 } from './listing-walk.ts';
 import { updatedPaths, updatedTime } from '../shape/columns/updated-time.ts';
 import { recordKey } from '../shape/records/record-key.ts';
 import { filterName } from '../source/filter-places.ts';
 import type { ResourceProfile } from '../source/profile.ts';
-import type { CheckFinding } from './finding.ts';
 
 /** What an empty listing shows without the parameters of its page and its filter. */
 export type BareListing =

@@ -4,8 +4,7 @@ import type { JsonValue } from '../model/json.ts';
 import { updatedTime, updatedZone } from '../shape/columns/updated-time.ts';
 import { recordKey } from '../shape/records/record-key.ts';
 import type { ResourceProfile } from '../source/profile.ts';
-import type { CheckFinding } from './finding.ts';
-import { filterQuery, listingWalk, type RequestContext } from './listing-walk.ts';
+import { type CheckFinding, filterQuery, listingWalk, type RequestContext } from './listing-walk.ts';
 import { momentOf } from './since.ts';
 
 /** Follows the order of a listing that is to descend by time of change. */

@@ -1,9 +1,18 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isTimeZone } from '../model/time-zone.ts';
-import { type Answer, isUsable, type QueryParams, RequestsSpent, said, shownPath, urlFor } from './asker.ts';
+import {
+  type Answer,
+  isUsable,
+  type QueryParams,
+  RequestsSpent,
+  said,
+  shownPath,
+  urlFor,
+  type Credential,
+  NO_CREDENTIAL,
+} from './asker.ts';
 import { idCandidates, type RecordArray, recordArrays, recordsIn, wrapperRules } from './body.ts';
 import { probeAuth } from './auth.ts';
-import { type Credential, NO_CREDENTIAL } from './credential.ts';
 import { type Findings, newFindings, type Stage, type Subject } from './stage.ts';
 import { isObject } from '../shape/records/field-at.ts';
 

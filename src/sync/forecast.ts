@@ -21,7 +21,7 @@ import type { CheckpointRow, OwnTables } from '../warehouse/own-tables.ts';
 import { sampleQuery } from './check/windows.ts';
 import { fileAddresses } from './files/file-address.ts';
 import { planWalk, type SyncCommand, type WalkPlan } from './plan.ts';
-import { dueWindows } from './reports/due-windows.ts';
+import { dueWindows } from './reports/report-days.ts';
 import { nextRange } from './reports/report-ranges.ts';
 
 /** What one walk of a resource will take. Null is not known: nothing here is guessed. */

@@ -9,11 +9,11 @@ import { forgetSeen } from '../state/seen.ts';
 import { forgetWindows } from '../state/windows.ts';
 import { forgetViews, viewColumns } from '../state/view-catalog.ts';
 import type { RunRow } from '../warehouse/run-row.ts';
-import { feedPlace } from './feed/feed-place.ts';
+import { feedPlace } from './feed/feed-answers.ts';
 import { trustedPlan } from './filter/trusted-plan.ts';
 import { planWalk, type SyncCommand, type WalkPlan } from './plan.ts';
 import type { ResourceContext } from './resource-context.ts';
-import type { RunOptions } from './run-options.ts';
+import type { RunOptions } from './report.ts';
 import type { Warning } from './warnings.ts';
 import { countFrom, type RunProgress } from './run-progress.ts';
 

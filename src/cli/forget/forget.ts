@@ -7,20 +7,13 @@ import { countText } from '../../observe/figures.ts';
 import { readTables } from '../../state/column-catalog.ts';
 import { askToForget, openRequests } from '../../state/forget-requests.ts';
 import { readForgotten } from '../../state/forgotten.ts';
-import { countTraces, type TraceCounts } from '../../sync/forget/count-traces.ts';
-import { findRecords, type FieldValue } from '../../sync/forget/find-records.ts';
+import { countTraces, type TraceCounts, findRecords, type FieldValue } from '../../sync/forget/traces.ts';
 import { inParts } from '../../state/in-parts.ts';
 import { databaseAt, openWarehouseToRead } from '../../warehouse/databases.ts';
 import type { CliContext } from '../command/context.ts';
 import { EXIT_CODES, type ExitCode } from '../command/exit-code.ts';
 import { print } from '../command/output.ts';
-import {
-  forEachSource,
-  readSettings,
-  withSourceOptions,
-  type ChosenSource,
-  type SourceOptions,
-} from '../command/sources.ts';
+import { forEachSource, readSettings, withSourceOptions, type ChosenSource, type SourceOptions } from '../command/sources.ts';
 import { withApp } from '../command/with-app.ts';
 import { finishForgetting, withInbox } from './finish-forgetting.ts';
 import { eraseWhenFree } from './erase-when-free.ts';

@@ -9,12 +9,10 @@ import { holdSuspects } from '../../state/stated-suspects.ts';
 import { holdOpen, readSuspects } from '../../state/suspects.ts';
 import { inParts } from '../../state/in-parts.ts';
 import type { SuspectRow } from '../../warehouse/own-tables.ts';
-import { checkItemReading } from '../item/check-reading.ts';
-import { loadRecord, type FoundRecord } from '../item/load-record.ts';
+import { checkItemReading, loadRecord, type FoundRecord } from '../item/check-reading.ts';
 import { withResource, type ResourceContext, type SourceContext } from '../resource-context.ts';
-import { liveRows, type Gone } from './corroborate.ts';
+import { liveRows, type Gone, softDeleteWatched, watching, type Evidence } from './soft-delete-gone.ts';
 import { deleteVolume, tooMany } from './delete-limits.ts';
-import { softDeleteWatched, watching, type Evidence } from './soft-delete-gone.ts';
 import { listingDelayMs } from './sweep.ts';
 
 /** Counts of one verification. */

@@ -9,7 +9,9 @@ import { forgetListed, readSuspects, suspectGone } from '../../state/suspects.ts
 import { isOtherCredential } from '../cursor/move-cursor.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import { deleteVolume, tooMany } from './delete-limits.ts';
-import { SeenKeys } from './seen-keys.ts';
+import { KeySet } from '../../extract/guards/key-set.ts';
+import { eachKey } from '../../extract/guards/page-keys.ts';
+import { keyFingerprints } from '../../shape/records/key-fingerprint.ts';
 
 /** Rows that are looked at before anything else gets its turn. */
 const KEYS_PER_STEP = 20_000;
@@ -123,4 +125,26 @@ async function suspicionsOf(
     ...suspectGone(own, { ...suspicion, state: 'open', detail: waits }, young, 0),
     forgetListed(own, resource, walk_started_at),
   ];
+}
+
+/** The keys that a walk has met, by their fingerprints. */
+export class SeenKeys {
+  readonly #met: KeySet;
+
+  /** Holds so many fingerprints without growing. */
+  constructor(size: number) {
+    this.#met = new KeySet(size);
+  }
+
+  /** Adds what `keyFingerprints` has made. */
+  add(fingerprints: Uint8Array): void {
+    eachKey(fingerprints, (high, low) => this.#met.add(high, low));
+  }
+
+  /** Those of the keys that the walk has not met. */
+  missingAmong(keys: readonly string[]): string[] {
+    const isMet: boolean[] = [];
+    eachKey(keyFingerprints(keys), (high, low) => isMet.push(this.#met.has(high, low)));
+    return keys.filter((_, index) => isMet[index] === false);
+  }
 }

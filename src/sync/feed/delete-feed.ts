@@ -15,7 +15,7 @@ import { inParts } from '../../state/in-parts.ts';
 import { readSuspects } from '../../state/suspects.ts';
 import { suspectStated } from '../../state/stated-suspects.ts';
 import type { FeedRow } from '../../warehouse/own-tables.ts';
-import { isMeant } from './feed-entries.ts';
+import { isMeant } from './feed-answers.ts';
 import { cutOf } from '../plan.ts';
 import { momentOf, sentMoment, sinceValue } from '../../checks/since.ts';
 import type { RunContext } from '../run-progress.ts';

@@ -23,8 +23,6 @@ import {
   save,
   storeDoubt,
   unlisted,
-} from './filter-doubt.ts';
-import {
   countUntimedRows,
   cursorFor,
   filterOf,

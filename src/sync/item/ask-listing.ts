@@ -11,10 +11,8 @@ import { updatedZone } from '../../shape/columns/updated-time.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { proveWalk } from '../prove-walk.ts';
 import { sinceValue } from '../../checks/since.ts';
-import { keyIn } from '../../checks/listing-walk.ts';
-import type { Lookup } from './proof.ts';
-import type { ResourceContext } from '../resource-context.ts';
-import { askedFor, filterQuery, listingWalk, type ExtraQuery } from '../../checks/listing-walk.ts';
+import { keyIn, askedFor, filterQuery, listingWalk, type ExtraQuery } from '../../checks/listing-walk.ts';
+import type { Lookup, ResourceContext } from '../resource-context.ts';
 
 /** Pages that are asked for at most: what is not decided by then waits for a whole walk. */
 const MOST_PAGES = 5;

@@ -1,5 +1,6 @@
+import type { Reports } from './report-walk.ts';
 import type { CompiledQuery } from 'kysely';
-import type { PageLoader, PageOutcome } from '../../load/page-loader.ts';
+import type { PageOutcome } from '../../load/page-loader.ts';
 import { shapeOf } from '../../load/prepare-page.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { Column, TableShape } from '../../model/table.ts';
@@ -7,7 +8,6 @@ import { timeZone } from '../../model/time-zone.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { updatedColumns } from '../../shape/columns/updated-time.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
-import type { ReportWindows } from '../../source/report-windows.ts';
 import { forgetSuspects, forgetWaiting } from '../../state/suspects.ts';
 import { forgetSourceTexts } from '../../state/versions.ts';
 import { goneStatements, rowsOfDays } from '../../state/window-rows.ts';
@@ -16,25 +16,18 @@ import type { WindowRow } from '../../warehouse/window-row.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 import type { JoinedPage } from './read-range.ts';
-import type { ToldTotals } from './compare-totals.ts';
-import { isFinalAt } from './due-windows.ts';
-import { contentsOf, whyHeldBack, type RowOfDay, type WindowContents } from './range-contents.ts';
-import { dayOf, dayOfCell, type DayReading } from './record-day.ts';
-import { dayBegin, dayBeginLatest, windowAt, type Day, type ReportWindow } from './report-days.ts';
+import { type ToldTotals, contentsOf, whyHeldBack, type RowOfDay, type WindowContents } from './range-contents.ts';
+import {
+  isFinalAt,
+  dayOf,
+  dayOfCell,
+  dayBegin,
+  dayBeginLatest,
+  windowAt,
+  type Day,
+  type ReportWindow,
+} from './report-days.ts';
 import type { ReportRange } from './report-ranges.ts';
-
-/** What the windows of a resource are read and replaced by. */
-export interface Reports {
-  windows: ReportWindows;
-  reading: DayReading;
-  loader: PageLoader;
-  /** What is remembered of each window, by its first day; brought up to date here. */
-  rows: Map<Day, WindowRow>;
-  /** True if there are rows in windows alone that are remembered as fetched. */
-  isKnown: boolean;
-  /** Keys of rows that something else speaks against, such as an event. */
-  suspected: ReadonlySet<string>;
-}
 
 /** An answer for a range, and what is known of it. */
 export interface Replacement {

@@ -1,12 +1,25 @@
+import type { PageLoader } from '../../load/page-loader.ts';
 import type { SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import type { ReportWindows } from '../../source/report-windows.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import type { WindowRow } from '../../warehouse/window-row.ts';
 import type { Warning } from '../warnings.ts';
-import { daysBetween, type Day, type ReportWindow } from './report-days.ts';
+import { daysBetween, type Day, type DayReading, type ReportWindow } from './report-days.ts';
 import { nextRange, type ReportRange } from './report-ranges.ts';
-import type { Reports } from './replace-range.ts';
+
+/** What the windows of a resource are read and replaced by. */
+export interface Reports {
+  windows: ReportWindows;
+  reading: DayReading;
+  loader: PageLoader;
+  /** What is remembered of each window, by its first day; brought up to date here. */
+  rows: Map<Day, WindowRow>;
+  /** True if there are rows in windows alone that are remembered as fetched. */
+  isKnown: boolean;
+  /** Keys of rows that something else speaks against, such as an event. */
+  suspected: ReadonlySet<string>;
+}
 
 /** A walk over reports that is under way. */
 export interface ReportWalk {
@@ -50,7 +63,7 @@ export function rangeFrom(
     return row.is_final === 1 ? row.rows : Math.max(row.rows, likely ?? 0);
   };
   return nextRange(due, {
-    largest: largestDays(windows),
+    largest: windows.largest / DAY_MS,
     windows: hasEnd ? most : 1,
     until,
     rows: windows.most === null ? null : Math.floor(PLANNED * windows.most),
@@ -59,10 +72,6 @@ export function rangeFrom(
 }
 
 const DAY_MS = 86_400_000;
-
-function largestDays({ largest }: ReportWindows): number {
-  return largest / DAY_MS;
-}
 
 /** So many of the newest windows say what others are likely to hold. */
 const TYPICAL = 10;

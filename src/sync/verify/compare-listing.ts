@@ -11,12 +11,10 @@ import { tombstoneOf } from '../../shape/tombstone.ts';
 import { currentBodies } from '../../state/versions.ts';
 import type { SnapshotReader } from '../../warehouse/snapshot-reader.ts';
 import type { StoredRow } from '../../warehouse/warehouse.ts';
-import { checkStructure } from './check-structure.ts';
+import { checkStructure, compareCopy, hashContent } from './compare-copy.ts';
 import { differingFields, hashRows, readCopiedRecord, rowsOfRecords } from './comparable-rows.ts';
-import { compareCopy, hashContent } from './compare-copy.ts';
 import type { Difference, ListingReport } from './report.ts';
-import { readFromListing, readListing, readOpenWindows } from './service-listing.ts';
-import type { VerifyContext } from './verify-resource.ts';
+import { readFromListing, readListing, readOpenWindows, type VerifyContext } from './service-listing.ts';
 
 /** At most this many records that seem to differ are read again: their bodies are in memory together. */
 const MAX_READ_AGAIN = 2_000;

@@ -11,8 +11,8 @@ import { inParts } from '../../state/in-parts.ts';
 import { softDeleteWatched, watching } from '../deletes/soft-delete-gone.ts';
 import { withResource, type ResourceContext, type SourceContext } from '../resource-context.ts';
 import type { DifferenceKind } from './report.ts';
-import { readFromListing } from './service-listing.ts';
-import { toRunContext, type Verification } from './verify-resource.ts';
+import { readFromListing, toRunContext } from './service-listing.ts';
+import type { Verification } from './verify-resource.ts';
 
 /** What a repair has done, as counts. */
 export interface Repaired {

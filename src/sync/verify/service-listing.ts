@@ -1,3 +1,10 @@
+import { newMeter } from '../../http/client.ts';
+import type { ResourceShape } from '../../model/table.ts';
+import type { Forgotten } from '../../state/forgotten.ts';
+import type { OwnedResource } from '../../state/owned-resource.ts';
+import { resourceContext, type ResourceContext, type SourceContext } from '../resource-context.ts';
+import { newProgress, type RunContext } from '../run-progress.ts';
+import type { Findings } from './report.ts';
 import { setImmediate as yieldToEvents } from 'node:timers/promises';
 import type { Doubt, WalkEnd } from '../../extract/guards/walk-end.ts';
 import type { Page } from '../../extract/page.ts';
@@ -10,16 +17,14 @@ import { freshCheckpoint } from '../../state/checkpoints.ts';
 import { readWindows } from '../../state/windows.ts';
 import type { WindowRow } from '../../warehouse/window-row.ts';
 import { fingerprintOf, startWalk } from '../plan.ts';
-import { compareTotals, isShort } from '../reports/compare-totals.ts';
+import { compareTotals, isShort } from '../reports/range-contents.ts';
 import { readRange } from '../reports/read-range.ts';
-import { dayReading } from '../reports/record-day.ts';
+import { dayReading, type ReportWindow } from '../reports/report-days.ts';
 import { rowsOfRange } from '../reports/replace-range.ts';
-import type { ReportWindow } from '../reports/report-days.ts';
 import { halvesOf, nextRange, type ReportRange } from '../reports/report-ranges.ts';
-import type { RunContext } from '../run-progress.ts';
 import { endedBy, pagesOf } from '../walk/load-pages.ts';
 import { waitFor } from '../walk/walk-whole.ts';
-import { windowsOf } from '../walk/windows.ts';
+import { windowsOf } from '../walk/partitions-of.ts';
 
 /** A listing that moves while it is read is scanned this many times. */
 const MAX_SCANS = 3;
@@ -207,4 +212,52 @@ async function* readRangePages(
     answer.page.release();
   }
   for (const half of halves) yield* readRangePages(context, windows, half, how);
+}
+
+export interface VerifyContext extends RunContext {
+  shape: ResourceShape;
+  findings: Findings;
+  /** Epoch milliseconds of the service's clock: changes before must be in the copy. */
+  copiedUntil: number;
+}
+
+const doNothing = (): void => undefined;
+
+/** The context of a scan whose pages are not written. */
+export function toRunContext(context: ResourceContext): RunContext {
+  const { resource } = context.owned;
+  return {
+    ...context,
+    run: { run_id: context.runId, resource, command: 'verify', mode: 'full' },
+    progress: newProgress('full', [], context.meter),
+    watcher: { started: doNothing, page: doNothing, ended: doNothing },
+  };
+}
+
+/** The context of a scan without a lease, so that it disturbs no process that writes. */
+export function readingContext(
+  source: SourceContext,
+  { shape, forgotten }: { shape: ResourceShape; forgotten: Forgotten },
+  signal: AbortSignal,
+): RunContext {
+  const refuse = (): never => {
+    throw new Error(`${shape.resource} is read-only here`);
+  };
+  const owned: OwnedResource = {
+    resource: shape.resource,
+    shape,
+    forgotten,
+    years: null,
+    openRejects: 0,
+    watches: new Set(),
+    heldViews: [],
+    fixedColumns: [],
+    rereadForgotten: () => Promise.resolve(),
+    lease: refuse,
+    recover: () => Promise.resolve(false),
+    reacquire: () => Promise.resolve(),
+    release: () => Promise.resolve(),
+    takeTurn: (work) => work(),
+  };
+  return toRunContext(resourceContext(source, owned, { meter: newMeter(), signal }));
 }

@@ -1,17 +1,14 @@
-import { newMeter } from '../../http/client.ts';
+import { readingContext } from './service-listing.ts';
 import { SyncError } from '../../model/errors.ts';
-import type { ResourceShape } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { readShapes } from '../../state/column-catalog.ts';
-import { readForgotten, type Forgotten, type PrivacyKey } from '../../state/forgotten.ts';
-import type { OwnedResource } from '../../state/owned-resource.ts';
+import { readForgotten, type PrivacyKey } from '../../state/forgotten.ts';
 import { hasUncompared } from '../../source/field-settings.ts';
 import { lastWalkBegan } from '../../state/runs.ts';
 import { saveVerification } from '../../state/verifications.ts';
 import type { Verdict, VerifyMode } from '../../warehouse/verification-row.ts';
-import { resourceContext, type ResourceContext, type SourceContext } from '../resource-context.ts';
-import { newProgress, type RunContext } from '../run-progress.ts';
+import type { SourceContext } from '../resource-context.ts';
 import { comparedShape } from './comparable-rows.ts';
 import { compareInternally, compareWithListing } from './compare-listing.ts';
 import { Findings, type VerifyReport } from './report.ts';
@@ -28,13 +25,6 @@ export interface VerifySource extends SourceContext {
   source: string;
   /** Identifies forgotten records. */
   privacy: PrivacyKey;
-}
-
-export interface VerifyContext extends RunContext {
-  shape: ResourceShape;
-  findings: Findings;
-  /** Epoch milliseconds of the service's clock: changes before must be in the copy. */
-  copiedUntil: number;
 }
 
 /** The report of a verification, and what a repair needs of it. */
@@ -120,45 +110,4 @@ function notCopied(resource: string): SyncError {
     recovery: 'stop',
     hint: `copy it first: content-sync backfill ${resource}`,
   });
-}
-
-const doNothing = (): void => undefined;
-
-/** The context of a scan whose pages are not written. */
-export function toRunContext(context: ResourceContext): RunContext {
-  const { resource } = context.owned;
-  return {
-    ...context,
-    run: { run_id: context.runId, resource, command: 'verify', mode: 'full' },
-    progress: newProgress('full', [], context.meter),
-    watcher: { started: doNothing, page: doNothing, ended: doNothing },
-  };
-}
-
-/** The context of a scan without a lease, so that it disturbs no process that writes. */
-function readingContext(
-  source: SourceContext,
-  { shape, forgotten }: { shape: ResourceShape; forgotten: Forgotten },
-  signal: AbortSignal,
-): RunContext {
-  const refuse = (): never => {
-    throw new Error(`${shape.resource} is read-only here`);
-  };
-  const owned: OwnedResource = {
-    resource: shape.resource,
-    shape,
-    forgotten,
-    years: null,
-    openRejects: 0,
-    watches: new Set(),
-    heldViews: [],
-    fixedColumns: [],
-    rereadForgotten: () => Promise.resolve(),
-    lease: refuse,
-    recover: () => Promise.resolve(false),
-    reacquire: () => Promise.resolve(),
-    release: () => Promise.resolve(),
-    takeTurn: (work) => work(),
-  };
-  return toRunContext(resourceContext(source, owned, { meter: newMeter(), signal }));
 }

@@ -17,7 +17,7 @@ import { saveFigures } from '../../state/runs.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { checkpointAfter } from '../cursor/move-cursor.ts';
 import { olderPolicy, openSuspects, suspectStatements, type WalkSuspects } from '../deletes/page-suspects.ts';
-import { goOnAfterWalk, walkedCursor } from '../feed/feed-place.ts';
+import { goOnAfterWalk, walkedCursor } from '../feed/feed-answers.ts';
 import type { Numbering } from '../../extract/guards/prove-numbering.ts';
 import { addPage, type FilterEvidence } from './filter-evidence.ts';
 import type { WalkPlan } from '../plan.ts';
@@ -26,9 +26,7 @@ import { filterQuery, listingWalk } from '../../checks/listing-walk.ts';
 import { isNewestFirst, orderOf } from '../../checks/order.ts';
 import { proveWalk, type WalkProof } from '../prove-walk.ts';
 import { partitionsOf } from './partitions-of.ts';
-import { resumeWalk } from './resume-walk.ts';
-import { seenStatements, type CommittedPage } from './seen-statements.ts';
-import { positionFrom, storedPosition } from './stored-position.ts';
+import { resumeWalk, seenStatements, type CommittedPage, positionFrom, storedPosition } from './stored-walk.ts';
 
 /** Which lane a walk's requests take: people wait for an incremental one. */
 const LANES_BY_MODE: Readonly<Record<WalkMode, Lane>> = { full: 'backfill', incremental: 'incremental' };

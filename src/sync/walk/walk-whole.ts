@@ -19,7 +19,7 @@ import { newEvidence, type FilterEvidence } from './filter-evidence.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
 import { forgetCursor } from '../filter/trusted-plan.ts';
-import { windowsOf } from './windows.ts';
+import { windowsOf } from './partitions-of.ts';
 import { loadPages, type LoadedWalk, type OneWalk } from './load-pages.ts';
 import { endWarnings, type WalkProof } from '../prove-walk.ts';
 
