@@ -210,7 +210,10 @@ export function describedFields(
   { fields, state, unwrap }: Described,
 ): CheckFinding[] {
   if (records.length === 0) return [];
-  const values = records.map((record) => sentValue(record, unwrap));
+  // As columns and masks know it, before anything was hidden.
+  const values = records.map(({ value, asSent }) =>
+    asSent === undefined ? value : unwrapped(parseJson(asSent.toString()), unwrap),
+  );
   const missing = Object.entries(fields).filter(([path]) => !values.some((value) => leadsTo(value, keysOfText(path))));
   const named = missing.map(([path, { hash, exclude }]): CheckFinding => {
     const detail = `fields names ${path}, which no record on the page has`;
@@ -223,11 +226,6 @@ export function describedFields(
     };
   });
   return state === null ? named : [...named, stateFinding(values, state)];
-}
-
-/** As columns and masks know it, before anything was hidden. */
-function sentValue({ value, asSent }: SourceRecord, unwrap: Described['unwrap']): JsonValue {
-  return asSent === undefined ? value : unwrapped(parseJson(asSent.toString()), unwrap);
 }
 
 function leadsTo(value: JsonValue, keys: readonly string[]): boolean {
@@ -247,7 +245,9 @@ function stateFinding(
   if (states.length === 0) {
     return { check: 'state', status: 'warn', detail: `no record on the page has the field ${field}`, hint };
   }
-  const shown = states.filter((state) => published.some((one) => String(one) === textOf(state))).length;
+  const shown = states.filter((state) =>
+    published.some((one) => String(one) === (typeof state === 'string' ? state : JSON.stringify(state))),
+  ).length;
   const detail = `${shown} of ${values.length} records on the page are published, by ${field}`;
   if (shown > 0) return { check: 'state', status: 'ok', detail };
   const others = [...new Set(states.map((state) => JSON.stringify(state)))].slice(0, 5).join(', ');
@@ -258,10 +258,6 @@ function valuesAt(value: JsonValue, keys: readonly string[]): JsonValue[] {
   const [key, ...rest] = keys;
   if (key === undefined) return value === null ? [] : [value];
   return isObject(value) && Object.hasOwn(value, key) ? valuesAt(value[key] ?? null, rest) : [];
-}
-
-function textOf(state: JsonValue): string {
-  return typeof state === 'string' ? state : JSON.stringify(state);
 }
 
 /** The first page as each caller gets it. */

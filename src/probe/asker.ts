@@ -202,14 +202,11 @@ async function askOnce(options: AskerOptions, asking: Asking): Promise<Answer> {
       continue;
     }
     const isWorthAnother = verdict.outcome === 'limited' || verdict.outcome === 'retry';
-    if (!isWorthAnother || failures >= ATTEMPTS || isPlain(wire)) return answer;
+    // A body that is no JSON stays so.
+    const isPlain = wire.failure === null && wire.status >= 200 && wire.status < 300;
+    if (!isWorthAnother || failures >= ATTEMPTS || isPlain) return answer;
     failures += 1;
   }
-}
-
-/** A body that is no JSON stays so, and a failure of the service is asked about only once more. */
-function isPlain(wire: WireAnswer): boolean {
-  return wire.failure === null && wire.status >= 200 && wire.status < 300;
 }
 
 function followed(hop: Hop, wire: WireAnswer, policy: OriginPolicy): Hop | string {
@@ -285,7 +282,8 @@ const LONGEST_WAIT_MS = 60_000;
 /** Opens connections to a service that nothing is known of: one request at a time, at the pace that it states. */
 export function openAsker({ network, ...options }: AskerPlace): OpenedAsker {
   const { clock } = options;
-  const http = { ...defaultHttp(), timeout: 30_000, headers_timeout: 20_000 };
+  const usual = profileSchema.parse({ resources: { any: { path: '/', page: { style: 'page' } } } });
+  const http = { ...usual.http, timeout: 30_000, headers_timeout: 20_000 };
   const agent = createAgent(http, { network, ca: undefined, insecure: false });
   const governor = createGovernor({
     clock,
@@ -309,10 +307,6 @@ export function unreachable({ origin }: URL, why: string): SyncError {
     recovery: 'stop',
     hint: 'check the address, that the service runs, and what stands between here and there (network, proxy, certificate)',
   });
-}
-
-function defaultHttp() {
-  return profileSchema.parse({ resources: { any: { path: '/', page: { style: 'page' } } } }).http;
 }
 
 /** A way of sending one secret: how a request carries it, and how a profile says so. */

@@ -77,18 +77,12 @@ async function trySize(stage: Stage, subject: Subject, name: string) {
   const size = Math.min(SMALL, subject.records.length - 1);
   const { answer, records } = await pageWith(stage, subject, { [name]: String(size) });
   const isCut = records !== null && records.length === size;
-  const isRead = isCut && (isBeginning(subject, records) || (await takesSize(stage, subject, name, size + 1)));
+  // Records that tie in the listing's order may come in another one each time: then a second size has to be kept.
+  const isRead =
+    isCut &&
+    (isSamePage(subject.records.slice(0, size), records, subject.id) ||
+      (await pageWith(stage, subject, { [name]: String(size + 1) })).records?.length === size + 1);
   return isRead ? { name, evidence: `${said(answer)}, ${size} records instead of ${subject.records.length}` } : null;
-}
-
-/** Records that tie in the listing's order may come in another one each time: then a second size has to be kept. */
-async function takesSize(stage: Stage, subject: Subject, name: string, size: number): Promise<boolean> {
-  const { records } = await pageWith(stage, subject, { [name]: String(size) });
-  return records?.length === size;
-}
-
-function isBeginning(subject: Subject, records: Subject['records']): boolean {
-  return isSamePage(subject.records.slice(0, records.length), records, subject.id);
 }
 
 /** Many names in one request, each with a size of its own: the number of records tells which one is read. */

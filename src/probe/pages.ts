@@ -67,7 +67,8 @@ function onlyPage(subject: Subject): void {
   const evidence = `${said(first)}, ${records.length} records, and no parameter makes it fewer`;
   const isSeen = !hasNext && total !== null && total === records.length && records.length > 2;
   if (isSeen) findings.proved(['page', 'style'], 'single', `${evidence}; the total says as many`);
-  else if (hasNext || looksCut(records.length, total)) guessCut(findings, evidence);
+  else if (hasNext || USUAL_SIZES.has(records.length) || (total !== null && total > records.length))
+    guessCut(findings, evidence);
   else if (records.length > 2) findings.guessed(['page', 'style'], 'single', evidence);
   else findings.guessed(['page', 'style'], 'single', `${evidence}: too few records to see pages`);
   if (isSeen) subject.isWhole = true;
@@ -75,10 +76,6 @@ function onlyPage(subject: Subject): void {
 
 /** Sizes that services give without being asked for one: so many may be all, or only a page. */
 const USUAL_SIZES: ReadonlySet<number> = new Set([10, 12, 15, 20, 24, 25, 30, 40, 50, 60, 100, 200, 250, 500, 1_000]);
-
-function looksCut(count: number, total: number | null): boolean {
-  return USUAL_SIZES.has(count) || (total !== null && total > count);
-}
 
 /** Numbered pages that are not there bring the first page again, and a walk fails: nothing is left out in silence. */
 function guessCut({ guessed }: Subject['findings'], evidence: string): void {
@@ -109,7 +106,7 @@ async function probeCounts(stage: Stage, subject: Subject, sizeParam: string): P
   const isSure = total.value !== small.records.length || count > SMALL;
   const evidence = `${total.value} on a page of ${small.records.length} and on one of ${count}`;
   if (isSure) subject.findings.proved(['page', 'total'], total.place, evidence);
-  const pages = pagesPlace(few.pages, total.value);
+  const pages = few.pages.find(({ value }) => value > 1 && value === Math.ceil(total.value / SMALL));
   if (pages !== undefined) {
     subject.findings.proved(
       ['page', 'pages'],
@@ -117,10 +114,6 @@ async function probeCounts(stage: Stage, subject: Subject, sizeParam: string): P
       `${pages.value} pages of ${SMALL} for ${total.value} records`,
     );
   }
-}
-
-function pagesPlace(pages: readonly Sign<number>[], total: number): Sign<number> | undefined {
-  return pages.find(({ value }) => value > 1 && value === Math.ceil(total / SMALL));
 }
 
 function learnTotal(subject: Subject): void {

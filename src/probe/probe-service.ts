@@ -102,9 +102,10 @@ function resultOf(
   spent: { requests: number; notes: readonly string[] },
 ): ProbeResult {
   if (subjects.length === 0) throw nothingFound('no listing of records was found');
+  const long = secrets.filter((secret) => secret.length >= 8);
   const findings = [...common, ...subjects.flatMap((subject) => subject.findings.all)]
     // A service may put the credential into its links and its refusals.
-    .filter(({ value }) => !holdsLongSecret(value, secrets))
+    .filter(({ value }) => !holdsSecret(JSON.stringify(value ?? null), long))
     .map(({ path, value, proved, evidence }) => ({ path, value, proved, evidence: scrub(evidence, secrets) }));
   const fitted = profileFrom(findings);
   const auth = findings.find(({ path }) => path[0] === 'auth')?.value;
@@ -117,11 +118,6 @@ function resultOf(
     isProved: fitted.lost.length === 0 && fitted.findings.every(({ proved }) => proved),
     resources: subjects.map(({ name, path, records, total }) => ({ name, path, seen: records.length, total })),
   };
-}
-
-function holdsLongSecret(value: unknown, secrets: readonly string[]): boolean {
-  const long = secrets.filter((secret) => secret.length >= 8);
-  return holdsSecret(JSON.stringify(value ?? null), long);
 }
 
 function allRefused(hasCredential: boolean, statuses: readonly number[]): SyncError {
@@ -174,7 +170,11 @@ interface Experiment {
 /** In their order: each builds on what those before have found. */
 const EXPERIMENTS: readonly Experiment[] = [
   { run: probeView, field: ['query'], otherwise: () => ({}) },
-  { run: probePages, field: ['page'], otherwise: pageLikeBefore },
+  {
+    run: probePages,
+    field: ['page'],
+    otherwise: ({ conventions: { page } }) => (page === null ? { style: 'single' } : { ...page.page, size: page.size }),
+  },
   { run: probeTimes, field: ['updated'], otherwise: () => null },
   { run: probeItem, field: ['item'], otherwise: () => null },
   { run: probeFilter, field: ['incremental'], otherwise: () => null },
@@ -193,9 +193,4 @@ async function probeListing(stage: Stage, subject: Subject): Promise<void> {
     }
   }
   probeDeleted(subject);
-}
-
-function pageLikeBefore({ conventions }: Stage): unknown {
-  const { page } = conventions;
-  return page === null ? { style: 'single' } : { ...page.page, size: page.size };
 }

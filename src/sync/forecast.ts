@@ -104,7 +104,9 @@ async function planNext(
   { command, resource, credential, own }: ForecastRequest,
   stored: CheckpointRow | null,
 ): Promise<{ plan: WalkPlan | null; notes: string[] }> {
-  const isFed = own !== null && profile.feed !== null && (await hasFeedCursor(own, resource));
+  const feeds = own?.selectFrom('_sync_feeds').select('cursor').where('resource', '=', resource);
+  const changes = feeds?.where('feed', '=', 'changes').where('cursor', 'is not', null);
+  const isFed = changes !== undefined && profile.feed !== null && (await changes.execute()).length > 0;
   const input = { command, resource, profile, restart: false, interrupted: null, credential, isFed, now: clock.now() };
   try {
     const plan = planWalk({ ...input, stored });
@@ -127,11 +129,6 @@ async function planNext(
     const note = `it is refused: ${error.message}; with backfill --restart it is copied anew`;
     return { plan: null, notes: [note] };
   }
-}
-
-async function hasFeedCursor(own: Kysely<OwnTables>, resource: string): Promise<boolean> {
-  const feeds = own.selectFrom('_sync_feeds').select('cursor').where('resource', '=', resource);
-  return (await feeds.where('feed', '=', 'changes').execute()).some(({ cursor }) => cursor !== null);
 }
 
 /** The part of a resumed walk that is still to come. */
@@ -239,7 +236,7 @@ async function sizeOfReports(
   const sizeOf = (mode: WalkMode, walkStartedAt: number): ListingSize => {
     const { windows: due, until } = dueWindows({ windows, rows, mode, now, hasEnd, walkStartedAt });
     const largest = windows.largest / DAY_MS;
-    const bounds = { largest, windows: hasEnd ? Infinity : 1, until, rows: windows.most, rowsOf };
+    const bounds = { largest, windows: hasEnd ? Infinity : 1, until };
     let [records, pages]: [number | null, number] = [0, 0];
     for (let rest: readonly (typeof due)[number][] = due; rest.length > 0;) {
       const next = nextRange(rest, bounds);

@@ -8,7 +8,6 @@ import { ConfigError } from '../model/errors.ts';
 import { textHash } from '../shape/records/fingerprint.ts';
 import { readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
 import { versionsAfter } from '../state/versions.ts';
-import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import type { DroppedView } from '../warehouse/warehouse.ts';
 import { fingerprintOf, sameRecords } from './plan.ts';
 import { withResource, type ResourceContext, type SourceContext } from './resource-context.ts';
@@ -54,8 +53,10 @@ async function rebuild(context: ResourceContext): Promise<ResourceRebuilt> {
   const same = checkpoint === null ? 'same' : sameRecords(checkpoint.fingerprint, fingerprint);
   if (same === 'other') throw otherRecords(resource);
   const walksNext = same === 'unknown';
+  // A walk under a profile that may ask for other records is not gone on with.
+  const anew = walksNext ? { cursor: null, last_full_at: null } : {};
   const statements = (): CompiledQuery[] =>
-    checkpoint === null ? [] : [saveCheckpoint(warehouse.own, madeWith(checkpoint, fingerprint, walksNext))];
+    checkpoint === null ? [] : [saveCheckpoint(warehouse.own, { ...checkpoint, fingerprint, ...anew })];
   const rebuilt = await rebuildTables(context, statements);
   const masked = await maskBodies(context);
   await refreshViews(context);
@@ -63,11 +64,6 @@ async function rebuild(context: ResourceContext): Promise<ResourceRebuilt> {
   await tendExamples(context);
   if (masked > 0) await warehouse.clean(['_sync_versions', ...rebuilt.tables]);
   return { resource, ...rebuilt, masked, walksNext };
-}
-
-/** A walk under a profile that may ask for other records is not gone on with. */
-function madeWith(row: CheckpointRow, fingerprint: string, walksNext: boolean): CheckpointRow {
-  return { ...row, fingerprint, ...(walksNext ? { cursor: null, last_full_at: null } : {}) };
 }
 
 const VERSIONS_PER_STEP = 200;

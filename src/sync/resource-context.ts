@@ -112,15 +112,11 @@ export async function withResource<T>(
     }
   } catch (error) {
     // If another process owns it for good, the next `acquire` reports that.
-    if (isLost(error)) await owned.reacquire().catch(() => undefined);
+    if (error instanceof SyncError && error.code === 'lease_lost') await owned.reacquire().catch(() => undefined);
     throw error;
   } finally {
     await owned.release();
   }
-}
-
-function isLost(error: unknown): boolean {
-  return error instanceof SyncError && error.code === 'lease_lost';
 }
 
 /** Records found by a look into the listing. */

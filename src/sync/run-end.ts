@@ -38,12 +38,8 @@ export async function runEnd(context: RunContext, error: unknown): Promise<Repor
 function statusOf(error: unknown, figures: RunFigures, warnings: readonly Warning[]): RunStatus {
   if (error === null) return endedStatus(figures, warnings);
   if (error instanceof DeferredError) return 'deferred';
-  return isInterruption(error) ? 'interrupted' : 'failed';
-}
-
-/** The signal's reason, thrown through everything that was under way. */
-function isInterruption(error: unknown): boolean {
-  return error instanceof SyncError && error.code === 'interrupted';
+  // The signal's reason, thrown through everything that was under way.
+  return error instanceof SyncError && error.code === 'interrupted' ? 'interrupted' : 'failed';
 }
 
 /** What was said in this time by an answer to this process still holds. */

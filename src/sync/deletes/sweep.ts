@@ -72,7 +72,9 @@ interface Unmet {
 async function findUnmet(context: ResourceContext, table: TableShape, walk: SeenWalk, isHeld: boolean): Promise<Unmet> {
   const { warehouse, signal } = context;
   const seen = await seenKeys(context, walk);
-  const oldest = writtenBefore(context, walk);
+  // A record that cannot be read alone must have been there for longer than the listing may be late.
+  const late = context.profile.item === null ? listingDelayMs(context) : 0;
+  const oldest = timestampText(timestampMs(walk.walk_started_at) - late);
   const unmet: Unmet = { missing: [], young: [] };
   let keys = await warehouse.keysAfter(table, '', KEYS_PER_STEP);
   while (keys.length > 0) {
@@ -94,12 +96,6 @@ async function seenKeys({ warehouse, owned }: ResourceContext, walk: SeenWalk): 
   const seen = new SeenKeys(walk.bytes / 8);
   for await (const { ids } of readSeenPages(warehouse.own, owned.resource, walk)) seen.add(ids);
   return seen;
-}
-
-/** A record that cannot be read alone must have been there for longer than the listing may be late. */
-function writtenBefore(context: ResourceContext, { walk_started_at }: SeenWalk): string {
-  if (context.profile.item !== null) return walk_started_at;
-  return timestampText(timestampMs(walk_started_at) - listingDelayMs(context));
 }
 
 async function suspicionsOf(

@@ -46,7 +46,8 @@ export function feedStep(
   const page = feed.next_page === null ? null : read(feed.next_page);
   if (page !== null && page === before.page) throw goesInCircles(feed.next_page ?? '');
   if (page !== null) return { cursor: before.cursor, page, isEnd: false };
-  const named = feed.next === null ? lastOf(feed.last, entries) : read(feed.next);
+  const last = feed.last === null ? undefined : fieldAt(entries.at(-1) ?? null, feed.last);
+  const named = feed.next === null ? tokenOf(last) : read(feed.next);
   const cursor = named ?? (entries.length === 0 ? before.cursor : null);
   if (cursor === null && entries.length > 0) throw missing(feed.next ?? `${feed.last ?? ''} of the last entry`);
   const isSame = cursor === before.cursor;
@@ -60,11 +61,6 @@ export function feedStep(
 /** The text at a path in the body or in a header; null if there is none. */
 export function placeAt(answer: FeedAnswer, place: string): string | null {
   return tokenOf(valueAt(answer, place));
-}
-
-function lastOf(last: string | null, entries: readonly JsonValue[]): string | null {
-  const entry = entries.at(-1);
-  return entry === undefined || last === null ? null : tokenOf(fieldAt(entry, last));
 }
 
 function valueAt({ json, headers }: FeedAnswer, place: string): JsonValue | undefined {

@@ -215,7 +215,9 @@ export async function testFilter(context: RunContext, walked: WholeWalk): Promis
   const { profile, progress, warehouse, owned } = context;
   const { incremental } = profile;
   const { cursor, checked_at: checkedAt } = walked.checkpoint;
-  if (!walked.isProved || cursor === null || incremental === null || !canBeTested(profile, incremental)) return;
+  if (!walked.isProved || cursor === null || incremental === null || profile.accept.includes('filter')) return;
+  // Windows are tried by themselves, and what is read newest first by its order.
+  if (incremental.mode !== 'filter' || incremental.window !== null || profile.partitions !== null) return;
   const stored = await readCheckpoint(warehouse.own, owned.resource);
   if (stored === null || readDoubt(stored, incremental) !== null) return;
   // What changed since then may not be shown by the filter yet, and is asked for by the next scan in any case.
@@ -233,11 +235,6 @@ export async function testFilter(context: RunContext, walked: WholeWalk): Promis
   const keys = [found.key, ...missing.filter((key) => key !== found.key)];
   await storeDoubt(context, { since: question.since, keys });
   if (found.isThere) progress.warnings.push(replacementFor(context, incremental, { ...question, keys }).warning);
-}
-
-/** Windows are tried by themselves, and what is read newest first by its order. */
-function canBeTested({ accept, partitions }: ResourceProfile, { mode, window }: IncrementalProfile): boolean {
-  return mode === 'filter' && window === null && partitions === null && !accept.includes('filter');
 }
 
 /** From a moment between the earliest of the witnesses and what changed before it, as a sync asks. Null if there is none. */

@@ -5,14 +5,14 @@ import { saveCheckpoint } from '../../state/checkpoints.ts';
 import { saveFigures } from '../../state/runs.ts';
 import { saveWindows } from '../../state/windows.ts';
 import { checkpointAfter } from '../cursor/move-cursor.ts';
-import { endWarnings, proveWalk, type WalkProof } from '../prove-walk.ts';
+import { endWarnings, proveWalk } from '../prove-walk.ts';
 import { countPage, withPage, type RunContext } from '../run-progress.ts';
 import { compareTotals, isShort, type TotalDifference, distinctRecords, refuseOutside } from './range-contents.ts';
 import { type BegunRange, readRange, type RangeAnswer, type TooMuch } from './read-range.ts';
 import { HeldBack, replaceRange, type Replaced, type Replacement } from './replace-range.ts';
 import { addDays } from './report-days.ts';
 import { endingWith, halvesOf, type ReportRange } from './report-ranges.ts';
-import { learnFromAnswer, learnFromCut, type ReportWalk } from './report-walk.ts';
+import type { ReportWalk } from './report-walk.ts';
 
 /** So often a range is asked for in all while records move between its pages. */
 const MOST_PASSES = 3;
@@ -66,7 +66,7 @@ async function answerFor(
     Object.assign(walk.refusals, { inARow: 0, isAnyRead: true });
     if (!('tooMuch' in answer)) return answer;
     const halves = halvesOf(range);
-    learnFromCut(walk, range, answer.tooMuch);
+    askForHalf(walk, range);
     if (halves !== null) return halves;
     if (answer.tooMuch !== 'refused' || answer.error === null) throw answer.error ?? new Error('nothing to cut');
     walk.isProved = false;
@@ -77,6 +77,11 @@ async function answerFor(
     if (isAhead) return withoutUnfinished(walk, range, error);
     return halvesOf(range) ?? deferWindow(context, walk, range, error);
   }
+}
+
+/** What was too much for one answer is so for those to come. */
+function askForHalf(walk: ReportWalk, { windows }: ReportRange): void {
+  walk.most = Math.max(1, Math.floor(windows.length / 2));
 }
 
 /** Refused windows in a row after which the run fails: the profile, the credential or the service is at fault. */
@@ -154,9 +159,11 @@ async function takeOver(
   const isWhole = proof.isProved && proof.maySweep && !isFull;
   const known = { range, page, isWhole, isCapped: isFull, totals };
   const isTaken = await replaceUnlessHeld(context, walk, known, doubted);
-  if (isTaken) noteEnd(walk, proof, end);
-  if (isTaken) learnFromAnswer(walk, range, records.length, page.kept);
-  return isTaken ? [] : null;
+  if (!isTaken) return null;
+  if (!proof.isProved) walk.isProved = false;
+  for (const warning of endWarnings(proof, end)) walk.warnings.set(warning.code, warning);
+  if (page.kept > 0) walk.kept = Math.max(walk.kept ?? 0, page.kept);
+  return [];
 }
 
 /**
@@ -171,7 +178,7 @@ function halvesByTotals(
   if (!isShort(differs) || !walk.cutsByTotals) return null;
   const halves = halvesOf(range);
   if (halves === null) Object.assign(walk, { cutsByTotals: false, most: Infinity });
-  else learnFromCut(walk, range, 'short');
+  else askForHalf(walk, range);
   return halves;
 }
 
@@ -221,9 +228,4 @@ async function replace(context: RunContext, walk: ReportWalk, replacement: Repla
   countPage(progress, outcome, page.parts.length);
   progress.figures.deleted += deleted;
   watcher.page(owned.resource, page, progress.figures);
-}
-
-function noteEnd(walk: ReportWalk, proof: WalkProof, end: WalkEnd): void {
-  if (!proof.isProved) walk.isProved = false;
-  for (const warning of endWarnings(proof, end)) walk.warnings.set(warning.code, warning);
 }

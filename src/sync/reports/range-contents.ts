@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import type { PageFacts } from '../../load/page-loader.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { SourceRecord, JsonValue } from '../../model/json.ts';
@@ -11,9 +10,8 @@ import { dayOf, type DayReading, addDays, windowAt, type Day, type ReportWindow 
 import type { ReportRange } from './report-ranges.ts';
 import { isExact } from '../../shape/json/exact-number.ts';
 
-/** A live row, by what is compared. */
+/** A live row. */
 export interface RowOfDay {
-  hash: string;
   day: Day;
   syncedAt: string;
 }
@@ -26,7 +24,6 @@ export interface WindowContents {
   gone: string[];
   /** Afterwards. */
   rows: number;
-  digest: string;
   hasChanged: boolean;
 }
 
@@ -101,35 +98,29 @@ export function contentsOf(
   const listed = new Set(keys);
   for (const { key } of stated) listed.delete(key);
   const gone = isWhole ? [...before].filter(([key, row]) => !listed.has(key) && mayGo(row)) : [];
-  const after = new Map([...before].map(([key, { hash: print, day }]) => [key, { print, day }]));
+  const after = new Map([...before].map(([key, { day }]) => [key, day]));
+  const changed = new Set(gone.map(([, { day }]) => day));
   for (const [key] of gone) after.delete(key);
-  for (const { key, hash: print, value } of written) {
+  for (const { key, value } of written) {
     const day = dayOf(fieldAt(value, field), reading);
-    if (day !== null) after.set(key, { print, day });
+    if (day === null) continue;
+    changed.add(day).add(after.get(key) ?? day);
+    after.set(key, day);
   }
   const startOf = (day: Day): Day => windowAt(day, granularity).start;
   const [was, went, is] = [
     Map.groupBy(before, ([, { day }]) => startOf(day)),
     Map.groupBy(gone, ([, { day }]) => startOf(day)),
-    Map.groupBy(after, ([, { day }]) => startOf(day)),
+    Map.groupBy(after, ([, day]) => startOf(day)),
   ];
-  return windows.map((window) => {
-    const [rowsBefore, rowsAfter] = [was.get(window.start) ?? [], is.get(window.start) ?? []];
-    const digest = digestOf(rowsAfter.map(([key, { print }]) => [key, print]));
-    return {
-      window,
-      before: rowsBefore.length,
-      gone: (went.get(window.start) ?? []).map(([key]) => key),
-      rows: rowsAfter.length,
-      digest,
-      hasChanged: digest !== digestOf(rowsBefore.map(([key, { hash: print }]) => [key, print])),
-    };
-  });
-}
-
-function digestOf(rows: readonly (readonly [key: string, print: string])[]): string {
-  const lines = rows.map(([key, print]) => `${JSON.stringify(key)} ${print}\n`).toSorted();
-  return hash('sha1', lines.join(''), 'hex');
+  const starts = new Set([...changed].map(startOf));
+  return windows.map((window) => ({
+    window,
+    before: was.get(window.start)?.length ?? 0,
+    gone: (went.get(window.start) ?? []).map(([key]) => key),
+    rows: is.get(window.start)?.length ?? 0,
+    hasChanged: starts.has(window.start),
+  }));
 }
 
 /** So few rows may always vanish from a window that keeps others: a part of a small number says nothing. */

@@ -1,4 +1,4 @@
-import { likelyRows, type ReportWalk, type Reports } from './report-walk.ts';
+import type { ReportWalk, Reports } from './report-walk.ts';
 import { openPageLoader } from '../../load/page-loader.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { asksForEnd, type ReportWindows } from '../../source/report-windows.ts';
@@ -86,7 +86,6 @@ async function openWalk(
     kept: checkpoint.kept_size,
     most: Infinity,
     cutsByTotals: true,
-    likely: likelyRows(rows.values()),
     isProved: true,
     refusals: { days: [], error: null, inARow: 0, isAnyRead: false },
     warnings: new Map(),

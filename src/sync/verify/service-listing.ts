@@ -171,7 +171,6 @@ async function* readReportPages(
   windows: ReportWindows,
   rows: readonly WindowRow[],
 ): AsyncGenerator<Page> {
-  const counts = new Map(rows.map((row) => [row.window_start, row.rows]));
   const hasEnd = asksForEnd(context.profile);
   // Totals that were right when the rows were copied show a response that is cut short.
   const comparesTotals = rows.every(({ totals }) => totals === null);
@@ -179,8 +178,6 @@ async function* readReportPages(
     largest: windows.largest / DAY_MS,
     windows: hasEnd ? Infinity : 1,
     until: rows.at(-1)?.window_end ?? '',
-    rows: windows.most,
-    rowsOf: ({ start }: ReportWindow) => counts.get(start) ?? null,
   };
   let left: readonly ReportWindow[] = rows
     .map((row) => ({ start: row.window_start, end: row.window_end }))

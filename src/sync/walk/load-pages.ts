@@ -184,18 +184,15 @@ export async function pagesOf(
 
 function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {
   const { profile, runAhead, inLine, warehouse } = context;
+  const { kept_size: kept } = start;
   return {
     ...listingWalk(context, LANES_BY_MODE[start.walk_mode ?? 'full'], filterQuery(profile, start.walk_since)),
     from: positionFrom(start.walk_position, profile.query, filterQuery(profile, start.walk_since).values ?? {}),
     pagesBefore: start.walk_pages,
-    ...keptSize(start, profile.page),
+    // The page size that earlier walks observed; nothing if they asked for another one.
+    ...(kept === null ? {} : { kept: kept <= profile.page.size ? kept : 0 }),
     runAhead: isNewestFirst(profile) && start.walk_mode === 'incremental' ? 0 : runAhead,
     inLine,
     leastAhead: warehouse.isOnNetwork ? LEAST_AHEAD_ON_NETWORK : 1,
   };
-}
-
-/** The page size that earlier walks observed; nothing if they asked for another one. */
-function keptSize({ kept_size }: CheckpointRow, { size }: ResourceProfile['page']): { kept?: number } {
-  return kept_size === null ? {} : { kept: kept_size <= size ? kept_size : 0 };
 }

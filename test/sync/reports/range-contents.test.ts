@@ -15,7 +15,7 @@ it.each<[what: string, before: number, gone: number, after: number, held: RegExp
 ])('an answer that takes away %s is held back, or not', (_, before, gone, after, held) => {
   const window = { start: '2026-01-01', end: '2026-01-02' };
   const keys = Array.from({ length: gone }, String);
-  const contents: WindowContents = { window, before, gone: keys, rows: after, digest: '', hasChanged: true };
+  const contents: WindowContents = { window, before, gone: keys, rows: after, hasChanged: true };
   const why = whyHeldBack(contents, LIMITS);
   expect(why ?? 'taken over').toMatch(held ?? /^taken over$/);
 });
