@@ -4,7 +4,7 @@ import type { NoticeBoard } from '../extract/service-notices.ts';
 import { newMeter, type ApiClient, type RequestMeter } from '../http/client.ts';
 import type { CopiedProfile, LoadContext } from '../load/load-context.ts';
 import type { Clock } from '../model/clock.ts';
-import { ConfigError, SyncError } from '../model/errors.ts';
+import { ConfigError, DeferredError, SyncError } from '../model/errors.ts';
 import { memoryUse, type MemoryUse } from '../model/memory-use.ts';
 import type { Profile } from '../source/profile.ts';
 import { readTables } from '../state/column-catalog.ts';
@@ -155,4 +155,9 @@ function itemProof(proofs: SourceContext['proofs'], resource: string): ItemProof
   const proof: ItemProof = proofs.get(resource) ?? { ...nothing, fields: new Map() };
   proofs.set(resource, proof);
   return proof;
+}
+
+/** True for an error of one request, false for one by which the run itself cannot go on. */
+export function isOfRequest(error: unknown): error is SyncError {
+  return error instanceof SyncError && !(error instanceof DeferredError) && error.code !== 'interrupted';
 }

@@ -1,7 +1,7 @@
+import { isOfRequest } from '../resource-context.ts';
 import type { Doubt } from '../../extract/guards/walk-end.ts';
 import type { Page } from '../../extract/page.ts';
 import { walk } from '../../extract/walk.ts';
-import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { timeZone } from '../../model/time-zone.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
@@ -117,8 +117,7 @@ async function* deletePages(context: RunContext, feed: DeleteFeed, since: string
   const pages = walk({ ...asked, resource, values: { since }, acceptsEnd });
   for (;;) {
     const { done, value: page } = await pages.next().catch((error: unknown) => {
-      const isOurs = error instanceof SyncError && !(error instanceof DeferredError) && error.code !== 'interrupted';
-      throw isOurs ? new Unread(error.message, error.hint) : error;
+      throw isOfRequest(error) ? new Unread(error.message, error.hint) : error;
     });
     if (done === true) return;
     yield page;

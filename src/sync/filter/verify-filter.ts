@@ -10,10 +10,8 @@ import { readCheckpoint } from '../../state/checkpoints.ts';
 import { isBehindCursor } from '../cursor/move-cursor.ts';
 import type { WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
-import type { Witness } from '../walk/filter-evidence.ts';
-import { walkWhole, type WholeWalk } from '../walk/walk-whole.ts';
-import type { Warning } from '../warnings.ts';
 import {
+  type Witness,
   changedAt,
   fetchRecord,
   firstUnexplained,
@@ -33,6 +31,8 @@ import {
   notDescending,
   unprovedCatchUp,
 } from './trusted-plan.ts';
+import { walkWhole, type WholeWalk } from '../walk/walk-whole.ts';
+import type { Warning } from '../warnings.ts';
 
 /** Why an incremental scan is replaced by a full one; `question`: the one that the filter failed, if it was one. */
 interface Replacement {

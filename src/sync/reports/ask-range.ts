@@ -27,7 +27,7 @@ export async function askRange(
   range: ReportRange,
   begun: BegunRange['answer'] | null = null,
 ): Promise<ReportRange[]> {
-  const doubted: Doubted = { former: null, formerEndedAt: null, passes: 0, totals: false, held: null };
+  const doubted: Doubted = { former: null, formerEndedAt: null, passes: 0, held: null };
   const { reports, hasEnd, lane, kept } = walk;
   const asked = (): Promise<RangeAnswer | TooMuch> =>
     readRange(context, { range, windows: reports.windows, hasEnd, lane, kept, formerEndedAt: doubted.formerEndedAt });
@@ -50,7 +50,6 @@ interface Doubted {
   /** When that had ended, in local epoch milliseconds. */
   formerEndedAt: number | null;
   passes: number;
-  totals: boolean;
   held: ReadonlyMap<string, string> | null;
 }
 
@@ -150,10 +149,7 @@ async function takeOver(
   if (differs.length > 0 && !context.profile.accept.includes('totals')) {
     const halves = halvesByTotals(walk, range, differs);
     if (halves !== null) return halves;
-    if (!doubted.totals) {
-      doubted.totals = true;
-      return null;
-    }
+    if (doubted.passes < 2) return null;
   }
   const totals = differs.length === 0 ? null : { from: range.from, to: range.to, differs };
   const isWhole = proof.isProved && proof.maySweep && !isFull;

@@ -19,7 +19,7 @@ import { checkpointAfter } from '../cursor/move-cursor.ts';
 import { olderPolicy, openSuspects, suspectStatements, type WalkSuspects } from '../deletes/page-suspects.ts';
 import { goOnAfterWalk, walkedCursor } from '../feed/feed-answers.ts';
 import type { Numbering } from '../../extract/guards/prove-numbering.ts';
-import { addPage, type FilterEvidence } from './filter-evidence.ts';
+import { addPage, type FilterEvidence } from '../filter/trusted-plan.ts';
 import type { WalkPlan } from '../plan.ts';
 import { countPage, withPage, type RunContext } from '../run-progress.ts';
 import { filterQuery, listingWalk } from '../../checks/listing-walk.ts';

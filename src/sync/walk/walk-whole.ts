@@ -1,3 +1,4 @@
+import { unmetRows } from '../deletes/sweep.ts';
 import { longerOf } from '../../extract/guards/page-ages.ts';
 import { KeySet } from '../../extract/guards/key-set.ts';
 import { eachKey, hasKey } from '../../extract/guards/page-keys.ts';
@@ -15,10 +16,9 @@ import { keyFingerprints, KEY_FINGERPRINT_BYTES } from '../../shape/records/key-
 import { NO_WALK, readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { momentOf, sinceValue } from '../../checks/since.ts';
-import { newEvidence, type FilterEvidence } from './filter-evidence.ts';
+import { newEvidence, type FilterEvidence, forgetCursor } from '../filter/trusted-plan.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
-import { forgetCursor } from '../filter/trusted-plan.ts';
 import { windowsOf } from './partitions-of.ts';
 import { loadPages, type LoadedWalk, type OneWalk } from './load-pages.ts';
 import { endWarnings, type WalkProof } from '../prove-walk.ts';
@@ -203,26 +203,15 @@ async function supplyFromBefore(
  * that were written since.
  */
 async function unseenRows(
-  { warehouse, signal }: RunContext,
+  context: RunContext,
   table: TableShape,
   isSeen: (key: Uint8Array) => boolean,
   before: string | null,
 ): Promise<string[]> {
   const found: string[] = [];
-  let keys = await warehouse.keysAfter(table, '', KEYS_PER_STEP);
-  while (keys.length > 0 && found.length <= MAX_FETCHED_ALONE) {
-    const unseen: string[] = [];
-    let index = 0;
-    eachFingerprint(keyFingerprints(keys), (key) => {
-      const id = keys[index++];
-      if (id !== undefined && !isSeen(key)) unseen.push(id);
-    });
-    const rows = unseen.length === 0 ? null : await warehouse.stored(table, unseen, []);
-    for (const [id, { deletedAt, syncedAt }] of rows ?? []) {
-      if (deletedAt === null && (before === null || syncedAt < before)) found.push(id);
-    }
-    signal.throwIfAborted();
-    keys = await warehouse.keysAfter(table, keys.at(-1) ?? '', KEYS_PER_STEP);
+  for await (const { key, syncedAt } of unmetRows(context, table, isSeen)) {
+    if (before === null || syncedAt < before) found.push(key);
+    if (found.length > MAX_FETCHED_ALONE) break;
   }
   return found;
 }
@@ -244,8 +233,6 @@ export async function warnOfUnseenRows(context: RunContext, { met, startedAt }: 
     hint: 'the next full scan without movement decides; if this stays, the sort of the listing is usually not unique: add the id to it in query',
   });
 }
-
-const KEYS_PER_STEP = 20_000;
 
 /** Null if the service does not return the record. */
 async function fetchAlone(context: RunContext, key: string): Promise<ItemReading | null> {
