@@ -126,13 +126,11 @@ function isSameWalk(stored: string, fingerprint: string): boolean {
   return rows === storedRows && cut === storedCut;
 }
 
-/** `same`: other columns at most. `other`: the profile asks for other records. `unknown`: an earlier version has not noted it. */
-export function sameRecords(stored: string, fingerprint: string): 'same' | 'other' | 'unknown' {
+/** True if a profile asks for the records that were stored: with other columns at most. */
+export function isOfSameRecords(stored: string, fingerprint: string): boolean {
   const [rows, , data] = stored.split('.');
   const [rowsNow, , dataNow] = fingerprint.split('.');
-  if (rows === rowsNow) return 'same';
-  if (data === undefined) return 'unknown';
-  return data === dataNow ? 'same' : 'other';
+  return rows === rowsNow || data === dataNow;
 }
 
 /** What is said of single fields that makes other rows: no descriptions. Nothing at all where nothing is said. */

@@ -9,7 +9,7 @@ import { textHash } from '../shape/records/fingerprint.ts';
 import { readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
 import { versionsAfter } from '../state/versions.ts';
 import type { DroppedView } from '../warehouse/warehouse.ts';
-import { fingerprintOf, sameRecords } from './plan.ts';
+import { fingerprintOf, isOfSameRecords } from './plan.ts';
 import { withResource, type ResourceContext, type SourceContext } from './resource-context.ts';
 
 /** The effect of a rebuild. */
@@ -17,8 +17,6 @@ export interface ResourceRebuilt extends Rebuilt {
   resource: string;
   /** Stored bodies from which fields were taken that the profile excludes by now. */
   masked: number;
-  /** True if the next run walks everything, because nothing tells whether the profile asks for the same records. */
-  walksNext: boolean;
 }
 
 /**
@@ -50,20 +48,16 @@ async function rebuild(context: ResourceContext): Promise<ResourceRebuilt> {
   if (owned.shape === null) throw notCopied(resource);
   const checkpoint = await readCheckpoint(warehouse.own, resource);
   const fingerprint = fingerprintOf(profile);
-  const same = checkpoint === null ? 'same' : sameRecords(checkpoint.fingerprint, fingerprint);
-  if (same === 'other') throw otherRecords(resource);
-  const walksNext = same === 'unknown';
-  // A walk under a profile that may ask for other records is not gone on with.
-  const anew = walksNext ? { cursor: null, last_full_at: null } : {};
+  if (checkpoint !== null && !isOfSameRecords(checkpoint.fingerprint, fingerprint)) throw otherRecords(resource);
   const statements = (): CompiledQuery[] =>
-    checkpoint === null ? [] : [saveCheckpoint(warehouse.own, { ...checkpoint, fingerprint, ...anew })];
+    checkpoint === null ? [] : [saveCheckpoint(warehouse.own, { ...checkpoint, fingerprint })];
   const rebuilt = await rebuildTables(context, statements);
   const masked = await maskBodies(context);
   await refreshViews(context);
   await tendKeys(context);
   await tendExamples(context);
   if (masked > 0) await warehouse.clean(['_sync_versions', ...rebuilt.tables]);
-  return { resource, ...rebuilt, masked, walksNext };
+  return { resource, ...rebuilt, masked };
 }
 
 const VERSIONS_PER_STEP = 200;
