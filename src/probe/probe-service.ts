@@ -2,7 +2,7 @@ import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { holdsSecret, scrub } from '../observe/scrub/scrub.ts';
-import { openAsker, RequestsSpent, unreachable, type Credential, formNamed } from './asker.ts';
+import { Asker, RequestsSpent, unreachable, type Credential, formNamed } from './asker.ts';
 import { probeId, probeItem } from './body.ts';
 import { probeDeleted, probeTimes, probeView } from './fields.ts';
 import { probeFilter } from './filter.ts';
@@ -74,8 +74,7 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
   let about = 'credential';
   const asking = (asked: string, requests: number): void => options.progress?.({ about, asked, requests, most });
   const { network } = options;
-  await using opened = openAsker({ network, baseUrl, credential, clock, secrets, most, signal, asking });
-  const { asker } = opened;
+  await using asker = new Asker({ network, baseUrl, credential, clock, secrets, most, signal, asking });
   try {
     const stage: Stage = { asker, clock, conventions: newConventions(), notes: [] };
     const findings = newFindings();
