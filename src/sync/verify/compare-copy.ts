@@ -1,6 +1,5 @@
 import { inParts } from '../../state/in-parts.ts';
 import { sql } from 'kysely';
-import type { ResourceShape } from '../../model/table.ts';
 import type { HistoryPolicy, ColumnType } from '../../model/vocabulary.ts';
 import { comparedPart } from '../../shape/mask-fields.ts';
 import { storedValue } from '../../shape/records/as-record.ts';
@@ -16,7 +15,7 @@ import {
   type CopiedPage,
   type CopiedRecord,
 } from './comparable-rows.ts';
-import type { Difference, Findings } from './report.ts';
+import type { Difference } from './report.ts';
 import { messageOf } from '../../model/errors.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { readShapes } from '../../state/column-catalog.ts';
@@ -26,12 +25,8 @@ import { ownColumns } from '../../warehouse/own-columns.ts';
 import type { VerifyContext } from './service-listing.ts';
 
 /** A resource of the copy at one moment. */
-export interface CopySnapshot {
+export interface CopySnapshot extends VerifyContext {
   snapshot: SnapshotReader;
-  shape: ResourceShape;
-  profile: ResourceProfile;
-  findings: Findings;
-  signal: AbortSignal;
   /** Called with each live row and a hash of its content; null if its body is missing. */
   onLiveRow?: ((key: string, content: string | null) => void) | undefined;
 }
@@ -53,7 +48,8 @@ export function hashContent(valueHash: string, rowsHash: string): string {
  */
 export async function compareCopy(copy: CopySnapshot): Promise<void> {
   const { snapshot, shape, profile, findings, signal, onLiveRow } = copy;
-  const hasBodies = profile.history !== 'none' && (await hasVersions(copy));
+  const one = snapshot.own.selectFrom('_sync_versions').select('id').where('resource', '=', shape.resource).limit(1);
+  const hasBodies = profile.history !== 'none' && (await one.execute()).length > 0;
   findings.notCompared.add(
     hasBodies
       ? 'cells of deleted rows, and of columns that a wider one has replaced'
@@ -70,11 +66,6 @@ export async function compareCopy(copy: CopySnapshot): Promise<void> {
     }
   }
   if (hasBodies) await findVersionsWithoutRow(copy);
-}
-
-async function hasVersions({ snapshot, shape }: CopySnapshot): Promise<boolean> {
-  const one = snapshot.own.selectFrom('_sync_versions').select('id').where('resource', '=', shape.resource).limit(1);
-  return (await one.execute()).length > 0;
 }
 
 function compareChildRows({ findings }: CopySnapshot, { records, orphans }: CopiedPage, hasBodies: boolean): void {

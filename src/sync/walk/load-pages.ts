@@ -103,7 +103,7 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
       one.onPage?.(facts);
       const committed = { page, facts, counted, before: checkpoint, proof };
       next = checkpointBehind(context, committed, proof?.isProved ?? false);
-      ifProved = checkpointBehind(context, committed, true);
+      if (proof !== null) ifProved = checkpointBehind(context, committed, true);
       return statementsWith(context, suspects, committed, next);
     });
     checkpoint = next;
