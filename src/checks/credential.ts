@@ -4,7 +4,7 @@ import { DeferredError, SyncError } from '../model/errors.ts';
 import { failure, type CheckFinding } from './listing-walk.ts';
 
 /** A request to the identity path. */
-export interface IdentityRequest {
+interface IdentityRequest {
   client: ApiClient;
   listing: ListingTarget;
   /** Path below the version prefix. */

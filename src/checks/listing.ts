@@ -29,7 +29,7 @@ import { filterName } from '../source/filter-places.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 
 /** What an empty listing shows without the parameters of its page and its filter. */
-export type BareListing =
+type BareListing =
   /** There are records, which these parameters hide. */
   | { is: 'hidden'; records: number; by: readonly string[] }
   /** There are records without `query` of the profile, which may be meant to leave them out. */

@@ -8,7 +8,7 @@ import { type CheckFinding, filterQuery, listingWalk, type RequestContext } from
 import { momentOf } from './since.ts';
 
 /** Follows the order of a listing that is to descend by time of change. */
-export interface DescendingOrder {
+interface DescendingOrder {
   /**
    * Begins a listing. What it returns takes its pages: true if all of one changed before the moment from which changes
    * are wanted, or if the order does not hold.

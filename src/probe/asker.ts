@@ -403,7 +403,7 @@ export function authSettings(scheme: Readonly<Record<string, string>>, { secret,
 }
 
 /** A credential of the same form with nothing of its text. */
-export function falseSecret(secret: string): string {
+function falseSecret(secret: string): string {
   const masked = secret.replaceAll(/[a-z]/gi, 'x').replaceAll(/\d/g, '0');
   return masked === secret ? `${secret.slice(0, -1)}y` : masked;
 }

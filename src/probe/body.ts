@@ -9,7 +9,7 @@ import { judgeRecord } from '../checks/item.ts';
 import { differenceText } from '../shape/records/record-difference.ts';
 
 /** A place in a body that may hold the records. */
-export interface RecordArray {
+interface RecordArray {
   /** As `records` of a profile says it; '' for the body itself. */
   path: string;
   count: number;
@@ -338,7 +338,7 @@ function placeOf(
 }
 
 /** An id of the same form that no record has. */
-export function missingId(value: JsonValue | undefined): string {
+function missingId(value: JsonValue | undefined): string {
   if (typeof value !== 'string') return String(Number(value ?? 1) + 987_654_321);
   const tail = value.slice(-6);
   const changed = Array.from(tail, otherMark).join('');

@@ -167,7 +167,7 @@ const PLACES = `
   .split(/\s+/);
 
 /** A zone in which all local times are their moments; sure if the service names it, or if no season is left out. */
-export function zoneFor(pairs: readonly Pair[], told: string | null): { name: string; isSure: boolean } | null {
+function zoneFor(pairs: readonly Pair[], told: string | null): { name: string; isSure: boolean } | null {
   const gaps = pairs.map(({ local, moment }) => local - moment);
   if (gaps.some((gap) => gap % QUARTER_MS !== 0 || Math.abs(gap) > FURTHEST_MS)) return null;
   if (gaps.every((gap) => gap === 0)) return { name: 'UTC', isSure: true };

@@ -206,7 +206,7 @@ export interface Candidate {
 const MOST_CANDIDATES = 12;
 
 /** Paths below the base URL that an index or any other document of the service names, those with usual names first. */
-export function linkedPaths(json: JsonValue, baseUrl: URL): string[] {
+function linkedPaths(json: JsonValue, baseUrl: URL): string[] {
   const found = new Set<string>();
   const base = baseUrl.pathname.replace(/\/+$/, '');
   const add = (text: string): void => {
@@ -261,7 +261,7 @@ function rankOf(path: string): number {
 }
 
 /** Listings of an OpenAPI or Swagger document, below the base URL, and the names of their query parameters. */
-export function documentedListings(document: JsonValue, baseUrl: URL): { paths: string[]; parameters: string[] } {
+function documentedListings(document: JsonValue, baseUrl: URL): { paths: string[]; parameters: string[] } {
   if (!isObject(document) || !isObject(document['paths'])) return { paths: [], parameters: [] };
   const base = baseUrl.pathname.replace(/\/+$/, '');
   const operations = Object.entries(document['paths']).filter(([, item]) => isObject(item) && isObject(item['get']));

@@ -196,7 +196,7 @@ function snake(name: string): string {
 }
 
 /** How an answer may name the page after it. */
-export interface NextSigns {
+interface NextSigns {
   /** The `Link` header's next page. */
   link: string | null;
   urls: Sign<string>[];
@@ -243,7 +243,7 @@ function isAddress(text: string): boolean {
 }
 
 /** The names of the parameters in the links of an answer, and of the fields beside its records. */
-export function parameterHints(answer: Answer, records: string): Set<string> {
+function parameterHints(answer: Answer, records: string): Set<string> {
   const { link, urls } = nextSigns(answer, records);
   const names = new Set<string>();
   for (const address of [link ?? '', ...urls.map(({ value }) => value)]) {

@@ -247,7 +247,7 @@ interface SmallPage {
 type Candidate = Pick<PageStep, 'page'> & ({ query: QueryParams } | { address: string });
 
 /** The step to the second page: by what the answer names, else by number or offset, else after the last record. */
-export async function findStep(stage: Stage, subject: Subject, sizeParam: string): Promise<PageStep | null> {
+async function findStep(stage: Stage, subject: Subject, sizeParam: string): Promise<PageStep | null> {
   const size = subject.records.length > SMALL ? SMALL : 1;
   const { answer, records } = await pageWith(stage, subject, { [sizeParam]: String(size) });
   if (records === null || records.length === 0) return null;

@@ -51,7 +51,7 @@ export interface ResourceForecast {
   is_refused: boolean;
 }
 
-export interface ForecastRequest {
+interface ForecastRequest {
   command: SyncCommand;
   resource: string;
   /** In use, as a hash. */

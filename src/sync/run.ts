@@ -244,13 +244,13 @@ function lessonOf(error: unknown): Partial<CheckpointRow> | null {
 }
 
 /** How a resource's part of a run has ended, with its warnings. */
-export interface ReportedEnd extends RunEnd {
+interface ReportedEnd extends RunEnd {
   error: ErrorReport | null;
   warnings: Warning[];
 }
 
 /** `error` is what stopped it, or null. */
-export async function runEnd(context: RunContext, error: unknown): Promise<ReportedEnd> {
+async function runEnd(context: RunContext, error: unknown): Promise<ReportedEnd> {
   const { warehouse, owned, profile, proof, scrub, progress } = context;
   const { figures } = progress;
   figures.held = await countSuspects(warehouse.own, owned.resource, 'held');

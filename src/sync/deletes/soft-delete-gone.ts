@@ -270,7 +270,7 @@ export interface ListedRecord {
 }
 
 /** Records that cannot be found alone, sorted by whether they are listed. */
-export interface Corroborated {
+interface Corroborated {
   /** Not listed, or reported as deleted by an event while the listing is too long to ask. */
   gone: Gone[];
   listed: ListedRecord[];
@@ -292,7 +292,7 @@ export interface Corroborated {
  * In all rows that end in `deleted` another record must be found under the same path (`probeItemPath`), and the limits
  * (`delete-limits.ts`) must allow it. Throws what keeps the service from answering.
  */
-export async function corroborate(
+async function corroborate(
   context: ResourceContext,
   gone: readonly Gone[],
   witness: Witness,
@@ -350,7 +350,7 @@ const CONTROLS = 3;
  * path, asked for after `since` (local epoch milliseconds). Otherwise the path in the profile is wrong or the
  * credential must not read single records. Throws what reading a record throws.
  */
-export async function probeItemPath(
+async function probeItemPath(
   context: ResourceContext,
   since: number,
   gone: ReadonlySet<string>,

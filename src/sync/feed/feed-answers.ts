@@ -25,13 +25,13 @@ import { goneBy } from '../../extract/read-item.ts';
 import type { TemplateValues } from '../../source/template.ts';
 
 /** Where a reading of the feed stands: its cursor, and the page behind it in a feed that has pages. */
-export interface FeedPlace {
+interface FeedPlace {
   cursor: string | null;
   page: string | null;
 }
 
 /** The part of an answer that says how the feed goes on. */
-export type FeedAnswer = Pick<ApiAnswer, 'json' | 'headers'>;
+type FeedAnswer = Pick<ApiAnswer, 'json' | 'headers'>;
 
 /**
  * The place after an answer with these entries, and whether it is the end of the feed. `read` gives a cursor as it is

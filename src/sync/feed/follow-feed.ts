@@ -192,7 +192,7 @@ interface FedPage {
  * alone before that. What it says is deleted becomes a suspect, to be decided at the end of the run. Throws what reading
  * and loading throw; then the answer is asked for again.
  */
-export async function loadChanges(context: RunContext, loader: PageLoader, page: FedPage): Promise<void> {
+async function loadChanges(context: RunContext, loader: PageLoader, page: FedPage): Promise<void> {
   const { changes, requestedAt } = page;
   const { whole, partial } = await wholeAmong(context, changes.records);
   for (const part of inParts([...changes.named, ...partial], READS_AT_ONCE)) {

@@ -79,7 +79,7 @@ export async function latestWitnesses(
 }
 
 /** Which of these keys have a live row. */
-export async function liveKeys(context: LoadContext, keys: readonly string[]): Promise<string[]> {
+async function liveKeys(context: LoadContext, keys: readonly string[]): Promise<string[]> {
   const table = context.owned.shape?.tables[0];
   return table === undefined ? [] : (await storedWitnesses(context, table, keys)).map(({ key }) => key);
 }

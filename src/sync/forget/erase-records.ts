@@ -145,7 +145,7 @@ const KEYS: ReadonlySet<string> = new Set(['run_id', 'resource', 'id', 'name', '
  * The statements that take erased records out of what is said elsewhere: errors and warnings of runs, certificates,
  * examples of columns with the comments that show them.
  */
-export async function eraseMentions(
+async function eraseMentions(
   warehouse: Pick<Warehouse, 'own' | 'tableNames' | 'named'>,
   resource: string,
   erased: (text: string) => string,

@@ -105,7 +105,7 @@ export const NO_TRACES: TraceCounts = {
 };
 
 /** Where records of a resource are looked for. */
-export interface TracePlace {
+interface TracePlace {
   warehouse: Pick<Warehouse, 'own' | 'named'>;
   resource: string;
   /** Null if it has no tables yet. */

@@ -20,7 +20,7 @@ export interface JoinedPage extends Page {
 }
 
 /** How a range is asked for. */
-export interface RangeRequest {
+interface RangeRequest {
   range: ReportRange;
   windows: ReportWindows;
   /** False if requests name one window. */

@@ -135,7 +135,7 @@ export interface WindowPlan {
 }
 
 /** The windows to ask for, and up to where. */
-export interface DueWindows {
+interface DueWindows {
   /** The newest first. */
   windows: ReportWindow[];
   today: Day;

@@ -16,7 +16,7 @@ export interface ReportRange {
 }
 
 /** What bounds a range. */
-export interface RangeBounds {
+interface RangeBounds {
   /** Days. */
   largest: number;
   windows: number;

@@ -123,7 +123,7 @@ const ROWS_PER_STEP = 200;
  * notes when: they are not asked for again. A window that is taken out halfway when the process is killed is taken up
  * by the next run. Returns what to tell of it, if there was any.
  */
-export async function dropOldWindows(context: ResourceContext, reports: Reports): Promise<Warning[]> {
+async function dropOldWindows(context: ResourceContext, reports: Reports): Promise<Warning[]> {
   const { clock, signal } = context;
   const { windows, rows } = reports;
   const kept = keptFrom(windows.keep, localDay(clock.now(), timeZone(windows.zone)));
@@ -176,7 +176,7 @@ function droppedWarning(windows: number, rows: number, first: WindowRow, { keep 
 }
 
 /** What a person has to know of windows as they are remembered; told by every run for as long as it is so. Pure. */
-export function windowWarnings(rows: readonly WindowRow[], resource: string, { most }: ReportWindows): Warning[] {
+function windowWarnings(rows: readonly WindowRow[], resource: string, { most }: ReportWindows): Warning[] {
   const here = rows.filter(({ dropped_at }) => dropped_at === null);
   const held = here.filter(({ held_at }) => held_at !== null);
   const capped = here.filter((row) => row.capped === 1);

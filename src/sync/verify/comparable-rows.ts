@@ -10,7 +10,7 @@ import { canonicalDecimal, canonicalJson } from '../../warehouse/copy/value-kind
 import type { ReadColumn, SnapshotReader, ViewQuery } from '../../warehouse/snapshot-reader.ts';
 
 /** A row of a table of a resource, each cell as canonical text: equal for a row just shaped and one from either database. */
-export interface ComparableRow {
+interface ComparableRow {
   table: TableShape;
   key: string;
   /** Positions in the lists that the row is an element of, outermost first. */

@@ -38,7 +38,7 @@ export interface VerifyRequest {
   signal: AbortSignal;
 }
 
-export interface VerifySource extends SourceContext {
+interface VerifySource extends SourceContext {
   /** The name of the source. */
   source: string;
   /** Identifies forgotten records. */
@@ -136,7 +136,7 @@ const MAX_READ_AGAIN = 2_000;
 type Suspicion = 'missing' | 'extra' | 'other';
 
 /** Compares the copy with itself. `onLiveRow`: see `CopySnapshot`. */
-export async function compareInternally(
+async function compareInternally(
   context: VerifyContext,
   onLiveRow?: (key: string, content: string | null) => void,
 ): Promise<void> {
@@ -153,9 +153,7 @@ export async function compareInternally(
  * Compares the whole listing of the service with the copy, record by record, and the copy with itself. Records that seem
  * to differ are read from the listing again first, because service and copy may have changed meanwhile.
  */
-export async function compareWithListing(
-  context: VerifyContext,
-): Promise<{ listing: ListingReport; isComplete: boolean }> {
+async function compareWithListing(context: VerifyContext): Promise<{ listing: ListingReport; isComplete: boolean }> {
   const { profile, findings, clock } = context;
   const startedAt = timestampText(clock.now());
   const open = profile.windows === null ? null : await readOpenWindows(context, profile.windows);

@@ -54,7 +54,7 @@ export interface OneWalk {
 }
 
 /** The end of a walk, and what it proves. */
-export interface EndedWalk {
+interface EndedWalk {
   end: WalkEnd;
   proof: WalkProof;
 }
