@@ -5,9 +5,6 @@ import { differences } from '../support/compare-copy.ts';
 import { draining } from '../support/draining.ts';
 import { journey, type Journey, type JourneyOptions } from '../support/journey.ts';
 
-/** How often a condition is looked at, and how long it is waited for on a busy machine. */
-const SOON = { interval: 2, timeout: 60_000 };
-
 const UPDATED = '2026-11-20T08:00:00.500Z';
 const AT = Date.parse(UPDATED);
 
