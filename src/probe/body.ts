@@ -122,7 +122,7 @@ export function recordsIn(answer: Answer, path: string, rules: readonly UnwrapRu
 }
 
 /** Objects of a body, itself included, with their paths: where a single record may stand. */
-export function objectsIn(json: JsonValue): { path: string; value: JsonObject }[] {
+function objectsIn(json: JsonValue): { path: string; value: JsonObject }[] {
   const found: { path: string; value: JsonObject }[] = [];
   const visit = (value: JsonValue, path: string, level: number): void => {
     if (isObject(value)) {

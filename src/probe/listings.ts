@@ -316,7 +316,7 @@ function describedParameters(json: JsonValue): string[] {
 }
 
 /** The name of a resource for its path, unlike those that are taken. */
-export function resourceName(path: string, taken: ReadonlySet<string>): string {
+function resourceName(path: string, taken: ReadonlySet<string>): string {
   const [plain = ''] = path.split('?');
   const parts = plain.split('/').filter((part) => part !== '');
   for (let count = 1; count <= parts.length; count += 1) {

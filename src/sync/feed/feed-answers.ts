@@ -59,7 +59,7 @@ export function feedStep(
 }
 
 /** The text at a path in the body or in a header; null if there is none. */
-export function placeAt(answer: FeedAnswer, place: string): string | null {
+function placeAt(answer: FeedAnswer, place: string): string | null {
   return tokenOf(valueAt(answer, place));
 }
 

@@ -43,23 +43,18 @@ export function repairResource(
   signal: AbortSignal,
 ): Promise<Repaired> {
   return withResource(source, report.resource, signal, async (context) => {
-    const keysOf = (select: (kind: DifferenceKind) => boolean): string[] =>
-      [...findings.byRecord].flatMap(([key, kind]) => (select(kind) ? [key] : []));
     await context.owned.takeTurn(async () => {
       await refreshViews(context);
       await tendKeys(context);
     });
-    const orphans = await deleteOrphans(
-      context,
-      keysOf((kind) => kind === 'orphans'),
-    );
+    const found = [...findings.byRecord];
+    const orphaned = found.flatMap(([key, kind]) => (kind === 'orphans' ? [key] : []));
+    const ofHistory = found.flatMap(([key, kind]) => (kind === 'hash' || OF_HISTORY.has(kind) ? [key] : []));
+    const toRead = found.flatMap(([key, kind]) => (OF_HISTORY.has(kind) ? [] : [key]));
+    const orphans = await deleteOrphans(context, orphaned);
     const readAt = context.clock.now();
-    const again = await readAgain(
-      context,
-      keysOf((kind) => !OF_HISTORY.has(kind)),
-    );
-    const versions = keysOf((kind) => kind === 'hash' || OF_HISTORY.has(kind));
-    await repairVersions(context, versions, again.records);
+    const again = await readAgain(context, toRead);
+    await repairVersions(context, ofHistory, again.records);
     const restored = await restoreRecords(context, [...again.records.values()], readAt);
     const evidence = { reason: 'missing', witness: 'walked', isReleased: false } as const;
     const gone = again.gone.map((key) => ({ key, confirmedAt: readAt }));
