@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { createNoticeBoard, type NoticeBoard } from './extract/service-notices.ts';
-import { retryText, type ApiClient, type AttemptEvent, type RetryEvent } from './http/client.ts';
-import { createClient } from './http/create-client.ts';
 import { keepsRefreshToken, otherTokenOrigin } from './http/auth/create-credentials.ts';
 import type { TokenStore } from './http/auth/shared-token.ts';
+import { type ApiClient, type AttemptEvent, type RetryEvent, retryText } from './http/client.ts';
+import { createClient } from './http/create-client.ts';
 import type { Clock } from './model/clock.ts';
 import { runScope } from './observe/run-scope.ts';
 import { scrubOwn } from './observe/scrub/scrub.ts';
@@ -13,24 +13,24 @@ import type { SourceSettings } from './settings/settings.ts';
 import { budgetName, credentialName } from './source/account-name.ts';
 import { requestedVersion, versionText } from './source/http-fields.ts';
 import { forgetDueTimes } from './state/checkpoints.ts';
-import { compareRateLimit, limitsOf, openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-governor.ts';
-import { storedTokens } from './state/stored-tokens.ts';
-import { deleteReleased, type ConfirmedDeletes } from './sync/deletes/confirm-deletes.ts';
-import { eraseForgotten } from './sync/forget/erase-records.ts';
-import { rebuildResource, rebuildViews, type ResourceRebuilt } from './sync/rebuild-resource.ts';
-import { keepNotices } from './state/notices.ts';
 import { checkPrivacyKey } from './state/forgotten.ts';
-import { ownResources, type OwnedResources } from './state/owned-resource.ts';
-import type { SyncCommand } from './sync/plan.ts';
-import { refetchOwned, type RefetchOutcome, type RefetchRequest } from './sync/refetch.ts';
-import type { RunReport } from './sync/report.ts';
-import { maskedProfile } from './sync/masked-profile.ts';
-import { runSync } from './sync/run.ts';
+import { keepNotices } from './state/notices.ts';
+import { compareRateLimit, type KnownLimits, limitsOf, openGovernor, TOKEN_LIMITS } from './state/open-governor.ts';
+import { type OwnedResources, ownResources } from './state/owned-resource.ts';
+import { storedTokens } from './state/stored-tokens.ts';
+import { type ConfirmedDeletes, deleteReleased } from './sync/deletes/confirm-deletes.ts';
 import { createFilesLane, type FilesLane } from './sync/files/open-lane.ts';
 import { withFiles } from './sync/files/sync-files.ts';
-import type { RunWatcher } from './sync/run-options.ts';
-import { repairResource, type Repaired } from './sync/verify/repair-resource.ts';
-import { verifyResource, type Verification, type VerifyRequest } from './sync/verify/verify-resource.ts';
+import { eraseForgotten } from './sync/forget/erase-records.ts';
+import { maskedProfile } from './sync/masked-profile.ts';
+import type { SyncCommand } from './sync/plan.ts';
+import { rebuildResource, rebuildViews, type ResourceRebuilt } from './sync/rebuild-resource.ts';
+import { type RefetchOutcome, refetchOwned, type RefetchRequest } from './sync/refetch.ts';
+import type { RunReport, RunWatcher } from './sync/report.ts';
+import type { ItemProof } from './sync/resource-context.ts';
+import { runSync } from './sync/run.ts';
+import { type Repaired, repairResource } from './sync/verify/repair-resource.ts';
+import { type Verification, type VerifyRequest, verifyResource } from './sync/verify/verify-resource.ts';
 import { openCoordination, openWarehouse } from './warehouse/databases.ts';
 import type { WarehouseReader } from './warehouse/reading.ts';
 import type { DroppedView, Warehouse } from './warehouse/warehouse.ts';
@@ -111,7 +111,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   opened.defer(() => ownedResources.close());
   const rights = { credential: credentialName(source), deletes: source.deletes };
   const scrub = (text: string): string => scrubOwn(text, secrets);
-  const told = { scrub, notices };
+  const told = { scrub, notices, proofs: new Map<string, ItemProof>() };
   const parts = { source: source.name, profile, listing, warehouse, ownedResources, client, clock, ...told, ...rights };
   const keepRunsMs = source.keep_runs;
   const lasting = { maxWaitMs: source.max_wait, keepRunsMs };
@@ -140,7 +140,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     rebuild: (resource, signal) => rebuildResource({ ...parts, runId: newRunId(clock) }, resource, signal),
     rebuildViews: (resource, signal) => rebuildViews({ ...parts, runId: newRunId(clock) }, resource, signal),
     eraseForgotten: (resource, signal) => eraseForgotten({ ...parts, runId: newRunId(clock) }, resource, signal),
-    verify: (request) => verifyResource({ ...parts, runId: newRunId(clock), privacy, files: source.files }, request),
+    verify: (request) => verifyResource({ ...parts, runId: newRunId(clock), privacy }, request),
     repair: (found, signal) => repairResource({ ...parts, runId: newRunId(clock) }, found, signal),
     close: () => open.disposeAsync(),
   };

@@ -1,10 +1,10 @@
 import { singleRequest, type ListingTarget } from '../extract/page-styles/listing-request.ts';
 import { newMeter, type ApiClient, type OtherCaller } from '../http/client.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
-import { failure, type CheckFinding } from './finding.ts';
+import { failure, type CheckFinding } from './listing-walk.ts';
 
 /** A request to the identity path. */
-export interface IdentityRequest {
+interface IdentityRequest {
   client: ApiClient;
   listing: ListingTarget;
   /** Path below the version prefix. */

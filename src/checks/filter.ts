@@ -1,21 +1,21 @@
 import type { Page } from '../extract/page.ts';
 import { walk, type WalkOptions } from '../extract/walk.ts';
 import { updatedZone } from '../shape/columns/updated-time.ts';
-import { filterName, NAMED_FORMATS, type IncrementalProfile } from '../source/incremental.ts';
-import type { CheckFinding } from './finding.ts';
+import { filterName, type IncrementalProfile, NAMED_FORMATS } from '../source/incremental.ts';
 import {
   askedFor,
+  type CheckFinding,
+  type ExtraQuery,
   filterQuery,
   filterSince,
   filterText,
   keyIn,
-  listingWalk,
-  requestFirstPage,
-  toListed,
-  type ExtraQuery,
   type ListedPage,
   type ListedRecord,
+  listingWalk,
   type RequestContext,
+  requestFirstPage,
+  toListed,
 } from './listing-walk.ts';
 import { writtenMoment } from './since.ts';
 
@@ -27,13 +27,13 @@ export const MAX_EARLIER_MS = 48 * 3_600_000;
 const DAY_MS = 86_400_000;
 
 /** A listing since a moment (epoch milliseconds), or that the service refuses the request. */
-export interface SinceAnswer {
+interface SinceAnswer {
   at: number;
   page: ListedPage | 'refused';
 }
 
 /** What a filter lists, beside what the listing shows without it. */
-export interface FilterObservations {
+interface FilterObservations {
   plain: ListedPage;
   /** Since a moment that has not come yet: nothing is expected. */
   ahead: SinceAnswer;
@@ -62,7 +62,7 @@ export async function observeFilter(
  * A moment with listed records before and after it: like a sync, somewhat before a record's time. Records of one day
  * are preferred, because a service that compares texts of two forms errs within a day only. Null if all have one time.
  */
-export function chooseMoment(records: readonly ListedRecord[], overlap: number): number | null {
+function chooseMoment(records: readonly ListedRecord[], overlap: number): number | null {
   const times = [...new Set(records.map(({ at }) => at))].filter((at) => at > -Infinity).toSorted((a, b) => a - b);
   const gaps = times.slice(1).map((at, index) => ({ before: times[index] ?? at, at }));
   const middle = gaps[Math.ceil((times.length - 1) / 2) - 1] ?? gaps.at(-1);
@@ -81,7 +81,7 @@ function isOneDay({ before, at }: { before: number; at: number }): boolean {
  * lists what it must, and much more: nothing is missed by it, and nothing is saved. `fails`: it leaves out what it must
  * list.
  */
-export interface FilterVerdict {
+interface FilterVerdict {
   is: 'works' | 'ignored' | 'fails';
   detail: string;
   hint?: string;

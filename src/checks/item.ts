@@ -11,8 +11,7 @@ import { comparedPart } from '../shape/mask-fields.ts';
 import { updatedTime } from '../shape/columns/updated-time.ts';
 import { tombstoneOf } from '../shape/tombstone.ts';
 import type { ResourceProfile } from '../source/profile.ts';
-import type { CheckFinding } from './finding.ts';
-import { firstPage, keyIn, type ExtraQuery, type RequestContext } from './listing-walk.ts';
+import { type CheckFinding, firstPage, keyIn, type ExtraQuery, type RequestContext } from './listing-walk.ts';
 
 /** The request for the listing that showed the record. */
 interface ListedBy {

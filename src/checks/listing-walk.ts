@@ -1,20 +1,20 @@
+import { type PlaceValue, type PlaceValues, textOf } from '../extract/page-styles/listing-request.ts';
 import type { Page } from '../extract/page.ts';
-import { textOf, type PlaceValue, type PlaceValues } from '../extract/page-styles/listing-request.ts';
-import { keyParts, type ItemSource } from '../extract/read-item.ts';
 import { inPartition } from '../extract/partitioned-walk.ts';
+import { type ItemSource, keyParts } from '../extract/read-item.ts';
 import { walk, type WalkOptions } from '../extract/walk.ts';
-import { SyncError } from '../model/errors.ts';
+import type { Clock } from '../model/clock.ts';
+import { errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
+import type { Lane } from '../model/vocabulary.ts';
+import { updatedTime, updatedZone } from '../shape/columns/updated-time.ts';
 import { takenIn } from '../shape/records/as-record.ts';
 import { fieldAt } from '../shape/records/field-at.ts';
 import { recordKey } from '../shape/records/record-key.ts';
-import { parentOf } from '../source/request-fields.ts';
-import type { Profile, ResourceProfile } from '../source/profile.ts';
-import type { Clock } from '../model/clock.ts';
-import type { Lane } from '../model/vocabulary.ts';
-import { updatedTime, updatedZone } from '../shape/columns/updated-time.ts';
+import { fillTemplate, placeOf, type TemplateValues } from '../source/basic-fields.ts';
 import { filterName, filterPlaces, type IncrementalProfile } from '../source/incremental.ts';
-import { placeOf, fillTemplate, type TemplateValues } from '../source/basic-fields.ts';
+import type { Profile, ResourceProfile } from '../source/profile.ts';
+import { parentOf } from '../source/request-fields.ts';
 import { sentMoment } from './since.ts';
 
 /** Context of requests for the records of one resource. */
@@ -170,4 +170,20 @@ export async function samplePartition(
     partitions.parent_id === null ? keyIn(record.value, parent) : fieldAt(record.value, partitions.parent_id);
   if (typeof field !== 'string' && typeof field !== 'number') return null;
   return partitions.parent_id === null ? keyParts(parent, String(field)).id : String(field);
+}
+
+/** One thing that was tested against the live service. */
+export interface CheckFinding {
+  check: string;
+  status: 'ok' | 'warn' | 'fail';
+  detail: string;
+  hint?: string | undefined;
+  /** Of a test that failed with one. */
+  error?: ErrorReport;
+}
+
+/** The finding of a test that threw. */
+export function failure(check: string, error: unknown): CheckFinding {
+  const report = errorReport(error);
+  return { check, status: 'fail', detail: report.message, hint: report.hint, error: report };
 }

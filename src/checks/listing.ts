@@ -1,39 +1,39 @@
-import { DeferredError, SyncError } from '../model/errors.ts';
-import type { Page } from '../extract/page.ts';
-import type { Clock } from '../model/clock.ts';
 import {
-  requestAt,
   listingStart,
-  type RequestTemplates,
   type PlaceValues,
+  requestAt,
+  type RequestTemplates,
   urlAt,
 } from '../extract/page-styles/listing-request.ts';
 import { openPageStyle } from '../extract/page-styles/page-styles.ts';
+import type { Page } from '../extract/page.ts';
 import { countIn } from '../extract/requests/body-account.ts';
 import { recordsOf } from '../extract/requests/read-page.ts';
 import type { OtherCaller } from '../http/client.ts';
+import type { Clock } from '../model/clock.ts';
+import { DeferredError, SyncError } from '../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import { keysOfText } from '../shape/columns/source-path.ts';
+import { updatedPaths, updatedTime } from '../shape/columns/updated-time.ts';
 import { parseJson } from '../shape/json/parse-json.ts';
 import { isObject } from '../shape/records/field-at.ts';
-import { unwrapped } from '../shape/records/unwrap.ts';
-import { isRequestRefused, type CallerView, type CallerViews } from './credential.ts';
-import {
-  filterQuery,
-  listingWalk,
-  toListed,
-  type ExtraQuery,
-  type ListedPage,
-  type RequestContext,
-} from './listing-walk.ts';
-import { updatedPaths, updatedTime } from '../shape/columns/updated-time.ts';
 import { recordKey } from '../shape/records/record-key.ts';
+import { unwrapped } from '../shape/records/unwrap.ts';
 import { filterName } from '../source/incremental.ts';
 import type { ResourceProfile } from '../source/profile.ts';
-import type { CheckFinding } from './finding.ts';
+import { type CallerView, type CallerViews, isRequestRefused } from './credential.ts';
+import {
+  type CheckFinding,
+  type ExtraQuery,
+  filterQuery,
+  type ListedPage,
+  listingWalk,
+  type RequestContext,
+  toListed,
+} from './listing-walk.ts';
 
 /** What an empty listing shows without the parameters of its page and its filter. */
-export type BareListing =
+type BareListing =
   /** There are records, which these parameters hide. */
   | { is: 'hidden'; records: number; by: readonly string[] }
   /** There are records without `query` of the profile, which may be meant to leave them out. */
@@ -212,7 +212,10 @@ export function describedFields(
   { fields, state, unwrap }: Described,
 ): CheckFinding[] {
   if (records.length === 0) return [];
-  const values = records.map((record) => sentValue(record, unwrap));
+  // As columns and masks know it, before anything was hidden.
+  const values = records.map(({ value, asSent }) =>
+    asSent === undefined ? value : unwrapped(parseJson(asSent.toString()), unwrap),
+  );
   const missing = Object.entries(fields).filter(([path]) => !values.some((value) => leadsTo(value, keysOfText(path))));
   const named = missing.map(([path, { hash, exclude }]): CheckFinding => {
     const detail = `fields names ${path}, which no record on the page has`;
@@ -225,11 +228,6 @@ export function describedFields(
     };
   });
   return state === null ? named : [...named, stateFinding(values, state)];
-}
-
-/** As columns and masks know it, before anything was hidden. */
-function sentValue({ value, asSent }: SourceRecord, unwrap: Described['unwrap']): JsonValue {
-  return asSent === undefined ? value : unwrapped(parseJson(asSent.toString()), unwrap);
 }
 
 function leadsTo(value: JsonValue, keys: readonly string[]): boolean {
@@ -249,7 +247,9 @@ function stateFinding(
   if (states.length === 0) {
     return { check: 'state', status: 'warn', detail: `no record on the page has the field ${field}`, hint };
   }
-  const shown = states.filter((state) => published.some((one) => String(one) === textOf(state))).length;
+  const shown = states.filter((state) =>
+    published.some((one) => String(one) === (typeof state === 'string' ? state : JSON.stringify(state))),
+  ).length;
   const detail = `${shown} of ${values.length} records on the page are published, by ${field}`;
   if (shown > 0) return { check: 'state', status: 'ok', detail };
   const others = [...new Set(states.map((state) => JSON.stringify(state)))].slice(0, 5).join(', ');
@@ -260,10 +260,6 @@ function valuesAt(value: JsonValue, keys: readonly string[]): JsonValue[] {
   const [key, ...rest] = keys;
   if (key === undefined) return value === null ? [] : [value];
   return isObject(value) && Object.hasOwn(value, key) ? valuesAt(value[key] ?? null, rest) : [];
-}
-
-function textOf(state: JsonValue): string {
-  return typeof state === 'string' ? state : JSON.stringify(state);
 }
 
 /** The first page as each caller gets it. */

@@ -4,12 +4,11 @@ import type { JsonValue } from '../model/json.ts';
 import { updatedTime, updatedZone } from '../shape/columns/updated-time.ts';
 import { recordKey } from '../shape/records/record-key.ts';
 import type { ResourceProfile } from '../source/profile.ts';
-import type { CheckFinding } from './finding.ts';
-import { filterQuery, listingWalk, type RequestContext } from './listing-walk.ts';
+import { type CheckFinding, filterQuery, listingWalk, type RequestContext } from './listing-walk.ts';
 import { momentOf } from './since.ts';
 
 /** Follows the order of a listing that is to descend by time of change. */
-export interface DescendingOrder {
+interface DescendingOrder {
   /**
    * Begins a listing. What it returns takes its pages: true if all of one changed before the moment from which changes
    * are wanted, or if the order does not hold.

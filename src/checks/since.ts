@@ -1,13 +1,13 @@
 import { timeZone, type TimeZone } from '../model/time-zone.ts';
 import { isLocalTime, parseInstant } from '../shape/columns/timestamps.ts';
 import {
+  hasOffset,
+  type IncrementalProfile,
+  isNamedFormat,
+  type NamedFormat,
   parsePattern,
   patternStep,
   writePattern,
-  hasOffset,
-  isNamedFormat,
-  type IncrementalProfile,
-  type NamedFormat,
 } from '../source/incremental.ts';
 
 /** By the service's clock, in epoch milliseconds: when the cursor was first seen, and when the last walk began. */
@@ -45,7 +45,8 @@ export function sinceValue(
   // A cursor with microseconds lies within its millisecond: asking from there rounds down.
   const isPast =
     isFine &&
-    !hasMicroseconds(cursor) &&
+    fractionDigits(cursor) <= 3 &&
+    !/^\d{15,}/.test(cursor) &&
     looks !== null &&
     isSettled(at, { overlap: incremental.overlap, step }, looks);
   const from = isPast ? at + step : at - incremental.overlap - (isFine ? 0 : step);
@@ -81,10 +82,6 @@ export function writtenMoment(
   if (!isNamedFormat(format)) return patternText(epochMs, format, local);
   const isLocal = local !== null && format === 'as_sent' && isLocalTime(like);
   return isLocal ? localText(epochMs, like, local) : FORMATS[format](epochMs, like);
-}
-
-function hasMicroseconds(cursor: string): boolean {
-  return fractionDigits(cursor) > 3 || /^\d{15,}/.test(cursor);
 }
 
 function fractionDigits(text: string): number {

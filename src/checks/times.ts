@@ -4,7 +4,7 @@ import { isObject } from '../shape/records/field-at.ts';
 import { isLocalTime, parseInstant } from '../shape/columns/timestamps.ts';
 import { updatedPaths } from '../shape/columns/updated-time.ts';
 import type { ResourceProfile } from '../source/profile.ts';
-import type { CheckFinding } from './finding.ts';
+import type { CheckFinding } from './listing-walk.ts';
 
 /** One field's values, and how the profile reads it. */
 interface LocalField {

@@ -1,11 +1,10 @@
 import type { Probe } from '../app.ts';
+import type { CheckFinding, RequestContext } from '../checks/listing-walk.ts';
 import { newMeter } from '../http/client.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import { versionText, withVersion } from '../source/http-fields.ts';
 import { compareVersions } from '../sync/check/compare-versions.ts';
-import type { CheckFinding } from '../checks/finding.ts';
-import type { RequestContext } from '../checks/listing-walk.ts';
 import type { CliContext } from './command/context.ts';
 
 /** The differences between two versions of a service's API. */

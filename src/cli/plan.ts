@@ -4,8 +4,7 @@ import { newMeter } from '../http/client.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { bytesText, countOf, countText, durationText } from '../observe/figures.ts';
 import { averageRequests } from '../state/runs.ts';
-import type { ColumnForecast, FilesForecast, ResourceForecast } from '../sync/forecast/forecast.ts';
-import { forecastResource } from '../sync/forecast/forecast-resource.ts';
+import { forecastResource, type ResourceForecast } from '../sync/forecast.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import { runsAhead, type RunsAhead } from '../trigger/schedule/runs-ahead.ts';
 import { databaseAt } from '../warehouse/databases.ts';
@@ -188,40 +187,15 @@ function planText(report: PlanReport): string {
   return lines.map((line) => `${visibleText(line)}\n`).join('');
 }
 
-function resourceLines({
-  resource,
-  walk,
-  copy,
-  files,
-  month,
-  notes,
-  columns,
-}: PlanReport['resources'][number]): string[] {
+function resourceLines({ resource, walk, copy, files, month, notes }: PlanReport['resources'][number]): string[] {
   const { runs, requests_per_incremental: each } = month;
   const least = each.by === 'least' && runs.incremental > 0 ? ' at least, while nothing changes' : '';
   return [
     `  ${resource} (${walk.mode}): ${counted(walk.requests, 'request')}, ${counted(walk.records, 'record')}; copied whole: ${counted(copy.rows, 'row')}, ${counted(copy.child_rows, 'child row')}, ${sized(copy.disk_bytes)}`,
     `    in 30 days ${countText(runs.full)} full and ${countText(runs.incremental)} incremental runs: ${counted(month.requests, 'request')}${least}`,
-    ...(files === null ? [] : [`    ${filesText(files)}`]),
+    ...(files === null ? [] : [`    files: ${counted(files.requests, 'file')} to fetch, ${sized(files.bytes)}`]),
     ...notes.map((note) => `    ${note}`),
-    ...columns.map((column) => `    ${columnText(column)}`),
   ];
-}
-
-const BY: Readonly<Record<NonNullable<FilesForecast['by']>, string>> = {
-  records: 'by the sizes that the records tell',
-  stored: 'by the mean of those that are here',
-};
-
-function filesText({ requests, bytes, by }: FilesForecast): string {
-  const how = by === null ? 'the records tell no sizes, and none is here yet' : BY[by];
-  return `files: ${counted(requests, 'file')} to fetch, ${sized(bytes)} (${how})`;
-}
-
-function columnText({ table, column, from, to }: ColumnForecast): string {
-  const name = `${table}.${column}`;
-  if (from === null) return `${name} (${to ?? ''}) comes`;
-  return to === null ? `${name} goes` : `${name} becomes ${to}, now ${from}`;
 }
 
 function counted(count: number | null, one: string): string {

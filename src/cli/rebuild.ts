@@ -75,7 +75,7 @@ function pauseFirst({ code, message, recovery }: SyncError, resource: string): S
   });
 }
 
-function textOf({ resource, records, bodiless, tables, gone, changed, masked, walksNext }: ResourceRebuilt): string {
+function textOf({ resource, records, bodiless, tables, gone, changed, masked }: ResourceRebuilt): string {
   const lines = [
     `${resource}: ${countText(records)} records in ${tables.join(', ')}`,
     ...(changed.length === 0 ? [] : [`  new or of another type: ${changed.join(', ')}`]),
@@ -86,9 +86,6 @@ function textOf({ resource, records, bodiless, tables, gone, changed, masked, wa
       : [
           `  → ${countText(bodiless)} of them have no kept body: only columns that stay as they were are filled; content-sync backfill ${resource} --restart copies them anew`,
         ]),
-    ...(walksNext
-      ? ['  → an earlier version has not noted which records the profile asked for: the next run walks everything']
-      : []),
   ];
   return lines.map(visibleText).join('\n');
 }

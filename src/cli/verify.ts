@@ -3,7 +3,7 @@ import type { App } from '../app.ts';
 import { ConfigError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
-import { DIFFERENCES, type Difference, type FilesReport, type VerifyReport } from '../sync/verify/report.ts';
+import { DIFFERENCES, type Difference, type VerifyReport } from '../sync/verify/report.ts';
 import type { Repaired } from '../sync/verify/repair-resource.ts';
 import { openWarehouseToRead } from '../warehouse/databases.ts';
 import type { Verdict } from '../warehouse/verification-row.ts';
@@ -101,7 +101,7 @@ const VERDICT_TEXTS: Readonly<Record<Verdict, string>> = {
 
 /** The verdict, the counts, and what differs. */
 function formatReport(report: VerifyReport, repaired?: Repaired): string {
-  const { resource, verdict, mode, requests, compared, differences, listing, files } = report;
+  const { resource, verdict, mode, requests, compared, differences, listing } = report;
   const counts = [
     `${countText(compared.rows + compared.deleted_rows)} rows`,
     `${countText(compared.child_rows)} child rows`,
@@ -111,7 +111,6 @@ function formatReport(report: VerifyReport, repaired?: Repaired): string {
   const lines = [
     ...(repaired === undefined ? [] : [formatRepair(repaired)]),
     `${resource}: ${VERDICT_TEXTS[verdict]} (${mode}): ${counts.join(', ')}; ${countText(requests)} requests`,
-    ...(files === null ? [] : [formatFiles(files)]),
     ...(listing?.doubts ?? []).map((doubt) => `  the listing may be incomplete: ${doubt}`),
     ...Object.entries(differences.by_kind).map(([kind, count]) => `  ${countText(count)} × ${kind}: ${describe(kind)}`),
     ...differences.first.map((difference) => `    ${formatDifference(difference)}`),
@@ -130,14 +129,6 @@ function formatDifference({ kind, id, fields = [], detail }: Difference): string
   return `${[kind, ...location].join(' ')}${detail === undefined ? '' : `: ${detail}`}`;
 }
 
-function formatFiles({ shown, read, differ }: FilesReport): string {
-  const { stored, ...others } = shown;
-  const rest = Object.entries(others).filter(([, count]) => count > 0);
-  const parts = [`${countText(stored)} stored`, ...rest.map(([status, count]) => `${countText(count)} ${status}`)];
-  const found = differ === 0 ? 'all in their store' : `${countText(differ)} missing or of another size`;
-  return `  files: ${parts.join(', ')}; ${countText(read)} contents checked, ${found}`;
-}
-
 function formatNotes({ changed_since, set_aside, not_judged }: VerifyReport): string[] {
   return [
     ...(changed_since.count > 0
@@ -150,9 +141,8 @@ function formatNotes({ changed_since, set_aside, not_judged }: VerifyReport): st
   ];
 }
 
-function formatRepair({ rewritten, restored, deleted, held, orphans, left }: Repaired): string {
+function formatRepair({ restored, deleted, held, orphans, left }: Repaired): string {
   const parts = [
-    `${countText(rewritten)} from stored bodies`,
     `${countText(restored)} from the service`,
     `${countText(deleted)} deleted`,
     ...(held > 0 ? [`${countText(held)} deletes held: content-sync deletes`] : []),

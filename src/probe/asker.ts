@@ -10,7 +10,6 @@ import { SyncError } from '../model/errors.ts';
 import { clockOf } from '../model/http-date.ts';
 import type { JsonValue } from '../model/json.ts';
 import { scrub } from '../observe/scrub/scrub.ts';
-import { type Credential, type CredentialForm, falseSecret, NO_CREDENTIAL } from './credential.ts';
 import { type Attempted, createGovernor, type Governor } from '../queue/governor.ts';
 import { readAnswerLimits } from '../queue/limits/answer-limits.ts';
 import type { Network } from '../settings/network.ts';
@@ -100,12 +99,13 @@ export class RequestsSpent extends Error {
 interface AskerOptions {
   baseUrl: URL;
   credential: Credential | null;
-  exchange: Exchange;
-  governor: Governor;
   clock: Clock;
   secrets: readonly string[];
+  /** Requests that may be sent. */
   most: number;
   signal: AbortSignal;
+  /** The proxies of the environment; none if absent. */
+  network?: Network | undefined;
   /** Called before each request is sent. */
   asking?: ((asked: string, number: number) => void) | undefined;
 }
@@ -114,10 +114,20 @@ const ATTEMPTS = 3;
 const PLAIN_HEADERS = { accept: 'application/json', 'user-agent': 'content-sync' };
 const BOUNDS = { values: 1_000_000, digits: 1_000_000 };
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+/** A longer wait than this is not waited for: a person is sitting there. */
+const LONGEST_WAIT_MS = 60_000;
 
-/** Sends a bounded number of requests to a service, each once. */
-export class Asker {
+const judge = createJudge([]);
+
+/**
+ * Sends a bounded number of requests to a service that nothing is known of, each once: one at a time, at the pace that it
+ * states. Has connections of its own, which it closes when it is disposed of.
+ */
+export class Asker implements AsyncDisposable {
   readonly #options: AskerOptions;
+  readonly #agent: ReturnType<typeof createAgent>;
+  readonly #exchange: Exchange;
+  readonly #governor: Governor;
   readonly #known = new Map<string, Promise<Answer>>();
   #kept = 0;
   /** Statuses of all answers so far. */
@@ -130,7 +140,24 @@ export class Asker {
   form: CredentialForm = NO_CREDENTIAL;
 
   constructor(options: AskerOptions) {
+    const { clock, network } = options;
+    const usual = profileSchema.parse({ resources: { any: { path: '/', page: { style: 'page' } } } });
+    const http = { ...usual.http, timeout: 30_000, headers_timeout: 20_000 };
     this.#options = options;
+    this.#agent = createAgent(http, { network, ca: undefined, insecure: false });
+    this.#exchange = createExchange(this.#agent, http, clock);
+    this.#governor = createGovernor({
+      clock,
+      dialect: rateDialectSchema.parse('auto'),
+      share: 0.9,
+      concurrency: 1,
+      maxWaitMs: LONGEST_WAIT_MS,
+    });
+  }
+
+  async [Symbol.asyncDispose]() {
+    await this.#agent.destroy();
+    await this.#governor.close();
   }
 
   /** Requests that are left. */
@@ -155,62 +182,96 @@ export class Asker {
 
   /** Throws `RequestsSpent`, `DeferredError` for a wait that is too long, and the signal's reason. */
   ask(question: Question): Promise<Answer> {
-    const { baseUrl, secrets } = this.#options;
-    const form = question.form ?? this.form;
+    const { baseUrl } = this.#options;
+    const { form = this.form, isFalse = false } = question;
     const url = urlFor(baseUrl, question);
-    const key = `${form.shown} ${question.isFalse === true ? 'false' : 'own'} ${url.href}`;
+    const key = `${form.shown} ${isFalse ? 'false' : 'own'} ${url.href}`;
     const found = this.#known.get(key);
     if (found !== undefined) return found;
-    const asked = scrub(shownPath(baseUrl, url), secrets);
-    const spend = (): void => this.#spend(asked);
-    const answer = askOnce(this.#options, { url, form, isFalse: question.isFalse ?? false, asked, spend }).then(
-      (each) => {
-        if (each.status !== 0) this.statuses.add(each.status);
-        this.silence = this.statuses.size > 0 ? null : each.problem;
-        return each;
-      },
-    );
+    const answer = this.#askOnce(url, form, isFalse);
     this.#known.set(key, answer);
     // A request that could not be sent may be sent again.
     answer.catch(() => this.#known.delete(key));
     return answer;
   }
 
-  #spend(asked: string): void {
+  async #askOnce(url: URL, form: CredentialForm, isFalse: boolean): Promise<Answer> {
+    const { baseUrl, credential, secrets } = this.#options;
+    const asked = scrub(shownPath(baseUrl, url), secrets);
+    const secret = credential === null ? '' : isFalse ? falseSecret(credential.secret) : credential.secret;
+    const policy = { home: baseUrl.origin, allowed: new Set([baseUrl.origin]), secrets };
+    let hop = firstHop(url, policy);
+    for (let failures = 1; ;) {
+      const { wire, answer, verdict } = await this.#attempt(
+        hop,
+        hop.credentialed && secret !== '' ? form.carry(secret) : {},
+        asked,
+      );
+      if (REDIRECTS.has(wire.status)) {
+        const next = followed(hop, wire, policy);
+        if (typeof next === 'string') return this.#heard({ ...answer, problem: next });
+        hop = next;
+        continue;
+      }
+      const isWorthAnother = verdict.outcome === 'limited' || verdict.outcome === 'retry';
+      // A body that is no JSON stays so.
+      const isPlain = wire.failure === null && wire.status >= 200 && wire.status < 300;
+      if (!isWorthAnother || failures >= ATTEMPTS || isPlain) return this.#heard(answer);
+      failures += 1;
+    }
+  }
+
+  #heard(answer: Answer): Answer {
+    if (answer.status !== 0) this.statuses.add(answer.status);
+    this.silence = this.statuses.size > 0 ? null : answer.problem;
+    return answer;
+  }
+
+  /** One request in its slot of the governor; what the answer says about limits holds for the next one. */
+  async #attempt(hop: Hop, carried: ReturnType<CredentialForm['carry']>, asked: string): Promise<Tried> {
+    const { clock, signal } = this.#options;
+    signal.throwIfAborted();
     if (this.left === 0) throw new RequestsSpent(`no request is left for ${asked}`);
     this.spent += 1;
     this.#options.asking?.(asked, this.spent);
+    const url = new URL(hop.url);
+    for (const [name, value] of Object.entries(carried.query ?? {})) url.searchParams.set(name, value);
+    return this.#governor.run(
+      'incremental',
+      async (dialect): Promise<Attempted<Tried>> => {
+        const hold = answerMemory.open();
+        try {
+          const request = { url, method: 'GET' as const, headers: { ...PLAIN_HEADERS, ...carried.headers }, signal };
+          const wire = await this.#exchange(request, { count: () => undefined, hold });
+          const reading = interpret(wire, () => true, { ...BOUNDS, hold });
+          const limits = readAnswerLimits({ ...wire, body: reading.seen.json }, dialect);
+          const verdict = judge({ ...reading.seen, limits });
+          const facts = wire.status === 0 ? null : { ...wire, limits, limited: verdict.outcome === 'limited' };
+          const answer: Answer = {
+            asked,
+            url: hop.url,
+            status: wire.status,
+            headers: wire.headers,
+            json: reading.seen.json,
+            text: reading.seen.excerpt.slice(0, 2_000),
+            bytes: reading.bytes,
+            problem: verdict.outcome === 'ok' ? '' : verdict.reason,
+            serverDate: clockOf(wire.headers['date'], clock.now()),
+          };
+          return { result: { wire, answer, verdict }, facts };
+        } finally {
+          hold.release();
+        }
+      },
+      signal,
+    );
   }
 }
 
-interface Asking {
-  url: URL;
-  form: CredentialForm;
-  isFalse: boolean;
-  asked: string;
-  spend: () => void;
-}
-
-async function askOnce(options: AskerOptions, asking: Asking): Promise<Answer> {
-  const policy = { home: options.baseUrl.origin, allowed: new Set([options.baseUrl.origin]), secrets: options.secrets };
-  let hop = firstHop(asking.url, policy);
-  for (let failures = 1; ;) {
-    const { wire, answer, verdict } = await attempt(options, asking, hop);
-    if (REDIRECTS.has(wire.status)) {
-      const next = followed(hop, wire, policy);
-      if (typeof next === 'string') return { ...answer, problem: next };
-      hop = next;
-      continue;
-    }
-    const isWorthAnother = verdict.outcome === 'limited' || verdict.outcome === 'retry';
-    if (!isWorthAnother || failures >= ATTEMPTS || isPlain(wire)) return answer;
-    failures += 1;
-  }
-}
-
-/** A body that is no JSON stays so, and a failure of the service is asked about only once more. */
-function isPlain(wire: WireAnswer): boolean {
-  return wire.failure === null && wire.status >= 200 && wire.status < 300;
+interface Tried {
+  wire: WireAnswer;
+  answer: Answer;
+  verdict: OutcomeVerdict;
 }
 
 function followed(hop: Hop, wire: WireAnswer, policy: OriginPolicy): Hop | string {
@@ -222,88 +283,6 @@ function followed(hop: Hop, wire: WireAnswer, policy: OriginPolicy): Hop | strin
   }
 }
 
-interface Tried {
-  wire: WireAnswer;
-  answer: Answer;
-  verdict: OutcomeVerdict;
-}
-
-const judge = createJudge([]);
-
-/** One request in its slot of the governor; what the answer says about limits holds for the next one. */
-async function attempt(options: AskerOptions, asking: Asking, hop: Hop): Promise<Tried> {
-  const { governor, clock, signal, credential, exchange } = options;
-  signal.throwIfAborted();
-  asking.spend();
-  const secret = credential === null ? '' : asking.isFalse ? falseSecret(credential.secret) : credential.secret;
-  const carried = hop.credentialed && secret !== '' ? asking.form.carry(secret) : {};
-  const url = new URL(hop.url);
-  for (const [name, value] of Object.entries(carried.query ?? {})) url.searchParams.set(name, value);
-  return governor.run(
-    'incremental',
-    async (dialect): Promise<Attempted<Tried>> => {
-      const hold = answerMemory.open();
-      try {
-        const request = { url, method: 'GET' as const, headers: { ...PLAIN_HEADERS, ...carried.headers }, signal };
-        const wire = await exchange(request, { count: () => undefined, hold });
-        const reading = interpret(wire, () => true, { ...BOUNDS, hold });
-        const limits = readAnswerLimits({ ...wire, body: reading.seen.json }, dialect);
-        const verdict = judge({ ...reading.seen, limits });
-        const facts = wire.status === 0 ? null : { ...wire, limits, limited: verdict.outcome === 'limited' };
-        const answer: Answer = {
-          asked: asking.asked,
-          url: hop.url,
-          status: wire.status,
-          headers: wire.headers,
-          json: reading.seen.json,
-          text: reading.seen.excerpt.slice(0, 2_000),
-          bytes: reading.bytes,
-          problem: verdict.outcome === 'ok' ? '' : verdict.reason,
-          serverDate: clockOf(wire.headers['date'], clock.now()),
-        };
-        return { result: { wire, answer, verdict }, facts };
-      } finally {
-        hold.release();
-      }
-    },
-    signal,
-  );
-}
-
-/** An asker with connections of its own; it closes them when it is disposed of. */
-export interface OpenedAsker extends AsyncDisposable {
-  asker: Asker;
-}
-
-interface AskerPlace extends Omit<AskerOptions, 'exchange' | 'governor'> {
-  /** The proxies of the environment; none if absent. */
-  network?: Network | undefined;
-}
-
-/** A longer wait than this is not waited for: a person is sitting there. */
-const LONGEST_WAIT_MS = 60_000;
-
-/** Opens connections to a service that nothing is known of: one request at a time, at the pace that it states. */
-export function openAsker({ network, ...options }: AskerPlace): OpenedAsker {
-  const { clock } = options;
-  const http = { ...defaultHttp(), timeout: 30_000, headers_timeout: 20_000 };
-  const agent = createAgent(http, { network, ca: undefined, insecure: false });
-  const governor = createGovernor({
-    clock,
-    dialect: rateDialectSchema.parse('auto'),
-    share: 0.9,
-    concurrency: 1,
-    maxWaitMs: LONGEST_WAIT_MS,
-  });
-  return {
-    asker: new Asker({ ...options, exchange: createExchange(agent, http, clock), governor }),
-    async [Symbol.asyncDispose]() {
-      await agent.destroy();
-      await governor.close();
-    },
-  };
-}
-
 /** The error of a service of which no question was answered. */
 export function unreachable({ origin }: URL, why: string): SyncError {
   return new SyncError('probe_failed', `nothing answers at ${origin}: ${why}`, {
@@ -312,6 +291,119 @@ export function unreachable({ origin }: URL, why: string): SyncError {
   });
 }
 
-function defaultHttp() {
-  return profileSchema.parse({ resources: { any: { path: '/', page: { style: 'page' } } } }).http;
+/** A way of sending one secret: how a request carries it, and how a profile says so. */
+export interface CredentialForm {
+  /** As evidence names it: `Authorization: Bearer`. */
+  shown: string;
+  /** The scheme, as `auth` of a profile says it. */
+  scheme: Readonly<Record<string, string>>;
+  /** The part of a request that carries the credential. */
+  carry(credential: string): { headers?: Record<string, string>; query?: Record<string, string> };
+}
+
+/** The secret from the environment, and the user's name if there is one. */
+export interface Credential {
+  secret: string;
+  user?: string | undefined;
+}
+
+export const NO_CREDENTIAL: CredentialForm = { shown: 'no credential', scheme: { type: 'none' }, carry: () => ({}) };
+
+const BEARER: CredentialForm = {
+  shown: 'Authorization: Bearer',
+  scheme: { type: 'bearer' },
+  carry: (secret) => ({ headers: { authorization: `Bearer ${secret}` } }),
+};
+
+/** Names of headers and query parameters that carry a key, the usual ones first. */
+const HEADERS = ['X-API-Key', 'Api-Key', 'X-Auth-Token'];
+const QUERIES = ['api_key', 'key', 'access_token', 'token', 'apikey'];
+const PREFIXES = ['', 'Token '];
+
+/**
+ * The forms to try, the likeliest first; only one if it is forced, or if there is a user's name. Those in the query come
+ * last: see `likeliestFirst`.
+ */
+export function formsFor({ user }: Credential, forced: string | undefined): CredentialForm[] {
+  if (forced !== undefined) return [formNamed(forced, user)].filter((form) => form !== null);
+  if (user !== undefined) return [basic(user)];
+  return [
+    BEARER,
+    ...HEADERS.slice(0, 1).map((name) => inHeader(name)),
+    ...PREFIXES.map((prefix) => inHeader('Authorization', prefix)),
+    ...HEADERS.slice(1).map((name) => inHeader(name)),
+    ...QUERIES.map(inQuery),
+  ];
+}
+
+/** `bearer`, `basic`, `header:X-Api-Key` or `query:key`; null for anything else. */
+export function formNamed(name: string, user: string | undefined): CredentialForm | null {
+  const [kind, ...rest] = name.split(':');
+  const at = rest.join(':');
+  if (name === 'bearer') return BEARER;
+  if (name === 'basic') return user === undefined ? null : basic(user);
+  if (kind === 'header' && /^[!#$%&'*+.^_`|~\w-]+$/.test(at)) return inHeader(at);
+  return kind === 'query' && at !== '' ? inQuery(at) : null;
+}
+
+/**
+ * The forms in their order, but first those that a refusal names. Servers log addresses, so a key is only sent in the query
+ * where the refusal names the parameter, or the user does.
+ */
+export function likeliestFirst(forms: readonly CredentialForm[], said: string): CredentialForm[] {
+  const text = said.toLowerCase();
+  const isNamed = ({ scheme }: CredentialForm): boolean =>
+    scheme['name'] === undefined
+      ? text.includes(scheme['type'] ?? '')
+      : namePattern(scheme['name'], scheme['in'] === 'query').test(text) && scheme['name'] !== 'Authorization';
+  const isSent = ({ scheme }: CredentialForm): boolean => scheme['in'] !== 'query' || forms.length === 1;
+  return [...forms.filter(isNamed), ...forms.filter((form) => !isNamed(form) && isSent(form))];
+}
+
+/** A short name such as `key` is a word of many sentences: it counts in quotes only, as do all names of parameters. */
+function namePattern(name: string, isParameter: boolean): RegExp {
+  const lower = name.toLowerCase().replaceAll(/[-_]/g, '[-_ ]?');
+  return name.length > 5 && !isParameter ? new RegExp(lower) : new RegExp(`["'\`?&]${lower}["'\`=]`);
+}
+
+function basic(user: string): CredentialForm {
+  return {
+    shown: 'Authorization: Basic',
+    scheme: { type: 'basic' },
+    carry: (secret) => ({
+      headers: { authorization: `Basic ${Buffer.from(`${user}:${secret}`).toString('base64')}` },
+    }),
+  };
+}
+
+function inHeader(name: string, prefix = ''): CredentialForm {
+  return {
+    shown: `${name}: ${prefix}<key>`,
+    scheme: { type: 'api_key', in: 'header', name, ...(name === 'Authorization' ? { prefix: prefix.trim() } : {}) },
+    carry: (secret) => ({ headers: { [name.toLowerCase()]: `${prefix}${secret}` } }),
+  };
+}
+
+function inQuery(name: string): CredentialForm {
+  return {
+    shown: `?${name}=<key>`,
+    scheme: { type: 'api_key', in: 'query', name },
+    carry: (secret) => ({ query: { [name]: secret } }),
+  };
+}
+
+/** The secrets of a source for a scheme that `probe` has found; `secret` may as well be the name of a variable, `${NAME}`. */
+export function authSettings(scheme: Readonly<Record<string, string>>, { secret, user = '' }: Credential): object {
+  const secrets: Readonly<Record<string, object>> = {
+    bearer: { token: secret },
+    basic: { username: user, password: secret },
+    api_key: { key: secret },
+  };
+  return { type: scheme['type'] ?? 'none', ...secrets[scheme['type'] ?? ''] };
+}
+
+/** A credential of the same form with nothing of its text. */
+function falseSecret(secret: string): string {
+  const masked = secret.replaceAll(/[a-z]/gi, 'x').replaceAll(/\d/g, '0');
+  return masked === secret ? `${secret.slice(0, -1)}y` : masked;
 }

@@ -1,7 +1,17 @@
-import { type Answer, type Asker, isRefusal, isUsable, said } from './asker.ts';
+import {
+  type Credential,
+  type CredentialForm,
+  formsFor,
+  likeliestFirst,
+  NO_CREDENTIAL,
+  type Answer,
+  type Asker,
+  isRefusal,
+  isUsable,
+  said,
+} from './asker.ts';
 import { recordArrays } from './body.ts';
-import { type Credential, type CredentialForm, formsFor, likeliestFirst, NO_CREDENTIAL } from './credential.ts';
-import { countsIn } from './page-signs.ts';
+import { countsIn } from './page-size.ts';
 import type { Findings } from './stage.ts';
 
 /** Paths at which services say who is asking. */

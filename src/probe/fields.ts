@@ -2,8 +2,7 @@ import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isTimeZone, timeZone } from '../model/time-zone.ts';
 import { isRefusal, type QueryParams, said } from './asker.ts';
 import { fieldPaths, valuesAt } from './body.ts';
-import { countsIn } from './page-signs.ts';
-import { pageWith } from './page-size.ts';
+import { countsIn, pageWith } from './page-size.ts';
 import type { Stage, Subject } from './stage.ts';
 import { FURTHEST_MS, offsetText, QUARTER_MS, SAYS_UTC, stemOf } from '../checks/times.ts';
 import { isLocalTime, parseInstant } from '../shape/columns/timestamps.ts';
@@ -168,7 +167,7 @@ const PLACES = `
   .split(/\s+/);
 
 /** A zone in which all local times are their moments; sure if the service names it, or if no season is left out. */
-export function zoneFor(pairs: readonly Pair[], told: string | null): { name: string; isSure: boolean } | null {
+function zoneFor(pairs: readonly Pair[], told: string | null): { name: string; isSure: boolean } | null {
   const gaps = pairs.map(({ local, moment }) => local - moment);
   if (gaps.some((gap) => gap % QUARTER_MS !== 0 || Math.abs(gap) > FURTHEST_MS)) return null;
   if (gaps.every((gap) => gap === 0)) return { name: 'UTC', isSure: true };

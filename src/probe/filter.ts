@@ -12,7 +12,7 @@ import { keyOf, type Stage, type Subject } from './stage.ts';
  * How a filter takes a moment: query parameters by name, with `{since}` for the moment, `{u}` for the field with the time
  * of change and `{c}` for the one that stands in for it if it is null.
  */
-export type FilterForm = QueryParams;
+type FilterForm = QueryParams;
 
 const plain = (name: string): FilterForm => ({ [name]: '{since}' });
 const split = (names: string): string[] => names.trim().split(/\s+/);

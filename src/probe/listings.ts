@@ -1,9 +1,18 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isTimeZone } from '../model/time-zone.ts';
-import { type Answer, isUsable, type QueryParams, RequestsSpent, said, shownPath, urlFor } from './asker.ts';
-import { idCandidates, type RecordArray, recordArrays, recordsIn, wrapperRules } from './body.ts';
+import {
+  type Answer,
+  isUsable,
+  type QueryParams,
+  RequestsSpent,
+  said,
+  shownPath,
+  urlFor,
+  type Credential,
+  NO_CREDENTIAL,
+} from './asker.ts';
+import { idCandidates, recordArrays, recordsIn, wrapperRules } from './body.ts';
 import { probeAuth } from './auth.ts';
-import { type Credential, NO_CREDENTIAL } from './credential.ts';
 import { type Findings, newFindings, type Stage, type Subject } from './stage.ts';
 import { isObject } from '../shape/records/field-at.ts';
 
@@ -134,15 +143,18 @@ async function openListing(
   candidate: Candidate,
   taken: ReadonlySet<string>,
 ): Promise<Subject | null> {
-  const { path: asked, query } = splitPath(baseUrl, candidate.path);
+  const asked = candidate.path.split('?')[0] ?? candidate.path;
+  const query = Object.fromEntries(urlFor(baseUrl, { path: candidate.path }).searchParams);
   const name = resourceName(asked, taken);
   const { first, starter } = await firstPage(stage, asked, query, candidate);
   const path = stage.asker.pathOf(first);
   if (!isUsable(first)) return null;
-  const array = recordArray(first, asked);
+  const last = asked.split('/').findLast((part) => part !== '') ?? '';
+  const array = recordArrays(first.json ?? null, last).find((each) => recordsIn(first, each.path) !== null);
   const sent = array === undefined ? null : recordsIn(first, array.path);
   if (array === undefined || sent === null) return null;
-  if (candidate.from !== 'given' && !areRecords(sent, name)) return null;
+  // Objects without an id are parts of one answer rather than records of a collection.
+  if (candidate.from !== 'given' && sent.length > 0 && idCandidates(sent, name).length === 0) return null;
   const findings = newFindings(['resources', name]);
   findings.proved(['path'], path, `${said(first)}, from ${candidate.from}`);
   if (Object.keys(query).length > 0) findings.proved(['query'], query, 'as it was given');
@@ -170,12 +182,6 @@ async function firstPage(stage: Stage, path: string, query: QueryParams, { from 
   return { first: plain, starter: {} };
 }
 
-/** The likeliest list of records in an answer that can be read. */
-function recordArray(first: Answer, path: string): RecordArray | undefined {
-  const last = path.split('/').findLast((part) => part !== '') ?? '';
-  return recordArrays(first.json ?? null, last).find((each) => recordsIn(first, each.path) !== null);
-}
-
 /** Paths that services often have, the commonest first. */
 const USUAL_PATHS = `
   /posts /articles /pages /content /entries /items /tags /authors /categories /media /images /files /assets /users
@@ -200,7 +206,7 @@ export interface Candidate {
 const MOST_CANDIDATES = 12;
 
 /** Paths below the base URL that an index or any other document of the service names, those with usual names first. */
-export function linkedPaths(json: JsonValue, baseUrl: URL): string[] {
+function linkedPaths(json: JsonValue, baseUrl: URL): string[] {
   const found = new Set<string>();
   const base = baseUrl.pathname.replace(/\/+$/, '');
   const add = (text: string): void => {
@@ -255,7 +261,7 @@ function rankOf(path: string): number {
 }
 
 /** Listings of an OpenAPI or Swagger document, below the base URL, and the names of their query parameters. */
-export function documentedListings(document: JsonValue, baseUrl: URL): { paths: string[]; parameters: string[] } {
+function documentedListings(document: JsonValue, baseUrl: URL): { paths: string[]; parameters: string[] } {
   if (!isObject(document) || !isObject(document['paths'])) return { paths: [], parameters: [] };
   const base = baseUrl.pathname.replace(/\/+$/, '');
   const operations = Object.entries(document['paths']).filter(([, item]) => isObject(item) && isObject(item['get']));
@@ -309,13 +315,8 @@ function describedParameters(json: JsonValue): string[] {
   return [...found];
 }
 
-/** True for objects that look like records of a collection rather than parts of one answer. */
-function areRecords(records: readonly JsonObject[], name: string): boolean {
-  return records.length === 0 || idCandidates(records, name).length > 0;
-}
-
 /** The name of a resource for its path, unlike those that are taken. */
-export function resourceName(path: string, taken: ReadonlySet<string>): string {
+function resourceName(path: string, taken: ReadonlySet<string>): string {
   const [plain = ''] = path.split('?');
   const parts = plain.split('/').filter((part) => part !== '');
   for (let count = 1; count <= parts.length; count += 1) {
@@ -350,10 +351,4 @@ function givenPath(text: string, baseUrl: URL): string {
     return url === null ? text : shownPath(baseUrl, url);
   }
   return text.startsWith('/') ? text : `/${text}`;
-}
-
-/** Path and query apart. */
-function splitPath(baseUrl: URL, path: string): { path: string; query: Record<string, string> } {
-  const url = urlFor(baseUrl, { path });
-  return { path: path.split('?')[0] ?? path, query: Object.fromEntries(url.searchParams) };
 }

@@ -2,12 +2,10 @@ import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { holdsSecret, scrub } from '../observe/scrub/scrub.ts';
-import { openAsker, RequestsSpent, unreachable } from './asker.ts';
-import { probeId } from './body.ts';
-import { type Credential, formNamed } from './credential.ts';
+import { Asker, RequestsSpent, unreachable, type Credential, formNamed } from './asker.ts';
+import { probeId, probeItem } from './body.ts';
 import { probeDeleted, probeTimes, probeView } from './fields.ts';
 import { probeFilter } from './filter.ts';
-import { probeItem } from './item.ts';
 import { findListings } from './listings.ts';
 import { probePages } from './pages.ts';
 import { type FittedProfile, profileFrom, serviceNotes } from './profile.ts';
@@ -76,8 +74,7 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
   let about = 'credential';
   const asking = (asked: string, requests: number): void => options.progress?.({ about, asked, requests, most });
   const { network } = options;
-  await using opened = openAsker({ network, baseUrl, credential, clock, secrets, most, signal, asking });
-  const { asker } = opened;
+  await using asker = new Asker({ network, baseUrl, credential, clock, secrets, most, signal, asking });
   try {
     const stage: Stage = { asker, clock, conventions: newConventions(), notes: [] };
     const findings = newFindings();
@@ -104,9 +101,10 @@ function resultOf(
   spent: { requests: number; notes: readonly string[] },
 ): ProbeResult {
   if (subjects.length === 0) throw nothingFound('no listing of records was found');
+  const long = secrets.filter((secret) => secret.length >= 8);
   const findings = [...common, ...subjects.flatMap((subject) => subject.findings.all)]
     // A service may put the credential into its links and its refusals.
-    .filter(({ value }) => !holdsLongSecret(value, secrets))
+    .filter(({ value }) => !holdsSecret(JSON.stringify(value ?? null), long))
     .map(({ path, value, proved, evidence }) => ({ path, value, proved, evidence: scrub(evidence, secrets) }));
   const fitted = profileFrom(findings);
   const auth = findings.find(({ path }) => path[0] === 'auth')?.value;
@@ -119,11 +117,6 @@ function resultOf(
     isProved: fitted.lost.length === 0 && fitted.findings.every(({ proved }) => proved),
     resources: subjects.map(({ name, path, records, total }) => ({ name, path, seen: records.length, total })),
   };
-}
-
-function holdsLongSecret(value: unknown, secrets: readonly string[]): boolean {
-  const long = secrets.filter((secret) => secret.length >= 8);
-  return holdsSecret(JSON.stringify(value ?? null), long);
 }
 
 function allRefused(hasCredential: boolean, statuses: readonly number[]): SyncError {
@@ -176,7 +169,11 @@ interface Experiment {
 /** In their order: each builds on what those before have found. */
 const EXPERIMENTS: readonly Experiment[] = [
   { run: probeView, field: ['query'], otherwise: () => ({}) },
-  { run: probePages, field: ['page'], otherwise: pageLikeBefore },
+  {
+    run: probePages,
+    field: ['page'],
+    otherwise: ({ conventions: { page } }) => (page === null ? { style: 'single' } : { ...page.page, size: page.size }),
+  },
   { run: probeTimes, field: ['updated'], otherwise: () => null },
   { run: probeItem, field: ['item'], otherwise: () => null },
   { run: probeFilter, field: ['incremental'], otherwise: () => null },
@@ -195,9 +192,4 @@ async function probeListing(stage: Stage, subject: Subject): Promise<void> {
     }
   }
   probeDeleted(subject);
-}
-
-function pageLikeBefore({ conventions }: Stage): unknown {
-  const { page } = conventions;
-  return page === null ? { style: 'single' } : { ...page.page, size: page.size };
 }

@@ -36,7 +36,7 @@ export function profileFrom(findings: readonly Finding[]): FittedProfile {
     const fields = fieldsOf(kept);
     const parsed = profileSchema.safeParse(fields);
     if (parsed.success) return { fields, profile: parsed.data, findings: kept, lost };
-    const refused = parsed.error.issues.flatMap((issue) => refusedPaths(issue, kept));
+    const refused = parsed.error.issues.flatMap((issue) => refusedBy(issue, kept));
     const next = kept.filter((finding) => !refused.some((path) => isWithin(finding.path, path)));
     lost.push(...kept.filter((finding) => !next.includes(finding)));
     if (!next.some(({ path }) => path[0] === 'resources')) throw unsayable(lost);
@@ -53,40 +53,30 @@ function unsayable(lost: readonly Finding[]): SyncError {
   });
 }
 
+/** Fields of a page section without which a walk fails rather than going wrong. */
+const SPARE: ReadonlySet<string> = new Set(['end', 'absent_is_end', 'total', 'pages', 'has_more']);
+
+/**
+ * What to leave out for an issue: the section, because it means something else with a part of it left out, or one of its
+ * `SPARE` fields; the whole resource, where nothing was found about the section that it lacks.
+ */
+function refusedBy({ path, keys = [] }: Issue, findings: readonly Finding[]): string[][] {
+  const at = path.map(String);
+  return (keys.length === 0 ? [at] : keys.map((key) => [...at, key])).map((each) => {
+    const length = each[2] === 'page' && SPARE.has(each[3] ?? '') ? 4 : each[0] === 'resources' ? 3 : 1;
+    const part = each.slice(0, length);
+    return findings.some((finding) => isWithin(finding.path, part)) ? part : each.slice(0, length - 1);
+  });
+}
+
 interface Issue {
-  code?: string;
   path: readonly PropertyKey[];
   keys?: readonly string[];
 }
 
-/** What to leave out: the unknown keys, or the field; what it is a part of where nothing was found about it. */
-function refusedPaths({ code, path, keys }: Issue, findings: readonly Finding[]): string[][] {
-  const at = path.map(String);
-  if (code === 'unrecognized_keys') return (keys ?? []).map((key) => wholeOf([...at, key]));
-  for (let length = at.length; length > 0; length -= 1) {
-    const part = at.slice(0, length);
-    if (findings.some((finding) => isWithin(finding.path, part))) return [wholeOf(part)];
-  }
-  return [];
-}
-
-/** Sections that mean something else with a part of them left out. */
-const WHOLE: ReadonlySet<string> = new Set(['incremental', 'deleted', 'gone']);
-
-/** The path, or the section that it is a part of. Without its way from page to page nothing of a listing can be read. */
-function wholeOf(path: string[]): string[] {
-  const [, , section = '', field = ''] = path;
-  if (WHOLE.has(section)) return path.slice(0, 3);
-  return section === 'page' && field !== '' && !SPARE.has(field) ? path.slice(0, 2) : path;
-}
-
-/** Fields of a page section without which a walk fails rather than going wrong. */
-const SPARE: ReadonlySet<string> = new Set(['end', 'absent_is_end', 'total', 'pages', 'has_more']);
-
-/** True for a finding about the field, a part of it, or a whole value that it stands in. */
+/** True for a finding about the field, or a part of it. */
 function isWithin(path: readonly string[], refused: readonly string[]): boolean {
-  const shared = Math.min(path.length, refused.length);
-  return path.slice(0, shared).every((key, at) => key === refused[at]);
+  return refused.every((key, at) => path[at] === key);
 }
 
 function rankOf({ path: [first = '', second = '', third = ''] }: Finding, names: readonly string[]): number {

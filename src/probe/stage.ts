@@ -42,7 +42,7 @@ export function newFindings(at: readonly string[] = []): Findings {
 }
 
 /** How this service pages, as a resource before has shown it. */
-export interface PageConvention {
+interface PageConvention {
   /** The page section of the profile, without what depends on the resource. */
   page: Record<string, unknown>;
   /** Records per page that are asked for. */

@@ -3,14 +3,12 @@ import type { AttemptEvent } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
 import type { RowCounts, SourceActivity, WalkError } from '../observe/activity.ts';
-import type { RowResult } from '../observe/metrics.ts';
+import type { RowResult, FileResult } from '../observe/metrics.ts';
 import type { reportOnce } from '../observe/report-once.ts';
-import type { FileResult } from '../observe/metrics.ts';
 import type { RunFigures } from '../state/runs.ts';
 import type { SettledFile } from '../sync/files/file-commits.ts';
 import type { RefetchOutcome } from '../sync/refetch.ts';
-import type { RunNotes } from '../sync/report.ts';
-import type { RunWatcher } from '../sync/run-options.ts';
+import type { RunNotes, RunWatcher } from '../sync/report.ts';
 import type { DrainEvent, DrainOutcome } from '../trigger/drain/options.ts';
 
 /** Called with everything that happens in a source. Must not throw. */

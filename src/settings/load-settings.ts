@@ -179,8 +179,7 @@ function withOwnFaults(source: SourceFile, found: readonly SettingsFinding[]): S
   return { ...source, faults: [...source.faults, ...faults] };
 }
 
-interface Parts
-  extends Omit<SettingsFile, 'sources'>, Pick<CheckedFile<never>, 'profiles' | 'secrets'> {
+interface Parts extends Omit<SettingsFile, 'sources'>, Pick<CheckedFile<never>, 'profiles' | 'secrets'> {
   sources: SourcesFile;
   refused: readonly RefusedSource[];
   exposed: readonly string[];

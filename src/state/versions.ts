@@ -152,13 +152,3 @@ export async function latestVersions(
   }
   return latest;
 }
-
-/** The current bodies among `ids`, with their versions. */
-export async function currentVersionsOf(
-  own: Kysely<OwnTables>,
-  resource: string,
-  ids: readonly string[],
-): Promise<StoredBody[]> {
-  const rows = await currentVersions(own, resource).where('id', 'in', ids).where('body', 'is not', null).execute();
-  return rows.flatMap(({ body, ...row }) => (body === null ? [] : [{ ...row, body }]));
-}

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { sinceValue } from '../checks/since.ts';
 import { ConfigError, DeferredError } from '../model/errors.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
@@ -10,7 +11,6 @@ import { freshCheckpoint, NO_WALK } from '../state/checkpoints.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import type { RunRow } from '../warehouse/run-row.ts';
 import { isOtherCredential, SEVERAL } from './cursor/move-cursor.ts';
-import { sinceValue } from '../checks/since.ts';
 
 /** The kind of sync that a command asks for. */
 export type SyncCommand = 'backfill' | 'sync';
@@ -62,9 +62,11 @@ export function planWalk(input: PlanInput): WalkPlan {
     return { mode: base.walk_mode, checkpoint: { ...base, walk_credential }, resumed: true };
   }
   const asksChanges = command === 'sync' || wasDone(interrupted, base);
-  const since = asksChanges ? sinceFor(base, input) : null;
-  const goesOn = since !== null || (asksChanges && (goesByFeed(base, input) || goesByWindows(base, input)));
-  const mode: WalkMode = goesOn ? 'incremental' : 'full';
+  // Under another credential than that of the rows, all is walked: what it may not see would never be missed.
+  const isKnown = base.last_full_at !== null && !isOtherCredential({ ...base, walk_credential: credential });
+  const since = asksChanges && isKnown ? sinceFor(base, profile) : null;
+  const needsNoFilter = input.isFed === true || profile.windows !== null;
+  const mode: WalkMode = since !== null || (asksChanges && isKnown && needsNoFilter) ? 'incremental' : 'full';
   const checkpoint = { ...startWalk({ ...base, fingerprint }, mode, since, now), walk_credential: credential };
   return { mode, checkpoint, resumed: false };
 }
@@ -123,13 +125,11 @@ function isSameWalk(stored: string, fingerprint: string): boolean {
   return rows === storedRows && cut === storedCut;
 }
 
-/** `same`: other columns at most. `other`: the profile asks for other records. `unknown`: an earlier version has not noted it. */
-export function sameRecords(stored: string, fingerprint: string): 'same' | 'other' | 'unknown' {
+/** True if a profile asks for the records that were stored: with other columns at most. */
+export function isOfSameRecords(stored: string, fingerprint: string): boolean {
   const [rows, , data] = stored.split('.');
   const [rowsNow, , dataNow] = fingerprint.split('.');
-  if (rows === rowsNow) return 'same';
-  if (data === undefined) return 'unknown';
-  return data === dataNow ? 'same' : 'other';
+  return rows === rowsNow || data === dataNow;
 }
 
 /** What is said of single fields that makes other rows: no descriptions. Nothing at all where nothing is said. */
@@ -169,36 +169,16 @@ function stillParked(resource: string, dueAt: string): DeferredError {
   });
 }
 
-/** Under another credential than that of the rows, all is walked: what it may not see would never be missed. */
-function sinceFor(checkpoint: CheckpointRow, { profile, credential }: PlanInput): string | null {
-  const { cursor, cursor_seen_at: seenAt, checked_at: checkedAt, last_full_at } = checkpoint;
-  if (last_full_at === null || isOtherCredential({ ...checkpoint, walk_credential: credential })) return null;
+function sinceFor(checkpoint: CheckpointRow, profile: ResourceProfile): string | null {
+  const { incremental, partitions } = profile;
+  const { cursor, cursor_seen_at: seenAt, checked_at: checkedAt } = checkpoint;
   // Without a filter, only the listings of changed parents are asked for.
-  if (profile.incremental === null) return changesParents(profile) ? checkpoint.last_success_at : null;
+  const isByParents = partitions !== null && 'parent' in partitions && partitions.changed_only;
+  if (incremental === null) return isByParents ? checkpoint.last_success_at : null;
   if (cursor === null) return null;
   const isTold = seenAt !== null && checkedAt !== null;
   const looks = isTold ? { first: timestampMs(seenAt), last: timestampMs(checkedAt) } : null;
-  return sinceValue(cursor, profile.incremental, looks, updatedZone(profile));
-}
-
-function changesParents({ partitions }: ResourceProfile): boolean {
-  return partitions !== null && 'parent' in partitions && partitions.changed_only;
-}
-
-/** Like a filter, a feed says nothing of what another credential may see. */
-function goesByFeed(checkpoint: CheckpointRow, { isFed = false, credential }: PlanInput): boolean {
-  return (
-    isFed && checkpoint.last_full_at !== null && !isOtherCredential({ ...checkpoint, walk_credential: credential })
-  );
-}
-
-/** Of reports that were all fetched once, only those are asked for that may have changed. */
-function goesByWindows(checkpoint: CheckpointRow, { profile, credential }: PlanInput): boolean {
-  return (
-    profile.windows !== null &&
-    checkpoint.last_full_at !== null &&
-    !isOtherCredential({ ...checkpoint, walk_credential: credential })
-  );
+  return sinceValue(cursor, incremental, looks, updatedZone(profile));
 }
 
 /** Walked to its end in that backfill, or in an earlier one that it went on from: then its part was incremental. */

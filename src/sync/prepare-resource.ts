@@ -9,11 +9,11 @@ import { forgetSeen } from '../state/seen.ts';
 import { forgetWindows } from '../state/windows.ts';
 import { forgetViews, viewColumns } from '../state/view-catalog.ts';
 import type { RunRow } from '../warehouse/run-row.ts';
-import { feedPlace } from './feed/feed-place.ts';
+import { feedPlace } from './feed/feed-answers.ts';
 import { trustedPlan } from './filter/trusted-plan.ts';
-import { planWalk, type SyncCommand, type WalkPlan } from './plan.ts';
+import { planWalk, type WalkPlan } from './plan.ts';
 import type { ResourceContext } from './resource-context.ts';
-import type { RunOptions } from './run-options.ts';
+import type { RunOptions } from './report.ts';
 import type { Warning } from './warnings.ts';
 import { countFrom, type RunProgress } from './run-progress.ts';
 
@@ -47,18 +47,19 @@ export async function prepareResource(
   const { warehouse, owned, profile, clock, credential, runId } = context;
   const { resource } = owned;
   const { restart } = options;
-  const command = commandFor(resource, options);
+  const { command: asked } = options;
+  const command = typeof asked === 'string' ? asked : (asked[resource] ?? 'sync');
   const stored = restart ? null : await readCheckpoint(warehouse.own, resource);
   const isFed = profile.feed !== null && (await feedPlace(context, profile.feed)).cursor !== null;
   const input = { command, resource, profile, stored, restart, interrupted, credential, isFed, now: clock.now() };
   const run = { run_id: runId, resource, command, mode: 'full' } as const;
   try {
-    const asked = planWalk(input);
+    const planned = planWalk(input);
     if (restart) await forgetResource(context);
     await owned.takeTurn(async () => {
       owned.shape = await readTables(warehouse, resource);
     });
-    const { plan, warnings } = await trustedPlan(context, input, asked);
+    const { plan, warnings } = await trustedPlan(context, input, planned);
     return { context, interrupted, last, run: { ...run, mode: plan.mode }, plan, warnings, notices: [], stopped: null };
   } catch (error) {
     if (!(error instanceof DeferredError)) throw error;
@@ -87,10 +88,6 @@ export async function prepareAgain(
   const told = new Set(progress.warnings.map(({ code }) => code));
   progress.warnings.push(...[...again.warnings, SET_BACK].filter(({ code }) => !told.has(code)));
   return { ...again, stopped: part.stopped ?? again.stopped };
-}
-
-function commandFor(resource: string, { command }: RunOptions): SyncCommand {
-  return typeof command === 'string' ? command : (command[resource] ?? 'sync');
 }
 
 /**

@@ -8,9 +8,8 @@ import { ConfigError } from '../model/errors.ts';
 import { textHash } from '../shape/records/fingerprint.ts';
 import { readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
 import { versionsAfter } from '../state/versions.ts';
-import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import type { DroppedView } from '../warehouse/warehouse.ts';
-import { fingerprintOf, sameRecords } from './plan.ts';
+import { fingerprintOf, isOfSameRecords } from './plan.ts';
 import { withResource, type ResourceContext, type SourceContext } from './resource-context.ts';
 
 /** The effect of a rebuild. */
@@ -18,8 +17,6 @@ export interface ResourceRebuilt extends Rebuilt {
   resource: string;
   /** Stored bodies from which fields were taken that the profile excludes by now. */
   masked: number;
-  /** True if the next run walks everything, because nothing tells whether the profile asks for the same records. */
-  walksNext: boolean;
 }
 
 /**
@@ -51,23 +48,16 @@ async function rebuild(context: ResourceContext): Promise<ResourceRebuilt> {
   if (owned.shape === null) throw notCopied(resource);
   const checkpoint = await readCheckpoint(warehouse.own, resource);
   const fingerprint = fingerprintOf(profile);
-  const same = checkpoint === null ? 'same' : sameRecords(checkpoint.fingerprint, fingerprint);
-  if (same === 'other') throw otherRecords(resource);
-  const walksNext = same === 'unknown';
+  if (checkpoint !== null && !isOfSameRecords(checkpoint.fingerprint, fingerprint)) throw otherRecords(resource);
   const statements = (): CompiledQuery[] =>
-    checkpoint === null ? [] : [saveCheckpoint(warehouse.own, madeWith(checkpoint, fingerprint, walksNext))];
+    checkpoint === null ? [] : [saveCheckpoint(warehouse.own, { ...checkpoint, fingerprint })];
   const rebuilt = await rebuildTables(context, statements);
   const masked = await maskBodies(context);
   await refreshViews(context);
   await tendKeys(context);
   await tendExamples(context);
   if (masked > 0) await warehouse.clean(['_sync_versions', ...rebuilt.tables]);
-  return { resource, ...rebuilt, masked, walksNext };
-}
-
-/** A walk under a profile that may ask for other records is not gone on with. */
-function madeWith(row: CheckpointRow, fingerprint: string, walksNext: boolean): CheckpointRow {
-  return { ...row, fingerprint, ...(walksNext ? { cursor: null, last_full_at: null } : {}) };
+  return { resource, ...rebuilt, masked };
 }
 
 const VERSIONS_PER_STEP = 200;

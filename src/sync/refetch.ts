@@ -2,13 +2,11 @@ import { readItem, type ItemReading } from '../extract/read-item.ts';
 import { SyncError } from '../model/errors.ts';
 import { updatedTime } from '../shape/columns/updated-time.ts';
 import { tombstoneOf } from '../shape/tombstone.ts';
-import { softDeleteGone } from './deletes/soft-delete-gone.ts';
+import { softDeleteGone, liveRows, type Gone } from './deletes/soft-delete-gone.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
 import { withResource, type ResourceContext, type SourceContext } from './resource-context.ts';
-import { liveRows, type Gone } from './deletes/corroborate.ts';
 import { askListing } from './item/ask-listing.ts';
-import { checkItemReading } from './item/check-reading.ts';
-import { loadRecord, type FoundRecord } from './item/load-record.ts';
+import { checkItemReading, loadRecord, type FoundRecord } from './item/check-reading.ts';
 
 /**
  * The outcome of reading a record again. `rejected`: it exists but cannot become a row, and was set aside. `deleted`,

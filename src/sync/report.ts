@@ -3,6 +3,9 @@ import type { RunStatus, WalkMode } from '../model/vocabulary.ts';
 import type { RunFigures } from '../state/runs.ts';
 import type { FilesFigures } from './files/files-figures.ts';
 import type { Warning } from './warnings.ts';
+import type { Page } from '../extract/page.ts';
+import type { SyncCommand, WalkPlan } from './plan.ts';
+import type { SourceContext } from './resource-context.ts';
 
 /** One resource's part of a run, as `--json` prints it; times in seconds, sizes in bytes. */
 export interface ResourceReport extends RunFigures {
@@ -47,4 +50,25 @@ export function overallStatus(statuses: readonly RunStatus[]): RunStatus {
   if (all.size === 1 && all.has('failed')) return 'failed';
   if (all.has('failed') || all.has('partial')) return 'partial';
   return all.has('deferred') ? 'deferred' : 'ok';
+}
+
+/** Called as a run goes on. */
+export interface RunWatcher {
+  started(resource: string, plan: WalkPlan): void;
+  page(resource: string, page: Page, figures: RunFigures): void;
+  /** `notes` counts what was done to records that an operator may want to know of. */
+  ended(report: ResourceReport, notes: RunNotes, error: unknown): void;
+}
+
+export interface RunOptions extends SourceContext {
+  source: string;
+  /** Milliseconds for which ended runs are remembered. */
+  keepRunsMs: number;
+  /** The command for all resources alike; or, if each is due for itself, for each by its name. */
+  command: SyncCommand | Readonly<Record<string, SyncCommand>>;
+  /** Names in the profile, in the order in which they are reported. */
+  resources: readonly string[];
+  restart: boolean;
+  signal: AbortSignal;
+  watcher: RunWatcher;
 }

@@ -1,17 +1,18 @@
-import type { ListingTarget } from '../extract/page-styles/listing-request.ts';
 import type { RequestContext } from '../checks/listing-walk.ts';
+import type { ListingTarget } from '../extract/page-styles/listing-request.ts';
 import type { NoticeBoard } from '../extract/service-notices.ts';
-import { newMeter, type ApiClient, type RequestMeter } from '../http/client.ts';
+import { type ApiClient, newMeter, type RequestMeter } from '../http/client.ts';
 import type { CopiedProfile, LoadContext } from '../load/load-context.ts';
 import type { Clock } from '../model/clock.ts';
-import { ConfigError, SyncError } from '../model/errors.ts';
+import { ConfigError, DeferredError, SyncError } from '../model/errors.ts';
+import type { SourceRecord } from '../model/json.ts';
 import { memoryUse, type MemoryUse } from '../model/memory-use.ts';
+import type { FieldKinds } from '../shape/records/field-kinds.ts';
 import type { Profile } from '../source/profile.ts';
 import { readTables } from '../state/column-catalog.ts';
 import type { OwnedResource, OwnedResources } from '../state/owned-resource.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import type { DeleteLimits } from './deletes/delete-limits.ts';
-import { itemProof, type ItemProof } from './item/proof.ts';
 
 /**
  * How many deletes are accepted at once, for how many milliseconds a listing may be late (null: as the profile has it),
@@ -34,6 +35,8 @@ export interface SourceContext {
   deletes: DeleteSettings;
   /** Takes secrets out of a text before it is stored. */
   scrub: (text: string) => string;
+  /** What is known of the paths of single records, by resource. */
+  proofs: Map<string, ItemProof>;
   /** What the service says of the end of its API. */
   notices: Pick<NoticeBoard, 'since'>;
 }
@@ -52,7 +55,19 @@ const MOST_AHEAD: Readonly<Record<MemoryUse, number>> = { normal: Infinity, low:
 
 /** `meter` counts the requests; `signal` ends them. Throws `ConfigError` if the profile has no such resource. */
 export function resourceContext(
-  { profile: whole, warehouse, client, listing, clock, runId, credential, deletes, scrub, notices }: SourceContext,
+  {
+    profile: whole,
+    warehouse,
+    client,
+    listing,
+    clock,
+    runId,
+    credential,
+    deletes,
+    scrub,
+    notices,
+    proofs,
+  }: SourceContext,
   owned: OwnedResource,
   { meter, signal }: { meter: RequestMeter; signal: AbortSignal },
 ): ResourceContext {
@@ -62,7 +77,7 @@ export function resourceContext(
     throw new ConfigError('usage', `the profile has no resource "${owned.resource}"`, { hint });
   }
   const load = { warehouse, owned, profile, whole, runId, clock, signal };
-  const proof = itemProof(client, owned.resource);
+  const proof = itemProof(proofs, owned.resource);
   const runAhead = Math.min(whole.http.concurrency, MOST_AHEAD[memoryUse()]);
   return { ...load, client, listing, meter, credential, deletes, scrub, notices, proof, runAhead };
 }
@@ -92,13 +107,52 @@ export async function withResource<T>(
     }
   } catch (error) {
     // If another process owns it for good, the next `acquire` reports that.
-    if (isLost(error)) await owned.reacquire().catch(() => undefined);
+    if (error instanceof SyncError && error.code === 'lease_lost') await owned.reacquire().catch(() => undefined);
     throw error;
   } finally {
     await owned.release();
   }
 }
 
-function isLost(error: unknown): boolean {
-  return error instanceof SyncError && error.code === 'lease_lost';
+/** Records found by a look into the listing. */
+export interface Lookup {
+  records: ReadonlyMap<string, SourceRecord>;
+  /** Records that the listing shows as deleted, by key. */
+  tombstones: ReadonlyMap<string, SourceRecord>;
+  /** Local epoch milliseconds just before its first page was asked for. */
+  requestedAt: number;
+  /** True if it was read to its end, was not empty and all records had an id: the others are not listed. */
+  isWhole: boolean;
+}
+
+/** Knowledge about the path of single records; shared by all who read them, for as long as the process runs. */
+export interface ItemProof {
+  /** When a record that exists was last asked for; local epoch milliseconds. Every reader may advance it. */
+  at: number;
+  /** A control reading that is under way, and since when. */
+  asking: { since: number; verdict: Promise<string | null> } | null;
+  /** The fields that were the same in the listing and in a record read alone. */
+  fields: FieldKinds;
+  /**
+   * How a record read alone differed from the listed one, and when that was found; null if none did. `isMore`: it only
+   * has further fields, so that it still shows whether the record exists.
+   */
+  fault: { detail: string; isMore: boolean; at: number } | null;
+  /** Comparisons with the listing are made one after the other: the first often answers the others as well. */
+  comparing: Promise<unknown>;
+  /** A look into the listing that is under way or was the last one. */
+  looking: { partition: string | null; startedAt: number; since: number | null; found: Promise<Lookup> } | null;
+}
+
+/** The proof of a resource's path, unproved at first. */
+function itemProof(proofs: SourceContext['proofs'], resource: string): ItemProof {
+  const nothing = { at: -Infinity, asking: null, fault: null, comparing: Promise.resolve(), looking: null };
+  const proof: ItemProof = proofs.get(resource) ?? { ...nothing, fields: new Map() };
+  proofs.set(resource, proof);
+  return proof;
+}
+
+/** True for an error of one request, false for one by which the run itself cannot go on. */
+export function isOfRequest(error: unknown): error is SyncError {
+  return error instanceof SyncError && !(error instanceof DeferredError) && error.code !== 'interrupted';
 }

@@ -3,9 +3,8 @@ import type { WalkMode } from '../model/vocabulary.ts';
 import { NO_FIGURES, type RunFigures, type RunStart } from '../state/runs.ts';
 import type { PageOutcome } from '../load/page-loader.ts';
 import { ColumnPresence } from './columns/column-presence.ts';
-import { NO_NOTES, type RunNotes } from './report.ts';
+import { NO_NOTES, type RunNotes, type RunWatcher } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
-import type { RunWatcher } from './run-options.ts';
 import type { Warning } from './warnings.ts';
 
 /** Counts of a resource's part of a run so far. */

@@ -1,29 +1,31 @@
 import type { CompiledQuery } from 'kysely';
-import { parentOf } from '../source/request-fields.ts';
+import { requestIdentity } from '../checks/credential.ts';
 import { countsOf, newMeter } from '../http/client.ts';
-import type { OwnedResource } from '../state/owned-resource.ts';
+import { DeferredError, errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
+import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
+import { timestampText } from '../model/timestamp-text.ts';
+import type { RunStatus } from '../model/vocabulary.ts';
+import { withinRun } from '../observe/run-scope.ts';
+import { parentOf } from '../source/request-fields.ts';
+import { NO_WALK, readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
 import { endRun, foldsWith, isQuiet } from '../state/end-run.ts';
 import { forgetOldRuns } from '../state/old-runs.ts';
-import { beginLater, beginRun, lastRun, type LastRun } from '../state/runs.ts';
-import type { CheckpointRow } from '../warehouse/own-tables.ts';
-import { requestIdentity } from '../checks/credential.ts';
-import { interruptedBackfills, type WalkPlan } from './plan.ts';
-import { overallStatus, type RunReport, type ResourceReport } from './report.ts';
-import { resourceContext, type ResourceContext } from './resource-context.ts';
-import type { RunOptions } from './run-options.ts';
-import { prepareResource, type PreparedResource, prepareAgain, SetBack } from './prepare-resource.ts';
-import { DeferredError, SyncError } from '../model/errors.ts';
-import { withinRun } from '../observe/run-scope.ts';
-import { timestampText } from '../model/timestamp-text.ts';
-import { NO_WALK, readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
+import type { OwnedResource } from '../state/owned-resource.ts';
+import { beginLater, beginRun, lastRun, type LastRun, type RunEnd, type RunFigures } from '../state/runs.ts';
 import { forgetSeen } from '../state/seen.ts';
-import { forgetConfirmed } from '../state/suspects.ts';
-import { notSynced } from './walk/partitions-of.ts';
-import { runEnd, type ReportedEnd } from './run-end.ts';
-import { syncResource } from './sync-resource.ts';
-import { newProgress, type RunContext } from './run-progress.ts';
+import { countSuspects, forgetConfirmed } from '../state/suspects.ts';
+import type { CheckpointRow } from '../warehouse/own-tables.ts';
+import { columnWarnings } from './columns/gone-columns.ts';
+import { heldDeletes } from './deletes/warnings.ts';
 import { correctFutureTimes } from './future-times.ts';
-import type { Warning } from './warnings.ts';
+import { interruptedBackfills, type WalkPlan } from './plan.ts';
+import { prepareAgain, type PreparedResource, prepareResource, SetBack } from './prepare-resource.ts';
+import { overallStatus, type ResourceReport, type RunOptions, type RunReport } from './report.ts';
+import { type ItemProof, resourceContext, type ResourceContext } from './resource-context.ts';
+import { newProgress, type RunContext, sharedKeyWarnings } from './run-progress.ts';
+import { syncResource } from './sync-resource.ts';
+import { notSynced } from './walk/partitions-of.ts';
+import { endedStatus, type Warning, withAccepted } from './warnings.ts';
 
 /**
  * Syncs the resources side by side through one client. One that fails never takes the others along; a stored state
@@ -239,4 +241,60 @@ async function learnFrom({ warehouse, owned }: ResourceContext, plan: WalkPlan, 
 function lessonOf(error: unknown): Partial<CheckpointRow> | null {
   if (error instanceof DeferredError) return { due_at: timestampText(error.until) };
   return error instanceof SyncError && error.code.startsWith('guard_') ? NO_WALK : null;
+}
+
+/** How a resource's part of a run has ended, with its warnings. */
+interface ReportedEnd extends RunEnd {
+  error: ErrorReport | null;
+  warnings: Warning[];
+}
+
+/** `error` is what stopped it, or null. */
+async function runEnd(context: RunContext, error: unknown): Promise<ReportedEnd> {
+  const { warehouse, owned, profile, proof, scrub, progress } = context;
+  const { figures } = progress;
+  figures.held = await countSuspects(warehouse.own, owned.resource, 'held');
+  const held = await heldDeletes(context, figures.held);
+  const told = [
+    ...held,
+    ...progress.warnings,
+    ...itemWarnings(proof, scrub),
+    ...sharedKeyWarnings(progress),
+    ...(error === null ? await columnWarnings(context) : []),
+    ...lifetimeWarnings(context),
+  ];
+  const warnings = withAccepted(told, profile.accept);
+  const status = statusOf(error, figures, warnings);
+  const { outcomes } = progress.meter;
+  return { status, figures, error: error === null ? null : errorReport(error, scrub), warnings, outcomes };
+}
+
+function statusOf(error: unknown, figures: RunFigures, warnings: readonly Warning[]): RunStatus {
+  if (error === null) return endedStatus(figures, warnings);
+  if (error instanceof DeferredError) return 'deferred';
+  // The signal's reason, thrown through everything that was under way.
+  return error instanceof SyncError && error.code === 'interrupted' ? 'interrupted' : 'failed';
+}
+
+/** What was said in this time by an answer to this process still holds. */
+const LATELY_MS = 3_600_000;
+
+/** Reported while the service says that it will give up the API: nothing is wrong with the copy yet. */
+function lifetimeWarnings({ notices, clock, scrub }: Pick<ResourceContext, 'notices' | 'clock' | 'scrub'>): Warning[] {
+  const lifetime = lifetimeOf(notices.since(clock.now() - LATELY_MS));
+  if (lifetime === null) return [];
+  const { what, next, isEnding } = lifetimeText(lifetime, clock.now());
+  return isEnding ? [{ code: 'api_deprecated', message: scrub(what), hint: scrub(next) }] : [];
+}
+
+/** Reported in every run after a record that was read alone turned out to differ from the listed one. */
+function itemWarnings({ fault }: ItemProof, scrub: (text: string) => string): Warning[] {
+  if (fault === null || fault.isMore) return [];
+  return [
+    {
+      code: 'item_unproved',
+      message: scrub(`records read alone are not believed: ${fault.detail}`),
+      hint: 'set item, item_query and item_record so that the answer is the listed record, or `item: null`; `accept: [item]` takes what is read alone as it is',
+    },
+  ];
 }

@@ -12,8 +12,7 @@ import { emptyListing, newCredential, unconfirmedDeletes } from './deletes/warni
 import { feedGaps, readDeleteFeed } from './feed/delete-feed.ts';
 import { followFeed } from './feed/follow-feed.ts';
 import { scanIfDoubted, testFilter, verifyFilter, warnOfUntimed } from './filter/verify-filter.ts';
-import { readDoubt } from './filter/filter-doubt.ts';
-import { filterOf, unprovedCatchUp } from './filter/trusted-plan.ts';
+import { readDoubt, filterOf, unprovedCatchUp } from './filter/trusted-plan.ts';
 import { planWalk, type WalkPlan } from './plan.ts';
 import { countRecords, type RunContext } from './run-progress.ts';
 import { walkReports } from './reports/walk-reports.ts';

@@ -109,7 +109,7 @@ export interface Warning {
 /** The warnings of a run as reported: those that the profile accepts are marked. */
 export function withAccepted(warnings: readonly Warning[], accept: readonly Proof[]): Warning[] {
   return warnings.map((warning) => {
-    const { proof } = kindOf(warning);
+    const { proof }: WarningKind = WARNING_KINDS[warning.code];
     return proof !== null && accept.includes(proof) ? { ...warning, accepted: true } : warning;
   });
 }
@@ -131,8 +131,4 @@ export function endedStatus(
 /** True for what is told of the files of records, which come behind or beside a walk. */
 export function isOfFiles({ code }: Pick<StoredWarning, 'code'>): boolean {
   return code.startsWith('files_');
-}
-
-function kindOf({ code }: Warning): WarningKind {
-  return WARNING_KINDS[code];
 }

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { joinPosition, splitPosition } from '../../src/extract/partitioned-walk.ts';
-import { positionFrom, storedPosition } from '../../src/sync/walk/stored-position.ts';
+import { positionFrom, storedPosition } from '../../src/sync/walk/stored-walk.ts';
 
 const DOUBT = { code: 'fewer', message: 'a b', hint: '100% /é' } as const;
 const same = (text: string): string => text;

@@ -107,7 +107,6 @@ describe.for(DATABASES)('a rebuild on $name', { timeout: 120_000 }, (database) =
           records: count,
           bodiless: 0,
           masked: count,
-          walksNext: false,
           gone: expect.arrayContaining(['content.secret']),
         },
       ],

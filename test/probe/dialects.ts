@@ -2,7 +2,7 @@ import path from 'node:path';
 import { writeFileSync } from 'node:fs';
 import { onTestFinished } from 'vitest';
 import { SyncError } from '../../src/model/errors.ts';
-import { authSettings } from '../../src/probe/credential.ts';
+import { authSettings } from '../../src/probe/asker.ts';
 import { type ProbeResult, probeService } from '../../src/probe/probe-service.ts';
 import { toYaml } from '../../src/probe/profile.ts';
 import { SQLITE } from '../support/databases.ts';

@@ -4,9 +4,13 @@ import { readItem } from '../../src/extract/read-item.ts';
 import type { Clock } from '../../src/model/clock.ts';
 import { readCheckpoint } from '../../src/state/checkpoints.ts';
 import { readTables } from '../../src/state/column-catalog.ts';
-import { softDeleteGone, type SoftDeleteOutcome } from '../../src/sync/deletes/soft-delete-gone.ts';
+import {
+  softDeleteGone,
+  type SoftDeleteOutcome,
+  type Gone,
+  type Witness,
+} from '../../src/sync/deletes/soft-delete-gone.ts';
 import { resourceContext, type ResourceContext } from '../../src/sync/resource-context.ts';
-import type { Gone, Witness } from '../../src/sync/deletes/corroborate.ts';
 import { openPageLoader } from '../../src/load/page-loader.ts';
 
 const RESOURCE = 'content';
@@ -35,10 +39,14 @@ export async function eventsFor(
   const credential = stored?.full_credential ?? stored?.walk_credential ?? 'none';
   const { profile, deletes } = source;
   const parts = { warehouse, ownedResources, client, listing, clock, credential, deletes, profile, runId: 'serve' };
-  const context = resourceContext({ ...parts, scrub: (text) => text, notices: { since: () => [] } }, owned, {
-    meter: newMeter(),
-    signal,
-  });
+  const context = resourceContext(
+    { ...parts, scrub: (text) => text, notices: { since: () => [] }, proofs: new Map() },
+    owned,
+    {
+      meter: newMeter(),
+      signal,
+    },
+  );
   return {
     context,
     softDelete: (gone, witness = 'untold') => softDeleteGone(context, gone, witness),

@@ -7,7 +7,7 @@ import { timestampText } from '../../src/model/timestamp-text.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { readCheckpoint } from '../../src/state/checkpoints.ts';
 import { readTables } from '../../src/state/column-catalog.ts';
-import { resourceContext, type ResourceContext } from '../../src/sync/resource-context.ts';
+import { resourceContext, type ResourceContext, type SourceContext } from '../../src/sync/resource-context.ts';
 import type { OwnedResource } from '../../src/state/owned-resource.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
 import { createDrain } from '../../src/trigger/drain/drain.ts';
@@ -124,6 +124,7 @@ function deliveryOf(body: object | string | Uint8Array, clock: Clock) {
 }
 
 function contextsOf(app: App, held: Held, clock: Clock, signal: AbortSignal): Draining['context'] {
+  const proofs: SourceContext['proofs'] = new Map();
   return async (resource) => {
     const acquired = held.get(resource) ?? app.ownedResources.acquire(resource);
     held.set(resource, acquired);
@@ -134,7 +135,7 @@ function contextsOf(app: App, held: Held, clock: Clock, signal: AbortSignal): Dr
     const credential = (await readCheckpoint(warehouse.own, resource))?.full_credential ?? 'none';
     const { ownedResources } = app;
     const parts = { warehouse, ownedResources, profile, listing, client, clock, credential, deletes, runId: 'serve' };
-    return resourceContext({ ...parts, scrub: (text) => text, notices: { since: () => [] } }, owned, {
+    return resourceContext({ ...parts, scrub: (text) => text, notices: { since: () => [] }, proofs }, owned, {
       meter: newMeter(),
       signal,
     });

@@ -1,12 +1,9 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { refetch, type ExpectedRecord } from '../../src/sync/refetch.ts';
 import type { ResourceContext } from '../../src/sync/resource-context.ts';
 import { differences } from '../support/compare-copy.ts';
 import { draining } from '../support/draining.ts';
 import { journey, type Journey, type JourneyOptions } from '../support/journey.ts';
-
-/** How often a condition is looked at, and how long it is waited for on a busy machine. */
-const SOON = { interval: 2, timeout: 60_000 };
 
 const UPDATED = '2026-11-20T08:00:00.500Z';
 const AT = Date.parse(UPDATED);
@@ -134,17 +131,6 @@ describe('a record that is gone', () => {
     expect(await stage.again('a', { isDelete: true })).toBe('absent');
   });
 
-  it('is held if more go than the settings allow', async () => {
-    const stage = await stageFor({ source: { deletes: { max_rows: 0 } } });
-    stage.sandbox.store.remove('content', 'a');
-    expect(await stage.again('a', { isDelete: true })).toBe('held');
-    expect(await rowOf(stage)).toMatchObject({ _deleted_at: null });
-    expect(await suspects(stage)).toEqual([{ record_id: 'a', reason: 'event', state: 'held' }]);
-    put(stage, { title: 'there after all', updated_at: UPDATED });
-    await stage.again('a');
-    expect(await suspects(stage)).toEqual([]);
-  });
-
   it.each<[string, Partial<ExpectedRecord>, string]>([
     ['absent', {}, 'absent'],
     ['absent, if the event says so', { after: Date.now(), isDelete: true }, 'absent'],
@@ -174,30 +160,6 @@ describe('a record that is gone', () => {
     expect(await stage.again('a', { isDelete: true })).toBe('unchanged');
     expect(await stage.again('a', { isDelete: true, after: AT + 1 })).toBe('behind');
     expect(await rowOf(stage)).toMatchObject({ _version: 1, _deleted_at: null });
-  });
-
-  it('F084 is not raised by a page of a backfill that was asked for before it went', async () => {
-    const stage = await stageFor();
-    stage.sandbox.faults.add({ fault: 'latency', ms: 700, resource: 'content', path: 'limit', times: 1 });
-    const asked = stage.sandbox.requests.total;
-    const walked = stage.walk();
-    await vi.waitUntil(() => stage.sandbox.requests.total !== asked, SOON);
-    stage.sandbox.store.remove('content', 'a');
-    expect(await stage.again('a', { isDelete: true })).toBe('deleted');
-    await walked;
-    expect(await rowOf(stage)).toMatchObject({ _version: 2, _deleted_at: expect.any(String) });
-  });
-
-  it('F084 is not raised by a listing that lags behind, walked after it went', async () => {
-    const stage = await stageFor({ sandbox: { generate: { content: 30 }, visibilityLag: 3_600_000 } });
-    stage.sandbox.store.remove('content', 'a');
-    expect(await stage.again('a', { isDelete: true })).toMatch(/deleted|absent/);
-    await stage.walk();
-    expect(
-      await stage.read((db) =>
-        db.prepare("SELECT count(*) FROM content WHERE id = 'a' AND _deleted_at IS NULL").pluck().get(),
-      ),
-    ).toBe(0);
   });
 });
 

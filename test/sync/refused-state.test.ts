@@ -68,16 +68,6 @@ describe('a checkpoint that cannot be trusted', () => {
     expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
   });
 
-  it('F070 is refused by the command line with exit 2 and what to do', async () => {
-    const stage = await copied();
-    await damage(stage, 'format', 99);
-    const { code, stdout, stderr } = await stage.command('sync', '--json');
-    expect([code, stdout]).toEqual([2, '']);
-    expect(stderr).toContain('was written by a newer content-sync');
-    expect(stderr).toContain('run that version');
-    expect(stage.sandbox.requests.total).toBe(0);
-  });
-
   it('F070 a cursor that is cut short costs a full walk and loses nothing', async () => {
     const stage = await copied();
     await damage(stage, 'cursor', '2026-11-');
@@ -116,15 +106,6 @@ describe('a profile that has changed', () => {
     const rebuilt = await stage.read((db) => db.prepare('SELECT count(*) FROM content').pluck().get());
     expect(rebuilt).toBe('path' in change ? 20 : 250);
     expect((await stage.run('sync')).status).toBe('ok');
-  });
-
-  it('F071 is refused by the command line with exit 2 and what to do', async () => {
-    const stage = await copied();
-    stage.setProfile(resourceProfile({ id: 'slug' }));
-    const { code, stdout, stderr } = await stage.command('backfill', '--json');
-    expect([code, stdout]).toEqual([2, '']);
-    expect(stderr).toContain('backfill content --restart');
-    expect(stage.sandbox.requests.total).toBe(0);
   });
 
   it("F071 another key names the table's key anew", async () => {

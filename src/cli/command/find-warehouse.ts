@@ -1,7 +1,7 @@
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
-import type { CheckFinding } from '../../checks/finding.ts';
+import type { CheckFinding } from '../../checks/listing-walk.ts';
 import type { Database } from '../../warehouse/database.ts';
 import { readShapes } from '../../state/column-catalog.ts';
 import { databaseAt } from '../../warehouse/databases.ts';

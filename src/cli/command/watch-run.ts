@@ -11,7 +11,7 @@ import {
   type ProgressSnapshot,
   type ResourceProgress,
 } from '../../observe/progress.ts';
-import type { RunWatcher } from '../../sync/run-options.ts';
+import type { RunWatcher } from '../../sync/report.ts';
 import type { CliContext } from './context.ts';
 import { logWalks } from '../../serve/source-watcher.ts';
 import { reportOnce } from '../../observe/report-once.ts';

@@ -5,7 +5,7 @@ import type { SourceSettings } from '../../settings/settings.ts';
 import { readTables } from '../../state/column-catalog.ts';
 import { askToForget, openRequests, rememberForgotten } from '../../state/forget-requests.ts';
 import { checkPrivacyKey, forgottenFingerprint } from '../../state/forgotten.ts';
-import { knownIds } from '../../sync/forget/known-ids.ts';
+import { knownIds } from '../../sync/forget/traces.ts';
 import { idsInDeliveries } from '../../trigger/drain/forget-deliveries.ts';
 import type { RestoredParts } from '../../warehouse/backup.ts';
 import type { ForgottenRow } from '../../warehouse/operator-rows.ts';

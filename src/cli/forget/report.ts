@@ -1,6 +1,6 @@
 import { countOf, countText } from '../../observe/figures.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import { NO_TRACES, type TraceCounts } from '../../sync/forget/count-traces.ts';
+import { NO_TRACES, type TraceCounts } from '../../sync/forget/traces.ts';
 import type { ForgottenRow } from '../../warehouse/operator-rows.ts';
 
 /** A report that can be filed: it names no id. */

@@ -1,10 +1,13 @@
-import type { Page } from '../../extract/page.ts';
-import { walk, type WalkOptions } from '../../extract/walk.ts';
 import { credentialFinding } from '../../checks/credential.ts';
 import { filterFinding } from '../../checks/filter.ts';
-import { failure, type CheckFinding } from '../../checks/finding.ts';
 import { itemFinding } from '../../checks/item.ts';
-import { listingWalk, samplePartition, type RequestContext } from '../../checks/listing-walk.ts';
+import {
+  type CheckFinding,
+  failure,
+  listingWalk,
+  type RequestContext,
+  samplePartition,
+} from '../../checks/listing-walk.ts';
 import {
   clockFinding,
   describedFields,
@@ -16,7 +19,13 @@ import {
 } from '../../checks/listing.ts';
 import { orderFinding } from '../../checks/order.ts';
 import { timesFindings } from '../../checks/times.ts';
-import type { Profile } from '../../source/profile.ts';
+import type { Page } from '../../extract/page.ts';
+import { walk, type WalkOptions } from '../../extract/walk.ts';
+import type { ResourceShape } from '../../model/table.ts';
+import { visibleText } from '../../model/visible-text.ts';
+import type { Profile, Relations } from '../../source/profile.ts';
+import { resolveRelations, unresolved } from '../../views/relations.ts';
+import type { WarehouseReader } from '../../warehouse/reading.ts';
 import { sampleQuery, windowsFinding } from './windows.ts';
 
 /**
@@ -93,4 +102,52 @@ async function tested(check: string, signal: AbortSignal, test: () => Promise<Ch
     signal.throwIfAborted();
     return failure(check, error);
   }
+}
+
+/**
+ * Whether the columns of the profile's relations are there, and how many of their references lead to no live record.
+ * Nothing before anything was copied.
+ */
+export async function relationFindings(
+  reader: Pick<WarehouseReader, 'dangling'>,
+  shapes: readonly ResourceShape[],
+  relations: Relations,
+): Promise<CheckFinding[]> {
+  if (shapes.length === 0) return [];
+  const found: CheckFinding[] = [];
+  for (const [source, target] of Object.entries(relations)) {
+    const name = `${source} → ${target}`;
+    const [relation] = resolveRelations({ [source]: target }, shapes);
+    if (relation === undefined) {
+      const detail = `${name} is left out: ${unresolved(source, target, shapes)}`;
+      found.push({ check: 'relation', status: 'warn', detail, hint: LEFT_OUT });
+      continue;
+    }
+    const { from, to } = relation;
+    const counted = await reader.dangling({
+      table: from.table.name,
+      column: from.column,
+      isMarked: from.table.path.length === 0,
+      target: { table: to.table.name, key: to.column },
+    });
+    found.push(danglingFinding(name, counted));
+  }
+  return found;
+}
+
+const LEFT_OUT =
+  'a column comes with its first value, and a list with its first element; where it never will, correct the relation in the profile, or set it to null';
+
+function danglingFinding(
+  name: string,
+  { references, dangling, example }: Awaited<ReturnType<WarehouseReader['dangling']>>,
+): CheckFinding {
+  if (dangling === 0)
+    return { check: 'relation', status: 'ok', detail: `${name}: all ${references} references lead to a record` };
+  const detail = `${name}: ${dangling} of ${references} references lead to no live record, such as ${visibleText(example ?? '')}`;
+  const hint =
+    dangling === references
+      ? 'they may be keys of something else: correct the relation in the profile'
+      : 'their records are deleted, or not to be seen by this credential; joins leave these rows out';
+  return { check: 'relation', status: 'warn', detail, hint };
 }

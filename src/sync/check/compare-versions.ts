@@ -3,12 +3,15 @@ import { walk } from '../../extract/walk.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { fieldChanges, fieldTypes } from '../../shape/columns/field-types.ts';
 import type { Profile } from '../../source/profile.ts';
-import { keyIn } from '../../checks/listing-walk.ts';
-import { listingWalk } from '../../checks/listing-walk.ts';
-import type { RequestContext } from '../../checks/listing-walk.ts';
+import {
+  keyIn,
+  listingWalk,
+  type RequestContext,
+  samplePartition,
+  failure,
+  type CheckFinding,
+} from '../../checks/listing-walk.ts';
 import { checkResource } from './check-resource.ts';
-import { failure, type CheckFinding } from '../../checks/finding.ts';
-import { samplePartition } from '../../checks/listing-walk.ts';
 
 /** Pages of each version that are compared. */
 const PAGES = 2;

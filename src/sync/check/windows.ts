@@ -3,14 +3,10 @@ import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { timeZone } from '../../model/time-zone.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
 import { asksForEnd, type ReportWindows } from '../../source/report-windows.ts';
-import { listingWalk, type ExtraQuery } from '../../checks/listing-walk.ts';
-import { compareTotals } from '../reports/compare-totals.ts';
-import { refuseOutside } from '../reports/range-contents.ts';
-import { dayOf, dayReading } from '../reports/record-day.ts';
-import { addDays, localDay, windowAt } from '../reports/report-days.ts';
+import { listingWalk, type ExtraQuery, type RequestContext, type CheckFinding } from '../../checks/listing-walk.ts';
+import { compareTotals, refuseOutside } from '../reports/range-contents.ts';
+import { dayOf, dayReading, addDays, localDay, windowAt } from '../reports/report-days.ts';
 import { rangeQuery, type ReportRange } from '../reports/report-ranges.ts';
-import type { RequestContext } from '../../checks/listing-walk.ts';
-import type { CheckFinding } from '../../checks/finding.ts';
 
 /** Pages of a window that are read at most: more say nothing else. */
 const MOST_PAGES = 5;

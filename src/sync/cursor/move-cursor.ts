@@ -153,13 +153,10 @@ function laterCursor(walked: CheckpointRow, zone: PassedPage['zone']): Cursor {
   const { cursor, cursor_key, walk_high_water, walk_high_key } = walked;
   const known = { cursor, cursor_key };
   const isOpen = cursor === null || walked.walk_records > 0;
-  const text = walk_high_water ?? (isOpen ? clockText(walked.walk_clock) : null);
+  const clock = isOpen ? walked.walk_clock : null;
+  const text = walk_high_water ?? (clock === null ? null : new Date(timestampMs(clock)).toISOString());
   if (text === null) return known;
   const seen = { cursor: text, cursor_key: walk_high_water === null ? null : walk_high_key };
   if (cursor === null || walked.walk_mode === 'full') return seen;
   return momentOf(text, zone) > momentOf(cursor, zone) ? seen : known;
-}
-
-function clockText(clock: string | null): string | null {
-  return clock === null ? null : new Date(timestampMs(clock)).toISOString();
 }

@@ -1,7 +1,7 @@
 import PQueue from 'p-queue';
 import { isOtherAnswer, readItem, type ItemReading } from '../../extract/read-item.ts';
 import type { PageOutcome } from '../../load/page-loader.ts';
-import { DeferredError, SyncError } from '../../model/errors.ts';
+import { SyncError } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
@@ -9,12 +9,10 @@ import { holdSuspects } from '../../state/stated-suspects.ts';
 import { holdOpen, readSuspects } from '../../state/suspects.ts';
 import { inParts } from '../../state/in-parts.ts';
 import type { SuspectRow } from '../../warehouse/own-tables.ts';
-import { checkItemReading } from '../item/check-reading.ts';
-import { loadRecord, type FoundRecord } from '../item/load-record.ts';
-import { withResource, type ResourceContext, type SourceContext } from '../resource-context.ts';
-import { liveRows, type Gone } from './corroborate.ts';
+import { checkItemReading, loadRecord, type FoundRecord } from '../item/check-reading.ts';
+import { isOfRequest, withResource, type ResourceContext, type SourceContext } from '../resource-context.ts';
+import { liveRows, type Gone, softDeleteWatched, watching, type Evidence } from './soft-delete-gone.ts';
 import { deleteVolume, tooMany } from './delete-limits.ts';
-import { softDeleteWatched, watching, type Evidence } from './soft-delete-gone.ts';
 import { listingDelayMs } from './sweep.ts';
 
 /** Counts of one verification. */
@@ -274,7 +272,7 @@ async function fetchEach(context: ResourceContext, suspects: readonly SuspectRow
     try {
       looks.push({ suspect, answer: await readVerified(context, suspect.record_id) });
     } catch (error) {
-      if (isAboutRecord(error)) looks.push({ suspect, answer: { error } });
+      if (isOfRequest(error)) looks.push({ suspect, answer: { error } });
       else ends.push(error);
     }
   };
@@ -295,9 +293,4 @@ async function readVerified(context: ResourceContext, key: string): Promise<Item
     recovery: 'stop',
     hint: 'content-sync check compares records read alone with the listed ones',
   });
-}
-
-/** True for an error that concerns this one fetch only. */
-function isAboutRecord(error: unknown): error is SyncError {
-  return error instanceof SyncError && !(error instanceof DeferredError) && error.code !== 'interrupted';
 }

@@ -13,7 +13,7 @@ export interface DeleteLimits {
 }
 
 /** How many deletes are asked for, and the rows that they are measured against. */
-export interface DeleteVolume {
+interface DeleteVolume {
   /** Rows that would be deleted now. */
   asked: number;
   /** Rows that are live now. */

@@ -1,15 +1,17 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
+import { eachKey, hasKey, KeySet } from '../../extract/guards/key-set.ts';
 import type { TableShape } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { durationText } from '../../observe/figures.ts';
+import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../shape/records/key-fingerprint.ts';
 import { readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
 import { forgetSeen, readSeenPages, readSeenWalk, type SeenWalk } from '../../state/seen.ts';
 import { forgetListed, readSuspects, suspectGone } from '../../state/suspects.ts';
+import type { TimestampText } from '../../warehouse/own-tables.ts';
 import { isOtherCredential } from '../cursor/move-cursor.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import { deleteVolume, tooMany } from './delete-limits.ts';
-import { SeenKeys } from './seen-keys.ts';
 
 /** Rows that are looked at before anything else gets its turn. */
 const KEYS_PER_STEP = 20_000;
@@ -68,36 +70,38 @@ interface Unmet {
 }
 
 async function findUnmet(context: ResourceContext, table: TableShape, walk: SeenWalk, isHeld: boolean): Promise<Unmet> {
-  const { warehouse, signal } = context;
-  const seen = await seenKeys(context, walk);
-  const oldest = writtenBefore(context, walk);
+  const seen = new KeySet(walk.bytes / KEY_FINGERPRINT_BYTES);
+  for await (const { ids } of readSeenPages(context.warehouse.own, context.owned.resource, walk))
+    eachKey(ids, (high, low) => seen.add(high, low));
+  // A record that cannot be read alone must have been there for longer than the listing may be late.
+  const late = context.profile.item === null ? listingDelayMs(context) : 0;
+  const oldest = timestampText(timestampMs(walk.walk_started_at) - late);
   const unmet: Unmet = { missing: [], young: [] };
-  let keys = await warehouse.keysAfter(table, '', KEYS_PER_STEP);
-  while (keys.length > 0) {
-    const unseen = seen.missingAmong(keys);
-    const rows = unseen.length === 0 ? null : await warehouse.stored(table, unseen, []);
-    for (const [key, { deletedAt, syncedAt }] of rows ?? []) {
-      if (deletedAt !== null || syncedAt >= walk.walk_started_at) continue;
-      // Suspects that will be held in any case need not be old.
-      (syncedAt < oldest || isHeld ? unmet.missing : unmet.young).push(key);
-    }
-    await nextTurn();
-    signal.throwIfAborted();
-    keys = await warehouse.keysAfter(table, keys.at(-1) ?? '', KEYS_PER_STEP);
+  for await (const { key, syncedAt } of unmetRows(context, table, (print) => hasKey(seen, print))) {
+    if (syncedAt >= walk.walk_started_at) continue;
+    // Suspects that will be held in any case need not be old.
+    (syncedAt < oldest || isHeld ? unmet.missing : unmet.young).push(key);
   }
   return unmet;
 }
 
-async function seenKeys({ warehouse, owned }: ResourceContext, walk: SeenWalk): Promise<SeenKeys> {
-  const seen = new SeenKeys(walk.bytes / 8);
-  for await (const { ids } of readSeenPages(warehouse.own, owned.resource, walk)) seen.add(ids);
-  return seen;
-}
-
-/** A record that cannot be read alone must have been there for longer than the listing may be late. */
-function writtenBefore(context: ResourceContext, { walk_started_at }: SeenWalk): string {
-  if (context.profile.item !== null) return walk_started_at;
-  return timestampText(timestampMs(walk_started_at) - listingDelayMs(context));
+/** Live rows whose keys `isMet` does not know by their fingerprints, in the order of the keys. */
+export async function* unmetRows(
+  { warehouse, signal }: Pick<ResourceContext, 'warehouse' | 'signal'>,
+  table: TableShape,
+  isMet: (print: Uint8Array) => boolean,
+): AsyncGenerator<{ key: string; syncedAt: TimestampText }> {
+  let keys = await warehouse.keysAfter(table, '', KEYS_PER_STEP);
+  while (keys.length > 0) {
+    const prints = keyFingerprints(keys);
+    const printAt = (at: number) => prints.subarray(at * KEY_FINGERPRINT_BYTES, (at + 1) * KEY_FINGERPRINT_BYTES);
+    const unmet = keys.filter((_, at) => !isMet(printAt(at)));
+    const rows = unmet.length === 0 ? [] : await warehouse.stored(table, unmet, []);
+    for (const [key, { deletedAt, syncedAt }] of rows) if (deletedAt === null) yield { key, syncedAt };
+    await nextTurn();
+    signal.throwIfAborted();
+    keys = await warehouse.keysAfter(table, keys.at(-1) ?? '', KEYS_PER_STEP);
+  }
 }
 
 async function suspicionsOf(

@@ -1,6 +1,6 @@
+import { momentOf, sentMoment, sinceValue } from '../../checks/since.ts';
 import type { Doubt, Page } from '../../extract/page.ts';
 import { walk } from '../../extract/walk.ts';
-import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { timeZone } from '../../model/time-zone.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
@@ -11,14 +11,14 @@ import type { DeleteFeed } from '../../source/delete-fields.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { readFeed, saveFeed } from '../../state/feeds.ts';
 import { inParts } from '../../state/in-parts.ts';
-import { readSuspects } from '../../state/suspects.ts';
 import { suspectStated } from '../../state/stated-suspects.ts';
+import { readSuspects } from '../../state/suspects.ts';
 import type { FeedRow } from '../../warehouse/own-tables.ts';
-import { isMeant } from './feed-entries.ts';
 import { cutOf } from '../plan.ts';
-import { momentOf, sentMoment, sinceValue } from '../../checks/since.ts';
+import { isOfRequest } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 import type { Warning } from '../warnings.ts';
+import { isMeant } from './feed-answers.ts';
 
 /** A delete that the feed names; its time as the service wrote it, and in epoch milliseconds. */
 interface NamedDelete {
@@ -116,8 +116,7 @@ async function* deletePages(context: RunContext, feed: DeleteFeed, since: string
   const pages = walk({ ...asked, resource, values: { since }, acceptsEnd });
   for (;;) {
     const { done, value: page } = await pages.next().catch((error: unknown) => {
-      const isOurs = error instanceof SyncError && !(error instanceof DeferredError) && error.code !== 'interrupted';
-      throw isOurs ? new Unread(error.message, error.hint) : error;
+      throw isOfRequest(error) ? new Unread(error.message, error.hint) : error;
     });
     if (done === true) return;
     yield page;

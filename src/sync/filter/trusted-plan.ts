@@ -1,15 +1,20 @@
-import type { LoadContext } from '../../load/load-context.ts';
-import { storedZone, updatedColumns, updatedZone } from '../../shape/columns/updated-time.ts';
-import { type IncrementalProfile, filterName } from '../../source/incremental.ts';
-import { NO_WALK, saveCheckpoint } from '../../state/checkpoints.ts';
-import type { TableShape } from '../../model/table.ts';
-import type { CheckpointRow } from '../../warehouse/own-tables.ts';
-import type { RunContext } from '../run-progress.ts';
-import { planWalk, type PlanInput, type WalkPlan } from '../plan.ts';
+import { z } from 'zod';
+import { type FilterQuestion, unlistedKeys } from '../../checks/filter.ts';
 import { momentOf, writtenMoment } from '../../checks/since.ts';
-import type { Warning } from '../warnings.ts';
+import { type ItemReading, readItem } from '../../extract/read-item.ts';
+import type { LoadContext } from '../../load/load-context.ts';
+import type { PageFacts } from '../../load/page-loader.ts';
+import type { TableShape } from '../../model/table.ts';
+import { storedZone, updatedColumns, updatedTime, updatedZone } from '../../shape/columns/updated-time.ts';
+import { canonicalHash } from '../../shape/records/fingerprint.ts';
+import { filterName, type IncrementalProfile } from '../../source/incremental.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
-import type { Witness } from '../walk/filter-evidence.ts';
+import { NO_WALK, readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
+import type { CheckpointRow } from '../../warehouse/own-tables.ts';
+import { type PlanInput, planWalk, type WalkPlan } from '../plan.ts';
+import { isOfRequest } from '../resource-context.ts';
+import type { RunContext } from '../run-progress.ts';
+import type { Warning } from '../warnings.ts';
 
 /**
  * Returns the plan if it may rely on the service's filter, else that of a full walk, and why. An incremental walk needs
@@ -72,7 +77,7 @@ export async function latestWitnesses(
 }
 
 /** Which of these keys have a live row. */
-export async function liveKeys(context: LoadContext, keys: readonly string[]): Promise<string[]> {
+async function liveKeys(context: LoadContext, keys: readonly string[]): Promise<string[]> {
   const table = context.owned.shape?.tables[0];
   return table === undefined ? [] : (await storedWitnesses(context, table, keys)).map(({ key }) => key);
 }
@@ -187,4 +192,170 @@ export function ignoredFilter({ resource }: Doubt, filter: string, oldest: numbe
     message: `${filter} also lists what last changed at ${new Date(oldest).toISOString()}: the service ignores it or reads it otherwise`,
     hint: `see what \`content-sync check ${resource}\` says of the filter; nothing is lost, but every sync reads so much`,
   };
+}
+
+/**
+ * The question that a filter failed, the record that speaks against it first. Until the filter answers the same question
+ * with its records, every sync scans everything: a wider look-back would list records that were created recently, also
+ * where the filter goes by the time of creation.
+ */
+const doubtSchema = z.object({ filter: z.string(), since: z.string(), keys: z.array(z.string()).min(1) });
+
+/** Records that are fetched individually before the filter is doubted: those that changed together are often deleted together. */
+export const MAX_FETCHED = 3;
+
+/** The stored question; null if the filter is trusted, or the profile has another filter by now. */
+export function readDoubt({ filter_doubt }: CheckpointRow, incremental: IncrementalProfile): FilterQuestion | null {
+  if (filter_doubt === null) return null;
+  const parsed = doubtSchema.safeParse(JSON.parse(filter_doubt));
+  return parsed.success && parsed.data.filter === hashFilter(incremental) ? parsed.data : null;
+}
+
+/** Fields that earlier versions had, without a value: doubts that they stored are found by the same hash. */
+const FORMER_FIELDS = { window: null, start: null, until_param: null, most: null, headers: {}, body: {} };
+
+/** The overlap is no part of a question. */
+function hashFilter(incremental: IncrementalProfile): string {
+  return canonicalHash({ ...incremental, ...FORMER_FIELDS, overlap: 0 });
+}
+
+/** Stores the question that the filter failed; null stores that it is trusted. */
+export async function storeDoubt(context: RunContext, question: FilterQuestion | null): Promise<void> {
+  const { warehouse, owned, profile } = context;
+  const { incremental } = profile;
+  const stored = await readCheckpoint(warehouse.own, owned.resource);
+  if (stored === null || incremental === null) return;
+  const doubt = question && { filter: hashFilter(incremental), since: question.since, keys: question.keys };
+  await save(context, { ...stored, filter_doubt: doubt && JSON.stringify(doubt) });
+}
+
+/** Asks the stored question again. Null if the filter lists all of its records that still exist; else what is left of it. */
+export async function repeatQuestion(
+  context: RunContext,
+  { since, keys }: FilterQuestion,
+): Promise<FilterQuestion | null> {
+  const live = await liveKeys(context, keys);
+  const [first] = live;
+  if (first === undefined) return { since, keys };
+  const missing = (await unlisted(context, { since, keys: live })) ?? live;
+  // Also a record that has changed meanwhile must be listed.
+  const standing = await firstUnexplained(
+    context,
+    missing.map((key) => ({ key, at: Infinity })),
+  );
+  if (standing === null && missing.length < live.length) return null;
+  const head = standing?.key ?? first;
+  return { since, keys: [head, ...live.filter((key) => key !== head)] };
+}
+
+/** Keys that the filter does not list, in so many pages at most; null if it cannot be known, or asked so. */
+export async function unlisted(
+  context: RunContext,
+  question: FilterQuestion,
+  maxPages?: number,
+): Promise<string[] | null> {
+  try {
+    return await unlistedKeys(context, question, maxPages);
+  } catch (error) {
+    // A service that cannot be asked so refuses the next scan as well, which says why.
+    if (!isOfRequest(error)) throw error;
+    return null;
+  }
+}
+
+/**
+ * The first of these records that exists and has not changed since its time; `isThere` is false if it cannot be fetched
+ * individually.
+ */
+export async function firstUnexplained(
+  context: RunContext,
+  missing: readonly Witness[],
+): Promise<{ key: string; isThere: boolean } | null> {
+  for (const { key, at } of missing.slice(0, MAX_FETCHED)) {
+    const reading = await fetchRecord(context, key);
+    if (reading === null) return { key, isThere: false };
+    if (reading.isThere && changedAt(context, reading) <= at) return { key, isThere: true };
+  }
+  return null;
+}
+
+/** When the record last changed; -Infinity if it does not say so, or is gone. */
+export function changedAt({ profile }: RunContext, reading: ItemReading): number {
+  return reading.isThere ? (updatedTime(reading.record.value, profile)?.at ?? -Infinity) : -Infinity;
+}
+
+/** Null if it cannot be fetched individually. Throws if the run itself cannot go on. */
+export async function fetchRecord(context: RunContext, key: string): Promise<ItemReading | null> {
+  if (context.profile.item === null) return null;
+  try {
+    return await readItem(context, key, 'incremental');
+  } catch (error) {
+    if (!isOfRequest(error)) throw error;
+    return null;
+  }
+}
+
+/** Commits a checkpoint by itself. */
+export async function save({ warehouse, owned }: RunContext, checkpoint: CheckpointRow): Promise<void> {
+  await warehouse.apply([saveCheckpoint(warehouse.own, checkpoint)], owned.lease());
+}
+
+/** A record that a filter must list if asked for what changed at `at` (epoch milliseconds) or later. */
+export interface Witness {
+  key: string;
+  at: number;
+}
+
+/** Evidence about the filter from the pages of a walk. */
+export interface FilterEvidence {
+  /** The cursor that the walk began with, in epoch milliseconds; -Infinity if there is none. */
+  cursorAt: number;
+  /** The record that the filter must list; null if there is none. */
+  witness: string | null;
+  hasWitness: boolean;
+  pages: number;
+  /** Of the other records, the one that changed last but not after the cursor. */
+  other: Witness | null;
+  /** How a listing that should be newest first is not; null if it is, or need not be. */
+  disorder: string | null;
+  /** The earliest time of change; Infinity if no record has one. */
+  oldest: number;
+  /** Those that changed last, the latest first. */
+  latest: readonly Witness[];
+}
+
+/** So many are remembered. */
+const MOST_LATEST = 50;
+
+/** No page of a walk from this checkpoint was seen yet. */
+export function newEvidence({ cursor, cursor_key }: CheckpointRow, profile: ResourceProfile): FilterEvidence {
+  const cursorAt = cursor === null ? -Infinity : momentOf(cursor, updatedZone(profile));
+  const nothing = { hasWitness: false, pages: 0, other: null, disorder: null, oldest: Infinity, latest: [] };
+  return { ...nothing, witness: cursor_key, cursorAt };
+}
+
+/** Adds a page that is about to be committed. */
+export function addPage(evidence: FilterEvidence, { keys, leftOut, updated }: PageFacts): void {
+  evidence.pages += 1;
+  evidence.hasWitness ||=
+    evidence.witness !== null && [keys, leftOut].some((met) => met.includes(evidence.witness ?? ''));
+  for (const { key, at } of updated) {
+    if (at < evidence.oldest) evidence.oldest = at;
+    const isOther = key !== evidence.witness && at <= evidence.cursorAt;
+    if (isOther && at > (evidence.other?.at ?? -Infinity)) evidence.other = { key, at };
+  }
+  evidence.latest = withLater(evidence.latest, updated);
+}
+
+function withLater(known: readonly Witness[], met: readonly Witness[]): readonly Witness[] {
+  const least = known.length < MOST_LATEST ? -Infinity : (known.at(-1)?.at ?? -Infinity);
+  const later = newest(met.filter(({ at }) => at > least));
+  if (later.length === 0) return known;
+  // A record that is met again has the time that it was met with last.
+  const all = new Map([...known, ...later].map(({ key, at }) => [key, { key, at }]));
+  return newest([...all.values()]);
+}
+
+function newest(witnesses: readonly Witness[]): readonly Witness[] {
+  return witnesses.toSorted((a, b) => b.at - a.at).slice(0, MOST_LATEST);
 }

@@ -1,4 +1,4 @@
-import { MAX_EARLIER_MS, unlistedKeys, type FilterQuestion } from '../../checks/filter.ts';
+import { type FilterQuestion, MAX_EARLIER_MS, unlistedKeys } from '../../checks/filter.ts';
 import { filterQuery, filterText } from '../../checks/listing-walk.ts';
 import { isNewestFirst } from '../../checks/order.ts';
 import { momentOf, sinceValue } from '../../checks/since.ts';
@@ -10,30 +10,28 @@ import { readCheckpoint } from '../../state/checkpoints.ts';
 import { isBehindCursor } from '../cursor/move-cursor.ts';
 import type { WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
-import type { Witness } from '../walk/filter-evidence.ts';
 import { walkWhole, type WholeWalk } from '../walk/walk-whole.ts';
 import type { Warning } from '../warnings.ts';
 import {
   changedAt,
+  countUntimedRows,
+  cursorFor,
   fetchRecord,
+  filterOf,
   firstUnexplained,
+  fullPlan,
+  ignoredFilter,
+  latestWitnesses,
   MAX_FETCHED,
+  notBelieved,
+  notDescending,
   readDoubt,
   repeatQuestion,
   save,
   storeDoubt,
   unlisted,
-} from './filter-doubt.ts';
-import {
-  countUntimedRows,
-  cursorFor,
-  filterOf,
-  fullPlan,
-  ignoredFilter,
-  latestWitnesses,
-  notBelieved,
-  notDescending,
   unprovedCatchUp,
+  type Witness,
 } from './trusted-plan.ts';
 
 /** Why an incremental scan is replaced by a full one; `question`: the one that the filter failed, if it was one. */
@@ -217,7 +215,9 @@ export async function testFilter(context: RunContext, walked: WholeWalk): Promis
   const { profile, progress, warehouse, owned } = context;
   const { incremental } = profile;
   const { cursor, checked_at: checkedAt } = walked.checkpoint;
-  if (!walked.isProved || cursor === null || incremental === null || !canBeTested(profile, incremental)) return;
+  if (!walked.isProved || cursor === null || incremental === null || profile.accept.includes('filter')) return;
+  // What is read newest first is tried by its order.
+  if (incremental.mode !== 'filter' || profile.partitions !== null) return;
   const stored = await readCheckpoint(warehouse.own, owned.resource);
   if (stored === null || readDoubt(stored, incremental) !== null) return;
   // What changed since then may not be shown by the filter yet, and is asked for by the next scan in any case.
@@ -235,11 +235,6 @@ export async function testFilter(context: RunContext, walked: WholeWalk): Promis
   const keys = [found.key, ...missing.filter((key) => key !== found.key)];
   await storeDoubt(context, { since: question.since, keys });
   if (found.isThere) progress.warnings.push(replacementFor(context, incremental, { ...question, keys }).warning);
-}
-
-/** What is read newest first is tried by its order. */
-function canBeTested({ accept, partitions }: ResourceProfile, { mode }: IncrementalProfile): boolean {
-  return mode === 'filter' && partitions === null && !accept.includes('filter');
 }
 
 /** From a moment between the earliest of the witnesses and what changed before it, as a sync asks. Null if there is none. */

@@ -8,9 +8,17 @@ import { inParts } from '../../state/in-parts.ts';
 import { forgetSeen } from '../../state/seen.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { withResource, type ResourceContext, type SourceContext } from '../resource-context.ts';
-import { countTraces, NO_TRACES, rejectsOf, type KeyedReject } from './count-traces.ts';
-import { eraseMentions } from './erase-mentions.ts';
-import { traceEraser, valuesIn } from './traces.ts';
+import {
+  countTraces,
+  idPlaces,
+  rowsAt,
+  NO_TRACES,
+  rejectsOf,
+  type KeyedReject,
+  traceEraser,
+  valuesIn,
+} from './traces.ts';
+import type { Warehouse } from '../../warehouse/warehouse.ts';
 
 /** Records per transaction. */
 const RECORDS_PER_STEP = 50;
@@ -51,12 +59,9 @@ async function eraseStep(context: ResourceContext, requests: readonly ForgetRequ
   const mentions = await eraseMentions(warehouse, resource, erased, values);
   await warehouse.apply(
     [
-      ...(shape?.tables ?? []).map(({ name, key: [first = ''] }) =>
-        sql`DELETE FROM ${warehouse.named(name)} WHERE ${sql.id(first)} IN (${sql.join(ids)})`.compile(own),
-      ),
-      own.deleteFrom('_sync_versions').where('resource', '=', resource).where('id', 'in', ids).compile(),
-      own.deleteFrom('_sync_deletes').where('resource', '=', resource).where('id', 'in', ids).compile(),
-      own.deleteFrom('_sync_suspects').where('resource', '=', resource).where('record_id', 'in', ids).compile(),
+      ...idPlaces(place)
+        .filter(({ what }) => what !== 'files')
+        .map((each) => sql`DELETE ${rowsAt(place, each, sql`IN (${sql.join(ids)})`)}`.compile(own)),
       // What no other record shows of their contents is then found by `eraseUnnamed`.
       ...deleteFilesOf(own, resource, ids),
       ...rejects.map((reject) => eraseReject(context, reject)),
@@ -129,4 +134,71 @@ function withoutIds(row: CheckpointRow, names: (text: string | null) => boolean)
     walk_high_key: names(walk_high_key) ? null : walk_high_key,
     ...(names(walk_position) ? NO_WALK : {}),
   };
+}
+
+/** Tables of ours whose texts may quote a record, with the columns of those; of a table that is not there, nothing. */
+const QUOTING = ['_sync_runs', '_sync_notices', '_sync_verifications', '_sync_alerts', '_sync_pauses'] as const;
+/** Columns that tell rows apart, or that other tables refer to. */
+const KEYS: ReadonlySet<string> = new Set(['run_id', 'resource', 'id', 'name', 'version', 'kind']);
+
+/**
+ * The statements that take erased records out of what is said elsewhere: errors and warnings of runs, certificates,
+ * examples of columns with the comments that show them.
+ */
+async function eraseMentions(
+  warehouse: Pick<Warehouse, 'own' | 'tableNames' | 'named'>,
+  resource: string,
+  erased: (text: string) => string,
+  values: ReadonlySet<string>,
+): Promise<CompiledQuery[]> {
+  const { own } = warehouse;
+  const there = await warehouse.tableNames();
+  const quoted = QUOTING.filter((table) => there.has(table));
+  const texts = await Promise.all(quoted.map((table) => eraseTexts(warehouse, table, erased)));
+  const examples = await own
+    .selectFrom('_sync_columns')
+    .select(['table_name', 'column_name', 'example'])
+    .where('resource', '=', resource)
+    .where('role', '=', 'source')
+    .execute();
+  const shown = examples.filter(({ example }) => example !== null && isShown(example, values));
+  return [
+    ...texts.flat(),
+    // Without a comment it is made anew, with the example that is found then.
+    ...shown.map(({ table_name, column_name }) =>
+      own
+        .updateTable('_sync_columns')
+        .set({ example: null, comment: null })
+        .where('table_name', '=', table_name)
+        .where('column_name', '=', column_name)
+        .compile(),
+    ),
+  ];
+}
+
+/** Examples are shown as a cell is, or cut. */
+function isShown(example: string, values: ReadonlySet<string>): boolean {
+  if (example === '') return false;
+  const start = example.replace(/…$/, '');
+  return values.has(example) || [...values].some((value) => value.startsWith(start));
+}
+
+async function eraseTexts(
+  { own, named }: Pick<Warehouse, 'own' | 'named'>,
+  table: string,
+  erased: (text: string) => string,
+): Promise<CompiledQuery[]> {
+  const { rows } = await sql<Record<string, unknown>>`SELECT * FROM ${named(table)}`.execute(own);
+  const changed = new Map<string, CompiledQuery>();
+  for (const row of rows) {
+    for (const [column, value] of Object.entries(row)) {
+      if (KEYS.has(column) || typeof value !== 'string') continue;
+      const left = erased(value);
+      if (left === value) continue;
+      const name = sql.id(column);
+      const update = sql`UPDATE ${named(table)} SET ${name} = ${left} WHERE ${name} = ${value}`;
+      changed.set(JSON.stringify([column, value]), update.compile(own));
+    }
+  }
+  return [...changed.values()];
 }

@@ -1,6 +1,16 @@
 import { isExact } from '../../shape/json/exact-number.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
 import type { JsonValue } from '../../model/json.ts';
+import { sql, type RawBuilder } from 'kysely';
+import type { ResourceShape, Column, TableShape } from '../../model/table.ts';
+import { recordKey } from '../../shape/records/record-key.ts';
+import type { ResourceProfile } from '../../source/profile.ts';
+import type { RejectRow } from '../../warehouse/own-tables.ts';
+import type { Warehouse } from '../../warehouse/warehouse.ts';
+import { ConfigError } from '../../model/errors.ts';
+import type { ColumnType } from '../../model/vocabulary.ts';
+import { pathText } from '../../shape/columns/source-path.ts';
+import { toTimestampText } from '../../shape/columns/timestamps.ts';
 
 /** Takes the place of what is erased within a text that stays. */
 const ERASED = '***';
@@ -68,4 +78,218 @@ function without(text: string, form: string, isMeant: Surrounded): string {
 function formsOf(text: string): string[] {
   const wellFormed = text.toWellFormed();
   return [...new Set([text, JSON.stringify(text).slice(1, -1), encodeURIComponent(wellFormed)])];
+}
+
+/** How much of a record is stored, or was erased. */
+export interface TraceCounts {
+  rows: number;
+  /** Rows of child tables. */
+  children: number;
+  versions: number;
+  rejects: number;
+  /** Deletes that are remembered or suspected. */
+  deletes: number;
+  /** What is remembered of its files; their contents go too, unless other records show them. */
+  files: number;
+  deliveries: number;
+}
+
+export const NO_TRACES: TraceCounts = {
+  rows: 0,
+  children: 0,
+  versions: 0,
+  rejects: 0,
+  deletes: 0,
+  files: 0,
+  deliveries: 0,
+};
+
+/** Where records of a resource are looked for. */
+interface TracePlace {
+  warehouse: Pick<Warehouse, 'own' | 'named'>;
+  resource: string;
+  /** Null if it has no tables yet. */
+  shape: ResourceShape | null;
+  profile: Pick<ResourceProfile, 'id'>;
+}
+
+/** A record set aside, and the id of the record that its body is of. */
+export type KeyedReject = Pick<RejectRow, 'hash' | 'reason' | 'body'> & { id: string };
+
+/** A table that holds ids of records, and what its rows count as. */
+interface IdPlace {
+  what: keyof TraceCounts;
+  table: string;
+  column: string;
+  /** True for a table of ours, which holds several resources. */
+  isOurs: boolean;
+}
+
+/** Every table that names records by their ids, but for `_sync_rejects`, of which the body may be all that tells one. */
+export function idPlaces({ shape }: Pick<TracePlace, 'shape'>): IdPlace[] {
+  const copied = (shape?.tables ?? []).map(({ name, path, key: [column = ''] }): IdPlace => {
+    return { what: path.length === 0 ? 'rows' : 'children', table: name, column, isOurs: false };
+  });
+  return [
+    ...copied,
+    { what: 'versions', table: '_sync_versions', column: 'id', isOurs: true },
+    { what: 'deletes', table: '_sync_deletes', column: 'id', isOurs: true },
+    { what: 'deletes', table: '_sync_suspects', column: 'record_id', isOurs: true },
+    { what: 'files', table: '_sync_files', column: 'record_id', isOurs: true },
+  ];
+}
+
+/** The rows of a place whose id meets a condition, as `FROM ... WHERE ...`. */
+export function rowsAt(
+  { warehouse: { named }, resource }: TracePlace,
+  { table, column, isOurs }: IdPlace,
+  condition: RawBuilder<unknown>,
+): RawBuilder<unknown> {
+  const isOf = isOurs ? sql`"resource" = ${resource} AND` : sql``;
+  return sql`FROM ${named(table)} WHERE ${isOf} ${sql.id(column)} ${condition}`;
+}
+
+/** By id, of those in `ids`; deliveries are in another place, and not counted. */
+export async function countTraces(place: TracePlace, ids: readonly string[]): Promise<Map<string, TraceCounts>> {
+  const counts = new Map(ids.map((id) => [id, { ...NO_TRACES }]));
+  const add = (what: keyof TraceCounts, id: string, n: number): void => {
+    const count = counts.get(id);
+    if (count !== undefined) count[what] += n;
+  };
+  for (const each of idPlaces(place)) {
+    const id = sql.id(each.column);
+    const found = sql<{ id: string; n: number }>`SELECT ${id} AS "id", count(*) AS "n"
+      ${rowsAt(place, each, sql`IN (${sql.join(ids)})`)} GROUP BY ${id}`;
+    for (const row of (await found.execute(place.warehouse.own)).rows) add(each.what, row.id, row.n);
+  }
+  for (const { id } of await rejectsOf(place, new Set(ids))) add('rejects', id, 1);
+  return counts;
+}
+
+/** Records set aside under one of the ids, or with a body of such a record. */
+export async function rejectsOf(
+  { warehouse: { own }, resource, profile }: TracePlace,
+  ids: ReadonlySet<string>,
+): Promise<KeyedReject[]> {
+  const all = own.selectFrom('_sync_rejects').select(['hash', 'reason', 'body', 'record_id']);
+  const rows = await all
+    .where('resource', '=', resource)
+    .where((is) => is.or([is('record_id', 'is', null), is('record_id', 'in', [...ids])]))
+    .execute();
+  return rows.flatMap(({ record_id, ...row }) => {
+    const id = record_id ?? idIn(row.body, profile);
+    return id !== null && ids.has(id) ? [{ ...row, id }] : [];
+  });
+}
+
+/** The id of the record that a body is of; null if it tells none. */
+function idIn(body: string, { id }: Pick<ResourceProfile, 'id'>): string | null {
+  try {
+    const found = recordKey(parseJson(body), id);
+    return 'key' in found ? found.key : null;
+  } catch {
+    return null;
+  }
+}
+
+const IDS_PER_STEP = 5_000;
+
+/** The ids of all records of which a resource has a row, a version, a note or a body set aside; some come more than once. */
+export async function* knownIds(place: TracePlace): AsyncIterable<string> {
+  const { warehouse, resource, profile } = place;
+  for (const each of idPlaces(place).filter(({ what }) => what !== 'children')) {
+    const id = sql.id(each.column);
+    for (let last: string | null = ''; last !== null;) {
+      const { rows }: { rows: { id: string }[] } = await sql<{ id: string }>`SELECT DISTINCT ${id} AS "id"
+        ${rowsAt(place, each, sql`> ${last}`)} ORDER BY ${id} LIMIT ${sql.lit(IDS_PER_STEP)}`.execute(warehouse.own);
+      for (const row of rows) yield row.id;
+      last = rows.at(-1)?.id ?? null;
+    }
+  }
+  const rejects = warehouse.own.selectFrom('_sync_rejects').select(['record_id', 'body']);
+  for (const { record_id, body } of await rejects.where('resource', '=', resource).execute()) {
+    const id = record_id ?? idIn(body, profile);
+    if (id !== null) yield id;
+  }
+}
+
+/** A field by its path in the record or its column, and the value that it is to have, as text. */
+export interface FieldValue {
+  field: string;
+  value: string;
+}
+
+/** Where a field stands. */
+interface Place {
+  table: TableShape;
+  column: Pick<Column, 'name' | 'type'>;
+}
+
+/**
+ * The ids of the records of which all fields have these values, deleted rows included. A value is compared as text with
+ * the typed one. Throws `ConfigError('usage')` for a field that no table has.
+ */
+export async function findRecords(
+  { own, named }: Pick<Warehouse, 'own' | 'named'>,
+  shape: ResourceShape,
+  wanted: readonly FieldValue[],
+): Promise<string[]> {
+  const [root] = shape.tables;
+  if (root === undefined) return [];
+  const key = sql.id(root.key[0] ?? '');
+  const conditions = wanted.map(({ field, value }) => {
+    const found = placesOf(shape, field);
+    if (found.length === 0) throw unknownField(shape, field);
+    const one = found.map(({ table, column }) => {
+      const isMet = sql`CAST(${sql.id(column.name)} AS text) IN (${sql.join(valueForms(value, column.type))})`;
+      if (table === root) return isMet;
+      return sql`${key} IN (SELECT ${sql.id(table.key[0] ?? '')} FROM ${named(table.name)} WHERE ${isMet})`;
+    });
+    return sql`(${sql.join(one, sql` OR `)})`;
+  });
+  const all: RawBuilder<unknown> = sql.join(conditions, sql` AND `);
+  const { rows } = await sql<{ id: string }>`SELECT ${key} AS "id" FROM ${named(root.name)} WHERE ${all}
+    ORDER BY ${key}`.execute(own);
+  return rows.map(({ id }) => id);
+}
+
+/** Columns of a field's path or of that name: a list has its values in a table of its own. */
+function placesOf({ tables }: ResourceShape, field: string): Place[] {
+  return tables.flatMap((table) => {
+    const own = table.columns;
+    const columns = own.filter((column) => namesOf(table, column).includes(field));
+    const [key] = table.key;
+    const isKey = table.path.length === 0 && key === field;
+    return [...columns, ...(isKey ? [{ name: field, type: 'text' as const }] : [])].map((column) => ({
+      table,
+      column,
+    }));
+  });
+}
+
+function namesOf(table: TableShape, { name, path }: Column): string[] {
+  return [table.path.length === 0 ? name : `${table.name}.${name}`, pathText(path)];
+}
+
+/** A value as the databases write it as a text. */
+const FORMS: Partial<Readonly<Record<ColumnType, (value: string) => readonly string[]>>> = {
+  boolean: (value) => (/^(true|1)$/i.test(value) ? ['true', '1'] : /^(false|0)$/i.test(value) ? ['false', '0'] : []),
+  double: (value) => [value, `${value}.0`],
+  timestamp: (value) => {
+    const text = toTimestampText(value, null) ?? value;
+    const short = text.replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '');
+    return [text, text.slice(0, 23), `${text}+00`, `${short}+00`];
+  },
+  json: (value) => [value, JSON.stringify(value)],
+};
+
+function valueForms(value: string, type: ColumnType): readonly string[] {
+  return [value, ...(FORMS[type]?.(value) ?? [])];
+}
+
+function unknownField({ resource, tables: [root] }: ResourceShape, field: string): ConfigError {
+  const known = [root?.key[0] ?? '', ...(root?.columns ?? []).map(({ path }) => pathText(path))];
+  return new ConfigError('usage', `--where: ${resource} has no field "${field}"`, {
+    hint: `it has ${known.join(', ')}; fields of lists are named as in authors.handle`,
+  });
 }

@@ -1,20 +1,18 @@
+import { askedFor, type ExtraQuery, filterQuery, keyIn, listingWalk } from '../../checks/listing-walk.ts';
+import { sinceValue } from '../../checks/since.ts';
 import { isNumbered } from '../../extract/page-styles/page-styles.ts';
 import { keyParts } from '../../extract/read-item.ts';
 import { walk } from '../../extract/walk.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import { takenIn } from '../../shape/records/as-record.ts';
-import { tombstoneOf } from '../../shape/tombstone.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
 import { updatedZone } from '../../shape/columns/updated-time.ts';
+import { takenIn } from '../../shape/records/as-record.ts';
+import { tombstoneOf } from '../../shape/tombstone.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { proveWalk } from '../prove-walk.ts';
-import { sinceValue } from '../../checks/since.ts';
-import { keyIn } from '../../checks/listing-walk.ts';
-import type { Lookup } from './proof.ts';
-import type { ResourceContext } from '../resource-context.ts';
-import { askedFor, filterQuery, listingWalk, type ExtraQuery } from '../../checks/listing-walk.ts';
+import type { Lookup, ResourceContext } from '../resource-context.ts';
 
 /** Pages that are asked for at most: what is not decided by then waits for a whole walk. */
 const MOST_PAGES = 5;

@@ -11,6 +11,9 @@ import { compareAlone, recordIn } from '../../checks/item.ts';
 import { keyIn } from '../../checks/listing-walk.ts';
 import { changedSince } from './ask-listing.ts';
 import type { ResourceContext } from '../resource-context.ts';
+import type { OlderPolicy } from '../../load/difference.ts';
+import { openPageLoader, type PageOutcome } from '../../load/page-loader.ts';
+import { forgetSuspects } from '../../state/suspects.ts';
 
 /** Listed records that are read alone before a field counts as unproved. */
 const CONTROLS = 3;
@@ -107,4 +110,23 @@ function controlsIn(records: readonly SourceRecord[], profile: ResourceProfile, 
   const others = records.filter(({ value }) => ![null, key].includes(keyIn(value, profile)));
   const chosen = [others.at(0), others.at(-1), others.at(others.length >> 1)].filter((each) => each !== undefined);
   return [...new Set(chosen)].slice(0, CONTROLS);
+}
+
+/** A record of the service, and when it was asked for (local epoch milliseconds). */
+export interface FoundRecord {
+  record: SourceRecord;
+  requestedAt: number;
+}
+
+/** Loads one record like any other, and forgets that it was suspected to be gone. Throws what loading throws. */
+export async function loadRecord(
+  context: ResourceContext,
+  key: string,
+  { record, requestedAt }: FoundRecord,
+  policy: OlderPolicy,
+): Promise<PageOutcome> {
+  const { warehouse, owned } = context;
+  // Opened anew each time, because a walk may have changed the tables meanwhile; that costs one small query.
+  const loader = await openPageLoader(context, policy);
+  return loader.load({ records: [record], requestedAt }, () => forgetSuspects(warehouse.own, owned.resource, [key]));
 }

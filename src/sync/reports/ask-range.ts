@@ -5,16 +5,14 @@ import { saveCheckpoint } from '../../state/checkpoints.ts';
 import { saveFigures } from '../../state/runs.ts';
 import { saveWindows } from '../../state/windows.ts';
 import { checkpointAfter } from '../cursor/move-cursor.ts';
-import { endWarnings, proveWalk, type WalkProof } from '../prove-walk.ts';
-import { countPage, withPage, type RunContext } from '../run-progress.ts';
-import { compareTotals, isShort, type TotalDifference } from './compare-totals.ts';
-import { distinctRecords, refuseOutside } from './range-contents.ts';
-import type { BegunRange } from './ranges-ahead.ts';
-import { readRange, type RangeAnswer, type TooMuch } from './read-range.ts';
-import { HeldBack, replaceRange, type Replaced, type Replacement } from './replace-range.ts';
+import { endWarnings, proveWalk } from '../prove-walk.ts';
+import { countPage, type RunContext, withPage } from '../run-progress.ts';
+import { compareTotals, distinctRecords, isShort, refuseOutside, type TotalDifference } from './range-contents.ts';
+import { type BegunRange, type RangeAnswer, readRange, type TooMuch } from './read-range.ts';
+import { HeldBack, type Replaced, type Replacement, replaceRange } from './replace-range.ts';
 import { addDays } from './report-days.ts';
 import { endingWith, halvesOf, type ReportRange } from './report-ranges.ts';
-import { learnFromAnswer, learnFromCut, type ReportWalk } from './report-walk.ts';
+import type { ReportWalk } from './report-walk.ts';
 
 /** So often a range is asked for in all while records move between its pages. */
 const MOST_PASSES = 3;
@@ -29,7 +27,7 @@ export async function askRange(
   range: ReportRange,
   begun: BegunRange['answer'] | null = null,
 ): Promise<ReportRange[]> {
-  const doubted: Doubted = { former: null, formerEndedAt: null, passes: 0, totals: false, held: null };
+  const doubted: Doubted = { former: null, formerEndedAt: null, passes: 0, held: null };
   const { reports, hasEnd, lane, kept } = walk;
   const asked = (): Promise<RangeAnswer | TooMuch> =>
     readRange(context, { range, windows: reports.windows, hasEnd, lane, kept, formerEndedAt: doubted.formerEndedAt });
@@ -52,7 +50,6 @@ interface Doubted {
   /** When that had ended, in local epoch milliseconds. */
   formerEndedAt: number | null;
   passes: number;
-  totals: boolean;
   held: ReadonlyMap<string, string> | null;
 }
 
@@ -68,7 +65,7 @@ async function answerFor(
     Object.assign(walk.refusals, { inARow: 0, isAnyRead: true });
     if (!('tooMuch' in answer)) return answer;
     const halves = halvesOf(range);
-    learnFromCut(walk, range, answer.tooMuch);
+    askForHalf(walk, range);
     if (halves !== null) return halves;
     if (answer.tooMuch !== 'refused' || answer.error === null) throw answer.error ?? new Error('nothing to cut');
     walk.isProved = false;
@@ -79,6 +76,11 @@ async function answerFor(
     if (isAhead) return withoutUnfinished(walk, range, error);
     return halvesOf(range) ?? deferWindow(context, walk, range, error);
   }
+}
+
+/** What was too much for one answer is so for those to come. */
+function askForHalf(walk: ReportWalk, { windows }: ReportRange): void {
+  walk.most = Math.max(1, Math.floor(windows.length / 2));
 }
 
 /** Refused windows in a row after which the run fails: the profile, the credential or the service is at fault. */
@@ -147,18 +149,17 @@ async function takeOver(
   if (differs.length > 0 && !context.profile.accept.includes('totals')) {
     const halves = halvesByTotals(walk, range, differs);
     if (halves !== null) return halves;
-    if (!doubted.totals) {
-      doubted.totals = true;
-      return null;
-    }
+    if (doubted.passes < 2) return null;
   }
   const totals = differs.length === 0 ? null : { from: range.from, to: range.to, differs };
   const isWhole = proof.isProved && proof.maySweep && !isFull;
   const known = { range, page, isWhole, isCapped: isFull, totals };
   const isTaken = await replaceUnlessHeld(context, walk, known, doubted);
-  if (isTaken) noteEnd(walk, proof, end);
-  if (isTaken) learnFromAnswer(walk, range, records.length, page.kept);
-  return isTaken ? [] : null;
+  if (!isTaken) return null;
+  if (!proof.isProved) walk.isProved = false;
+  for (const warning of endWarnings(proof, end)) walk.warnings.set(warning.code, warning);
+  if (page.kept > 0) walk.kept = Math.max(walk.kept ?? 0, page.kept);
+  return [];
 }
 
 /**
@@ -173,7 +174,7 @@ function halvesByTotals(
   if (!isShort(differs) || !walk.cutsByTotals) return null;
   const halves = halvesOf(range);
   if (halves === null) Object.assign(walk, { cutsByTotals: false, most: Infinity });
-  else learnFromCut(walk, range, 'short');
+  else askForHalf(walk, range);
   return halves;
 }
 
@@ -223,9 +224,4 @@ async function replace(context: RunContext, walk: ReportWalk, replacement: Repla
   countPage(progress, outcome, page.parts.length);
   progress.figures.deleted += deleted;
   watcher.page(owned.resource, page, progress.figures);
-}
-
-function noteEnd(walk: ReportWalk, proof: WalkProof, end: WalkEnd): void {
-  if (!proof.isProved) walk.isProved = false;
-  for (const warning of endWarnings(proof, end)) walk.warnings.set(warning.code, warning);
 }

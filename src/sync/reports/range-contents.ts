@@ -1,19 +1,17 @@
-import { hash } from 'node:crypto';
 import type { PageFacts } from '../../load/page-loader.ts';
 import { SyncError } from '../../model/errors.ts';
-import type { SourceRecord } from '../../model/json.ts';
+import type { SourceRecord, JsonValue } from '../../model/json.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
 import { recordKey } from '../../shape/records/record-key.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { ReportWindows } from '../../source/report-windows.ts';
 import { tooMany, type DeleteLimits } from '../deletes/delete-limits.ts';
-import { dayOf, type DayReading } from './record-day.ts';
-import { addDays, windowAt, type Day, type ReportWindow } from './report-days.ts';
+import { dayOf, type DayReading, addDays, windowAt, type Day, type ReportWindow } from './report-days.ts';
 import type { ReportRange } from './report-ranges.ts';
+import { isExact } from '../../shape/json/exact-number.ts';
 
-/** A live row, by what is compared. */
+/** A live row. */
 export interface RowOfDay {
-  hash: string;
   day: Day;
   syncedAt: string;
 }
@@ -26,7 +24,6 @@ export interface WindowContents {
   gone: string[];
   /** Afterwards. */
   rows: number;
-  digest: string;
   hasChanged: boolean;
 }
 
@@ -101,35 +98,29 @@ export function contentsOf(
   const listed = new Set(keys);
   for (const { key } of stated) listed.delete(key);
   const gone = isWhole ? [...before].filter(([key, row]) => !listed.has(key) && mayGo(row)) : [];
-  const after = new Map([...before].map(([key, { hash: print, day }]) => [key, { print, day }]));
+  const after = new Map([...before].map(([key, { day }]) => [key, day]));
+  const changed = new Set(gone.map(([, { day }]) => day));
   for (const [key] of gone) after.delete(key);
-  for (const { key, hash: print, value } of written) {
+  for (const { key, value } of written) {
     const day = dayOf(fieldAt(value, field), reading);
-    if (day !== null) after.set(key, { print, day });
+    if (day === null) continue;
+    changed.add(day).add(after.get(key) ?? day);
+    after.set(key, day);
   }
   const startOf = (day: Day): Day => windowAt(day, granularity).start;
   const [was, went, is] = [
     Map.groupBy(before, ([, { day }]) => startOf(day)),
     Map.groupBy(gone, ([, { day }]) => startOf(day)),
-    Map.groupBy(after, ([, { day }]) => startOf(day)),
+    Map.groupBy(after, ([, day]) => startOf(day)),
   ];
-  return windows.map((window) => {
-    const [rowsBefore, rowsAfter] = [was.get(window.start) ?? [], is.get(window.start) ?? []];
-    const digest = digestOf(rowsAfter.map(([key, { print }]) => [key, print]));
-    return {
-      window,
-      before: rowsBefore.length,
-      gone: (went.get(window.start) ?? []).map(([key]) => key),
-      rows: rowsAfter.length,
-      digest,
-      hasChanged: digest !== digestOf(rowsBefore.map(([key, { hash: print }]) => [key, print])),
-    };
-  });
-}
-
-function digestOf(rows: readonly (readonly [key: string, print: string])[]): string {
-  const lines = rows.map(([key, print]) => `${JSON.stringify(key)} ${print}\n`).toSorted();
-  return hash('sha1', lines.join(''), 'hex');
+  const starts = new Set([...changed].map(startOf));
+  return windows.map((window) => ({
+    window,
+    before: was.get(window.start)?.length ?? 0,
+    gone: (went.get(window.start) ?? []).map(([key]) => key),
+    rows: is.get(window.start)?.length ?? 0,
+    hasChanged: starts.has(window.start),
+  }));
 }
 
 /** So few rows may always vanish from a window that keeps others: a part of a small number says nothing. */
@@ -140,4 +131,54 @@ export function whyHeldBack({ before, gone, rows }: WindowContents, limits: Dele
   if (before === 0 || gone.length === 0) return null;
   if (rows === 0) return before === 1 ? 'its only row would be deleted' : `all of its ${before} rows would be deleted`;
   return gone.length <= FEW ? null : tooMany(limits, { asked: gone.length, live: before, recent: 0 });
+}
+
+/** A sum over a range that the service tells otherwise than it was counted. */
+export interface TotalDifference {
+  /** Field of the records. */
+  field: string;
+  /** Null if the answer tells none. */
+  told: number | null;
+  counted: number;
+}
+
+/** How it is remembered of each window of the range, as JSON. */
+export interface ToldTotals {
+  from: Day;
+  /** The first day behind the range. */
+  to: Day;
+  differs: TotalDifference[];
+}
+
+/** Sums of fractions differ in their last digits by the order in which they are added. */
+const TOLERANCE = 1e-9;
+
+/** Compares the sums that an answer tells (`totals`: path in the body by field) with those of its records. Pure. */
+export function compareTotals(
+  totals: Readonly<Record<string, string>>,
+  body: JsonValue,
+  records: readonly SourceRecord[],
+): TotalDifference[] {
+  return Object.entries(totals).flatMap(([field, path]) => {
+    const stated = fieldAt(body, path) ?? null;
+    const told = numberOf(stated);
+    const counted = records.reduce((sum, { value }) => sum + (numberOf(fieldAt(value, field)) ?? 0), 0);
+    const isNothing = stated === null && records.length === 0;
+    const isSame = told !== null && Math.abs(told - counted) <= TOLERANCE * Math.max(1, Math.abs(told));
+    return isSame || isNothing ? [] : [{ field, told, counted }];
+  });
+}
+
+/** True if more is told than listed: some services list so many rows per query and do not say so. */
+export function isShort(differs: readonly TotalDifference[]): boolean {
+  return differs.some(({ told, counted }) => told !== null && Math.abs(told) > Math.abs(counted));
+}
+
+/** Also of a number that is written as a text, as many services do. */
+function numberOf(value: JsonValue | undefined): number | null {
+  if (typeof value === 'number') return value;
+  const text = isExact(value) ? value.rawJSON : value;
+  if (typeof text !== 'string' || text.trim() === '') return null;
+  const number = Number(text);
+  return Number.isFinite(number) ? number : null;
 }

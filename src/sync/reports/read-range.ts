@@ -1,13 +1,16 @@
-import type { WalkEnd, Page } from '../../extract/page.ts';
+import { listingWalk } from '../../checks/listing-walk.ts';
+import type { Page, WalkEnd } from '../../extract/page.ts';
 import { walk, type WalkOptions } from '../../extract/walk.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { memoryUse, type MemoryUse } from '../../model/memory-use.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import type { ReportWindows } from '../../source/report-windows.ts';
-import { listingWalk } from '../../checks/listing-walk.ts';
 import type { ResourceContext } from '../resource-context.ts';
+import type { RunContext } from '../run-progress.ts';
+import type { ReportWindow } from './report-days.ts';
 import { rangeQuery, type ReportRange } from './report-ranges.ts';
+import { rangeFrom, type ReportWalk } from './report-walk.ts';
 
 /** The pages of a range, which are committed as one. */
 export interface JoinedPage extends Page {
@@ -16,7 +19,7 @@ export interface JoinedPage extends Page {
 }
 
 /** How a range is asked for. */
-export interface RangeRequest {
+interface RangeRequest {
   range: ReportRange;
   windows: ReportWindows;
   /** False if requests name one window. */
@@ -45,7 +48,7 @@ export interface RangeAnswer {
 export type TooMuch = { tooMuch: 'capped' | 'refused' | 'slow' | 'memory'; error: SyncError | null };
 
 /** Source bytes of a range of several windows: it is held until the last of its pages is here. */
-const MOST_BYTES: Readonly<Record<MemoryUse, number>> = { normal: 33_554_432, low: 4_194_304 };
+const MOST_RANGE_BYTES: Readonly<Record<MemoryUse, number>> = { normal: 33_554_432, low: 4_194_304 };
 
 /** By the code of an error: the same range would end so again, a smaller one may not. */
 const TOO_MUCH: Readonly<Record<string, TooMuch['tooMuch']>> = {
@@ -86,7 +89,7 @@ async function collect(context: ResourceContext, asked: RangeRequest, pages: Pag
     const size = page.records.reduce((sum, record) => sum + record.bytes.length, 0);
     bytes += size;
     if (mayCut && most !== null && Math.max(rows, page.total ?? 0) >= most) return { tooMuch: 'capped', error: null };
-    if (mayCut && bytes > MOST_BYTES[memoryUse()]) return { tooMuch: 'memory', error: null };
+    if (mayCut && bytes > MOST_RANGE_BYTES[memoryUse()]) return { tooMuch: 'memory', error: null };
     await asked.between?.(size);
   }
   return null;
@@ -138,3 +141,126 @@ function walkOptions(
 function release(pages: readonly Page[]): void {
   for (const page of pages) page.release();
 }
+
+/** Source bytes of all ranges together that are ahead: beyond that, each waits between two pages until it is its turn. */
+const MOST_AHEAD_BYTES: Readonly<Record<MemoryUse, number>> = { normal: 16_777_216, low: 2_097_152 };
+
+/** A range that was asked for, maybe ahead of its turn. */
+export interface BegunRange {
+  range: ReportRange;
+  /** Throws what asking for it threw. */
+  answer: () => Promise<RangeAnswer | TooMuch>;
+}
+
+interface Begun {
+  range: ReportRange;
+  end: Promise<RangeAnswer | TooMuch>;
+  /** Source bytes that are here. */
+  bytes: number;
+  /** Resolved once it is the range's turn to be taken over. */
+  turn: PromiseWithResolvers<void>;
+  stop: AbortController;
+}
+
+/**
+ * The ranges of a walk in their order, each with its answer. Those behind the one in hand are asked for meanwhile, as many
+ * as requests may be under way. The first one is asked for alone, and so is the one behind a range that had to be cut:
+ * what its answer shows decides how large the others are. A kill costs what is under way.
+ */
+export class RangesAhead {
+  readonly #context: RunContext;
+  readonly #walk: ReportWalk;
+  #left: readonly ReportWindow[];
+  /** Behind the range in hand. */
+  #begun: Begun[] = [];
+  /** True once a range of the present size came whole. */
+  #goesAhead = false;
+
+  constructor(context: RunContext, walk: ReportWalk, due: readonly ReportWindow[]) {
+    this.#context = context;
+    this.#walk = walk;
+    this.#left = due;
+  }
+
+  /** The next range, when the one before is done with; null behind the last one. */
+  async next(): Promise<BegunRange | null> {
+    if (this.#begun.some(({ range }) => range.windows.length > this.#walk.most)) await this.#takeBack();
+    if (this.#begun.length === 0 && this.#left.length > 0) this.#launch(this.#context.runAhead);
+    const head = this.#begun.shift();
+    if (head === undefined) return null;
+    head.turn.resolve();
+    if (this.#goesAhead) this.#fill();
+    return { range: head.range, answer: () => this.#answerOf(head) };
+  }
+
+  /** The range in hand was too much for one answer: others may be, too. */
+  cut(): void {
+    this.#goesAhead = false;
+  }
+
+  /** Ends what is under way, and gives back what is here. */
+  async close(): Promise<void> {
+    await this.#takeBack();
+    this.#left = [];
+  }
+
+  async #answerOf({ range, end }: Begun): Promise<RangeAnswer | TooMuch> {
+    const answer = await end;
+    if (!('tooMuch' in answer)) {
+      this.#goesAhead = true;
+      this.#fill();
+    } else if (this.#begun.length > 0 && BY_OTHERS.has(answer.error?.code ?? '')) {
+      this.cut();
+      await this.#takeBack();
+      return readRange(this.#context, this.#requestFor(range));
+    }
+    return answer;
+  }
+
+  /** Drops what is ahead; it will be asked for anew, as ranges of another size. */
+  async #takeBack(): Promise<void> {
+    const begun = this.#begun.splice(0);
+    this.#left = [...begun.flatMap(({ range }) => range.windows.toReversed()), ...this.#left];
+    for (const { stop, turn } of begun) {
+      stop.abort();
+      turn.resolve();
+    }
+    for (const ended of await Promise.allSettled(begun.map(({ end }) => end))) {
+      if (ended.status === 'fulfilled' && !('tooMuch' in ended.value)) ended.value.page.release();
+    }
+  }
+
+  /** Of ranges ahead each asks for one page after the other: the first of all is not to wait for late pages of others. */
+  #fill(): void {
+    while (this.#left.length > 0 && this.#begun.length < this.#context.runAhead && !this.#isFull()) this.#launch(1);
+  }
+
+  #isFull(): boolean {
+    return this.#begun.reduce((sum, { bytes }) => sum + bytes, 0) >= MOST_AHEAD_BYTES[memoryUse()];
+  }
+
+  #launch(runAhead: number): void {
+    const { range, left } = rangeFrom(this.#walk, this.#left);
+    this.#left = left;
+    const [turn, stop] = [Promise.withResolvers<void>(), new AbortController()];
+    const signal = AbortSignal.any([this.#context.signal, stop.signal]);
+    const context = { ...this.#context, signal, runAhead };
+    const between = async (bytes: number): Promise<void> => {
+      begun.bytes += bytes;
+      if (this.#begun.includes(begun) && this.#isFull()) await turn.promise;
+    };
+    const end = readRange(context, { ...this.#requestFor(range), between });
+    // It is thrown when it is the range's turn.
+    end.catch(() => undefined);
+    const begun: Begun = { range, bytes: 0, turn, stop, end };
+    this.#begun.push(begun);
+  }
+
+  #requestFor(range: ReportRange): RangeRequest {
+    const { reports, hasEnd, lane, kept } = this.#walk;
+    return { range, windows: reports.windows, hasEnd, lane, kept };
+  }
+}
+
+/** Codes of what may have come of the requests beside it: whether the range is too much shows when it is asked for alone. */
+const BY_OTHERS: ReadonlySet<string> = new Set(['timeout', 'memory_full']);

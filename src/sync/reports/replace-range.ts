@@ -1,5 +1,6 @@
+import type { Reports } from './report-walk.ts';
 import type { CompiledQuery } from 'kysely';
-import type { PageLoader, PageOutcome } from '../../load/page-loader.ts';
+import type { PageOutcome } from '../../load/page-loader.ts';
 import { shapeOf } from '../../load/prepare-page.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { Column, TableShape } from '../../model/table.ts';
@@ -7,7 +8,6 @@ import { timeZone } from '../../model/time-zone.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { updatedColumns } from '../../shape/columns/updated-time.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
-import type { ReportWindows } from '../../source/report-windows.ts';
 import { forgetSuspects, forgetWaiting } from '../../state/suspects.ts';
 import { forgetSourceTexts } from '../../state/versions.ts';
 import { goneStatements, rowsOfDays } from '../../state/window-rows.ts';
@@ -16,25 +16,18 @@ import type { WindowRow } from '../../warehouse/window-row.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 import type { JoinedPage } from './read-range.ts';
-import type { ToldTotals } from './compare-totals.ts';
-import { isFinalAt } from './due-windows.ts';
-import { contentsOf, whyHeldBack, type RowOfDay, type WindowContents } from './range-contents.ts';
-import { dayOf, dayOfCell, type DayReading } from './record-day.ts';
-import { dayBegin, dayBeginLatest, windowAt, type Day, type ReportWindow } from './report-days.ts';
+import { type ToldTotals, contentsOf, whyHeldBack, type RowOfDay, type WindowContents } from './range-contents.ts';
+import {
+  isFinalAt,
+  dayOf,
+  dayOfCell,
+  dayBegin,
+  dayBeginLatest,
+  windowAt,
+  type Day,
+  type ReportWindow,
+} from './report-days.ts';
 import type { ReportRange } from './report-ranges.ts';
-
-/** What the windows of a resource are read and replaced by. */
-export interface Reports {
-  windows: ReportWindows;
-  reading: DayReading;
-  loader: PageLoader;
-  /** What is remembered of each window, by its first day; brought up to date here. */
-  rows: Map<Day, WindowRow>;
-  /** True if there are rows in windows alone that are remembered as fetched. */
-  isKnown: boolean;
-  /** Keys of rows that something else speaks against, such as an event. */
-  suspected: ReadonlySet<string>;
-}
 
 /** An answer for a range, and what is known of it. */
 export interface Replacement {
@@ -136,9 +129,9 @@ export async function rowsOfRange(
   const span = { from, to, begin: dayBegin(from, zone), end: dayBeginLatest(to, zone) };
   const rows = await rowsOfDays(warehouse, table, column, span, which);
   const found = new Map<string, RowOfDay>();
-  for (const { key, hash, syncedAt, cell } of rows) {
+  for (const { key, syncedAt, cell } of rows) {
     const day = dayOfCell(cell, column.type, reading);
-    if (day !== null && day >= from && day < to) found.set(key, { hash, day, syncedAt });
+    if (day !== null && day >= from && day < to) found.set(key, { day, syncedAt });
   }
   return found;
 }
@@ -167,7 +160,7 @@ function rowOf(
   { owned: { resource } }: ResourceContext,
   { windows, rows }: Reports,
   { page: { requestedAt }, isCapped, isWhole, totals }: Replacement,
-  { window, rows: count, digest, hasChanged }: WindowContents,
+  { window, rows: count, hasChanged }: WindowContents,
 ): WindowRow {
   const before = rows.get(window.start);
   const at = timestampText(requestedAt);
@@ -178,7 +171,7 @@ function rowOf(
     fetched_at: at,
     is_final: (isWhole || isCapped) && isFinalAt(requestedAt, window, windows) ? 1 : 0,
     rows: count,
-    digest,
+    digest: null,
     totals: totals === null ? null : JSON.stringify(totals),
     capped: isCapped ? 1 : 0,
     changed_at: hasChanged ? at : (before?.changed_at ?? null),

@@ -1,10 +1,10 @@
-import { hasOffset, parsePattern, patternStep, writePattern, type PatternPart } from '../../source/incremental.ts';
+import type { ExtraQuery } from '../../checks/listing-walk.ts';
 import type { PlaceValue, PlaceValues } from '../../extract/page-styles/listing-request.ts';
 import { timeZone } from '../../model/time-zone.ts';
-import type { ReportWindows } from '../../source/report-windows.ts';
 import { placeOf } from '../../source/basic-fields.ts';
-import type { ExtraQuery } from '../../checks/listing-walk.ts';
-import { addDays, dayBegin, daysBetween, type Day, type ReportWindow } from './report-days.ts';
+import { hasOffset, parsePattern, type PatternPart, patternStep, writePattern } from '../../source/incremental.ts';
+import type { ReportWindows } from '../../source/report-windows.ts';
+import { addDays, type Day, dayBegin, daysBetween, type ReportWindow } from './report-days.ts';
 
 /** Days that are asked for at once: windows that follow each other. */
 export interface ReportRange {
@@ -16,30 +16,24 @@ export interface ReportRange {
 }
 
 /** What bounds a range. */
-export interface RangeBounds {
+interface RangeBounds {
   /** Days. */
   largest: number;
   windows: number;
   /** Behind the last day that is asked for. */
   until: Day;
-  /** Rows that a range may be expected to hold; null for any. */
-  rows: number | null;
-  /** Rows to expect of a window; null if nothing is known. */
-  rowsOf: (window: ReportWindow) => number | null;
 }
 
 /** The newest of the windows (newest first) as one range, as many as the bounds allow, and those that are left. Pure. */
 export function nextRange(
   due: readonly ReportWindow[],
-  { largest, windows: most, until, rows, rowsOf }: RangeBounds,
+  { largest, windows: most, until }: RangeBounds,
 ): { range: ReportRange; left: readonly ReportWindow[] } {
   const taken: ReportWindow[] = [];
-  let expected = 0;
   for (const window of due) {
     const [newest = window] = taken;
     const isNext = taken.length === 0 || taken.at(-1)?.start === window.end;
-    expected += rowsOf(window) ?? 0;
-    const isLarge = daysBetween(window.start, newest.end) > largest || (rows !== null && expected > rows);
+    const isLarge = daysBetween(window.start, newest.end) > largest;
     if (!isNext || (taken.length > 0 && (isLarge || taken.length >= most))) break;
     taken.push(window);
   }
@@ -68,7 +62,9 @@ function rangeOf(windows: readonly ReportWindow[], until: Day): ReportRange {
 
 /** What a request has besides the profile's own to ask for the range; `hasEnd` is false if it names one window only. */
 export function rangeQuery(windows: ReportWindows, { from, to }: ReportRange, hasEnd: boolean): ExtraQuery {
-  const values = { from: beginText(windows, from), to: hasEnd ? endText(windows, to) : null };
+  // The end of a range is its next day, or the last moment before that which the format shows.
+  const before = windows.to_inclusive ? stepOf(windows.format) : 0;
+  const values = { from: momentText(windows, from, 0), to: hasEnd ? momentText(windows, to, before) : null };
   const places: PlaceValues = {
     ...placed(windows.from_param, values.from, windows),
     ...(values.to === null ? {} : placed(windows.to_param, values.to, windows)),
@@ -83,16 +79,7 @@ function placed(place: string | null, text: string, { format }: ReportWindows): 
   return { [place]: value };
 }
 
-/** The first moment of a day, as the service takes it. */
-function beginText(windows: ReportWindows, day: Day): string {
-  return momentText(windows, day, 0);
-}
-
-/** The end of the days before `day`: that day, or the last moment that the format shows. */
-function endText(windows: ReportWindows, day: Day): string {
-  return momentText(windows, day, windows.to_inclusive ? stepOf(windows.format) : 0);
-}
-
+/** The first moment of a day less so many milliseconds, as the service takes it. */
 function momentText({ format, zone: name }: ReportWindows, day: Day, before: number): string {
   const zone = timeZone(name);
   const parts = patternOf(format);

@@ -1,21 +1,25 @@
+import type { ReportWalk, Reports } from './report-walk.ts';
 import { openPageLoader } from '../../load/page-loader.ts';
-import { timestampMs } from '../../model/timestamp-text.ts';
+import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { asksForEnd, type ReportWindows } from '../../source/report-windows.ts';
 import { saveCheckpoint } from '../../state/checkpoints.ts';
 import { readSuspects } from '../../state/suspects.ts';
-import { forgetWindows, readWindows } from '../../state/windows.ts';
+import { forgetWindows, readWindows, saveWindows } from '../../state/windows.ts';
 import type { WindowRow } from '../../warehouse/window-row.ts';
 import { checkpointAfter } from '../cursor/move-cursor.ts';
 import type { WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
 import { askRange } from './ask-range.ts';
-import { dropOldWindows } from './drop-windows.ts';
-import { dueWindows, strayRows } from './due-windows.ts';
-import { dayReading } from './record-day.ts';
-import type { ReportWindow } from './report-days.ts';
-import { RangesAhead } from './ranges-ahead.ts';
-import { likelyRows, type ReportWalk } from './report-walk.ts';
-import { windowWarnings } from './window-warnings.ts';
+import { dueWindows, strayRows, dayReading, type ReportWindow, keptFrom, localDay } from './report-days.ts';
+import { RangesAhead } from './read-range.ts';
+import type { Warning } from '../warnings.ts';
+import { rowsOfRange } from './replace-range.ts';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { shapeOf } from '../../load/prepare-page.ts';
+import { timeZone } from '../../model/time-zone.ts';
+import { dropStatements } from '../../state/drop-rows.ts';
+import { inParts } from '../../state/in-parts.ts';
+import type { ResourceContext } from '../resource-context.ts';
 
 /**
  * One walk over the windows of reports, the newest first: each range is asked for whole, cut in two where that is too
@@ -82,7 +86,6 @@ async function openWalk(
     kept: checkpoint.kept_size,
     most: Infinity,
     cutsByTotals: true,
-    likely: likelyRows(rows.values()),
     isProved: true,
     refusals: { days: [], error: null, inARow: 0, isAnyRead: false },
     warnings: new Map(),
@@ -110,4 +113,101 @@ async function rememberedWindows(
     await owned.takeTurn(() => warehouse.apply(forgotten, owned.lease()));
   }
   return new Map(rows.filter(({ window_start: start }) => !stray.has(start)).map((row) => [row.window_start, row]));
+}
+
+/** Rows per transaction: readers and other writers get their turn. */
+const ROWS_PER_STEP = 200;
+
+/**
+ * Takes the windows out of the copy that are older than `keep`, the oldest first, with all versions of their rows, and
+ * notes when: they are not asked for again. A window that is taken out halfway when the process is killed is taken up
+ * by the next run. Returns what to tell of it, if there was any.
+ */
+async function dropOldWindows(context: ResourceContext, reports: Reports): Promise<Warning[]> {
+  const { clock, signal } = context;
+  const { windows, rows } = reports;
+  const kept = keptFrom(windows.keep, localDay(clock.now(), timeZone(windows.zone)));
+  if (kept === null) return [];
+  const old = [...rows.values()]
+    .filter((row) => row.window_end <= kept && row.dropped_at === null)
+    .toSorted((a, b) => (a.window_start < b.window_start ? -1 : 1));
+  let dropped = 0;
+  for (const row of old) {
+    signal.throwIfAborted();
+    dropped += await dropWindow(context, reports, row);
+  }
+  const [first] = old;
+  return first === undefined ? [] : [droppedWarning(old.length, dropped, first, windows)];
+}
+
+/**
+ * Only the last step says that the window is gone. The first of several says that it may change: whoever keeps windows for
+ * longer before it is gone gets it again.
+ */
+async function dropWindow(context: ResourceContext, reports: Reports, row: WindowRow): Promise<number> {
+  const { warehouse, owned, clock } = context;
+  const [table, ...children] = shapeOf(owned).tables;
+  const range = { from: row.window_start, to: row.window_end };
+  const found = table === undefined ? [] : [...(await rowsOfRange(context, reports, range, 'all')).keys()];
+  const none = { held_at: null, held: null, released_at: null } as const;
+  const after = { ...row, ...none, dropped_at: timestampText(clock.now()) };
+  const steps = inParts(found, ROWS_PER_STEP);
+  for (const [index, keys] of (steps.length === 0 ? [[]] : steps).entries()) {
+    const isLast = index >= steps.length - 1;
+    const noted = isLast ? [after] : index === 0 ? [{ ...row, is_final: 0 } as const] : [];
+    const statements = [
+      ...(table === undefined ? [] : dropStatements(warehouse, { resource: owned.resource, table, children, keys })),
+      ...saveWindows(warehouse.own, noted),
+    ];
+    await owned.takeTurn(() => warehouse.apply(statements, owned.lease()));
+    await nextTurn();
+  }
+  reports.rows.set(row.window_start, after);
+  return found.length;
+}
+
+function droppedWarning(windows: number, rows: number, first: WindowRow, { keep }: ReportWindows): Warning {
+  const age = keep === null || keep.months === 0 ? `${keep?.days ?? 0} days` : `${keep.months} months`;
+  return {
+    code: 'windows_dropped',
+    message: `${windows} window${windows === 1 ? '' : 's'} from ${first.window_start} on, older than ${age}, left the copy with ${rows} row${rows === 1 ? '' : 's'}`,
+    hint: 'nothing is to be done: `windows.keep` says so; _sync_windows remembers when, and how many rows there were',
+  };
+}
+
+/** What a person has to know of windows as they are remembered; told by every run for as long as it is so. Pure. */
+function windowWarnings(rows: readonly WindowRow[], resource: string, { most }: ReportWindows): Warning[] {
+  const here = rows.filter(({ dropped_at }) => dropped_at === null);
+  const held = here.filter(({ held_at }) => held_at !== null);
+  const capped = here.filter((row) => row.capped === 1);
+  const differing = here.filter(({ totals }) => totals !== null);
+  const [first] = held;
+  return [
+    ...told(held, {
+      code: 'window_held',
+      message: `${these(held)} kept as ${held.length === 1 ? 'it was' : 'they were'}, because by the service's answer too much would be deleted: ${first?.held ?? ''}`,
+      hint: `look at the service; then content-sync deletes confirm ${resource} takes its next answer over, whatever it deletes`,
+    }),
+    ...told(capped, {
+      code: 'window_capped',
+      message: `${these(capped)} as large as the service lists at most (windows.most: ${most ?? '–'}): rows may be missing`,
+      hint: 'set a finer windows.granularity, or fewer dimensions; windows.most only if the service lists more than that',
+    }),
+    ...told(differing, {
+      code: 'window_total_differs',
+      message: `${these(differing)} counted otherwise than the service tells: ${differing[0]?.totals ?? ''}`,
+      hint: 'see _sync_windows; if totals count what is not listed, take them out of windows.totals, or accept: [totals]',
+    }),
+  ];
+}
+
+function told(rows: readonly WindowRow[], warning: Warning): Warning[] {
+  return rows.length === 0 ? [] : [warning];
+}
+
+/** As in `3 windows are` and `the window of 2026-01-31 is`. */
+function these(rows: readonly WindowRow[]): string {
+  const days = rows.map(({ window_start }) => window_start);
+  if (days.length === 1) return `the window of ${days[0] ?? ''} is`;
+  return `${days.length} windows (${days.slice(0, 3).join(', ')}${days.length > 3 ? ', ...' : ''}) are`;
 }

@@ -4,13 +4,13 @@ import { EACH, keysOf, keysOfText, OVERFLOW, pathText } from '../../shape/column
 import { textHash } from '../../shape/records/fingerprint.ts';
 import { shapeRecords } from '../../shape/shape-page.ts';
 import type { ShapeRecord } from '../../shape/write-rows.ts';
-import type { FieldSettings } from '../../source/record-fields.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
+import type { FieldSettings } from '../../source/record-fields.ts';
 import { canonicalDecimal, canonicalJson } from '../../warehouse/copy/value-kinds.ts';
 import type { ReadColumn, SnapshotReader, ViewQuery } from '../../warehouse/snapshot-reader.ts';
 
 /** A row of a table of a resource, each cell as canonical text: equal for a row just shaped and one from either database. */
-export interface ComparableRow {
+interface ComparableRow {
   table: TableShape;
   key: string;
   /** Positions in the lists that the row is an element of, outermost first. */

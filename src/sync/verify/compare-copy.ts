@@ -1,11 +1,10 @@
+import { inParts } from '../../state/in-parts.ts';
 import { sql } from 'kysely';
-import type { ResourceShape } from '../../model/table.ts';
-import type { HistoryPolicy } from '../../model/vocabulary.ts';
+import type { HistoryPolicy, ColumnType } from '../../model/vocabulary.ts';
 import { comparedPart } from '../../shape/mask-fields.ts';
 import { storedValue } from '../../shape/records/as-record.ts';
 import { canonicalHash, textHash } from '../../shape/records/fingerprint.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
-import { inParts } from '../../state/in-parts.ts';
 import type { VersionRow } from '../../warehouse/own-tables.ts';
 import type { SnapshotReader } from '../../warehouse/snapshot-reader.ts';
 import {
@@ -16,17 +15,20 @@ import {
   type CopiedPage,
   type CopiedRecord,
 } from './comparable-rows.ts';
-import type { Difference, Findings } from './report.ts';
+import type { Difference } from './report.ts';
+import { messageOf } from '../../model/errors.ts';
+import { readCheckpoint } from '../../state/checkpoints.ts';
+import { readShapes } from '../../state/column-catalog.ts';
+import { readViews } from '../../state/view-catalog.ts';
+import { planKeys } from '../../views/key-plan.ts';
+import { ownColumns } from '../../warehouse/own-columns.ts';
+import type { VerifyContext } from './service-listing.ts';
 
 /** A resource of the copy at one moment. */
-export interface CopySnapshot {
+export interface CopySnapshot extends VerifyContext {
   snapshot: SnapshotReader;
-  shape: ResourceShape;
-  profile: ResourceProfile;
-  findings: Findings;
-  signal: AbortSignal;
   /** Called with each live row and a hash of its content; null if its body is missing. */
-  onLiveRow?: (key: string, content: string | null) => void;
+  onLiveRow?: ((key: string, content: string | null) => void) | undefined;
 }
 
 /** The bodies of this many records are in memory together. */
@@ -46,7 +48,8 @@ export function hashContent(valueHash: string, rowsHash: string): string {
  */
 export async function compareCopy(copy: CopySnapshot): Promise<void> {
   const { snapshot, shape, profile, findings, signal, onLiveRow } = copy;
-  const hasBodies = profile.history !== 'none' && (await hasVersions(copy));
+  const one = snapshot.own.selectFrom('_sync_versions').select('id').where('resource', '=', shape.resource).limit(1);
+  const hasBodies = profile.history !== 'none' && (await one.execute()).length > 0;
   findings.notCompared.add(
     hasBodies
       ? 'cells of deleted rows, and of columns that a wider one has replaced'
@@ -63,11 +66,6 @@ export async function compareCopy(copy: CopySnapshot): Promise<void> {
     }
   }
   if (hasBodies) await findVersionsWithoutRow(copy);
-}
-
-async function hasVersions({ snapshot, shape }: CopySnapshot): Promise<boolean> {
-  const one = snapshot.own.selectFrom('_sync_versions').select('id').where('resource', '=', shape.resource).limit(1);
-  return (await one.execute()).length > 0;
 }
 
 function compareChildRows({ findings }: CopySnapshot, { records, orphans }: CopiedPage, hasBodies: boolean): void {
@@ -200,4 +198,73 @@ function compareVersions(
       add('hash', `the hash of version ${version} is not that of its body`);
   }
   return found;
+}
+
+/** SQLite declares these types as text. */
+const DECLARED_AS_TEXT: ReadonlySet<ColumnType> = new Set(['numeric', 'json']);
+/** A text may be too long for an index, and then has none. */
+const ALWAYS_INDEXED: ReadonlySet<ColumnType> = new Set(['integer', 'date', 'timestamp', 'boolean', 'double']);
+
+/**
+ * Checks that the tables, views, indexes and the checkpoint of a resource are as recorded, and has the database check
+ * itself. Returns false if the rows cannot be read.
+ */
+export async function checkStructure(context: VerifyContext, snapshot: SnapshotReader): Promise<boolean> {
+  const { findings, shape } = context;
+  const checkpoint = await readCheckpoint(snapshot.own, shape.resource).catch((error: unknown) => messageOf(error));
+  if (checkpoint === null || typeof checkpoint === 'string')
+    findings.add({ kind: 'checkpoint', id: null, detail: checkpoint ?? 'there is none' });
+  await checkViews(context, snapshot);
+  const before = findings.count;
+  await checkTables(context, snapshot);
+  const isReadable = findings.count === before;
+  // Indexes are created at the end of the first complete scan.
+  const isIndexed = typeof checkpoint === 'object' && (checkpoint?.last_success_at ?? null) !== null;
+  if (isReadable && isIndexed) await checkIndexes(context, snapshot);
+  const names = shape.tables.map(({ name }) => name);
+  const { found } = await snapshot.damage(isReadable ? [...names, '_sync_versions'] : []);
+  for (const detail of found) findings.add({ kind: 'database', id: null, detail });
+  return isReadable;
+}
+
+async function checkTables({ findings, shape }: VerifyContext, snapshot: SnapshotReader): Promise<void> {
+  for (const table of shape.tables) {
+    const actual = await snapshot.columns(table.name);
+    if (actual === null) {
+      findings.add({ kind: 'table', id: null, fields: [table.name], detail: 'there is no such table' });
+      continue;
+    }
+    const types = new Map(actual.map(({ name, type }) => [name, type]));
+    const keys = table.key.map((name, at) => ({ name, type: at === 0 ? 'text' : 'integer' }) as const);
+    for (const { name, type } of [...keys, ...ownColumns(table), ...table.columns]) {
+      const found = types.get(name);
+      if (found === type || (found === 'text' && DECLARED_AS_TEXT.has(type))) continue;
+      const detail = found === undefined ? 'there is no such column' : `it is ${found}, not ${type}`;
+      findings.add({ kind: 'table', id: null, fields: [`${table.name}.${name}`], detail });
+    }
+  }
+}
+
+/** Checks the views of this resource and those of the whole source. */
+async function checkViews({ findings, shape }: VerifyContext, snapshot: SnapshotReader): Promise<void> {
+  for (const [name, { view, columns }] of await readViews(snapshot.own)) {
+    if (view.resource !== null && view.resource !== shape.resource) continue;
+    const actual = new Set((await snapshot.columns(name))?.map((column) => column.name));
+    const missing = columns
+      .map(({ column_name }) => `${name}.${column_name}`)
+      .filter((each) => !actual.has(each.slice(name.length + 1)));
+    if (missing.length > 0) findings.add({ kind: 'view', id: null, fields: actual.size === 0 ? [name] : missing });
+  }
+}
+
+async function checkIndexes(
+  { shape, profile, whole, findings }: VerifyContext,
+  snapshot: SnapshotReader,
+): Promise<void> {
+  const { indexes } = planKeys(shape, profile, whole.relations, await readShapes(snapshot.own));
+  const wanted = indexes.filter(({ table, column }) => {
+    const type = table.columns.find(({ name }) => name === column)?.type;
+    return type !== undefined && ALWAYS_INDEXED.has(type);
+  });
+  for (const name of await snapshot.missingIndexes(wanted)) findings.add({ kind: 'index', id: null, fields: [name] });
 }

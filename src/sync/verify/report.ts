@@ -1,4 +1,3 @@
-import type { FileStatus } from '../../warehouse/file-rows.ts';
 import type { Verdict, VerifyMode } from '../../warehouse/verification-row.ts';
 
 /** What may be wrong with a copy. The names are stable: scripts may match them. */
@@ -19,7 +18,6 @@ export const DIFFERENCES = {
   view: 'a view or a column of it is missing',
   index: 'an index is missing',
   checkpoint: 'the checkpoint is missing or cannot be read',
-  file: 'the content of a file is not in its store, or has another size',
   database: 'the database itself reports damage',
 } as const;
 
@@ -53,16 +51,6 @@ export interface ListingReport {
   doubts: readonly string[];
 }
 
-/** The files of a resource. */
-export interface FilesReport {
-  /** Files of current records, by status. */
-  shown: Record<FileStatus, number>;
-  /** Contents that were looked up in their store. */
-  read: number;
-  /** Of those, the missing ones and those of another size. */
-  differ: number;
-}
-
 /** The result of one verification, as it is printed and stored. */
 export interface VerifyReport {
   id: string;
@@ -77,8 +65,6 @@ export interface VerifyReport {
   requests: number;
   /** Null with `--internal`. */
   listing: ListingReport | null;
-  /** Null if the resource keeps no files. */
-  files: FilesReport | null;
   compared: Findings['compared'];
   /** What was not compared, and why. */
   not_compared: readonly string[];

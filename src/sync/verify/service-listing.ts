@@ -1,28 +1,31 @@
 import { setImmediate as yieldToEvents } from 'node:timers/promises';
-import type { Doubt, WalkEnd, Page } from '../../extract/page.ts';
+import type { Doubt, Page, WalkEnd } from '../../extract/page.ts';
+import { newMeter } from '../../http/client.ts';
 import { dropForgotten } from '../../load/drop-forgotten.ts';
-import { keyRecords, type KeyedRecord } from '../../load/key-records.ts';
-import { AGE_STEP_MS } from '../../model/answer-age.ts';
+import { type KeyedRecord, keyRecords } from '../../load/key-records.ts';
 import type { SourceRecord } from '../../model/json.ts';
+import type { ResourceShape } from '../../model/table.ts';
 import { tombstoneOf } from '../../shape/tombstone.ts';
 import { asksForEnd, type ReportWindows } from '../../source/report-windows.ts';
 import { freshCheckpoint } from '../../state/checkpoints.ts';
+import type { Forgotten } from '../../state/forgotten.ts';
+import type { OwnedResource } from '../../state/owned-resource.ts';
 import { readWindows } from '../../state/windows.ts';
 import type { WindowRow } from '../../warehouse/window-row.ts';
 import { fingerprintOf, startWalk } from '../plan.ts';
-import { compareTotals, isShort } from '../reports/compare-totals.ts';
+import { compareTotals, isShort } from '../reports/range-contents.ts';
 import { readRange } from '../reports/read-range.ts';
-import { dayReading } from '../reports/record-day.ts';
 import { rowsOfRange } from '../reports/replace-range.ts';
-import type { ReportWindow } from '../reports/report-days.ts';
+import { dayReading, type ReportWindow } from '../reports/report-days.ts';
 import { halvesOf, nextRange, type ReportRange } from '../reports/report-ranges.ts';
-import type { RunContext } from '../run-progress.ts';
-import { pagesOf } from '../walk/load-pages.ts';
-import { endedBy } from '../walk/load-pages.ts';
+import { resourceContext, type ResourceContext, type SourceContext } from '../resource-context.ts';
+import { newProgress, type RunContext } from '../run-progress.ts';
+import { endedBy, pagesOf } from '../walk/load-pages.ts';
+import { waitFor } from '../walk/walk-whole.ts';
+import type { Findings } from './report.ts';
 
 /** A listing that moves while it is read is scanned this many times. */
 const MAX_SCANS = 3;
-const MAX_CACHE_WAIT_MS = 600_000;
 /** These doubts are settled if the scans together have seen as many distinct records as the total says. */
 const SETTLED_BY_COUNT: ReadonlySet<Doubt['code']> = new Set(['fewer', 'slipped', 'entered', 'unwatched']);
 
@@ -48,42 +51,53 @@ export interface Listing<T> {
  */
 export async function readListing<T>(
   context: RunContext,
-  readPage: (records: KeyedRecord[], rejected: number) => Promise<Iterable<readonly [key: string, T]>>,
+  readPage: (records: KeyedRecord[], rejected: number) => (readonly [key: string, T])[],
 ): Promise<Listing<T>> {
   const { profile, clock, owned, signal } = context;
-  const listing = { seen: new Map<string, T>(), pages: 0 };
-  let total: number | null = null;
+  const listing = { seen: new Map<string, T>(), pages: 0, total: null as number | null };
+  const isOneListing = profile.windows === null && profile.partitions === null;
   let former: WalkEnd | null = null;
   let formerEndedAt: number | null = null;
   for (let scans = 1; ; scans += 1) {
     let withoutKey = 0;
-    const scan = await scanOnce(context, { former, formerEndedAt }, async (page) => {
-      const { records, forgotten } = dropForgotten(page.records, profile, owned.forgotten);
-      const { keyed, setAside, leftOut } = keyRecords(records, profile);
-      for (const [key, record] of await readPage(keyed, setAside.length)) listing.seen.set(key, record);
-      listing.pages += 1;
-      total = page.total ?? total;
-      withoutKey += forgotten + setAside.length + leftOut.length;
-    });
-    const { doubts, end, settleMs } = scan;
-    // Each of several listings has a total of its own.
-    if (!scan.isOneListing) total = null;
-    const isCounted =
-      total !== null &&
-      withoutKey === 0 &&
-      listing.seen.size >= total &&
-      doubts.every(({ code }) => SETTLED_BY_COUNT.has(code));
-    const isComplete = scan.isComplete || (scans > 1 && isCounted);
-    const waitMs = settleMs !== null && settleMs <= MAX_CACHE_WAIT_MS ? settleMs : scan.isCached ? null : AGE_STEP_MS;
+    // Nothing is listed if no window of a report is final: then nothing is missing either.
+    const scan = { doubts: [] as Doubt[], isComplete: true, showsExtraRows: true, mayRepeat: false, isCached: false };
+    let end: WalkEnd | null = null;
+    for await (const page of await pagesToVerify(context, former, formerEndedAt)) {
+      try {
+        const { records, forgotten } = dropForgotten(page.records, profile, owned.forgotten);
+        const { keyed, setAside, leftOut } = keyRecords(records, profile);
+        for (const [key, record] of readPage(keyed, setAside.length)) listing.seen.set(key, record);
+        listing.pages += 1;
+        // Each of several listings has a total of its own.
+        if (isOneListing) listing.total = page.total ?? listing.total;
+        withoutKey += forgotten + setAside.length + leftOut.length;
+        if (page.end !== null) {
+          end = page.end;
+          const { proof } = endedBy(context, page, end, { former });
+          const isComplete = proof.isProved && !proof.needsCatchUp;
+          scan.doubts.push(...(isComplete ? proof.doubts : end.doubts));
+          scan.isComplete &&= isComplete;
+          scan.showsExtraRows &&= isComplete && proof.maySweep;
+          scan.mayRepeat ||= proof.mayRepeat || proof.needsCatchUp;
+          scan.isCached ||= proof.isKept;
+        }
+      } finally {
+        page.release();
+      }
+      signal.throwIfAborted();
+      await yieldToEvents();
+    }
+    if (end === null && profile.windows === null) throw new Error('a listing came to no end');
+    const { total, seen } = listing;
+    const isCounted = total !== null && withoutKey === 0 && seen.size >= total;
+    const isSettled = scans > 1 && isCounted && scan.doubts.every(({ code }) => SETTLED_BY_COUNT.has(code));
+    const isComplete = scan.isComplete || isSettled;
+    const waitMs = waitFor(end === null ? 0 : end.settleMs, scan.isCached);
     if (isComplete || !scan.mayRepeat || scans === MAX_SCANS || waitMs === null) {
-      const shown = { end: end?.proof ?? null, doubts: isComplete ? [] : doubts.map(({ message }) => message) };
-      return {
-        ...listing,
-        ...shown,
-        total,
-        isComplete,
-        showsExtraRows: isComplete && (scan.showsExtraRows || !scan.isComplete),
-      };
+      const doubts = isComplete ? [] : scan.doubts.map(({ message }) => message);
+      const showsExtraRows = isComplete && (scan.showsExtraRows || !scan.isComplete);
+      return { ...listing, end: end?.proof ?? null, doubts, isComplete, showsExtraRows };
     }
     former = profile.windows === null ? end : null;
     formerEndedAt = clock.now();
@@ -97,74 +111,30 @@ export async function readFromListing(
   keys: ReadonlySet<string>,
 ): Promise<{ records: Map<string, SourceRecord>; isComplete: boolean }> {
   const { seen, showsExtraRows } = await readListing(context, (records) =>
-    Promise.resolve(
-      records.map((record) => {
-        const isWanted = keys.has(record.key) && tombstoneOf(record.value, context.profile) === null;
-        return [record.key, isWanted ? record : null] as const;
-      }),
-    ),
+    records.map((record) => {
+      const isWanted = keys.has(record.key) && tombstoneOf(record.value, context.profile) === null;
+      return [record.key, isWanted ? record : null] as const;
+    }),
   );
   const records = new Map([...seen].flatMap(([key, record]) => (record === null ? [] : [[key, record] as const])));
   return { records, isComplete: showsExtraRows };
 }
 
-interface Scan {
-  /** Of its last listing; null if nothing was listed. */
-  end: WalkEnd | null;
-  doubts: Doubt[];
-  isComplete: boolean;
-  showsExtraRows: boolean;
-  mayRepeat: boolean;
-  isCached: boolean;
-  settleMs: number | null;
-  /** False for partitions, windows of time and reports. */
-  isOneListing: boolean;
-}
-
-async function scanOnce(
+async function pagesToVerify(
   context: RunContext,
-  { former, formerEndedAt }: { former: WalkEnd | null; formerEndedAt: number | null },
-  readPage: (page: Page) => Promise<void>,
-): Promise<Scan> {
-  const { profile, clock, owned, signal, warehouse } = context;
-  const start = startWalk(freshCheckpoint(owned.resource, fingerprintOf(profile)), 'full', null, clock.now());
-  // Nothing is listed if no window of a report is final: then nothing is missing either.
-  const scan: Scan = {
-    end: null,
-    doubts: [],
-    settleMs: 0,
-    isComplete: true,
-    showsExtraRows: true,
-    mayRepeat: false,
-    isCached: false,
-    isOneListing: profile.windows === null && profile.partitions === null,
-  };
-  const pages =
-    profile.windows === null
-      ? await pagesOf(context, start, { numbering: { isProved: former !== null }, formerEndedAt })
-      : readReportPages(context, profile.windows, (await readWindows(warehouse.own, owned.resource)).filter(isFinal));
-  for await (const page of pages) {
-    try {
-      await readPage(page);
-      if (page.end !== null) {
-        const { proof } = endedBy(context, page, page.end, { former });
-        const isComplete = proof.isProved && !proof.needsCatchUp;
-        scan.end = page.end;
-        scan.doubts.push(...(isComplete ? proof.doubts : page.end.doubts));
-        scan.isComplete &&= isComplete;
-        scan.showsExtraRows &&= isComplete && proof.maySweep;
-        scan.mayRepeat ||= proof.mayRepeat || proof.needsCatchUp;
-        scan.isCached ||= proof.isKept;
-        scan.settleMs = page.end.settleMs;
-      }
-    } finally {
-      page.release();
-    }
-    signal.throwIfAborted();
-    await yieldToEvents();
+  former: WalkEnd | null,
+  formerEndedAt: number | null,
+): Promise<AsyncIterable<Page>> {
+  const { profile, clock, owned, warehouse } = context;
+  if (profile.windows !== null) {
+    return readReportPages(
+      context,
+      profile.windows,
+      (await readWindows(warehouse.own, owned.resource)).filter(isFinal),
+    );
   }
-  if (scan.end === null && profile.windows === null) throw new Error('a listing came to no end');
-  return scan;
+  const start = startWalk(freshCheckpoint(owned.resource, fingerprintOf(profile)), 'full', null, clock.now());
+  return pagesOf(context, start, { numbering: { isProved: former !== null }, formerEndedAt });
 }
 
 /** The windows of a report that may still change: their number and first day, and the keys of their live rows. */
@@ -198,7 +168,6 @@ async function* readReportPages(
   windows: ReportWindows,
   rows: readonly WindowRow[],
 ): AsyncGenerator<Page> {
-  const counts = new Map(rows.map((row) => [row.window_start, row.rows]));
   const hasEnd = asksForEnd(context.profile);
   // Totals that were right when the rows were copied show a response that is cut short.
   const comparesTotals = rows.every(({ totals }) => totals === null);
@@ -206,8 +175,6 @@ async function* readReportPages(
     largest: windows.largest / DAY_MS,
     windows: hasEnd ? Infinity : 1,
     until: rows.at(-1)?.window_end ?? '',
-    rows: windows.most,
-    rowsOf: ({ start }: ReportWindow) => counts.get(start) ?? null,
   };
   let left: readonly ReportWindow[] = rows
     .map((row) => ({ start: row.window_start, end: row.window_end }))
@@ -239,4 +206,52 @@ async function* readRangePages(
     answer.page.release();
   }
   for (const half of halves) yield* readRangePages(context, windows, half, how);
+}
+
+export interface VerifyContext extends RunContext {
+  shape: ResourceShape;
+  findings: Findings;
+  /** Epoch milliseconds of the service's clock: changes before must be in the copy. */
+  copiedUntil: number;
+}
+
+const doNothing = (): void => undefined;
+
+/** The context of a scan whose pages are not written. */
+export function toRunContext(context: ResourceContext): RunContext {
+  const { resource } = context.owned;
+  return {
+    ...context,
+    run: { run_id: context.runId, resource, command: 'verify', mode: 'full' },
+    progress: newProgress('full', [], context.meter),
+    watcher: { started: doNothing, page: doNothing, ended: doNothing },
+  };
+}
+
+/** The context of a scan without a lease, so that it disturbs no process that writes. */
+export function readingContext(
+  source: SourceContext,
+  { shape, forgotten }: { shape: ResourceShape; forgotten: Forgotten },
+  signal: AbortSignal,
+): RunContext {
+  const refuse = (): never => {
+    throw new Error(`${shape.resource} is read-only here`);
+  };
+  const owned: OwnedResource = {
+    resource: shape.resource,
+    shape,
+    forgotten,
+    years: null,
+    openRejects: 0,
+    watches: new Set(),
+    heldViews: [],
+    fixedColumns: [],
+    rereadForgotten: () => Promise.resolve(),
+    lease: refuse,
+    recover: () => Promise.resolve(false),
+    reacquire: () => Promise.resolve(),
+    release: () => Promise.resolve(),
+    takeTurn: (work) => work(),
+  };
+  return toRunContext(resourceContext(source, owned, { meter: newMeter(), signal }));
 }

@@ -1,7 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
-import type { WalkEnd, Page } from '../../extract/page.ts';
+import { filterQuery, listingWalk } from '../../checks/listing-walk.ts';
+import { isNewestFirst, orderOf } from '../../checks/order.ts';
+import type { Numbering } from '../../extract/guards/prove-numbering.ts';
 import { isNumbered } from '../../extract/page-styles/page-styles.ts';
+import type { Page, WalkEnd } from '../../extract/page.ts';
 import { partitionedWalk } from '../../extract/partitioned-walk.ts';
 import { walk, type WalkOptions } from '../../extract/walk.ts';
 import { openPageLoader, type PageFacts } from '../../load/page-loader.ts';
@@ -14,18 +17,13 @@ import { saveFigures } from '../../state/runs.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { checkpointAfter } from '../cursor/move-cursor.ts';
 import { olderPolicy, openSuspects, suspectStatements, type WalkSuspects } from '../deletes/page-suspects.ts';
-import { goOnAfterWalk, walkedCursor } from '../feed/feed-place.ts';
-import type { Numbering } from '../../extract/guards/prove-numbering.ts';
-import { addPage, type FilterEvidence } from './filter-evidence.ts';
+import { goOnAfterWalk, walkedCursor } from '../feed/feed-answers.ts';
+import { addPage, type FilterEvidence } from '../filter/trusted-plan.ts';
 import type { WalkPlan } from '../plan.ts';
-import { countPage, withPage, type RunContext } from '../run-progress.ts';
-import { filterQuery, listingWalk } from '../../checks/listing-walk.ts';
-import { isNewestFirst, orderOf } from '../../checks/order.ts';
 import { proveWalk, type WalkProof } from '../prove-walk.ts';
+import { countPage, type RunContext, withPage } from '../run-progress.ts';
 import { partitionsOf } from './partitions-of.ts';
-import { resumeWalk } from './resume-walk.ts';
-import { seenStatements, type CommittedPage } from './seen-statements.ts';
-import { positionFrom, storedPosition } from './stored-position.ts';
+import { type CommittedPage, positionFrom, resumeWalk, seenStatements, storedPosition } from './stored-walk.ts';
 
 /** Which lane a walk's requests take: people wait for an incremental one. */
 const LANES_BY_MODE: Readonly<Record<WalkMode, Lane>> = { full: 'backfill', incremental: 'incremental' };
@@ -48,7 +46,7 @@ export interface OneWalk {
 }
 
 /** The end of a walk, and what it proves. */
-export interface EndedWalk {
+interface EndedWalk {
   end: WalkEnd;
   proof: WalkProof;
 }
@@ -97,7 +95,7 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
       one.onPage?.(facts);
       const committed = { page, facts, counted, before: checkpoint, proof };
       next = checkpointBehind(context, committed, proof?.isProved ?? false);
-      ifProved = checkpointBehind(context, committed, true);
+      if (proof !== null) ifProved = checkpointBehind(context, committed, true);
       return statementsWith(context, suspects, committed, next);
     });
     checkpoint = next;
@@ -176,16 +174,13 @@ export async function pagesOf(
 
 function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {
   const { profile, runAhead } = context;
+  const { kept_size: kept } = start;
   return {
     ...listingWalk(context, LANES_BY_MODE[start.walk_mode ?? 'full'], filterQuery(profile, start.walk_since)),
     from: positionFrom(start.walk_position, profile.query, filterQuery(profile, start.walk_since).values ?? {}),
     pagesBefore: start.walk_pages,
-    ...keptSize(start, profile.page),
+    // The page size that earlier walks observed; nothing if they asked for another one.
+    ...(kept === null ? {} : { kept: kept <= profile.page.size ? kept : 0 }),
     runAhead: isNewestFirst(profile) && start.walk_mode === 'incremental' ? 0 : runAhead,
   };
-}
-
-/** The page size that earlier walks observed; nothing if they asked for another one. */
-function keptSize({ kept_size }: CheckpointRow, { size }: ResourceProfile['page']): { kept?: number } {
-  return kept_size === null ? {} : { kept: kept_size <= size ? kept_size : 0 };
 }

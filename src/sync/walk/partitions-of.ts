@@ -1,11 +1,11 @@
+import type { Partitions } from '../../extract/partitioned-walk.ts';
+import { keyParts } from '../../extract/read-item.ts';
 import { fieldPathText } from '../../model/body-path.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { TableShape } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
-import { keyParts } from '../../extract/read-item.ts';
-import type { Partitions } from '../../extract/partitioned-walk.ts';
-import { keyFingerprints } from '../../shape/records/key-fingerprint.ts';
 import { pathText } from '../../shape/columns/source-path.ts';
+import { keyFingerprints } from '../../shape/records/key-fingerprint.ts';
 import { parentOf, type PartitionProfile } from '../../source/request-fields.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { readTables } from '../../state/column-catalog.ts';

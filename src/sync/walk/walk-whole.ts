@@ -1,25 +1,25 @@
+import { momentOf, sinceValue } from '../../checks/since.ts';
+import { eachKey, hasKey, KeySet } from '../../extract/guards/key-set.ts';
 import { longerOf } from '../../extract/guards/page-ages.ts';
-import { KeySet, eachKey, hasKey } from '../../extract/guards/key-set.ts';
-import { readItem, type ItemReading } from '../../extract/read-item.ts';
-import type { PageFacts } from '../../load/page-loader.ts';
-import { timestampMs } from '../../model/timestamp-text.ts';
-import type { EndProof, WalkEnd } from '../../extract/page.ts';
-import { AGE_STEP_MS } from '../../model/answer-age.ts';
-import type { TableShape } from '../../model/table.ts';
-import type { WalkMode } from '../../model/vocabulary.ts';
-import { DeferredError, SyncError } from '../../model/errors.ts';
 import { isNumberingFault } from '../../extract/guards/prove-numbering.ts';
+import type { EndProof, WalkEnd } from '../../extract/page.ts';
+import { type ItemReading, readItem } from '../../extract/read-item.ts';
+import type { PageFacts } from '../../load/page-loader.ts';
+import { AGE_STEP_MS } from '../../model/answer-age.ts';
+import { DeferredError, SyncError } from '../../model/errors.ts';
+import type { TableShape } from '../../model/table.ts';
+import { timestampMs } from '../../model/timestamp-text.ts';
+import type { WalkMode } from '../../model/vocabulary.ts';
 import { storedZone, updatedColumns, updatedTime, updatedZone } from '../../shape/columns/updated-time.ts';
-import { keyFingerprints, KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
+import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../shape/records/key-fingerprint.ts';
 import { NO_WALK, readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
-import { momentOf, sinceValue } from '../../checks/since.ts';
-import { newEvidence, type FilterEvidence } from './filter-evidence.ts';
+import { unmetRows } from '../deletes/sweep.ts';
+import { type FilterEvidence, forgetCursor, newEvidence } from '../filter/trusted-plan.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
-import type { RunContext } from '../run-progress.ts';
-import { forgetCursor } from '../filter/trusted-plan.ts';
-import { loadPages, type LoadedWalk, type OneWalk } from './load-pages.ts';
 import { endWarnings, type WalkProof } from '../prove-walk.ts';
+import type { RunContext } from '../run-progress.ts';
+import { type LoadedWalk, loadPages, type OneWalk } from './load-pages.ts';
 
 /** The result of scanning a resource until it is complete, or until the repetitions are used up. */
 export interface WholeWalk extends Pick<WalkProof, 'isProved' | 'maySweep' | 'needsCatchUp'> {
@@ -198,26 +198,15 @@ async function supplyFromBefore(
  * that were written since.
  */
 async function unseenRows(
-  { warehouse, signal }: RunContext,
+  context: RunContext,
   table: TableShape,
   isSeen: (key: Uint8Array) => boolean,
   before: string | null,
 ): Promise<string[]> {
   const found: string[] = [];
-  let keys = await warehouse.keysAfter(table, '', KEYS_PER_STEP);
-  while (keys.length > 0 && found.length <= MAX_FETCHED_ALONE) {
-    const unseen: string[] = [];
-    let index = 0;
-    eachFingerprint(keyFingerprints(keys), (key) => {
-      const id = keys[index++];
-      if (id !== undefined && !isSeen(key)) unseen.push(id);
-    });
-    const rows = unseen.length === 0 ? null : await warehouse.stored(table, unseen, []);
-    for (const [id, { deletedAt, syncedAt }] of rows ?? []) {
-      if (deletedAt === null && (before === null || syncedAt < before)) found.push(id);
-    }
-    signal.throwIfAborted();
-    keys = await warehouse.keysAfter(table, keys.at(-1) ?? '', KEYS_PER_STEP);
+  for await (const { key, syncedAt } of unmetRows(context, table, isSeen)) {
+    if (before === null || syncedAt < before) found.push(key);
+    if (found.length > MAX_FETCHED_ALONE) break;
   }
   return found;
 }
@@ -240,8 +229,6 @@ export async function warnOfUnseenRows(context: RunContext, { met, startedAt }: 
   });
 }
 
-const KEYS_PER_STEP = 20_000;
-
 /** Null if the service does not return the record. */
 async function fetchAlone(context: RunContext, key: string): Promise<ItemReading | null> {
   try {
@@ -258,7 +245,7 @@ function eachFingerprint(keys: Uint8Array, visit: (key: Uint8Array) => void): vo
 }
 
 /** How long to wait before a walk is made again; null if a cache in front would give it the same pages. */
-function waitFor(settleMs: number | null, isKept: boolean): number | null {
+export function waitFor(settleMs: number | null, isKept: boolean): number | null {
   if (settleMs !== null && settleMs <= MAX_CACHE_WAIT_MS) return settleMs;
   return isKept ? null : AGE_STEP_MS;
 }

@@ -107,25 +107,6 @@ describe.skipIf(POSTGRES.missing !== null)('a copy is refused', () => {
     });
   });
 
-  it('where the schema has tables already, those of a complete copy included', async () => {
-    const made = await stage();
-    await made.copy();
-    expect(await thrown(made.copy())).toMatchObject({ code: 'copy_target_used' });
-    expect(await titleOf(made, 'r1')).toBe('Title 1');
-  });
-
-  it('where another process may be at work on a resource', async () => {
-    const made = await stage();
-    onSource(
-      made,
-      `UPDATE _sync_leases SET owner = 'pid 1 on another', host = 'another', pid = 1, expires_at = '2999-01-01 00:00:00.000'`,
-    );
-    expect(await thrown(made.copy())).toMatchObject({
-      code: 'lease_held',
-      message: expect.stringContaining('pid 1 on another'),
-    });
-  });
-
   it('where another copy to the same schema is under way', async () => {
     const made = await stage();
     await made.copyUntil('content');

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { freshCheckpoint } from '../../../src/state/checkpoints.ts';
-import { timeZone } from '../../../src/model/time-zone.ts';
 import { checkpointAfter, type PassedPage } from '../../../src/sync/cursor/move-cursor.ts';
 import { startWalk } from '../../../src/sync/plan.ts';
 import type { CheckpointRow } from '../../../src/warehouse/own-tables.ts';
@@ -20,60 +19,12 @@ function walk(pages: readonly PassedPage[], start: Partial<CheckpointRow> = {}):
 }
 
 describe('advance', () => {
-  it('between pages moves the position and the counts, never the cursor', () => {
-    const after = walk([
-      page('/p2', ['2026-11-20T10:00:00Z', '2026-11-20T09:00:00Z']),
-      page('/p3', ['2026-11-20T08:00:00Z']),
-    ]);
-    expect(after).toMatchObject({
-      walk_position: '/p3',
-      walk_pages: 2,
-      walk_records: 3,
-      walk_clock: '2026-11-20 12:00:00.000',
-      walk_high_water: '2026-11-20T10:00:00Z',
-      cursor: null,
-      last_success_at: null,
-    });
-  });
-
-  it('compares local times by the moments that they mean in their zone', () => {
-    const zone = timeZone('Europe/Zurich');
-    const first = [{ key: 'a', text: '2026-11-20T12:30:00', at: Date.parse('2026-11-20T11:30:00Z') }];
-    const second = [
-      { key: 'b', text: '2026-11-20T11:40:00Z', at: Date.parse('2026-11-20T11:40:00Z') },
-      // Still to come by the service's clock.
-      { key: 'c', text: '2026-11-20T13:30:00', at: Date.parse('2026-11-20T12:30:00Z') },
-    ];
-    const after = walk([page('/p2', [], { updated: first, zone }), page(null, [], { updated: second, zone })]);
-    expect(after.cursor).toBe('2026-11-20T11:40:00Z');
-  });
-
-  it('after the last page ends the walk with the newest time as the service wrote it', () => {
-    const after = walk([page('/p2', ['2026-11-20T10:00:00+00:00']), page(null, ['2026-11-20T09:00:00+00:00'])]);
-    expect(after).toMatchObject({
-      cursor: '2026-11-20T10:00:00+00:00',
-      walk_mode: null,
-      walk_position: null,
-      walk_pages: 0,
-      due_at: null,
-      last_success_at: '2026-11-20 12:30:00.000',
-      last_full_at: '2026-11-20 12:30:00.000',
-      cursor_seen_at: '2026-11-20 12:00:00.000',
-      checked_at: '2026-11-20 12:00:00.000',
-    });
-  });
-
   it.each([
     ['what changed after the walk began', ['2026-11-20T11:59:59Z', '2026-11-20T12:00:01Z'], '2026-11-20T11:59:59Z'],
     ['a date in the year 9999', ['2026-11-20T11:00:00Z', '9999-12-31T00:00:00Z'], '2026-11-20T11:00:00Z'],
     ['times by value, not by text', ['2026-11-20T11:30:00+02:00', '2026-11-20T10:00:00Z'], '2026-11-20T10:00:00Z'],
   ])('leaves out %s', (_, times, cursor) => {
     expect(walk([page(null, times)]).cursor).toBe(cursor);
-  });
-
-  it('judges by the clock of the first page, also on later pages and after a resumption', () => {
-    const later = page(null, ['2026-11-20T12:05:00Z'], { serverDate: SERVER + 600_000 });
-    expect(walk([page('/p2', ['2026-11-20T11:00:00Z']), later]).cursor).toBe('2026-11-20T11:00:00Z');
   });
 
   it.each([
@@ -127,33 +78,6 @@ describe('advance', () => {
     ],
   ] as const)('%s', (_, passed, start, cursor) => {
     expect(walk([passed], start).cursor).toBe(cursor);
-  });
-
-  it('reads Unix times as it reads others', () => {
-    const at = SERVER - 60_000;
-    const passed = page(null, [], {
-      records: 2,
-      updated: [
-        { key: 'a', text: String(at / 1_000), at },
-        { key: 'b', text: '1', at: 1_000 },
-      ],
-    });
-    const after = walk([passed], { walk_mode: 'incremental', cursor: String(at / 1_000 - 60) });
-    expect(after.cursor).toBe(String(at / 1_000));
-  });
-
-  it('an incremental walk is no full one, and what is parked is due no more', () => {
-    const start = {
-      walk_mode: 'incremental',
-      cursor: '2026-11-20T00:00:00Z',
-      last_full_at: '2026-11-01 00:00:00.000',
-    } as const;
-    expect(walk([page(null, ['2026-11-20T01:00:00Z'])], start)).toMatchObject({
-      last_full_at: '2026-11-01 00:00:00.000',
-      last_success_at: '2026-11-20 12:30:00.000',
-      due_at: null,
-      walk_since: null,
-    });
   });
 
   it('names the record that has the time of the cursor, and none if only the clock tells it', () => {
@@ -211,14 +135,5 @@ describe('advance', () => {
       unproved_full_at: null,
       last_full_at: '2026-11-20 12:30:00.000',
     });
-  });
-
-  it('remembers the smallest total and the largest page that named a next one', () => {
-    const after = walk([
-      page('/p2', [], { total: 9, kept: 3 }),
-      page('/p3', [], { total: 7, kept: 4 }),
-      page('/p4', []),
-    ]);
-    expect(after).toMatchObject({ walk_total: 7, kept_size: 4 });
   });
 });

@@ -52,16 +52,6 @@ describe('a record that the service no longer has', () => {
     expect(asked(stage)).toBe(2);
   });
 
-  it('is held if no other is found either, and nothing is deleted', async () => {
-    const { stage, events } = await heard(50);
-    const [id = ''] = stage.remove(1);
-    stage.sandbox.faults.add({ fault: 'status', status: 404, path: '/v1/content/' });
-    const { held, doubt } = await events.softDelete(goneNow([id]));
-    expect([held, doubt]).toEqual([[id], expect.stringContaining('check item in the profile')]);
-    expect(await stage.suspects()).toEqual([{ id, reason: 'event', state: 'held', sweeps: 0 }]);
-    expect(await stage.live()).toHaveLength(50);
-  });
-
   it.for([
     ['is under way', "walk_mode = 'full', last_full_at = '2020-01-01 00:00:00.000'"],
     ['has ended since', "last_full_at = '2999-01-01 00:00:00.000'"],
@@ -135,14 +125,6 @@ describe('a record that the service no longer has', () => {
     await events.close();
     await app.close();
     expect(await stage.faults()).toEqual([]);
-  });
-
-  it('waits for a whole walk if the credential is another one than that of the last', async () => {
-    const { stage, events } = await heard(50);
-    const [id = ''] = stage.remove(1);
-    await stage.write("UPDATE _sync_checkpoints SET full_credential = 'another'");
-    expect(await events.softDelete(goneNow([id]))).toMatchObject({ deleted: [], held: [id] });
-    expect(await stage.suspects()).toMatchObject([{ id, state: 'open' }]);
   });
 });
 

@@ -112,15 +112,6 @@ describe.for([USUAL])('a filter that is not what the profile says, on $name', (d
     expect(await stage.unlike()).toEqual([]);
   });
 
-  it('is not trusted in a resource that was empty when it was copied', async () => {
-    const stage = await smallStage({ filter: () => false }, {}, { database });
-    expect(await stage.walk('backfill')).toMatchObject({ status: 'ok', inserted: 0 });
-    stage.service.now += 60 * MINUTE;
-    stage.service.put('first');
-    expect(await stage.walk()).toMatchObject({ status: 'ok', inserted: 1 });
-    expect(await stage.unlike()).toEqual([]);
-  });
-
   it('is not trusted although the record that set the cursor was changed or deleted as well', async () => {
     const stage = await smallStage({ filter: () => false }, {}, { database });
     await changed(stage);
@@ -180,23 +171,6 @@ describe.for([USUAL])('a filter that works, on $name', (database) => {
     stage.service.behaviour.filter = () => false;
     stage.service.put('after');
     expect(codes(await stage.walk())).toEqual(['filter_not_believed']);
-    expect(await stage.unlike()).toEqual([]);
-  });
-
-  it('is asked only for what lies behind a bulk update, once it was proved by it', async () => {
-    const stage = await smallStage({}, {}, { database });
-    await changed(stage);
-    for (let index = 0; index < 35; index += 1) stage.service.put(`bulk${index}`);
-    await stage.walk();
-    const requests: number[] = [];
-    for (let run = 0; run < 4; run += 1) {
-      stage.service.now += 11 * MINUTE;
-      requests.push((await stage.walk()).requests);
-    }
-    expect(requests).toEqual([expect.any(Number), 1, 1, 1]);
-    expect(requests[0]).toBeGreaterThan(3);
-    stage.service.put('after');
-    expect(await stage.walk()).toMatchObject({ status: 'ok', inserted: 1 });
     expect(await stage.unlike()).toEqual([]);
   });
 
@@ -343,20 +317,6 @@ describe.for([USUAL])('records without a time of change under a filter, on $name
     await stage.walk();
     const healed = await stage.walk();
     expect([healed.mode, codes(healed)]).toEqual(['incremental', []]);
-  });
-
-  it('are counted if no record has one, or some have a word instead', async () => {
-    const stage = await smallStage({}, {}, { database });
-    stage.service.put('a', { updated_at: null });
-    await stage.walk('backfill');
-    expect((await stage.walk()).warnings).toMatchObject([{ message: expect.stringMatching(/^1 record has no time/) }]);
-    for (const updated_at of ['yesterday', '2026-02-01T00:00:00Z', 'never']) {
-      stage.service.put(`of-${updated_at.slice(0, 4)}`, { updated_at });
-    }
-    await stage.walk('backfill');
-    expect((await stage.walk()).warnings).toMatchObject([
-      { message: expect.stringMatching(/^3 records have no time/) },
-    ]);
   });
 
   it('are only reported if the profile accepts that they are never listed', async () => {

@@ -5,7 +5,7 @@ import { windowsBetween } from '../../../src/sync/reports/report-days.ts';
 import { endingWith, halvesOf, nextRange, rangeQuery } from '../../../src/sync/reports/report-ranges.ts';
 
 const DUE = windowsBetween('2026-01-01', '2026-01-21', 'day').toReversed();
-const WIDE = { largest: 31, windows: Infinity, until: '2026-01-21', rows: null, rowsOf: () => null };
+const WIDE = { largest: 31, windows: Infinity, until: '2026-01-21' };
 
 function windowsWith(fields: Record<string, unknown>): ReportWindows {
   const windows = { field: 'date', from_param: 'from', to_param: 'to', start: '2026-01-01', ...fields };
@@ -19,10 +19,6 @@ describe('ranges', () => {
   it('take the newest windows, up to the largest range, the rows that are expected and the first gap', () => {
     const { range, left } = nextRange(DUE, { ...WIDE, largest: 7 });
     expect([range.from, range.to, range.windows.length, left.length]).toEqual(['2026-01-14', '2026-01-21', 7, 13]);
-    const full = nextRange(DUE, { ...WIDE, rows: 100, rowsOf: () => 30 });
-    expect(full.range.windows).toHaveLength(3);
-    const huge = nextRange(DUE, { ...WIDE, rows: 100, rowsOf: () => 3_000 });
-    expect(huge.range.windows).toHaveLength(1);
     const gap = nextRange(DUE.toSpliced(2, 1), WIDE);
     expect(gap.range).toMatchObject({ from: '2026-01-19', to: '2026-01-21' });
   });

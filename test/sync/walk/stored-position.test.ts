@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { positionFrom, storedPosition } from '../../../src/sync/walk/stored-position.ts';
+import { positionFrom, storedPosition } from '../../../src/sync/walk/stored-walk.ts';
 
 const QUERY = { key: 'k3y', state: 'all live' };
 const plain = (text: string): string => text;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { SQLITE } from '../../support/databases.ts';
-import { journey } from '../../support/journey.ts';
+import { SQLITE } from '../support/databases.ts';
+import { journey } from '../support/journey.ts';
 
 const DAY = 86_400_000;
 const START = new Date(Date.now() - 40 * DAY).toISOString().slice(0, 10);

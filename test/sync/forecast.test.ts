@@ -1,10 +1,10 @@
 import { statSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { ResourceForecast } from '../../../src/sync/forecast/forecast.ts';
-import { asOtherClient, eitherDatabase, SQLITE } from '../../support/databases.ts';
-import { journey, type Journey } from '../../support/journey.ts';
-import { longOrShort, sampled } from '../../support/length.ts';
-import { ownStage } from '../../support/own-stage.ts';
+import type { ResourceForecast } from '../../src/sync/forecast.ts';
+import { asOtherClient, eitherDatabase, SQLITE } from '../support/databases.ts';
+import { journey, type Journey } from '../support/journey.ts';
+import { longOrShort, sampled } from '../support/length.ts';
+import { ownStage } from '../support/own-stage.ts';
 
 interface Plan {
   requests: number | null;
@@ -13,6 +13,7 @@ interface Plan {
   disk_bytes: number | null;
   minutes: number | null;
   asked: number;
+  files: { requests: number | null; bytes: number | null } | null;
   month: { requests: number | null; percent_of_limit: number | null };
   resources: ResourceForecast[];
 }
@@ -106,34 +107,35 @@ describe('a plan', () => {
     }
   });
 
-  it('says what will be done differently', async () => {
-    const records = [1, 2, 3].map((id) => ({
-      id,
-      updated_at: '2024-01-01T00:00:00Z',
-      title: `No. ${id}`,
-      note: 'x',
-      seo: { image: 'a' },
-    }));
-    const stage = await ownStage(SQLITE, records);
-    const change = (content: Record<string, unknown>): void => stage.setProfile({ resources: { content } });
-    stage.service.put({ id: 4, updated_at: new Date().toISOString(), title: 'new', fresh: 5 });
-    expect((await plan(stage)).resources[0]).toMatchObject({
-      is_refused: false,
-      walk: { mode: 'incremental' },
-      columns: [{ table: 'content', column: 'fresh', from: null, to: 'integer' }],
-    });
-    change({ fields: { note: { exclude: true } }, json: ['seo'] });
-    const changed = await plan(stage);
-    expect(changed).toMatchObject({ code: 2, resources: [{ is_refused: true, walk: { mode: 'full' } }] });
-    expect(changed.resources[0]?.columns).toEqual(
-      expect.arrayContaining([
-        { table: 'content', column: 'note', from: 'text', to: null },
-        { table: 'content', column: 'seo_image', from: 'text', to: null },
-        { table: 'content', column: 'seo', from: null, to: 'json' },
-      ]),
+  it('follows the plan of a run, and says that one will be refused', async () => {
+    const stage = await ownStage(
+      SQLITE,
+      [1, 2, 3].map((id) => ({ id, updated_at: '2024-01-01T00:00:00Z' })),
     );
-    change({ incremental: null });
+    stage.service.put({ id: 4, updated_at: new Date().toISOString() });
+    expect((await plan(stage)).resources[0]).toMatchObject({ is_refused: false, walk: { mode: 'incremental' } });
+    stage.setProfile({ resources: { content: { json: ['seo'] } } });
+    const refused = await plan(stage);
+    expect(refused).toMatchObject({ code: 2, resources: [{ is_refused: true, walk: { mode: 'full' } }] });
+    stage.setProfile({ resources: { content: { incremental: null } } });
     expect((await plan(stage)).resources[0]).toMatchObject({ walk: { mode: 'full', requests: 1, records: 4 } });
+  });
+
+  it('tells of the files that a store is named for, before and behind the copy', async () => {
+    const stage = await journey({
+      sandbox: { generate: { images: 30 } },
+      profile: { resources: { images: { page: { total: 'total' } } } },
+    });
+    expect((await plan(stage, 'backfill', 'images')).files).toBeNull();
+    stage.setSource({ files: { store: 'disk:pictures' } });
+    const before = await plan(stage, 'backfill', 'images');
+    expect(before.files).toMatchObject({ requests: 30 });
+    expect((await stage.command('backfill', 'images')).code).toBe(0);
+    const bytes = await stage.read(
+      (db) => db.prepare<[], { n: number }>('SELECT sum(bytes) AS n FROM _sync_files').get()?.n,
+    );
+    expect(before.files?.bytes).toBe(bytes);
+    expect((await plan(stage, 'backfill', 'images')).files).toEqual({ requests: 0, bytes: 0 });
   });
 });
 
