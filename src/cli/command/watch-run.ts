@@ -3,7 +3,14 @@ import type { App, AppOptions } from '../../app.ts';
 import { retryText } from '../../http/client.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { createTerminalProgress } from '../../observe/terminal-progress.ts';
-import { advanceResource, endResource, startResource, waitingResource, type ProgressSnapshot, type ResourceProgress } from '../../observe/progress.ts';
+import {
+  advanceResource,
+  endResource,
+  startResource,
+  waitingResource,
+  type ProgressSnapshot,
+  type ResourceProgress,
+} from '../../observe/progress.ts';
 import type { RunWatcher } from '../../sync/report.ts';
 import type { CliContext } from './context.ts';
 import { logWalks } from '../../serve/source-watcher.ts';

@@ -13,7 +13,13 @@ import { databaseAt, openWarehouseToRead } from '../../warehouse/databases.ts';
 import type { CliContext } from '../command/context.ts';
 import { EXIT_CODES, type ExitCode } from '../command/exit-code.ts';
 import { print } from '../command/output.ts';
-import { forEachSource, readSettings, withSourceOptions, type ChosenSource, type SourceOptions } from '../command/sources.ts';
+import {
+  forEachSource,
+  readSettings,
+  withSourceOptions,
+  type ChosenSource,
+  type SourceOptions,
+} from '../command/sources.ts';
 import { withApp } from '../command/with-app.ts';
 import { finishForgetting, withInbox } from './finish-forgetting.ts';
 import { eraseWhenFree } from './erase-when-free.ts';
