@@ -9,6 +9,7 @@ import type { FixedColumn } from '../state/owned-resource.ts';
 import { InUse } from '../warehouse/in-use.ts';
 import { shapeOf } from './prepare-page.ts';
 import { rememberShape } from '../state/column-catalog.ts';
+import { rewriteRows } from '../state/stored-rows.ts';
 import { markReshape, readReshape, saveReshape } from '../state/reshapes.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import { evolveTables } from './evolve-tables.ts';
@@ -162,8 +163,9 @@ async function rewritePage(context: LoadContext, bodies: readonly StoredBody[]):
   if (shaped.grown) return;
   const last = bodies.length < RECORDS_PER_PAGE ? null : (bodies.at(-1)?.id ?? null);
   await coverRows(context, shaped.rows);
-  await warehouse.rewrite({
+  await rewriteRows(warehouse, {
     lease: owned.lease(),
+    resource: owned.resource,
     rows: shaped.rows,
     versions: new Map(bodies.map(({ id, version }) => [id, version])),
     children: shaped.shape.tables.slice(1),

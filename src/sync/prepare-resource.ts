@@ -1,7 +1,7 @@
 import { DeferredError, SyncError } from '../model/errors.ts';
 import { deleteCheckpoint, readCheckpoint } from '../state/checkpoints.ts';
 import { readTables } from '../state/column-catalog.ts';
-import { forgetDeletes } from '../state/deletes.ts';
+import { forgetDeletes } from '../state/stored-rows.ts';
 import { forgetFeeds } from '../state/feeds.ts';
 import { saveReshape } from '../state/reshapes.ts';
 import { beginRun, readRun, type RunStart } from '../state/runs.ts';

@@ -4,6 +4,7 @@ import { growCalendar } from '../load/grow-calendar.ts';
 import { tendExamples } from '../load/tend-examples.ts';
 import { tendKeys } from '../load/tend-keys.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
+import { dropStatements, keysDeletedBefore } from '../state/stored-rows.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import { goneColumnWarnings } from './columns/gone-columns.ts';
 import { confirmDeletes } from './deletes/confirm-deletes.ts';
@@ -135,8 +136,12 @@ async function purgeDeleted({ warehouse, owned, clock, deletes, signal }: Resour
   if (deletes.keep_days === null || table === undefined) return;
   const deletedBefore = timestampText(clock.now() - deletes.keep_days * DAY_MS);
   for (let removed = ROWS_PER_STEP; removed === ROWS_PER_STEP;) {
-    const step = { lease: owned.lease(), resource, table, deletedBefore, limit: ROWS_PER_STEP };
-    removed = await owned.takeTurn(() => warehouse.purge(step));
+    removed = await owned.takeTurn(async () => {
+      const keys = await keysDeletedBefore(warehouse, table, deletedBefore, ROWS_PER_STEP);
+      const gone = { resource, table, children: [], keys };
+      if (keys.length > 0) await warehouse.apply(dropStatements(warehouse, gone), owned.lease());
+      return keys.length;
+    });
     await nextTurn();
     signal.throwIfAborted();
   }

@@ -5,7 +5,6 @@ import type { ResourceProfile } from '../source/profile.ts';
 import type { Relations } from '../source/relations.ts';
 import type { ColumnIndex, KeyPlan } from '../warehouse/key-plan.ts';
 
-type Planned = Pick<KeyPlan, 'tables' | 'references' | 'indexes'>;
 type References = KeyPlan['references'];
 
 /**
@@ -17,7 +16,7 @@ export function planKeys(
   profile: Pick<ResourceProfile, 'updated' | 'indexes' | 'windows'>,
   relations: Relations,
   shapes: readonly ResourceShape[],
-): Planned {
+): KeyPlan {
   const references = referencesOf(tables, relations, shapes);
   return { tables, references, indexes: indexesOf(tables, profile, references) };
 }

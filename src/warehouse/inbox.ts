@@ -1,3 +1,4 @@
+import type { ColumnType } from 'kysely';
 import type { NameState } from './name-state.ts';
 import type { TimestampText } from './own-tables.ts';
 
@@ -52,9 +53,25 @@ export interface DeliveryRow {
   differs_from: string | null;
 }
 
+/** Columns that the database fills in a delivery that is inserted. */
+type FilledColumns =
+  | 'seq'
+  | 'state'
+  | 'attempts'
+  | 'due_at'
+  | 'finished_at'
+  | 'reason'
+  | 'kind'
+  | 'resource'
+  | 'record_id'
+  | 'repeats'
+  | 'events';
+
 /** The tables of an inbox, made by `migrations/inbox/`. */
 export interface InboxTables {
-  _sync_deliveries: DeliveryRow;
+  _sync_deliveries: Omit<DeliveryRow, FilledColumns> & {
+    [Column in FilledColumns]: ColumnType<DeliveryRow[Column], never, DeliveryRow[Column]>;
+  };
 }
 
 /** The columns that a settlement changes. */

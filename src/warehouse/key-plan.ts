@@ -1,6 +1,4 @@
-import type { CompiledQuery } from 'kysely';
 import type { TableShape } from '../model/table.ts';
-import type { ViewChange } from './view-dialect.ts';
 
 /** How the tables of one resource belong to each other and to others, and what they are to be found by. */
 export interface KeyPlan {
@@ -10,8 +8,6 @@ export interface KeyPlan {
   references: readonly Reference[];
   /** Indexes of single columns of these tables that should be there; of all others, ours go. */
   indexes: readonly ColumnIndex[];
-  /** All views of ours, each behind those that it stands on, and what holds as long as they are so: asked for if some have to be made again. */
-  views: () => Promise<{ views: readonly ViewChange[]; claim: CompiledQuery | null }>;
 }
 
 /** A column and the key that it holds. */

@@ -10,6 +10,8 @@ export interface WrittenRecord {
   /** 1 is a record never seen before. */
   version: number;
   hash: string;
+  /** Stands in `_synced_at` in place of the page's time: of a row that is only written again. */
+  syncedAt?: TimestampText;
   /** The source as it came, UTF-8. */
   bytes: Buffer;
 }
@@ -18,6 +20,8 @@ export interface WrittenRecord {
 export interface PageRows {
   resource: string;
   history: HistoryPolicy;
+  /** True if all rows are there already, and are written again. */
+  isRewrite?: true;
   /** When the page was asked for: stands in `_synced_at` and `valid_from`, and a later one wins. */
   requestedAt: TimestampText;
   /** Rows per table, the resource's own table first; only what is new or changed. */

@@ -1,10 +1,9 @@
 import { type Kysely, sql, type RawBuilder } from 'kysely';
 import type { Column } from '../model/table.ts';
 import { danglingIn, type Dangling, type References } from './dangling.ts';
-import type { DeliveryRow, Inbox, InboxTables } from './inbox.ts';
 import type { Cell } from '../model/table.ts';
 import type { OwnTables } from './own-tables.ts';
-import type { Warehouse } from './warehouse.ts';
+import type { StoredRow, Warehouse } from './warehouse.ts';
 
 /** Queries of commands that only read. Nothing is made, changed or migrated for them. */
 export interface WarehouseReader
@@ -17,27 +16,6 @@ export interface WarehouseReader
   server(): Promise<string | null>;
 }
 
-/** The same of an inbox. */
-export type InboxViewer = Pick<Inbox, 'list' | 'get' | 'after' | 'close'>;
-
-/** Asks by single statements, which are alike on all databases. */
-export function inboxViewer(own: Kysely<InboxTables>, close: () => Promise<void>): InboxViewer {
-  const all = own.selectFrom('_sync_deliveries').selectAll();
-  return {
-    list: ({ state, limit }) => {
-      const rows = all.orderBy('seq', 'desc').limit(limit);
-      return (state === undefined ? rows : rows.where('state', '=', state)).execute();
-    },
-    get: async (delivery): Promise<DeliveryRow | null> => {
-      const one =
-        typeof delivery === 'number' ? all.where('seq', '=', delivery) : all.where('delivery_id', '=', delivery);
-      return (await one.executeTakeFirst()) ?? null;
-    },
-    after: (seq, limit) => all.where('seq', '>', seq).orderBy('seq').limit(limit).execute(),
-    close,
-  };
-}
-
 /** Of a text in a sample: enough to tell that it is long. */
 const SAMPLED_LETTERS = 40;
 
@@ -47,6 +25,7 @@ interface RowQueries extends Pick<
   | 'tableNames'
   | 'holdsBeyondDouble'
   | 'sample'
+  | 'stored'
   | 'timeSpan'
   | 'keysAfter'
   | 'latestKeys'
@@ -66,6 +45,10 @@ export interface RowQueryDialect {
   tableNames: () => Promise<Set<string>>;
   /** A moment as a column of ours holds it; '' lies before all of them. */
   moment: (text: string) => RawBuilder<unknown>;
+  /** A moment as a UTC text. */
+  momentText: (cell: RawBuilder<unknown>) => RawBuilder<unknown>;
+  /** True for one of many texts. */
+  isAmong: (text: RawBuilder<unknown>, texts: readonly string[]) => RawBuilder<unknown>;
   /** True for a text (or JSON) that does not begin as a time does. */
   isUntimed: (text: RawBuilder<unknown>) => RawBuilder<unknown>;
   /** A text as it is compared byte by byte. */
@@ -92,6 +75,15 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
       const exact = sql`${sql.id(column)} BETWEEN ${least} AND ${most}`;
       const { rows } = await sql`SELECT 1 FROM ${named(table)} WHERE NOT (${exact}) LIMIT 1`.execute(own);
       return rows.length > 0;
+    },
+    stored: async ({ name, key: [key = ''] }, keys, updated) => {
+      // Names that no column of a source can have.
+      const { rows } = await sql<StoredRow & { _key: string }>`
+        SELECT ${sql.id(key)} AS "_key", "_hash" AS "hash", "_version" AS "version",
+          ${dialect.momentText(sql`"_synced_at"`)} AS "syncedAt", ${dialect.momentText(sql`"_deleted_at"`)} AS "deletedAt",
+          ${firstCell(updated, dialect)} AS "updated"
+        FROM ${named(name)} WHERE ${dialect.isAmong(sql.id(key), keys)}`.execute(own);
+      return new Map(rows.map(({ _key, ...row }) => [_key, row]));
     },
     timeSpan: timeSpan(own, dialect),
     sample: sample(own, dialect),
@@ -131,6 +123,17 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
         AND "_synced_at" >= ${moment(since)}`);
     },
   };
+}
+
+/** The first cell that is not null; of several types a text. */
+function firstCell(columns: readonly Column[], { momentText }: RowQueryDialect): RawBuilder<unknown> {
+  const isMixed = new Set(columns.map(({ type }) => type)).size > 1;
+  const cells = columns.map(({ name, type }) => {
+    const cell = type === 'timestamp' ? momentText(sql.id(name)) : sql`${sql.id(name)}`;
+    if (!isMixed) return cell;
+    return type === 'timestamp' ? sql`CAST(${cell} AS text) || 'Z'` : sql`CAST(${cell} AS text)`;
+  });
+  return cells.length > 1 ? sql`COALESCE(${sql.join(cells)})` : (cells[0] ?? sql`CAST(NULL AS text)`);
 }
 
 function sample(own: Kysely<OwnTables>, { named }: RowQueryDialect): Warehouse['sample'] {

@@ -1,10 +1,8 @@
 import type { CompiledQuery, Kysely, RawBuilder } from 'kysely';
 import { SyncError } from '../model/errors.ts';
-import type { Cell, Column, ResourceShape, ShapeChange, TableRows, TableShape } from '../model/table.ts';
-import type { HistoryPolicy } from '../model/vocabulary.ts';
+import type { Cell, Column, ResourceShape, ShapeChange, TableShape } from '../model/table.ts';
 import type { KeyPlan } from './key-plan.ts';
 import type { LeaseProof } from './lease-proof.ts';
-import type { GoneRecord } from './gone-record.ts';
 import type { PageCommit } from './page-commit.ts';
 import type { SnapshotReader } from './snapshot-reader.ts';
 import type { TimeSpan } from './time-span.ts';
@@ -86,42 +84,6 @@ export interface TableRemoval {
   statements: readonly CompiledQuery[];
 }
 
-/** Rows written anew from bodies that are already stored, committed whole or not at all. */
-export interface RowRewrite {
-  lease: LeaseProof;
-  /** Rows per table, the resource's own table first. */
-  rows: readonly TableRows[];
-  /** The version whose body the rows were made of, by key: a row of another version stays as it is. */
-  versions: ReadonlyMap<string, number>;
-  /** All child tables of the resource: what the rewritten records had there goes. */
-  children: readonly TableShape[];
-  statements: readonly CompiledQuery[];
-}
-
-/** Records that are gone from the service, as known from requests: soft deletes, committed whole or not at all. */
-export interface SoftDelete {
-  lease: LeaseProof;
-  resource: string;
-  history: HistoryPolicy;
-  /** The resource's own table, and all its child tables: a deleted record has no rows there. */
-  table: TableShape;
-  children: readonly TableShape[];
-  gone: readonly GoneRecord[];
-  /** Statements on own tables that belong to the same moment. */
-  statements: readonly CompiledQuery[];
-}
-
-/** Deleted rows to remove for good, with all that is remembered of them, committed whole or not at all. */
-export interface Purge {
-  lease: LeaseProof;
-  resource: string;
-  table: TableShape;
-  /** Only rows deleted before this moment. */
-  deletedBefore: TimestampText;
-  /** Rows at most. */
-  limit: number;
-}
-
 /** The state of a database that is written for months. */
 export interface Upkeep {
   /** Bytes written but not yet copied into the database itself; grows while a reader holds a transaction open. */
@@ -176,14 +138,8 @@ export interface Warehouse extends RowCounting {
    * follow, and `growth_outdated` as `evolve` does; then nothing was changed.
    */
   swapTables(swap: TableSwap): Promise<void>;
-  /** Writes rows anew that are there already; versions and our own columns stay as they are. */
-  rewrite(rows: RowRewrite): Promise<void>;
   /** Writes one page. Throws `lease_lost` when somebody else owns the resource by now, or the database was set back. */
   commit(page: PageCommit): Promise<void>;
-  /** Marks rows as deleted, with a version that says so. Returns the keys of those that were live until then. */
-  softDelete(deletion: SoftDelete): Promise<string[]>;
-  /** Removes deleted rows and their versions. Returns how many rows went. */
-  purge(purge: Purge): Promise<number>;
   /** Cells of a few live rows, by column; long texts are cut. */
   sample(table: TableShape, columns: readonly Column[], limit: number): Promise<Record<string, Cell>[]>;
   /** Keys of all rows of a resource's own table, deleted ones too, in the database's order: those behind `after`. */

@@ -3,6 +3,7 @@ import { ownResources } from '../../src/state/owned-resource.ts';
 import { openInbox, openWarehouse } from '../../src/warehouse/databases.ts';
 import { contentLoader } from '../support/content-loader.ts';
 import { recordsOf } from '../support/page-records.ts';
+import { softDelete } from '../support/soft-delete.ts';
 import { delivery } from './deliveries.ts';
 
 /** Something that is open, and a piece of work on it that is done whole or not at all. */
@@ -25,12 +26,9 @@ async function openPage(file: string, from: number): Promise<Piece & { sweep: Pi
   const records = recordsOf(Array.from({ length: ROWS }, record));
   return {
     work: () => loader.load({ records, requestedAt: 1_000 }, () => []),
-    sweep: async () => {
-      const [table, ...children] = owned.shape?.tables ?? [];
-      if (table === undefined) throw new Error('no page was loaded');
-      const gone = Array.from({ length: ROWS / 2 }, (_, key) => ({ key: String(key), confirmedAt: GONE_AT }));
-      const common = { lease: owned.lease(), resource: 'content', history: 'none' as const };
-      return warehouse.softDelete({ ...common, table, children, gone, statements: [] });
+    sweep: () => {
+      const keys = Array.from({ length: ROWS / 2 }, (_, key) => String(key));
+      return softDelete(warehouse, owned, { keys, at: GONE_AT, history: 'none' });
     },
     close: async () => {
       await owned.release();

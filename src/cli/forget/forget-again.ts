@@ -7,7 +7,7 @@ import { askToForget, openRequests, rememberForgotten } from '../../state/forget
 import { checkPrivacyKey, forgottenFingerprint } from '../../state/forgotten.ts';
 import { knownIds } from '../../sync/forget/known-ids.ts';
 import { idsInDeliveries } from '../../trigger/drain/forget-deliveries.ts';
-import type { RestoredParts } from '../../warehouse/backup.ts';
+import type { RestoredParts } from '../../warehouse/database.ts';
 import type { ForgottenRow } from '../../warehouse/operator-rows.ts';
 import type { CliContext } from '../command/context.ts';
 import { eraseWhenFree } from './erase-when-free.ts';

@@ -4,11 +4,11 @@ import type { TableShape } from '../../model/table.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
+import { goneStatements } from '../../state/stored-rows.ts';
 import { forgetSuspects, forgetWaiting, markConfirmed, suspectGone, type Suspicion } from '../../state/suspects.ts';
 import { forgetSourceTexts } from '../../state/versions.ts';
 import type { CheckpointRow, SuspectRow, TimestampText } from '../../warehouse/own-tables.ts';
 import type { StoredRow } from '../../warehouse/warehouse.ts';
-import type { GoneRecord } from '../../warehouse/gone-record.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import {
   corroborate,
@@ -139,6 +139,14 @@ async function inTurn(context: SoftDeleteContext, { gone, listed, waiting }: Cor
   return { ...outcome, deleted: await softDeleteAll(context, table, found.there) };
 }
 
+/** A live row whose record is gone from the service. */
+interface GoneRecord {
+  key: string;
+  confirmedAt: TimestampText;
+  /** The service's own time of the delete; null if it has named none. */
+  deletedAt: TimestampText | null;
+}
+
 interface Sorted {
   there: GoneRecord[];
   absent: Gone[];
@@ -224,18 +232,29 @@ function isWalkedSince({ evidence, checkpoint }: SoftDeleteContext, since: Times
   return checkpoint.walk_mode === 'full' || (checkpoint.last_full_at ?? '') >= since;
 }
 
-function softDeleteAll(context: SoftDeleteContext, table: TableShape, gone: readonly GoneRecord[]): Promise<string[]> {
+/** Marks rows as deleted that are live, in a turn; returns their keys. */
+async function softDeleteAll(
+  context: SoftDeleteContext,
+  table: TableShape,
+  gone: readonly GoneRecord[],
+): Promise<string[]> {
   const { warehouse, owned, profile, evidence, clock } = context;
   const { own } = warehouse;
-  const keys = gone.map(keyOf);
-  const statements = evidence.isReleased
-    ? markConfirmed(own, owned.resource, keys, timestampText(clock.now()))
-    : forgetSuspects(own, owned.resource, keys);
-  if (profile.mask !== null) statements.push(forgetSourceTexts(own, owned.resource));
-  const children = owned.shape?.tables.slice(1) ?? [];
   const { resource } = owned;
-  const { history } = profile;
-  return warehouse.softDelete({ lease: owned.lease(), resource, history, table, children, gone, statements });
+  const keys = gone.map(keyOf);
+  const children = owned.shape?.tables.slice(1) ?? [];
+  const alike = Map.groupBy(gone, ({ confirmedAt, deletedAt }) => `${confirmedAt} ${deletedAt}`);
+  const statements = [...alike.values()].flatMap((records) => {
+    const { confirmedAt: at = '', deletedAt = null } = records[0] ?? {};
+    const rows = { resource, history: profile.history, table, children, keys: records.map(keyOf), at, deletedAt };
+    return goneStatements(warehouse, rows);
+  });
+  const noted = evidence.isReleased
+    ? markConfirmed(own, resource, keys, timestampText(clock.now()))
+    : forgetSuspects(own, resource, keys);
+  if (profile.mask !== null) noted.push(forgetSourceTexts(own, resource));
+  await warehouse.apply([...statements, ...noted], owned.lease());
+  return keys;
 }
 
 function suspicions(

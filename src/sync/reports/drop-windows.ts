@@ -3,7 +3,7 @@ import { shapeOf } from '../../load/prepare-page.ts';
 import { timeZone } from '../../model/time-zone.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { ReportWindows } from '../../source/report-windows.ts';
-import { dropStatements } from '../../state/drop-rows.ts';
+import { dropStatements } from '../../state/stored-rows.ts';
 import { inParts } from '../../state/in-parts.ts';
 import { saveWindows } from '../../state/windows.ts';
 import type { WindowRow } from '../../warehouse/window-row.ts';

@@ -10,7 +10,8 @@ import { fieldAt } from '../../shape/records/field-at.ts';
 import type { ReportWindows } from '../../source/report-windows.ts';
 import { forgetSuspects, forgetWaiting } from '../../state/suspects.ts';
 import { forgetSourceTexts } from '../../state/versions.ts';
-import { goneStatements, rowsOfDays } from '../../state/window-rows.ts';
+import { goneStatements } from '../../state/stored-rows.ts';
+import { rowsOfDays } from '../../state/window-rows.ts';
 import { saveWindows } from '../../state/windows.ts';
 import type { WindowRow } from '../../warehouse/window-row.ts';
 import type { ResourceContext } from '../resource-context.ts';
@@ -235,7 +236,7 @@ function goneIn(
   const stamps = keys.map((key) => before.get(key)?.syncedAt ?? '').filter((stamp) => stamp > now);
   const at = [asked, ...stamps].toSorted().at(-1) ?? asked;
   const { resource } = owned;
-  const gone = { resource, history: profile.history, table, children, keys, at };
+  const gone = { resource, history: profile.history, table, children, keys, at, deletedAt: null };
   return [
     ...goneStatements(warehouse, gone),
     ...(profile.mask === null ? [] : [forgetSourceTexts(warehouse.own, resource)]),

@@ -9,6 +9,7 @@ import { storedValue } from '../../shape/records/as-record.ts';
 import { sameJson, textHash } from '../../shape/records/fingerprint.ts';
 import { shapeRecords } from '../../shape/shape-page.ts';
 import { inParts } from '../../state/in-parts.ts';
+import { rewriteRows } from '../../state/stored-rows.ts';
 import { currentVersionsOf } from '../../state/versions.ts';
 import { softDeleteWatched, watching } from '../deletes/soft-delete-gone.ts';
 import { checkItemReading } from '../item/check-reading.ts';
@@ -123,8 +124,9 @@ async function reloadRows(
       continue;
     }
     const versions = new Map(bodies.map(({ id, version }) => [id, version]));
-    const change = { rows: shaped.rows, versions, children: shape.tables.slice(1), statements: [] };
-    await owned.takeTurn(() => warehouse.rewrite({ lease: owned.lease(), ...change }));
+    const { resource } = owned;
+    const change = { resource, rows: shaped.rows, versions, children: shape.tables.slice(1), statements: [] };
+    await owned.takeTurn(() => rewriteRows(warehouse, { lease: owned.lease(), ...change }));
     reloaded.count += bodies.length;
   }
   return reloaded;

@@ -5,7 +5,8 @@ import type { ReadersRequest, StoredSizes } from '../database.ts';
 import type { InboxTables } from '../inbox.ts';
 import { refuseOtherVersion } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
-import { inboxViewer, type InboxViewer, type WarehouseReader } from '../reading.ts';
+import type { WarehouseReader } from '../reading.ts';
+import { inboxViewer, type InboxViewer } from '../inbox-queries.ts';
 import type { SnapshotReader } from '../snapshot-reader.ts';
 import type { PostgresAddress } from './connection/address.ts';
 import {

@@ -7,18 +7,15 @@ import { rowQueries } from '../reading.ts';
 import type { PostgresAddress } from './connection/address.ts';
 import { cleanTables } from './connection/clean-tables.ts';
 import { openDatabase, WAREHOUSE_TABLES } from './connection/open-database.ts';
-import { commitSteps } from './connection/commit-steps.ts';
 import { databaseNow, executeInUtc, transact, type Database } from './connection/transact.ts';
-import { orUnindexed } from './keys/indexes.ts';
-import { tendKeys } from './keys/tend-keys.ts';
+import { orUnindexed, tendKeys } from './keys/maintain-keys.ts';
 import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { dropTables } from './widening/drop-tables.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
 import { stageTables, swapTables } from './widening/swap-tables.ts';
-import { rewriteRows } from './pages/rewrite-rows.ts';
-import { purge, softDelete, stepsOf } from './pages/row-writer.ts';
-import { liveSample, storedRows } from './pages/stored-rows.ts';
+import { stepsOf } from './pages/row-writer.ts';
+import { liveSample } from './pages/live-sample.ts';
 import type { Step } from './connection/batch.ts';
 import type { Session } from './connection/session.ts';
 
@@ -38,8 +35,8 @@ export async function openWarehouse(address: PostgresAddress, clock: Clock): Pro
 function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: () => Promise<void>): Warehouse {
   const { schema } = database;
 
-  function underLease<T>(lease: LeaseProof, work: (session: Session) => Promise<T>): Promise<T> {
-    return transact(database, work, { lease });
+  function underLease<T>(lease: LeaseProof | undefined, work: (session: Session) => Promise<T>): Promise<T> {
+    return transact(database, work, lease === undefined ? {} : { lease });
   }
 
   return {
@@ -49,36 +46,22 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
     isOnNetwork: true,
     keepsMicroseconds: true,
     now: () => databaseNow(database),
-    stored: storedRows(database),
     snapshot: () => snapshotReader(database, () => Promise.resolve()),
     evolve: (growth) => growTables(database, own, growth),
     stageTables: (staging) => stageTables(database, own, staging),
     swapTables: (swap) => swapTables(database, swap),
     dropTables: (removal) => dropTables(database, removal),
     tendKeys: (plan, lease) => tendKeys(database, plan, lease),
-    rewrite: (rewrite) => {
-      const work = (): Promise<void> =>
-        underLease(rewrite.lease, async (session) => {
-          await rewriteRows(session, rewrite);
-          await session.runAll(rewrite.statements.map(asStep));
-        });
-      return orUnindexed(database, rewrite.rows[0]?.table.name ?? '', work);
-    },
     commit: ({ rows, lease, statements }) => {
       let attempts = 0;
-      const steps = (): Step[] => [...stepsOf(rows, (attempts += 1) > 1), ...statements.map(asStep)];
-      return orUnindexed(database, rows.resource, () => commitSteps(database, steps, lease));
+      const write = async (session: Session): Promise<void> => {
+        await session.runAll([...stepsOf(rows, (attempts += 1) > 1), ...statements.map(asStep)]);
+      };
+      return orUnindexed(database, rows.resource, () => underLease(lease, write));
     },
-    softDelete: (deletion) =>
-      underLease(deletion.lease, async (session) => {
-        const deleted = await softDelete(session, deletion);
-        await session.runAll(deletion.statements.map(asStep));
-        return deleted;
-      }),
-    purge: (old) => underLease(old.lease, (session) => purge(session, old)),
     liveSample: (table, resource, limit) => liveSample(database, table, resource, limit),
     selectCount: async (query) => Number(Object.values((await executeInUtc(database)(query)).rows[0] ?? {})[0]),
-    apply: (queries, lease) => commitSteps(database, () => queries.map(asStep), lease),
+    apply: (queries, lease) => underLease(lease, async (session) => void (await session.runAll(queries.map(asStep)))),
     // The server keeps its own log small.
     // Each commit waits for the server's log, and the inbox is in the same one, behind what was committed before.
     persist: () => Promise.resolve(),
@@ -106,6 +89,8 @@ export function rowsIn(own: Kysely<OwnTables>, schema: string): ReturnType<typeo
     named: (table) => sql`${sql.id(schema, table)}`,
     tableNames: () => tableNames(own, schema),
     moment: (text) => sql`${text === '' ? '-infinity' : `${text}+00`}::timestamptz`,
+    momentText: (cell) => sql`${cell} AT TIME ZONE 'UTC'`,
+    isAmong: (text, texts) => sql`${text} = ANY(${texts})`,
     isUntimed: (text) => sql`coalesce(ltrim(${text}::text, '"'), '') !~ '^[0-9]'`,
     compared: (text) => sql`${text} COLLATE "C"`,
   });

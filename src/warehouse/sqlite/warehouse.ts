@@ -9,10 +9,8 @@ import { openFile, type OpenFile } from './connection/open-file.ts';
 import { readBeside } from './connection/read-beside.ts';
 import { configureWarehouse } from './connection/configure.ts';
 import { syncLog, truncateLargeWal } from './connection/wal-upkeep.ts';
-import { purge, rewriteRows, softDelete } from './pages/row-writer.ts';
-import { statementRunner } from './pages/run-statements.ts';
-import { transactions, type Transact } from './pages/transactions.ts';
-import { liveSample, storedRows } from './pages/stored-rows.ts';
+import { runStatements, transactions, type Transact } from './pages/transactions.ts';
+import { liveSample } from './pages/live-sample.ts';
 import { createPageWriter } from './pages/write-page.ts';
 import { tendIndexes } from './keys/tend-indexes.ts';
 import { snapshotReader } from './snapshot-reader.ts';
@@ -37,8 +35,6 @@ export async function openWarehouse(file: string, clock: Clock): Promise<Warehou
 /** The warehouse on an open and migrated database. */
 function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
   const { db, own, retryWhileLocked, name } = open;
-  const stored = storedRows(db, own);
-  const runAll = statementRunner(db);
   const transact = transactions(db, retryWhileLocked);
   const writePage = createPageWriter(db);
   // Skip if the file at this path was replaced.
@@ -51,33 +47,20 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     isOnNetwork: false,
     keepsMicroseconds: false,
     now: () => Promise.resolve(clock.now()),
-    stored: (table, keys, updated) => retryWhileLocked(() => stored(table, keys, updated)),
     snapshot: () => retryWhileLocked(() => snapshotReader(readBeside(db.name))),
-    ...tableChanges(open, transact, runAll),
+    ...tableChanges(open, transact),
     tendKeys: (plan, lease) => {
       const run = (text: string): Promise<void> => transact(lease(), () => void db.exec(text));
       return tendIndexes(db, plan, run, retryWhileLocked);
     },
-    rewrite: (rewrite) =>
-      transact(rewrite.lease, () => {
-        rewriteRows(db, rewrite);
-        runAll(rewrite.statements);
-      }),
     commit: ({ rows, lease, statements }) =>
       transact(lease, () => {
         writePage(rows);
-        runAll(statements);
+        runStatements(db, statements);
       }),
-    softDelete: (deletion) =>
-      transact(deletion.lease, () => {
-        const deleted = softDelete(db, own, deletion);
-        runAll(deletion.statements);
-        return deleted;
-      }),
-    purge: (old) => transact(old.lease, () => purge(db, own, old)),
     liveSample: (table, resource, limit) => retryWhileLocked(() => liveSample(db, own, table, resource, limit)),
     selectCount: (query) => retryWhileLocked(() => Number(db.prepare<[], bigint>(query).pluck().get())),
-    apply: (queries, lease) => transact(lease, () => runAll(queries)),
+    apply: (queries, lease) => transact(lease, () => runStatements(db, queries)),
     clean: () => cleanFile(db, retryWhileLocked),
     persist: () => syncLog(db.name),
     upkeep: () => Promise.resolve(upkeep()),
@@ -93,29 +76,25 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
 type TableMethods = Pick<Warehouse, 'evolve' | 'dropTables' | 'stageTables' | 'swapTables'>;
 
 /** Makes, changes and drops tables, each with the views on them in one transaction. */
-function tableChanges(
-  { db, own }: OpenFile<OwnTables>,
-  transact: Transact,
-  runAll: ReturnType<typeof statementRunner>,
-): TableMethods {
+function tableChanges({ db, own }: OpenFile<OwnTables>, transact: Transact): TableMethods {
   return {
     evolve: (growth) =>
       transact(growth.lease, () => {
         growTables(db, own, growth);
-        runAll(growth.statements);
+        runStatements(db, growth.statements);
         return [];
       }),
     dropTables: ({ lease, tables, views, statements }) =>
       transact(lease, () => {
         for (const table of tables) db.exec(`DROP TABLE IF EXISTS ${VIEW_DIALECT.id(table)}`);
         emptyBrokenViews(db, views);
-        runAll(statements);
+        runStatements(db, statements);
       }),
     stageTables: (staging) => transact(staging.lease, () => stageTables(db, own, staging)),
     swapTables: (swap) =>
       transact(swap.lease, () => {
         swapTables(db, own, swap);
-        runAll(swap.statements);
+        runStatements(db, swap.statements);
       }),
   };
 }
@@ -131,6 +110,8 @@ export function rowsIn(own: Kysely<OwnTables>): ReturnType<typeof rowQueries> {
     named: (table) => sql`${sql.id(table)}`,
     tableNames: () => tableNames(own),
     moment: (text) => sql`${text}`,
+    momentText: (cell) => cell,
+    isAmong: (text, texts) => sql`${text} IN (SELECT value FROM json_each(${JSON.stringify(texts)}))`,
     isUntimed: (text) => sql`coalesce(ltrim(${text}, '"'), '') NOT GLOB '[0-9]*'`,
     compared: (text) => text,
   });

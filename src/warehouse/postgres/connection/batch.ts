@@ -14,8 +14,6 @@ export interface Step {
   ifNone?: () => Error;
   /** The error that the first row stands for; null if all is well. */
   refuse?: (row: Readonly<Record<string, unknown>>) => Error | null;
-  /** The error that an error of the server's in it stands for, where it is made to fail. */
-  explain?: (error: Error) => Error;
 }
 
 /** The result of a step. */
@@ -73,11 +71,6 @@ export class Batch implements Submittable {
     connection.stream.uncork();
   }
 
-  /** True once only the last step is still to be answered. */
-  get isAtLast(): boolean {
-    return this.#through >= this.#asked.length - 1;
-  }
-
   /** Replaced by `pg` with one that ends its timer too. */
   callback(): void {
     // Nothing of ours waits for it.
@@ -117,8 +110,7 @@ export class Batch implements Submittable {
 
   handleError(error: unknown): void {
     this.callback();
-    const explain = this.#current()?.step.explain;
-    this.#settle.reject(this.#refusal ?? (explain !== undefined && error instanceof Error ? explain(error) : error));
+    this.#settle.reject(this.#refusal ?? error);
   }
 
   #current(): Asked | undefined {

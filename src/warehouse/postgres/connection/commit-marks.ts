@@ -3,7 +3,6 @@ import type { PoolClient } from 'pg';
 import * as commits from '../../../../migrations/commits/001-commits.ts';
 import type { Step } from './batch.ts';
 import type { ExecuteSql } from '../../database.ts';
-import { errorCode } from './errors.ts';
 
 /**
  * A transaction leaves a mark of its connection's, so that a session that got no answer to it can ask. A number of the
@@ -30,11 +29,11 @@ export function settingsFrom(first: number): string {
 }
 
 /**
- * Fails where the mark is not the one that this connection has left last: somebody has asked for it, and was told that
- * what is to leave this one now was not committed. It waits for no lock but that one, so the settings go with it.
+ * Changes no row if the mark is not the one that this connection has left last: another connection has asked for it, and
+ * was told that this transaction was not committed. It waits for no lock but that one, so the settings go with it.
  */
 const LEAVE = `INSERT INTO ${COMMON_SCHEMA}.commits AS last (connection, mark) VALUES ($1, $2)
-  ON CONFLICT (connection) DO UPDATE SET mark = CASE WHEN last.mark = $3 THEN excluded.mark END, changed_at = now()
+  ON CONFLICT (connection) DO UPDATE SET mark = excluded.mark, changed_at = now() WHERE last.mark = $3
   RETURNING ${settingsFrom(4)}`;
 /**
  * Written, not only read: so it waits for a transaction that is still being committed, and one that has not even begun
@@ -70,18 +69,17 @@ export function keepMark(client: PoolClient, { connection, mark }: CommitMark): 
 
 /** To be run within the transaction; `settings` are the values of `settingsFrom`. */
 export function leaveMark({ connection, mark, last }: CommitMark, settings: readonly unknown[]): Step {
-  return { text: LEAVE, values: [connection, mark, last, ...settings], explain: overtaken };
+  return { text: LEAVE, values: [connection, mark, last, ...settings], ifNone: overtaken };
 }
 
 /** The transaction is tried again, on a connection that has left no mark. */
-function overtaken(error: Error): Error {
-  return errorCode(error) === NOT_NULL
-    ? Object.assign(new Error(error.message, { cause: error }), { code: REPLAYED })
-    : error;
+function overtaken(): Error {
+  return Object.assign(new Error('another session was told that this transaction was not committed'), {
+    code: SERIALIZATION_FAILURE,
+  });
 }
 
-const NOT_NULL = '23502';
-const REPLAYED = '40001';
+const SERIALIZATION_FAILURE = '40001';
 
 /** Asks, on another connection, whether a transaction was committed; the answer never changes afterwards. */
 export async function isCommitted({ connection, mark }: CommitMark, ask: ExecuteSql): Promise<boolean> {

@@ -4,9 +4,7 @@ import * as firstTables from '../../../../migrations/coordination/001-coordinati
 import * as tokenTables from '../../../../migrations/coordination/002-tokens.ts';
 import * as controlTables from '../../../../migrations/coordination/003-controls.ts';
 import type { Clock } from '../../../model/clock.ts';
-import { SharedResources } from '../../../model/shared-resources.ts';
 import type { Coordination, StoredBudget, StoredToken } from '../../coordination.ts';
-import { oncePer } from '../../once-per.ts';
 import type { SharedStatements } from '../../database.ts';
 import type { PostgresAddress } from '../connection/address.ts';
 import { COMMON_SCHEMA } from '../connection/commit-marks.ts';
@@ -14,7 +12,7 @@ import { openDatabase } from '../connection/open-database.ts';
 import { borrowDatabase } from '../connection/pools.ts';
 import { onlyRow, queryOf } from '../connection/session.ts';
 import { controlPost } from './controls.ts';
-import { NOW_MS, execute, retryWhileLocked, type Database } from '../connection/transact.ts';
+import { NOW_MS, execute, retrying, type Database } from '../connection/transact.ts';
 
 const COORDINATION_TABLES = {
   migrations: { '001-hub': firstTables, '002-tokens': tokenTables, '003-controls': controlTables },
@@ -23,20 +21,6 @@ const COORDINATION_TABLES = {
 
 /** Opens the coordination of the database at an address. Throws `ConfigError`. */
 export async function openCoordination({ connection }: PostgresAddress, clock: Clock): Promise<Coordination> {
-  const acquired = await coordinationsBy(clock).acquire(connection);
-  return { ...acquired.value, close: () => acquired.release() };
-}
-
-/** By connection string: all sources of a database share one. */
-const coordinationsBy = oncePer(
-  (clock: Clock) =>
-    new SharedResources<Coordination>({
-      open: (connection) => openOwn(connection, clock),
-      close: (coordination) => coordination.close(),
-    }),
-);
-
-async function openOwn(connection: string, clock: Clock): Promise<Coordination> {
   const url = new URL(connection);
   // A pool of its own: a request that may be sent must not wait until pages are written.
   url.searchParams.set('application_name', 'content-sync-hub');
@@ -138,7 +122,7 @@ export function sharedStatements(address: PostgresAddress, clock: Clock): Shared
   const { database, release } = borrowDatabase(address, clock);
   return {
     execute: execute(database),
-    run: (text, values, retryForMs) => retryWhileLocked(database, retryForMs, () => run(database, text, values)),
+    run: (text, values, retryForMs) => retrying(database, { retryForMs }, () => run(database, text, values)),
     close: release,
   };
 }

@@ -1,12 +1,10 @@
-import type { TableRows, TableShape } from '../../../model/table.ts';
-import { oncePer } from '../../once-per.ts';
+import type { TableRows } from '../../../model/table.ts';
 import { stampedColumns } from '../../own-columns.ts';
 import type { PageRows, WrittenRecord } from '../../warehouse.ts';
 import type { Step } from '../connection/batch.ts';
 import { CopyLines } from './copy-text.ts';
 import { copyStatement } from './row-statements.ts';
 
-const copyInto = oncePer((table: TableShape) => copyStatement(table));
 const VERSIONS = `COPY "_sync_versions" ("resource", "id", "version", "valid_from", "op", "hash", "body") FROM STDIN`;
 
 /** Copies the new rows of a page, its child rows and the versions of all its records into the tables. */
@@ -15,7 +13,7 @@ export function copySteps(page: PageRows, mayExist: (record: WrittenRecord) => b
   const lists = children.filter(({ cells }) => cells.length > 0);
   const isFresh = root !== undefined && !page.records.every(mayExist);
   return [
-    ...(isFresh ? [{ text: copyInto(root.table), data: freshRows(root, page, mayExist) }] : []),
+    ...(isFresh ? [{ text: copyStatement(root.table), data: freshRows(root, page, mayExist) }] : []),
     ...lists.map(copyRows),
     ...(page.history === 'none' ? [] : [{ text: VERSIONS, data: versionsOf(page) }]),
   ];
@@ -25,13 +23,13 @@ export function copySteps(page: PageRows, mayExist: (record: WrittenRecord) => b
 const CELL_BYTES = 16;
 
 /** Copies the rows of a child table. */
-export function copyRows({ table, cells, width }: TableRows): Step {
+function copyRows({ table, cells, width }: TableRows): Step {
   const lines = new CopyLines(cells.length * CELL_BYTES);
   for (let at = 0; at < cells.length; at += width) {
     for (let cell = 0; cell < width; cell += 1) lines.add(cells[at + cell]);
     lines.endLine();
   }
-  return { text: copyInto(table), data: lines.data() };
+  return { text: copyStatement(table), data: lines.data() };
 }
 
 /** The rows of a resource's own table that are new, stamped. */

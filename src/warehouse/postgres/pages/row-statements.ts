@@ -2,7 +2,7 @@ import type { Step } from '../connection/batch.ts';
 import { escapeIdentifier } from 'pg';
 import type { Cell, TableShape } from '../../../model/table.ts';
 import { emptiedColumns } from '../../own-columns.ts';
-import { declaredColumns, insertedColumns, keyColumns, type TypedColumn } from './inserted-columns.ts';
+import { insertedColumns, keyColumns, type TypedColumn } from './inserted-columns.ts';
 
 /*
  * A source field may bear any name that a statement uses, a table too, but none that begins with an underscore: so what a
@@ -30,20 +30,9 @@ export function upsertStatement(table: TableShape): string {
   });
   const emptied = emptiedColumns(table).map((column) => `${escapeIdentifier(column.name)} = NULL`);
   // The guard makes a late page harmless: what was asked for later stays.
-  return `INSERT INTO ${name} AS ${THERE} (${namesOf(columns)}) SELECT ${valuesOf(columns, 0)} FROM ${ROWS}
+  return `INSERT INTO ${name} AS ${THERE} (${namesOf(columns)}) SELECT ${valuesOf(columns)} FROM ${ROWS}
     ON CONFLICT (${namesOf(keyColumns(table))}) DO UPDATE SET ${[...updates, ...emptied].join(', ')}
     WHERE excluded."_synced_at" >= ${THERE}."_synced_at"`;
-}
-
-/** Rows of a resource's own table from one parameter, a JSON array of [version, key, ...cells]: those of that version. */
-export function rewriteStatement(table: TableShape): string {
-  const [key = ''] = keyColumns(table).map(({ name }) => escapeIdentifier(name));
-  const columns = declaredColumns(table.columns);
-  const names = columns.length === 0 ? key : namesOf(columns);
-  const values = columns.length === 0 ? `${ROW}->>1` : valuesOf(columns, 2);
-  return `UPDATE ${escapeIdentifier(table.name)} AS ${THERE} SET (${names}) = ROW(${values})
-    FROM ${ROWS} WHERE ${THERE}.${key} = ${ROW}->>1 AND ${THERE}."_version" = (${ROW}->>0)::bigint
-    RETURNING ${THERE}.${key} AS "key"`;
 }
 
 /**
@@ -66,9 +55,9 @@ function namesOf(columns: readonly TypedColumn[]): string {
   return columns.map(({ name }) => escapeIdentifier(name)).join(', ');
 }
 
-/** The elements of a row, from `first` on. */
-function valuesOf(columns: readonly TypedColumn[], first: number): string {
-  return columns.map(({ type }, index) => `(${ROW}->>${first + index})::${type}`).join(', ');
+/** The elements of a row. */
+function valuesOf(columns: readonly TypedColumn[]): string {
+  return columns.map(({ type }, index) => `(${ROW}->>${index})::${type}`).join(', ');
 }
 
 /** A cell as JSON holds it without a loss: jsonb has no -0, and `JSON.stringify` no big integers. */

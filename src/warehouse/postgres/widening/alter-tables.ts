@@ -3,10 +3,10 @@ import { InUse } from '../../in-use.ts';
 import type { ViewChange } from '../../view-dialect.ts';
 import type { DroppedView, LeaseProof } from '../../warehouse.ts';
 import type { Session } from '../connection/session.ts';
-import type { Database } from '../connection/transact.ts';
+import { causeCode, isLocked, type Database } from '../connection/transact.ts';
 import { attachViews, dropViews, viewPlan, type ViewPlan } from '../views/attach-views.ts';
 import { dependentsOf, inUse, refuseLosses, refuseOthersViews, refuseRowTypes, type Dependent } from './dependents.ts';
-import { causeCode, exclusively, isLocked, type ExclusiveStep } from './exclusive-step.ts';
+import { exclusively, type ExclusiveStep } from './exclusive-step.ts';
 import { alterTypes, dropNumberText, makeNumberText, type Widening } from './widening.ts';
 
 /** A change of tables that stand. */

@@ -2,9 +2,8 @@ import { escapeIdentifier as quoted } from 'pg';
 import { ConfigError, SyncError } from '../../../model/errors.ts';
 import type { TableRemoval } from '../../warehouse.ts';
 import type { Session } from '../connection/session.ts';
-import { transact, type Database } from '../connection/transact.ts';
+import { causeCode, transact, type Database } from '../connection/transact.ts';
 import { emptiedViews } from '../views/attach-views.ts';
-import { causeCode } from './exclusive-step.ts';
 
 /** Something else depends on it. */
 const IN_USE = '2BP01';

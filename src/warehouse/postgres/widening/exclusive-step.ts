@@ -1,7 +1,5 @@
 import { escapeIdentifier as quoted } from 'pg';
-import { SyncError } from '../../../model/errors.ts';
 import type { LeaseProof } from '../../warehouse.ts';
-import { errorCode } from '../connection/errors.ts';
 import type { Session } from '../connection/session.ts';
 import { transact, type Database } from '../connection/transact.ts';
 
@@ -11,8 +9,7 @@ const LEAST_LOCK_MS = 10;
 /** Longer than the server waits (`deadlock_timeout`, 1 s) before it stops an autovacuum that is in somebody's way. */
 const VACUUM_MS = 3_000;
 /** A reader may hold a table for minutes. */
-const RETRY_FOR_MS = 120_000;
-const PAUSE_MS = 500;
+const LOCKED_FOR_MS = 120_000;
 /** A large table takes its time to be rewritten, and so do hundreds of views on a busy server. */
 const STATEMENT_MS = 6 * 3_600_000;
 
@@ -33,32 +30,13 @@ export async function exclusively<T>(
   database: Database,
   lease: LeaseProof,
   work: (step: ExclusiveStep) => Promise<T>,
-  passes: (error: unknown) => boolean = isLocked,
 ): Promise<T> {
-  const deadline = performance.now() + RETRY_FOR_MS;
-  for (;;) {
-    try {
-      const options = { lockMs: LOCK_MS, statementMs: STATEMENT_MS, lease };
-      return await transact(database, (session) => work(exclusiveStep(session)), options);
-    } catch (error) {
-      if (!passes(error)) throw error;
-      if (performance.now() >= deadline) throw heldByOthers(database, error);
-    }
-    await database.clock.sleep(PAUSE_MS);
-  }
+  const options = { lockMs: LOCK_MS, statementMs: STATEMENT_MS, lockedForMs: LOCKED_FOR_MS, lease };
+  return transact(database, (session) => work(exclusiveStep(session)), options);
 }
 
 function lockTable(name: string, mode: 'SHARE UPDATE EXCLUSIVE' | 'ACCESS EXCLUSIVE', timeoutMs: number): string {
   return `SET LOCAL lock_timeout TO ${timeoutMs}; LOCK TABLE ${quoted(name)} IN ${mode} MODE`;
-}
-
-/** SQLSTATE of the server's error that is at the root of one of ours. */
-export function causeCode(error: unknown): string {
-  return errorCode(error instanceof SyncError ? error.cause : error);
-}
-
-export function isLocked(error: unknown): boolean {
-  return ['55P03', '40P01'].includes(causeCode(error));
 }
 
 function exclusiveStep(session: Session): ExclusiveStep {
@@ -77,12 +55,4 @@ function exclusiveStep(session: Session): ExclusiveStep {
       if (statements.length > 0) await session.execute(statements.join('; '));
     },
   };
-}
-
-function heldByOthers({ shown }: Database, cause: unknown): SyncError {
-  return new SyncError('warehouse_busy', `${shown}: a table must change, and another session does not let go of it`, {
-    recovery: 'stop',
-    hint: 'see pg_stat_activity for transactions that stay open and end them; then run the same command again: it resumes where it stopped',
-    cause,
-  });
 }

@@ -5,12 +5,12 @@ import type { OwnTables } from '../../own-tables.ts';
 import type { TableStaging, TableSwap } from '../../table-swap.ts';
 import { hideOwnTables } from '../connection/schema-rights.ts';
 import type { Session } from '../connection/session.ts';
-import { transact, type Database } from '../connection/transact.ts';
+import { causeCode, transact, type Database } from '../connection/transact.ts';
 import { attachViews, clearedNames, emptiedViews, viewPlan } from '../views/attach-views.ts';
 import { changeComments } from './change-comments.ts';
 import { createDeletedIndex, createTable, nameBehind } from './ddl.ts';
 import { keysTo, PUBLICATIONS, refuseLostLimits, tableInUse } from './drop-tables.ts';
-import { causeCode, exclusively, type ExclusiveStep } from './exclusive-step.ts';
+import { exclusively, type ExclusiveStep } from './exclusive-step.ts';
 import { claimStep, writeComments } from './grow-tables.ts';
 
 /** Something else depends on it, or cannot stand on what takes its place: a column or its type is gone. */

@@ -32,14 +32,6 @@ export function upsertStatement(table: TableShape, rows: number): string {
     WHERE excluded."_synced_at" >= "_there"."_synced_at"`;
 }
 
-/** Writes a record's source columns anew, if its row is of that version: cells, key, version. */
-export function rewriteStatement(table: TableShape): string {
-  const key = id(table.key[0] ?? '');
-  const sets = table.columns.map((column) => `${id(column.name)} = ${placeholder(column)}`);
-  const all = sets.length === 0 ? [`${key} = ${key}`] : sets;
-  return `UPDATE ${id(table.name)} SET ${all.join(', ')} WHERE ${key} = ? AND "_version" = ?`;
-}
-
 /** Deletes the rows of one record, by its key. */
 export function deleteStatement(table: TableShape): string {
   return `DELETE FROM ${id(table.name)} WHERE ${id(table.key[0] ?? '')} = ?`;

@@ -1,4 +1,5 @@
 import type { Database } from 'better-sqlite3';
+import type { CompiledQuery } from 'kysely';
 import { LAST_DONE, migratedMeanwhile } from '../../migrate.ts';
 import { leaseLost, type LeaseProof } from '../../warehouse.ts';
 import type { RetryWhileLocked } from '../connection/wait-for-lock.ts';
@@ -37,4 +38,9 @@ function leaseCheck(db: Database): (lease: LeaseProof) => void {
     if (newer !== null) throw newer;
     if (renew.run(expiresAt, name, token, fence, commits()).changes === 0) throw leaseLost(name);
   };
+}
+
+/** Runs statements inside the caller's transaction. */
+export function runStatements(db: Database, queries: readonly CompiledQuery[]): void {
+  for (const { sql, parameters } of queries) db.prepare(sql).run(...parameters);
 }

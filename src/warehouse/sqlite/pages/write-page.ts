@@ -1,6 +1,5 @@
-import type { Database, Statement } from 'better-sqlite3';
+import type { Database } from 'better-sqlite3';
 import type { TableRows, TableShape } from '../../../model/table.ts';
-import { oncePer } from '../../once-per.ts';
 import { stampedColumns } from '../../own-columns.ts';
 import type { PageRows } from '../../warehouse.ts';
 import {
@@ -12,24 +11,19 @@ import {
   type MultiRowInsert,
 } from './row-statements.ts';
 
-/**
- * Writes the rows, children and versions of a page through statements that are compiled once per table shape and
- * kept. Runs inside the caller's transaction.
- */
+/** Writes the rows, children and versions of a page. Runs inside the caller's transaction. */
 export function createPageWriter(db: Database): (page: PageRows) => void {
   const writeVersions = createVersionWriter(db);
-  const insertInto = oncePer((table: TableShape) => {
-    const width = insertedColumns(table).length;
-    return multiRowInsert(db, width, (rows) => upsertStatement(table, rows));
-  });
-  const deleteFrom = oncePer((table: TableShape): Statement => db.prepare(deleteStatement(table)));
+  const insertInto = (table: TableShape): MultiRowInsert =>
+    multiRowInsert(db, insertedColumns(table).length, (rows) => upsertStatement(table, rows));
 
   return (page) => {
     const [root, ...children] = page.rows;
     if (root !== undefined) writeRoot(insertInto(root.table), root, page);
-    const replaced = page.records.filter((record) => record.version > 1);
+    const replaced = page.records.filter((record) => page.isRewrite === true || record.version > 1);
     for (const child of replaced.length === 0 ? [] : page.children) {
-      for (const { key } of replaced) deleteFrom(child).run(key);
+      const remove = db.prepare(deleteStatement(child));
+      for (const { key } of replaced) remove.run(key);
     }
     for (const child of children) writeChildren(insertInto(child.table), child);
     writeVersions(page);
