@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { bytesText, countOf } from '../observe/figures.ts';
 import type { SourceSettings } from '../settings/settings.ts';
-import { resourcesLeft } from '../state/forget-requests.ts';
+import { resourcesLeft } from '../state/forgotten.ts';
 import { refuseWhileOwned } from '../state/leases.ts';
 import type { RestoreReport } from '../warehouse/database.ts';
 import { databaseAt, openWarehouseToRead, sharedDatabase } from '../warehouse/databases.ts';

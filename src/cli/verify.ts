@@ -6,7 +6,7 @@ import { countText } from '../observe/figures.ts';
 import { DIFFERENCES, type Difference, type FilesReport, type VerifyReport } from '../sync/verify/report.ts';
 import type { Repaired } from '../sync/verify/repair-resource.ts';
 import { openWarehouseToRead } from '../warehouse/databases.ts';
-import type { Verdict } from '../warehouse/verification-row.ts';
+import type { Verdict } from '../warehouse/own-tables.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, exitCodeOfError, worstExitCode, type ExitCode } from './command/exit-code.ts';
 import { besideOthers } from './command/beside-others.ts';

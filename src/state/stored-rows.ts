@@ -41,49 +41,30 @@ function statementsFor(
   keys: RawBuilder<unknown>,
 ): RawBuilder<unknown>[] {
   const key = sql.id(table.key[0] ?? '');
-  const place = named(table.name);
+  const [place, versions] = [named(table.name), named('_sync_versions')];
   const marked = sql`FROM ${place} AS t WHERE t.${key} IN (${keys})`;
   const name = sql`CAST(${resource} AS text)`;
+  const ofThem = sql`"resource" = ${resource} AND "id" IN (${keys})`;
+  // A version that says so: one of its own if all are kept, else the latest one becomes it. It has no body.
+  const remembered: Readonly<Record<HistoryPolicy, RawBuilder<unknown>[]>> = {
+    none: [],
+    latest: [
+      sql`UPDATE ${versions} SET "version" = (SELECT t."_version" FROM ${place} AS t WHERE t.${key} = ${versions}."id"),
+        "valid_from" = ${at}, "op" = 'delete', "body" = NULL, "source_text" = NULL WHERE ${ofThem}`,
+    ],
+    all: [
+      sql`UPDATE ${versions} SET "valid_to" = ${at} WHERE ${ofThem} AND "valid_to" IS NULL`,
+      sql`INSERT INTO ${versions} ("resource", "id", "version", "valid_from", "op", "hash")
+        SELECT ${name}, t.${key}, t."_version", t."_synced_at", 'delete', t."_hash" ${marked}`,
+    ],
+  };
   return [
     sql`UPDATE ${place} SET "_deleted_at" = ${deletedAt ?? at}, "_synced_at" = ${at}, "_version" = "_version" + 1
       WHERE ${key} IN (${keys}) AND "_deleted_at" IS NULL`,
     ...children.map((child) => sql`DELETE FROM ${named(child.name)} WHERE ${sql.id(child.key[0] ?? '')} IN (${keys})`),
-    ...remembered(named, history, { resource, name, key, keys, at, marked, table: place }),
+    ...remembered[history],
     sql`INSERT INTO ${named('_sync_deletes')} ("resource", "id", "version", "deleted_at")
       SELECT ${name}, t.${key}, t."_version", t."_deleted_at" ${marked}`,
-  ];
-}
-
-interface Marked {
-  resource: string;
-  name: RawBuilder<unknown>;
-  key: RawBuilder<unknown>;
-  keys: RawBuilder<unknown>;
-  at: TimestampText;
-  marked: RawBuilder<unknown>;
-  table: RawBuilder<unknown>;
-}
-
-/** A version that says so: one of its own if all are kept, else the latest one becomes it. It has no body. */
-function remembered(
-  named: Reading['named'],
-  history: HistoryPolicy,
-  { resource, name, key, keys, at, marked, table }: Marked,
-): RawBuilder<unknown>[] {
-  if (history === 'none') return [];
-  const versions = named('_sync_versions');
-  if (history === 'latest') {
-    return [
-      sql`UPDATE ${versions} SET "version" = (SELECT t."_version" FROM ${table} AS t WHERE t.${key} = ${versions}."id"),
-        "valid_from" = ${at}, "op" = 'delete', "body" = NULL, "source_text" = NULL
-        WHERE "resource" = ${resource} AND "id" IN (${keys})`,
-    ];
-  }
-  return [
-    sql`UPDATE ${versions} SET "valid_to" = ${at}
-      WHERE "resource" = ${resource} AND "id" IN (${keys}) AND "valid_to" IS NULL`,
-    sql`INSERT INTO ${versions} ("resource", "id", "version", "valid_from", "op", "hash")
-      SELECT ${name}, t.${key}, t."_version", t."_synced_at", 'delete', t."_hash" ${marked}`,
   ];
 }
 
@@ -177,9 +158,8 @@ export async function rewriteRows(warehouse: Warehouse, rewrite: RowRewrite): Pr
     const row = stored?.get(key);
     return row?.deletedAt === null && row.version === versions.get(key) ? row : null;
   };
-  const current = rows.map((list) => {
-    const cells = list.cells.filter((_, at) => currentRow(String(list.cells[at - (at % list.width)])) !== null);
-    return { ...list, cells };
+  const current = rows.map(({ table, width, cells }) => {
+    return { table, width, cells: cells.filter((_, at) => currentRow(String(cells[at - (at % width)])) !== null) };
   });
   const keys = (current[0]?.cells ?? []).filter((_, at) => at % (root?.width ?? 1) === 0).map(String);
   const records = keys.flatMap((key) => {

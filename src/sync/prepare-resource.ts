@@ -1,14 +1,11 @@
 import { DeferredError, SyncError } from '../model/errors.ts';
-import { deleteCheckpoint, readCheckpoint } from '../state/checkpoints.ts';
+import { deleteCheckpoint, readCheckpoint, forgetFeeds, saveReshape, forgetSeen } from '../state/checkpoints.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { forgetDeletes } from '../state/stored-rows.ts';
-import { forgetFeeds } from '../state/feeds.ts';
-import { saveReshape } from '../state/reshapes.ts';
 import { beginRun, readRun, type RunStart } from '../state/runs.ts';
-import { forgetSeen } from '../state/seen.ts';
 import { forgetWindows } from '../state/windows.ts';
 import { forgetViews, viewColumns } from '../state/view-catalog.ts';
-import type { RunRow } from '../warehouse/run-row.ts';
+import type { RunRow } from '../warehouse/own-tables.ts';
 import { feedPlace } from './feed/feed-place.ts';
 import { trustedPlan } from './filter/trusted-plan.ts';
 import { planWalk, type SyncCommand, type WalkPlan } from './plan.ts';

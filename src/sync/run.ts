@@ -2,9 +2,16 @@ import type { CompiledQuery } from 'kysely';
 import { parentOf } from '../source/partition-fields.ts';
 import { countsOf, newMeter } from '../http/client.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';
-import { endRun, foldsWith, isQuiet } from '../state/end-run.ts';
-import { forgetOldRuns } from '../state/old-runs.ts';
-import { beginLater, beginRun, lastRun, type LastRun } from '../state/runs.ts';
+import {
+  endRun,
+  foldsWith,
+  isQuiet,
+  forgetOldRuns,
+  beginLater,
+  beginRun,
+  lastRun,
+  type LastRun,
+} from '../state/runs.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import { requestIdentity } from '../checks/credential.ts';
 import { interruptedBackfills, type WalkPlan } from './plan.ts';
@@ -15,8 +22,7 @@ import { prepareResource, type PreparedResource, prepareAgain, SetBack } from '.
 import { DeferredError, SyncError } from '../model/errors.ts';
 import { withinRun } from '../observe/run-scope.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import { NO_WALK, readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
-import { forgetSeen } from '../state/seen.ts';
+import { NO_WALK, readCheckpoint, saveCheckpoint, forgetSeen } from '../state/checkpoints.ts';
 import { forgetConfirmed } from '../state/suspects.ts';
 import { notSynced } from './walk/partitions-of.ts';
 import { runEnd, type ReportedEnd } from './run-end.ts';

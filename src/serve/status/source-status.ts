@@ -8,7 +8,7 @@ import type { FilesSettings } from '../../settings/file-stores.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import type { Profile } from '../../source/profile.ts';
 import type { Versioned } from '../../source/version.ts';
-import { isThisProcess } from '../../state/process-lookup.ts';
+import { isThisProcess } from '../../state/leases.ts';
 import type { Inbox, InboxFigures } from '../../warehouse/inbox.ts';
 import type { NameState } from '../../warehouse/name-state.ts';
 import type { LeaseRow } from '../../warehouse/own-tables.ts';

@@ -3,8 +3,14 @@ import type { CompiledQuery } from 'kysely';
 import type { TableShape } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { durationText } from '../../observe/figures.ts';
-import { readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
-import { forgetSeen, readSeenPages, readSeenWalk, type SeenWalk } from '../../state/seen.ts';
+import {
+  readCheckpoint,
+  saveCheckpoint,
+  forgetSeen,
+  readSeenPages,
+  readSeenWalk,
+  type SeenWalk,
+} from '../../state/checkpoints.ts';
 import { forgetListed, readSuspects, suspectGone } from '../../state/suspects.ts';
 import { isOtherCredential } from '../cursor/move-cursor.ts';
 import type { ResourceContext } from '../resource-context.ts';

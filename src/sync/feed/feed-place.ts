@@ -7,7 +7,7 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
 import { canonicalHash } from '../../shape/records/fingerprint.ts';
 import type { ChangeFeed } from '../../source/change-feed.ts';
-import { readFeed, saveFeed } from '../../state/feeds.ts';
+import { readFeed, saveFeed } from '../../state/checkpoints.ts';
 import type { FeedRow } from '../../warehouse/own-tables.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import { storedPosition } from '../walk/stored-position.ts';

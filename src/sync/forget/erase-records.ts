@@ -1,11 +1,10 @@
 import { sql, type CompiledQuery } from 'kysely';
 import { tendExamples } from '../../load/tend-examples.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import { NO_WALK, readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
+import { NO_WALK, readCheckpoint, saveCheckpoint, forgetSeen } from '../../state/checkpoints.ts';
 import { deleteFilesOf } from '../../state/files/record-files.ts';
-import { noteForgotten, unerased, type ForgetRequest } from '../../state/forget-requests.ts';
+import { noteForgotten, unerased, type ForgetRequest } from '../../state/forgotten.ts';
 import { inParts } from '../../state/in-parts.ts';
-import { forgetSeen } from '../../state/seen.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { withResource, type ResourceContext, type SourceContext } from '../resource-context.ts';
 import { countTraces, NO_TRACES, rejectsOf, type KeyedReject } from './count-traces.ts';

@@ -6,7 +6,7 @@ import type { ReportWindows } from '../../source/report-windows.ts';
 import { dropStatements } from '../../state/stored-rows.ts';
 import { inParts } from '../../state/in-parts.ts';
 import { saveWindows } from '../../state/windows.ts';
-import type { WindowRow } from '../../warehouse/window-row.ts';
+import type { WindowRow } from '../../warehouse/own-tables.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { Warning } from '../warnings.ts';
 import { rowsOfRange, type Reports } from './replace-range.ts';

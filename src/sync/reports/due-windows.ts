@@ -2,7 +2,7 @@ import { timeZone } from '../../model/time-zone.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import type { ReportWindows } from '../../source/report-windows.ts';
-import type { WindowRow } from '../../warehouse/window-row.ts';
+import type { WindowRow } from '../../warehouse/own-tables.ts';
 import {
   addDays,
   dayBegin,

@@ -1,8 +1,7 @@
 import type { SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import type { ReportWindows } from '../../source/report-windows.ts';
-import type { CheckpointRow } from '../../warehouse/own-tables.ts';
-import type { WindowRow } from '../../warehouse/window-row.ts';
+import type { CheckpointRow, WindowRow } from '../../warehouse/own-tables.ts';
 import type { Warning } from '../warnings.ts';
 import { daysBetween, type Day, type ReportWindow } from './report-days.ts';
 import { nextRange, type ReportRange } from './report-ranges.ts';

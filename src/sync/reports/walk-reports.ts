@@ -4,7 +4,7 @@ import { asksForEnd, type ReportWindows } from '../../source/report-windows.ts';
 import { saveCheckpoint } from '../../state/checkpoints.ts';
 import { readSuspects } from '../../state/suspects.ts';
 import { forgetWindows, readWindows } from '../../state/windows.ts';
-import type { WindowRow } from '../../warehouse/window-row.ts';
+import type { WindowRow } from '../../warehouse/own-tables.ts';
 import { checkpointAfter } from '../cursor/move-cursor.ts';
 import type { WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';

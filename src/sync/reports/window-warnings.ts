@@ -1,5 +1,5 @@
 import type { ReportWindows } from '../../source/report-windows.ts';
-import type { WindowRow } from '../../warehouse/window-row.ts';
+import type { WindowRow } from '../../warehouse/own-tables.ts';
 import type { Warning } from '../warnings.ts';
 
 /** What a person has to know of windows as they are remembered; told by every run for as long as it is so. Pure. */

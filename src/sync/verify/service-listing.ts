@@ -9,7 +9,7 @@ import { tombstoneOf } from '../../shape/tombstone.ts';
 import { asksForEnd, type ReportWindows } from '../../source/report-windows.ts';
 import { freshCheckpoint } from '../../state/checkpoints.ts';
 import { readWindows } from '../../state/windows.ts';
-import type { WindowRow } from '../../warehouse/window-row.ts';
+import type { WindowRow } from '../../warehouse/own-tables.ts';
 import { fingerprintOf, startWalk } from '../plan.ts';
 import { compareTotals, isShort } from '../reports/compare-totals.ts';
 import { readRange } from '../reports/read-range.ts';

@@ -7,7 +7,7 @@ import { readForgotten, type PrivacyKey } from '../../state/forgotten.ts';
 import { hasUncompared } from '../../source/field-settings.ts';
 import { lastWalkBegan } from '../../state/runs.ts';
 import { saveVerification } from '../../state/verifications.ts';
-import type { Verdict, VerifyMode } from '../../warehouse/verification-row.ts';
+import type { Verdict, VerifyMode } from '../../warehouse/own-tables.ts';
 import type { SourceContext } from '../resource-context.ts';
 import { comparedShape } from './comparable-rows.ts';
 import { checkFiles } from './check-structure.ts';

@@ -1,6 +1,6 @@
 import type { MetPage, WalkBefore } from '../../extract/guards/met-page.ts';
 import { joinPosition, splitPosition, type PartitionPlace } from '../../extract/partition-position.ts';
-import { readSeenPages } from '../../state/seen.ts';
+import { readSeenPages } from '../../state/checkpoints.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { filterQuery } from '../../checks/listing-walk.ts';
 import { startWalk } from '../plan.ts';

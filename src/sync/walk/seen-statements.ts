@@ -1,7 +1,7 @@
 import type { CompiledQuery } from 'kysely';
 import type { PageFacts, PageOutcome } from '../../load/page-loader.ts';
 import { resolveUnseenRejects } from '../../state/rejects.ts';
-import { forgetSeen, rememberSeen } from '../../state/seen.ts';
+import { forgetSeen, rememberSeen } from '../../state/checkpoints.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { SEVERAL } from '../cursor/move-cursor.ts';
 import type { WalkProof } from '../prove-walk.ts';

@@ -5,12 +5,11 @@ import type { Clock } from '../../../model/clock.ts';
 import { ConfigError } from '../../../model/errors.ts';
 import { INBOX_MIGRATIONS, migrate, WAREHOUSE_MIGRATIONS, writtenByNewer, type Migrations } from '../../migrate.ts';
 import type { PostgresAddress } from './address.ts';
-import { COMMIT_MARKS, COMMON_SCHEMA, FORGET_OLD_MARKS } from './commit-marks.ts';
+import { COMMIT_MARKS, COMMON_SCHEMA, FORGET_OLD_MARKS, execute, transact, type Database } from './transact.ts';
 import { ownDialect, sessionDialect } from './own-dialect.ts';
 import { borrowDatabase } from './pools.ts';
 import { onlyRow } from './session.ts';
 import { hideOwnTables, refuseStrangers, refuseWithoutCreate } from './schema-rights.ts';
-import { execute, transact, type Database } from './transact.ts';
 import { zoneTimes } from './zoned-times.ts';
 
 /** A server that is just starting is waited for; one that is not there at all is an error of the settings. */

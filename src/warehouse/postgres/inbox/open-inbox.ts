@@ -15,11 +15,18 @@ const ONCE: TransactOptions = { retryForMs: 0, decideMs: 500, statementMs: 10_00
 const BYTES = `SELECT pg_total_relation_size(c.oid) AS bytes FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace
   WHERE nspname = $1 AND relname = '_sync_deliveries'`;
 
+/**
+ * One transaction at a time writes an inbox: two receivers with the same deliveries in another order would wait for each
+ * other's rows in a circle.
+ */
+const IN_TURN = `SELECT pg_advisory_xact_lock(hashtext('content-sync inbox ' || current_schema()))`;
+
 /** Opens (and makes, and migrates) the inbox of a schema. Throws `ConfigError` where it cannot be used. */
 export async function openInbox(address: PostgresAddress, clock: Clock, { asked }: InboxOptions = {}): Promise<Inbox> {
   const { database, own, close } = await openDatabase<InboxTables>(address, clock, INBOX_TABLES);
 
   async function runEntries({ execute: run }: Session, entries: readonly InboxEntry[]): Promise<InboxEffect[]> {
+    await run(IN_TURN);
     const steps = writeEntries(own, entries);
     let step = steps.next();
     while (step.done !== true) step = steps.next((await run(step.value.sql, step.value.parameters)).rows);
@@ -28,6 +35,7 @@ export async function openInbox(address: PostgresAddress, clock: Clock, { asked 
   }
 
   async function replay({ execute: run }: Session, deliveries: readonly number[] | 'dead'): Promise<number> {
+    await run(IN_TURN);
     const { sql, parameters } = replayStatement(own, deliveries);
     const { rows } = await run(sql, parameters);
     if (rows.length > 0) await asked?.(run);

@@ -1,8 +1,7 @@
 import { escapeIdentifier as quoted } from 'pg';
 import { SyncError } from '../../../model/errors.ts';
 import type { TableShape } from '../../../model/table.ts';
-import { columnText, INDEX, type KeyPlan, type Reference } from '../../key-plan.ts';
-import { PARENT_KEY, parentKey, parentTable } from '../../parent-table.ts';
+import { columnText, INDEX, type KeyPlan, type Reference, PARENT_KEY, parentKey, parentTable } from '../../key-plan.ts';
 import type { LeaseProof } from '../../warehouse.ts';
 import { onlyRow } from '../connection/session.ts';
 import { causeCode, execute, transact, type Database } from '../connection/transact.ts';

@@ -8,7 +8,7 @@ import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
 import type { RestoreReport, RestoreRequest } from '../../database.ts';
 import type { Inbox } from '../../inbox.ts';
 import { WAREHOUSE_MIGRATIONS, writtenByNewer } from '../../migrate.ts';
-import type { ForgottenRow } from '../../operator-rows.ts';
+import type { ForgottenRow } from '../../own-tables.ts';
 import type { Warehouse } from '../../warehouse.ts';
 import { databaseError, isBusy } from '../connection/errors.ts';
 import { decideRestore, finishRestore, RESTORED } from '../connection/finish-restore.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../../src/observe/system-clock.ts';
 import { readAddress } from '../../../../src/settings/warehouse-address.ts';
-import type { Step } from '../../../../src/warehouse/postgres/connection/batch.ts';
+import type { Step } from '../../../../src/warehouse/postgres/connection/session.ts';
 import { transact } from '../../../../src/warehouse/postgres/connection/transact.ts';
 import { borrowDatabase } from '../../../../src/warehouse/postgres/connection/pools.ts';
 import { asOtherClient, POSTGRES, warehouseOn } from '../../../support/databases.ts';
@@ -19,7 +19,7 @@ async function stageOn(through: (address: string) => Promise<Through> = () => Pr
   const { database, release } = borrowDatabase(place, systemClock);
   onTestFinished(release);
   const commit = (steps: () => readonly Step[]): Promise<unknown> =>
-    transact(database, ({ runAll }) => runAll(steps()));
+    transact(database, (session) => session.runAll(steps()));
   const insert = (n: number): Promise<unknown> => commit(() => [inserted(n)]);
   const stored = () =>
     asOtherClient(address, async (client) => {
