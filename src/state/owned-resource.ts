@@ -183,15 +183,12 @@ function viewOf(acquired: Acquired<Shared>): OwnedResource {
       return turns.add(catchUp).catch(() => false);
     },
   };
-  const shownFacts = Object.keys(facts).map((name) => [
-    name,
-    {
-      enumerable: true,
-      get: (): unknown => Reflect.get(facts, name),
-      set: (value: unknown) => void Reflect.set(facts, name, value),
-    },
-  ]);
+  const forwarded = Object.keys(facts).map((name) => {
+    const get = (): unknown => Reflect.get(facts, name);
+    const set = (value: unknown): void => void Reflect.set(facts, name, value);
+    return [name, { enumerable: true, get, set }] as const;
+  });
   // Every fact is shown under its name.
   // oxlint-disable-next-line no-unsafe-type-assertion
-  return Object.defineProperties(view, Object.fromEntries(shownFacts)) as OwnedResource;
+  return Object.defineProperties(view, Object.fromEntries(forwarded)) as OwnedResource;
 }

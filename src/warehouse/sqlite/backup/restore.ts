@@ -104,7 +104,8 @@ const EARLIER = 'restore it with the version that wrote it, and upgrade afterwar
 /** Throws `ConfigError` for a file that is no backup, is not whole, of another source or from a newer content-sync. */
 function verifyBackup(db: Database.Database, from: string, source: string): z.output<typeof aboutSchema> {
   if (!isThere(db, ABOUT)) throw invalid(from, 'it is no backup of content-sync');
-  const about = aboutSchema.parse(db.prepare(`SELECT * FROM ${ABOUT}`).get());
+  const { data: about } = aboutSchema.safeParse(db.prepare(`SELECT * FROM ${ABOUT}`).get());
+  if (about === undefined) throw invalid(from, 'it does not say what it is');
   if (about.format > BACKUP_FORMAT) {
     throw new ConfigError('backup_newer', `${from} was written by a newer content-sync (${about.content_sync})`, {
       hint: 'restore it with that version',

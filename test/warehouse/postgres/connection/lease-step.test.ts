@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { timestampMs, timestampText } from '../../../../src/model/timestamp-text.ts';
 import { systemClock } from '../../../../src/observe/system-clock.ts';
 import { acquireLease } from '../../../../src/state/leases.ts';
-import { saveLimit } from '../../../../src/state/open-governor.ts';
 import { asOtherClient, POSTGRES, warehouseOn } from '../../../support/databases.ts';
 
 const HOUR = 3_600_000;
