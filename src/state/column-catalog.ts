@@ -98,7 +98,7 @@ export function rememberShape(
 }
 
 /** The statements that note changes in the log that people read. */
-export function schemaChanges(
+function schemaChanges(
   own: Kysely<OwnTables>,
   resource: string,
   changes: readonly ShapeChange[],

@@ -182,7 +182,7 @@ interface StandingIndex {
  * What Postgres finds broken in tables: by amcheck where that is installed and may be called, else by what its catalog says
  * of indexes. In the transaction of the reader: a check that fails leaves a savepoint.
  */
-export async function damageIn(
+async function damageIn(
   client: PoolClient,
   schema: string,
   tables: readonly string[],

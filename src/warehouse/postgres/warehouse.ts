@@ -99,7 +99,7 @@ export function rowsIn(own: Kysely<OwnTables>, schema: string): ReturnType<typeo
 const SMALL_BLOCKS = 8;
 
 /** The first row, the last, and some in between, by their places in the table: about the order in which they came. */
-export async function liveSample(
+async function liveSample(
   database: Database,
   table: TableShape,
   resource: string,

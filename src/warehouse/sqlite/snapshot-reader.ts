@@ -134,7 +134,7 @@ function foundType(file: UnchangedFile<OwnTables>, view: string, column: string)
 const MOST = 100;
 
 /** What SQLite finds broken in the whole file, and child rows of these tables without the row that they belong to. */
-export function damageIn(file: UnchangedFile<OwnTables>, tables: readonly string[]): { by: string; found: string[] } {
+function damageIn(file: UnchangedFile<OwnTables>, tables: readonly string[]): { by: string; found: string[] } {
   const broken = [...file.rows(`PRAGMA integrity_check(${MOST})`)].map(([text]) => String(text));
   const checked = tables.flatMap((table) => [...file.rows(`PRAGMA foreign_key_check(${VIEW_DIALECT.id(table)})`)]);
   const dangling = checked.map(
@@ -143,7 +143,7 @@ export function damageIn(file: UnchangedFile<OwnTables>, tables: readonly string
   return { by: 'integrity_check', found: [...broken.filter((text) => text !== 'ok'), ...dangling.slice(0, MOST)] };
 }
 
-export function missingIndexes(file: UnchangedFile<OwnTables>, wanted: readonly ColumnIndex[]): string[] {
+function missingIndexes(file: UnchangedFile<OwnTables>, wanted: readonly ColumnIndex[]): string[] {
   const rows = file.rows("SELECT name FROM sqlite_schema WHERE type = 'index'");
   const standing = new Set([...rows].map(([name]) => String(name)));
   return wanted.map((index) => `${INDEX}${columnText(index)}`).filter((name) => !standing.has(name));

@@ -117,7 +117,7 @@ export function rowsIn(own: Kysely<OwnTables>): ReturnType<typeof rowQueries> {
 }
 
 /** The oldest row, the newest, and some in between, by the order in which they came. */
-export function liveSample(
+function liveSample(
   db: Database,
   own: Kysely<OwnTables>,
   table: TableShape,
@@ -150,7 +150,7 @@ function sampleText(own: Kysely<OwnTables>, table: TableShape): string {
 /** Runs work in one transaction, under the lease if one is given. */
 type Transact = <T>(lease: LeaseProof | undefined, work: () => T) => Promise<T>;
 
-export function transactions(db: Database, retryWhileLocked: RetryWhileLocked): Transact {
+function transactions(db: Database, retryWhileLocked: RetryWhileLocked): Transact {
   const check = leaseCheck(db);
   return (lease, work) => {
     const transaction = db.transaction(() => {

@@ -238,7 +238,7 @@ export const FORGET_OLD_MARKS = `DELETE FROM ${COMMON_SCHEMA}.commits WHERE chan
  * raised if it is less; more than that, as set to wait for replicas, stays. Names of types are compared as Postgres
  * prints them, so it must not quote them all. Five values from the first parameter on.
  */
-export function settingsFrom(first: number): string {
+function settingsFrom(first: number): string {
   return `set_config('search_path', $${first}, true), set_config('timezone', 'UTC', true),
   set_config('quote_all_identifiers', 'off', true),
   set_config('synchronous_commit', CASE current_setting('synchronous_commit')

@@ -4,7 +4,7 @@ import type { FieldValues, RowFact, ViewDialect, BodyDialect } from '../../view-
 import { DECLARED_TYPES } from '../connection/column-types.ts';
 
 /** Bodies are read by functions of ours (of a migration), once a row and only where a query asks for it. */
-export const BODIES: BodyDialect = {
+const BODIES: BodyDialect = {
   from: ' FROM "_sync_versions" AS v CROSS JOIN LATERAL (SELECT "_sync_json"(v."body") AS j OFFSET 0) AS b',
   value: (path, type, zone) => VALUE[type](at(path), zone),
   list: (path) => `CASE WHEN jsonb_typeof(${at(path)}) = 'array' THEN ${at(path)} END`,
@@ -125,12 +125,12 @@ type Conversion = (sql: string, from: ColumnType) => string;
  * A value of one type as one of another; NULL where it is none of that. No value makes it fail: what is cast was looked
  * at before, because no Postgres before 16 can be asked whether a text is of a type.
  */
-export function converted(sql: string, from: ColumnType, to: ColumnType): string {
+function converted(sql: string, from: ColumnType, to: ColumnType): string {
   return from === to ? sql : TO[to](sql, from);
 }
 
 /** A value as a text, numbers by their digits, whatever the reader's session is set to. */
-export function textOf(sql: string, from: ColumnType): string {
+function textOf(sql: string, from: ColumnType): string {
   return (AS_TEXT[from] ?? cast)(sql);
 }
 

@@ -123,7 +123,7 @@ const VALUE: Readonly<Record<ColumnType, (found: string, zone: string | null) =>
  * A time as services write it, as the UTC text of the tables; of `found`, one row with JSON text as `r`. A time that
  * names no zone is read in `zone`, as UTC without one.
  */
-export function momentOf(found: string, zone: string | null): string {
+function momentOf(found: string, zone: string | null): string {
   const text = `(SELECT CASE WHEN r GLOB '"*' THEN json_extract(r, '$') END AS s FROM ${found} LIMIT 1)`;
   return `(SELECT ${MOMENT} FROM (SELECT *, ${zoned(zone)} AS z FROM (SELECT s, ${PARTS} FROM ${text} LIMIT 1) LIMIT 1))`;
 }
@@ -174,7 +174,7 @@ const known = new Map<string, string>();
  * The offset of a local time, such as `+01:00`, as an expression over its text, by all changes of the clocks from 1970
  * to 2037; NULL outside of these years, and for an offset that is no whole minutes. SQLite knows no zones.
  */
-export function offsetOf(local: string, zone: string): string {
+function offsetOf(local: string, zone: string): string {
   const steps = known.get(zone) ?? stepsOf(timeZone(zone));
   known.set(zone, steps);
   return `CASE ${steps.replaceAll('@', local)} END`;

@@ -95,12 +95,12 @@ type Conversion = (sql: string, from: ColumnType) => string;
  * A value of one type as one of another; NULL where it is none of that. SQLite's own CAST makes 0 of a word, and its
  * functions of dates take numbers for days and move the 31st of February to March: both are looked at before.
  */
-export function converted(sql: string, from: ColumnType, to: ColumnType): string {
+function converted(sql: string, from: ColumnType, to: ColumnType): string {
   return from === to ? sql : TO[to](sql, from);
 }
 
 /** A value as a text, numbers by their digits. */
-export function textOf(sql: string, from: ColumnType): string {
+function textOf(sql: string, from: ColumnType): string {
   return AS_TEXT[from](sql);
 }
 
