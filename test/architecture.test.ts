@@ -61,7 +61,7 @@ describe('the floors', () => {
     ],
     [
       'a database that knows the other one',
-      'src/warehouse/sqlite/pages/row-writer.ts',
+      'src/warehouse/sqlite/pages/write-page.ts',
       "import { pools } from '../../postgres/connection/pools.ts';",
       'in warehouse sqlite may not see postgres',
     ],

@@ -3,10 +3,10 @@ import { Command } from 'commander';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { bytesText, countOf } from '../observe/figures.ts';
 import type { SourceSettings } from '../settings/settings.ts';
-import { resourcesLeft } from '../state/forget-requests.ts';
+import { resourcesLeft } from '../state/forgotten.ts';
 import { refuseWhileOwned } from '../state/leases.ts';
-import type { RestoreReport } from '../warehouse/backup.ts';
-import { backUpSource, openWarehouseToRead, restoreSource, sharedDatabase } from '../warehouse/databases.ts';
+import type { RestoreReport } from '../warehouse/database.ts';
+import { databaseAt, openWarehouseToRead, sharedDatabase } from '../warehouse/databases.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import { findServe } from './command/find-serve.ts';
@@ -34,7 +34,7 @@ export function backupCommand(context: CliContext): Command {
       const { clock, signal, version } = context;
       await forEachFile(context, options, file, async ({ source }, to) => {
         const about = { source: source.name, version, clock, signal };
-        const { takenAt, bytes, hasInbox } = await backUpSource(source.warehouse, { to, ...about });
+        const { takenAt, bytes, hasInbox } = await databaseAt(source.warehouse).backUp({ to, ...about });
         const taken_at = new Date(takenAt).toISOString();
         const open = await stillToErase(context, source);
         if (options.json === true) {
@@ -61,7 +61,7 @@ export function restoreCommand(context: CliContext): Command {
       await forEachFile(context, options, file, async (chosen, from) => {
         const { source } = chosen;
         await refuseInUse(context, chosen);
-        const report = await restoreSource(source.warehouse, {
+        const report = await databaseAt(source.warehouse).restore({
           from,
           source: source.name,
           clock,

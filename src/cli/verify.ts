@@ -3,15 +3,15 @@ import type { App } from '../app.ts';
 import { ConfigError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
-import { DIFFERENCES, type Difference, type VerifyReport } from '../sync/verify/report.ts';
 import type { Repaired } from '../sync/verify/repair-resource.ts';
+import { type Difference, DIFFERENCES, type VerifyReport } from '../sync/verify/report.ts';
 import { openWarehouseToRead } from '../warehouse/databases.ts';
-import type { Verdict } from '../warehouse/verification-row.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES, exitCodeOfError, worstExitCode, type ExitCode } from './command/exit-code.ts';
+import type { Verdict } from '../warehouse/own-tables.ts';
 import { besideOthers } from './command/beside-others.ts';
+import type { CliContext } from './command/context.ts';
+import { EXIT_CODES, type ExitCode, exitCodeOfError, worstExitCode } from './command/exit-code.ts';
 import { print, tellError } from './command/output.ts';
-import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
+import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
 import { withApp } from './command/with-app.ts';
 
 interface VerifyOptions extends SourceOptions {

@@ -1,9 +1,8 @@
 import type { CompiledQuery } from 'kysely';
 import { SyncError } from '../model/errors.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
-import { InUse } from '../warehouse/in-use.ts';
+import { InUse, GROWTH_OUTDATED, type DroppedView, type Warehouse } from '../warehouse/warehouse.ts';
 import { readGrowths } from '../state/view-catalog.ts';
-import { GROWTH_OUTDATED, type DroppedView, type Warehouse } from '../warehouse/warehouse.ts';
 import { viewGrowth, type ViewGrowth } from './grow-views.ts';
 import type { HeldView } from '../state/owned-resource.ts';
 import type { LoadContext } from './load-context.ts';

@@ -6,11 +6,11 @@ import { pathText } from '../shape/columns/source-path.ts';
 import { shapeRecords, type ShapedPage, type ShapeInput } from '../shape/shape-page.ts';
 import type { ShapeProfile } from '../shape/shape-tree.ts';
 import type { FixedColumn } from '../state/owned-resource.ts';
-import { InUse } from '../warehouse/in-use.ts';
+import { InUse, type Warehouse } from '../warehouse/warehouse.ts';
 import { shapeOf } from './prepare-page.ts';
 import { rememberShape } from '../state/column-catalog.ts';
-import { markReshape, readReshape, saveReshape } from '../state/reshapes.ts';
-import type { Warehouse } from '../warehouse/warehouse.ts';
+import { rewriteRows } from '../state/stored-rows.ts';
+import { markReshape, readReshape, saveReshape } from '../state/checkpoints.ts';
 import { evolveTables } from './evolve-tables.ts';
 import { coverRows } from './grow-calendar.ts';
 import type { LoadContext } from './load-context.ts';
@@ -162,8 +162,9 @@ async function rewritePage(context: LoadContext, bodies: readonly StoredBody[]):
   if (shaped.grown) return;
   const last = bodies.length < RECORDS_PER_PAGE ? null : (bodies.at(-1)?.id ?? null);
   await coverRows(context, shaped.rows);
-  await warehouse.rewrite({
+  await rewriteRows(warehouse, {
     lease: owned.lease(),
+    resource: owned.resource,
     rows: shaped.rows,
     versions: new Map(bodies.map(({ id, version }) => [id, version])),
     children: shaped.shape.tables.slice(1),

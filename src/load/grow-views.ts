@@ -2,8 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CompiledQuery } from 'kysely';
 import type { ResourceShape } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import { commentKey, readCatalogue, type Catalogue } from '../state/column-catalog.ts';
-import { saveTexts } from '../state/column-rows.ts';
+import { commentKey, readCatalogue, type Catalogue, saveTexts } from '../state/column-catalog.ts';
 import { commentsOf, type Comment } from '../state/column-comments.ts';
 import { resourcesThatKeepFiles } from '../state/files/shown-files.ts';
 import {

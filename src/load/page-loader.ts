@@ -4,7 +4,7 @@ import type { ResourceShape, TableRows } from '../model/table.ts';
 import { asKeys, shapeChanges } from '../shape/evolve-shape.ts';
 import { initialShape, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
-import { restoreDeletes } from '../state/deletes.ts';
+import { restoreDeletes } from '../state/stored-rows.ts';
 import { resolveRejects, saveRejects } from '../state/rejects.ts';
 import { restoredAmong, type OlderPolicy } from './difference.ts';
 import type { KeyedRecord, LeftOut } from './key-records.ts';

@@ -1,6 +1,6 @@
 import type { SourceRecord } from '../model/json.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import { restoreDeletes } from '../state/deletes.ts';
+import { restoreDeletes } from '../state/stored-rows.ts';
 import { inParts } from '../state/in-parts.ts';
 import { resolveRejects } from '../state/rejects.ts';
 import { forgetSuspects } from '../state/suspects.ts';

@@ -1,7 +1,6 @@
 import type { Column, TableShape } from '../model/table.ts';
 import { pathText } from '../shape/columns/source-path.ts';
-import { columnsToLookAt } from '../state/column-catalog.ts';
-import { saveTexts } from '../state/column-rows.ts';
+import { columnsToLookAt, saveTexts } from '../state/column-catalog.ts';
 import { countGrowth } from '../state/view-catalog.ts';
 import { refreshViews } from './evolve-tables.ts';
 import { exampleOf, mayBeShown } from './example-value.ts';

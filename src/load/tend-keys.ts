@@ -1,7 +1,5 @@
 import { readShapes } from '../state/column-catalog.ts';
 import { planKeys } from '../views/key-plan.ts';
-import { refreshViews } from './evolve-tables.ts';
-import { viewGrowth } from './grow-views.ts';
 import type { LoadContext } from './load-context.ts';
 
 /**
@@ -14,12 +12,5 @@ export async function tendKeys(context: LoadContext): Promise<void> {
   if (shape === null) return;
   const stored = await readShapes(warehouse.own);
   const shapes = [...stored.filter(({ resource }) => resource !== shape.resource), shape];
-  const plan = {
-    ...planKeys(shape, profile, whole.relations, shapes),
-    views: async () => {
-      await refreshViews(context);
-      return viewGrowth(context, shape, { held: new Set(owned.heldViews.map(({ view }) => view)) });
-    },
-  };
-  await warehouse.tendKeys(plan, () => owned.lease());
+  await warehouse.tendKeys(planKeys(shape, profile, whole.relations, shapes), () => owned.lease());
 }

@@ -3,7 +3,7 @@ import { SyncError, messageOf } from '../model/errors.ts';
 import type { GovernorFigures } from '../queue/governor.ts';
 import { readPauses } from '../state/pauses.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
-import { resourcesToErase } from '../state/forget-requests.ts';
+import { resourcesToErase } from '../state/forgotten.ts';
 import { releasedResources } from '../state/suspects.ts';
 import type { ScheduleParts } from '../trigger/schedule/resource.ts';
 import type { Scheduler, TickSource } from '../trigger/schedule/scheduler.ts';

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ConfigError } from '../model/errors.ts';
 import { timestampMs } from '../model/timestamp-text.ts';
 import { WALK_MODES } from '../model/vocabulary.ts';
-import type { CheckpointRow, OwnTables } from '../warehouse/own-tables.ts';
+import type { CheckpointRow, OwnTables, FeedRow, TimestampText, SeenRow } from '../warehouse/own-tables.ts';
 
 /** Meaning of a checkpoint row as this version writes it. */
 const CHECKPOINT_FORMAT = 1;
@@ -131,4 +131,127 @@ export function forgetDueTimes(own: Kysely<OwnTables>): CompiledQuery {
 
 export function deleteCheckpoint(own: Kysely<OwnTables>, resource: string): CompiledQuery {
   return own.deleteFrom('_sync_checkpoints').where('resource', '=', resource).compile();
+}
+
+/** How far a feed has been read; null if it never was, or was declared otherwise then. */
+export async function readFeed(
+  own: Kysely<OwnTables>,
+  { resource, feed, fingerprint }: Pick<FeedRow, 'resource' | 'feed' | 'fingerprint'>,
+): Promise<FeedRow | null> {
+  const row = await own
+    .selectFrom('_sync_feeds')
+    .selectAll()
+    .where('resource', '=', resource)
+    .where('feed', '=', feed)
+    .executeTakeFirst();
+  return row === undefined || row.fingerprint !== fingerprint ? null : row;
+}
+
+/** The statement that stores it; belongs into the transaction of what it speaks of. */
+export function saveFeed(own: Kysely<OwnTables>, row: FeedRow): CompiledQuery {
+  const { resource: _, feed: __, ...values } = row;
+  return own
+    .insertInto('_sync_feeds')
+    .values(row)
+    .onConflict((conflict) => conflict.columns(['resource', 'feed']).doUpdateSet(values))
+    .compile();
+}
+
+export function forgetFeeds(own: Kysely<OwnTables>, resource: string): CompiledQuery {
+  return own.deleteFrom('_sync_feeds').where('resource', '=', resource).compile();
+}
+
+/** Notes that all rows of a resource must be rewritten; belongs to the transaction that makes it necessary. */
+export function markReshape(own: Kysely<OwnTables>, resource: string, at: TimestampText): CompiledQuery {
+  return own
+    .insertInto('_sync_reshapes')
+    .values({ resource, done_up_to: '', marked_at: at })
+    .onConflict((conflict) => conflict.column('resource').doUpdateSet({ done_up_to: '' }))
+    .compile();
+}
+
+/** The id up to which rows are rewritten ('' for none yet); null if nothing is to be done. */
+export async function readReshape(own: Kysely<OwnTables>, resource: string): Promise<string | null> {
+  const row = await own
+    .selectFrom('_sync_reshapes')
+    .select('done_up_to')
+    .where('resource', '=', resource)
+    .executeTakeFirst();
+  return row?.done_up_to ?? null;
+}
+
+/** Notes how far the rewriting has come; null if it is done. Belongs to the transaction of the rows. */
+export function saveReshape(own: Kysely<OwnTables>, resource: string, doneUpTo: string | null): CompiledQuery {
+  if (doneUpTo === null) return own.deleteFrom('_sync_reshapes').where('resource', '=', resource).compile();
+  return own.updateTable('_sync_reshapes').set({ done_up_to: doneUpTo }).where('resource', '=', resource).compile();
+}
+
+/** Notes which ids a page of a full walk had; belongs into the page's transaction. */
+export function rememberSeen(own: Kysely<OwnTables>, row: SeenRow): CompiledQuery {
+  const { ids, unkeyed, position } = row;
+  return own
+    .insertInto('_sync_seen')
+    .values(row)
+    .onConflict((conflict) =>
+      conflict.columns(['resource', 'walk_started_at', 'page']).doUpdateSet({ ids, unkeyed, position }),
+    )
+    .compile();
+}
+
+/** Forgets what the walks of a resource have met. */
+export function forgetSeen(own: Kysely<OwnTables>, resource: string): CompiledQuery {
+  return own.deleteFrom('_sync_seen').where('resource', '=', resource).compile();
+}
+
+/** Everything that a walk has met. */
+export interface SeenWalk {
+  walk_started_at: TimestampText;
+  pages: number;
+  /** Bytes of fingerprints. */
+  bytes: number;
+  /** Records without a usable id: one of them may be any record. */
+  unkeyed: number;
+}
+
+/** The walk whose pages are remembered; null if there is none. */
+export async function readSeenWalk(own: Kysely<OwnTables>, resource: string): Promise<SeenWalk | null> {
+  const row = await own
+    .selectFrom('_sync_seen')
+    .select((select) => [
+      'walk_started_at',
+      select.fn.countAll<number>().as('pages'),
+      select.fn.sum<number>(select.fn('length', ['ids'])).as('bytes'),
+      select.fn.sum<number>('unkeyed').as('unkeyed'),
+    ])
+    .where('resource', '=', resource)
+    .groupBy('walk_started_at')
+    .orderBy('walk_started_at', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return row ?? null;
+}
+
+/** Rows per query: a page's fingerprints take some kilobytes. */
+const PAGES_PER_STEP = 100;
+
+/** The pages of a walk, in their order. */
+export async function* readSeenPages(
+  own: Kysely<OwnTables>,
+  resource: string,
+  { walk_started_at }: Pick<SeenWalk, 'walk_started_at'>,
+): AsyncGenerator<Pick<SeenRow, 'page' | 'ids' | 'unkeyed' | 'position'>> {
+  const pages = own
+    .selectFrom('_sync_seen')
+    .select(['page', 'ids', 'unkeyed', 'position'])
+    .where('resource', '=', resource)
+    .where('walk_started_at', '=', walk_started_at)
+    .orderBy('page')
+    .limit(PAGES_PER_STEP);
+  for (let after = -1; ;) {
+    const rows = await pages.where('page', '>', after).execute();
+    yield* rows;
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    after = last.page;
+  }
 }

@@ -1,4 +1,4 @@
-import type { CompiledQuery, Kysely } from 'kysely';
+import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import { z } from 'zod';
 import { ConfigError } from '../model/errors.ts';
 import type { Column, ResourceShape, ShapeChange, TableShape } from '../model/table.ts';
@@ -6,7 +6,6 @@ import { COLUMN_TYPES } from '../model/vocabulary.ts';
 import type { ColumnRow, OwnTables } from '../warehouse/own-tables.ts';
 import { columnComment, keyComment, NOTHING_SAID, type SaidOfFields } from './column-comments.ts';
 import { inParts } from './in-parts.ts';
-import { ROWS_PER_STATEMENT, saveColumns } from './column-rows.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 
 const pathSchema = z.array(z.string());
@@ -99,7 +98,7 @@ export function rememberShape(
 }
 
 /** The statements that note changes in the log that people read. */
-export function schemaChanges(
+function schemaChanges(
   own: Kysely<OwnTables>,
   resource: string,
   changes: readonly ShapeChange[],
@@ -156,7 +155,7 @@ function damaged(row: ColumnRow, cause?: unknown): ConfigError {
   });
 }
 
-export function keyRows(resource: string, table: TableShape, at: string, said: SaidOfFields): ColumnRow[] {
+function keyRows(resource: string, table: TableShape, at: string, said: SaidOfFields): ColumnRow[] {
   return table.key.map((name, position) => ({
     table_name: table.name,
     column_name: name,
@@ -172,7 +171,7 @@ export function keyRows(resource: string, table: TableShape, at: string, said: S
   }));
 }
 
-export function columnRow(
+function columnRow(
   shape: ResourceShape,
   { table: name, column }: ShapeChange,
   at: string,
@@ -205,4 +204,84 @@ export async function columnsToLookAt(own: Kysely<OwnTables>, resource: string):
   const unseen = columns.where('resource', '=', resource).where('role', '=', 'source').where('example', 'is', null);
   const tables = Map.groupBy(await unseen.execute(), ({ table_name }) => table_name);
   return new Map(Array.from(tables, ([table, rows]) => [table, new Set(rows.map(({ column_name }) => column_name))]));
+}
+
+/** Hundreds of columns may come with one record. Eleven values each are below every database's limit of bound values. */
+export const ROWS_PER_STATEMENT = 500;
+
+/** The statements that add columns to the catalogue; those that are in it get the type that they have now. */
+function saveColumns(own: Kysely<OwnTables>, rows: readonly ColumnRow[]): CompiledQuery[] {
+  return inParts(distinct(rows), ROWS_PER_STATEMENT).map((part) =>
+    own
+      .insertInto('_sync_columns')
+      .values(part)
+      .onConflict((conflict) =>
+        conflict.columns(['table_name', 'column_name']).doUpdateSet((is) => ({ type: is.ref('excluded.type') })),
+      )
+      .compile(),
+  );
+}
+
+/** No statement may write a row twice: the first one comes, with the type of the last one. */
+function distinct(rows: readonly ColumnRow[]): ColumnRow[] {
+  const byName = new Map<string, ColumnRow>();
+  for (const row of rows) {
+    const name = JSON.stringify([row.table_name, row.column_name]);
+    byName.set(name, { ...(byName.get(name) ?? row), type: row.type });
+  }
+  return [...byName.values()];
+}
+
+/** What is now said of a column, or shown as an example of its values. */
+interface SaidOfColumn {
+  table: string;
+  column: string;
+  text: string;
+}
+
+/** The statements that change what the catalogue says of columns: their comments, or the values that may be shown. */
+export function saveTexts(
+  own: Kysely<OwnTables>,
+  what: 'comment' | 'example',
+  said: readonly SaidOfColumn[],
+): CompiledQuery[] {
+  return inParts(said, ROWS_PER_STATEMENT).map((part) => {
+    const rows = part.map(({ table, column, text }) => sql`(${table}, ${column}, ${text})`);
+    // Both databases name the columns of bare rows so.
+    const values = sql<Record<'column1' | 'column2' | 'column3', string>>`(VALUES ${sql.join(rows)})`;
+    return own
+      .updateTable('_sync_columns')
+      .from(values.as('said'))
+      .set((is) => ({ [what]: is.ref('said.column3') }))
+      .whereRef('_sync_columns.table_name', '=', 'said.column1')
+      .whereRef('_sync_columns.column_name', '=', 'said.column2')
+      .compile();
+  });
+}
+
+/** The statements that remember tables which have taken the place of others; only what differs goes into the log. */
+export function replaceShape(
+  own: Kysely<OwnTables>,
+  before: ResourceShape,
+  after: ResourceShape,
+  at: string,
+  said: SaidOfFields,
+  runId: string,
+): CompiledQuery[] {
+  const types = new Map(
+    before.tables.flatMap(({ name, columns }) => columns.map((column) => [commentKey(name, column.name), column.type])),
+  );
+  const all = after.tables.flatMap(({ name: table, columns }) =>
+    columns.map((column): ShapeChange => ({ table, column, from: types.get(commentKey(table, column.name)) ?? null })),
+  );
+  const rows = [
+    ...after.tables.flatMap((table) => keyRows(after.resource, table, at, said)),
+    ...all.map((change) => columnRow(after, change, at, said)),
+  ];
+  const changed = all.filter(({ column, from }) => from !== column.type);
+  return [
+    own.deleteFrom('_sync_columns').where('resource', '=', after.resource).compile(),
+    ...saveColumns(own, rows),
+    ...schemaChanges(own, after.resource, changed, at, runId),
+  ];
 }

@@ -4,8 +4,7 @@ import type { ValueChange } from '../model/schema-change.ts';
 import type { OwnTables, SchemaChangeRow, TimestampText } from '../warehouse/own-tables.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import { inParts } from './in-parts.ts';
-import { commentKey } from './column-catalog.ts';
-import { ROWS_PER_STATEMENT } from './column-rows.ts';
+import { commentKey, ROWS_PER_STATEMENT } from './column-catalog.ts';
 
 type Reading = Pick<Warehouse, 'own' | 'named'>;
 

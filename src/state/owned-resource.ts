@@ -23,7 +23,7 @@ export interface HeldView {
 }
 
 /** A column that shows NULL, or less, for values that need the wider type. */
-export interface HeldColumn {
+interface HeldColumn {
   name: string;
   type: ColumnType;
   needs: ColumnType;
@@ -89,7 +89,7 @@ export function ownResources(
   privacy: PrivacyKey = NO_PRIVACY_KEY,
 ): OwnedResources {
   const shared = new SharedResources({
-    open: (resource) => SharedOwnership.open(warehouse, resource, clock, privacy),
+    open: (resource) => openShared(warehouse, resource, clock, privacy),
     close: (owned) => owned.release(),
     linger: { clock, ms: lingerMs },
   });
@@ -100,136 +100,95 @@ export function ownResources(
   };
 }
 
-interface OwnershipParts {
-  warehouse: Warehouse;
-  resource: string;
-  clock: Clock;
-  privacy: PrivacyKey;
+/** What is known of a resource, the same for all who acquired it. */
+type Facts = Pick<
+  OwnedResource,
+  'shape' | 'years' | 'openRejects' | 'heldViews' | 'fixedColumns' | 'forgotten' | 'watches'
+>;
+
+interface Shared {
+  facts: Writable<Facts>;
   lease: Lease;
-  forgotten: Forgotten;
+  turns: PQueue;
+  rereadForgotten(): Promise<void>;
+  renew(): Promise<void>;
+  release(): Promise<void>;
+  resource: string;
 }
 
-/** A resource as shared by all who acquired it. */
-class SharedOwnership {
-  readonly resource: string;
-  shape: ResourceShape | null = null;
-  years: Years | null = null;
-  openRejects = 0;
-  readonly watches = new Set<Map<string, number>>();
-  heldViews: readonly HeldView[] = [];
-  fixedColumns: readonly FixedColumn[] = [];
-  readonly turns = new PQueue({ concurrency: 1 });
-  forgotten: Forgotten;
-  lease: Lease;
-  readonly #warehouse: Warehouse;
-  readonly #clock: Clock;
-  readonly #privacy: PrivacyKey;
+type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
 
-  private constructor(parts: Readonly<OwnershipParts>) {
-    this.resource = parts.resource;
-    this.#warehouse = parts.warehouse;
-    this.#clock = parts.clock;
-    this.#privacy = parts.privacy;
-    this.lease = parts.lease;
-    this.forgotten = parts.forgotten;
-  }
-
-  static async open(
-    warehouse: Warehouse,
-    resource: string,
-    clock: Clock,
-    privacy: PrivacyKey,
-  ): Promise<SharedOwnership> {
-    const lease = await acquireLease(warehouse, resource, clock);
-    const read = readForgotten(warehouse.own, resource, privacy);
-    const forgotten = await read.catch(async (error: unknown) => {
-      await lease.release();
-      throw error;
-    });
-    const owned = new SharedOwnership({ warehouse, resource, clock, privacy, lease, forgotten });
-    owned.openRejects = await countOpenRejects(warehouse.own, resource);
-    return owned;
-  }
-
-  async rereadForgotten(): Promise<void> {
-    this.forgotten = await readForgotten(this.#warehouse.own, this.resource, this.#privacy);
-  }
-
-  async renew(): Promise<void> {
-    const lease = await acquireLease(this.#warehouse, this.resource, this.#clock);
-    await this.lease.release();
-    this.lease = lease;
-    // An owner in between may have made the tables grow, and a set-back database has lost some.
-    this.shape = await readTables(this.#warehouse, this.resource);
-    this.years = null;
-    this.openRejects = await countOpenRejects(this.#warehouse.own, this.resource);
-    await this.rereadForgotten();
-  }
-
-  async release(): Promise<void> {
-    await this.turns.onIdle();
-    await this.lease.release();
-  }
+/** A resource as shared by all who acquire it. */
+async function openShared(warehouse: Warehouse, resource: string, clock: Clock, privacy: PrivacyKey): Promise<Shared> {
+  const { own } = warehouse;
+  const lease = await acquireLease(warehouse, resource, clock);
+  const read = readForgotten(own, resource, privacy);
+  const forgotten = await read.catch(async (error: unknown) => {
+    await lease.release();
+    throw error;
+  });
+  const openRejects = await countOpenRejects(own, resource);
+  const none = { shape: null, years: null, heldViews: [], fixedColumns: [] };
+  const facts: Writable<Facts> = { ...none, openRejects, forgotten, watches: new Set() };
+  const shared: Shared = {
+    facts,
+    lease,
+    turns: new PQueue({ concurrency: 1 }),
+    resource,
+    rereadForgotten: async () => {
+      facts.forgotten = await readForgotten(own, resource, privacy);
+    },
+    renew: async () => {
+      const next = await acquireLease(warehouse, resource, clock);
+      await shared.lease.release();
+      shared.lease = next;
+      // An owner in between may have made the tables grow, and a set-back database has lost some.
+      facts.shape = await readTables(warehouse, resource);
+      facts.years = null;
+      facts.openRejects = await countOpenRejects(own, resource);
+      await shared.rereadForgotten();
+    },
+    release: async () => {
+      await shared.turns.onIdle();
+      await shared.lease.release();
+    },
+  };
+  return shared;
 }
 
 /** One user's view of it: after another user has renewed the lease, what this one has read is from before. */
-function viewOf(acquired: Acquired<SharedOwnership>): OwnedResource {
-  const own = acquired.value;
-  let { lease } = own;
+function viewOf(acquired: Acquired<Shared>): OwnedResource {
+  const shared = acquired.value;
+  const { facts, turns } = shared;
+  let { lease } = shared;
   const catchUp = async (): Promise<boolean> => {
-    if (lease === own.lease) {
+    if (lease === shared.lease) {
       if (!(await lease.isSetBack())) return false;
-      await own.renew();
+      await shared.renew();
     }
-    lease = own.lease;
+    lease = shared.lease;
     return true;
   };
-  return {
-    resource: own.resource,
-    watches: own.watches,
+  const view: Omit<OwnedResource, keyof Facts> = {
+    resource: shared.resource,
     lease: () => lease.proof(),
-    takeTurn: (work) => own.turns.add(work),
-    rereadForgotten: () => own.rereadForgotten(),
-    get forgotten() {
-      return own.forgotten;
-    },
-    reacquire: () => own.turns.add(() => own.renew()),
+    takeTurn: (work) => turns.add(work),
+    rereadForgotten: () => shared.rereadForgotten(),
+    reacquire: () => turns.add(() => shared.renew()),
     release: (now) => acquired.release(now),
     recover: async (error) => {
       // A statement may notice before the lease does: a table that no longer exists, for example, is no `SyncError`.
       if (error instanceof SyncError && error.code !== 'lease_lost') return false;
       // If the database cannot be reached, or another process owns the resource by now, the error at hand says more.
-      return own.turns.add(catchUp).catch(() => false);
-    },
-    get shape() {
-      return own.shape;
-    },
-    set shape(shape) {
-      own.shape = shape;
-    },
-    get heldViews() {
-      return own.heldViews;
-    },
-    set heldViews(views) {
-      own.heldViews = views;
-    },
-    get fixedColumns() {
-      return own.fixedColumns;
-    },
-    set fixedColumns(columns) {
-      own.fixedColumns = columns;
-    },
-    get years() {
-      return own.years;
-    },
-    set years(years) {
-      own.years = years;
-    },
-    get openRejects() {
-      return own.openRejects;
-    },
-    set openRejects(count) {
-      own.openRejects = count;
+      return turns.add(catchUp).catch(() => false);
     },
   };
+  const forwarded = Object.keys(facts).map((name) => {
+    const get = (): unknown => Reflect.get(facts, name);
+    const set = (value: unknown): void => void Reflect.set(facts, name, value);
+    return [name, { enumerable: true, get, set }] as const;
+  });
+  // Every fact is shown under its name.
+  // oxlint-disable-next-line no-unsafe-type-assertion
+  return Object.defineProperties(view, Object.fromEntries(forwarded)) as OwnedResource;
 }

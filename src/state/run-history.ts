@@ -2,10 +2,8 @@ import type { Kysely } from 'kysely';
 import { z } from 'zod';
 import { toColumnChange, type ColumnChange } from '../model/schema-change.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
-import type { OwnTables, RejectRow } from '../warehouse/own-tables.ts';
-import type { RunRow } from '../warehouse/run-row.ts';
-import { outcomesOf } from './end-run.ts';
-import type { OutcomeCounts, RunFigures } from './runs.ts';
+import type { OwnTables, RejectRow, RunRow } from '../warehouse/own-tables.ts';
+import { outcomesOf, type OutcomeCounts, type RunFigures } from './runs.ts';
 
 /** A warning as it is stored; `accepted` if the profile accepts it. */
 export interface StoredWarning {
@@ -16,7 +14,7 @@ export interface StoredWarning {
 }
 
 /** What a run of a resource failed with; `request_id` is of the service's answer. */
-export interface StoredError {
+interface StoredError {
   code: string;
   message: string;
   hint: string | null;
@@ -41,7 +39,7 @@ export interface RunRecord extends RunFigures, Pick<RunRow, 'run_id' | 'resource
   warnings: StoredWarning[];
 }
 
-export interface RunChoice {
+interface RunChoice {
   /** Only of this one, or of these; of all if absent. */
   resource?: string | readonly string[] | undefined;
   /** Only runs that did not end well: failed, partial, deferred, interrupted. */
@@ -82,14 +80,14 @@ export async function lastEndedRun(own: Kysely<OwnTables>, resource: string): Pr
 }
 
 /** A change of a table. */
-export interface RunSchemaChange extends ColumnChange {
+interface RunSchemaChange extends ColumnChange {
   changed_at: number;
   table: string;
   column: string;
 }
 
 /** A record that a run has set aside. */
-export interface RunReject extends Pick<RejectRow, 'reason' | 'record_id' | 'detail'> {
+interface RunReject extends Pick<RejectRow, 'reason' | 'record_id' | 'detail'> {
   hash: string;
   /** True once the record came in well, or was no longer listed. */
   is_resolved: boolean;

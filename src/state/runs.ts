@@ -1,9 +1,9 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import type { ErrorReport } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import type { Outcome, RunStatus } from '../model/vocabulary.ts';
-import type { OwnTables, TimestampText } from '../warehouse/own-tables.ts';
-import type { RunRow } from '../warehouse/run-row.ts';
+import { type Outcome, type RunStatus, OUTCOMES } from '../model/vocabulary.ts';
+import type { OwnTables, TimestampText, RunRow } from '../warehouse/own-tables.ts';
+import { z } from 'zod';
 
 export const NO_FIGURES = {
   pages: 0,
@@ -175,4 +175,130 @@ export async function averageRequests(
   const ended = runs.where('status', 'in', ['ok', 'partial']).orderBy('started_at', 'desc').limit(RUNS_OF_MEAN);
   const rows = await ended.execute();
   return rows.length === 0 ? null : rows.reduce((sum, { requests }) => sum + requests, 0) / rows.length;
+}
+
+/**
+ * The statements that write down how a run has ended. `before` is the row that its own takes in, if there is one that
+ * says nothing else (`foldsWith`): both stand in one row from then on.
+ */
+export function endRun(
+  own: Kysely<OwnTables>,
+  run: RunStart,
+  end: RunEnd,
+  now: number,
+  before: RunRow | null = null,
+): CompiledQuery[] {
+  const ended = own
+    .updateTable('_sync_runs')
+    .set({
+      ...end.figures,
+      mode: run.mode,
+      status: end.status,
+      finished_at: timestampText(now),
+      error_code: end.error?.code ?? null,
+      error: end.error?.message ?? null,
+      error_hint: end.error?.hint ?? null,
+      request_id: end.error?.request_id ?? null,
+      warnings: warningsText(end),
+      outcomes: JSON.stringify(end.outcomes),
+      ...(before === null ? {} : foldedWith(before, end)),
+    })
+    .where('run_id', '=', run.run_id)
+    .where('resource', '=', run.resource);
+  return [...(before === null ? [] : [forgetRun(own, before)]), ended.compile()];
+}
+
+/** Adds to a run that has ended what came of something behind its walk; `warnings` are all of them. */
+export function tellOfRun(
+  own: Kysely<OwnTables>,
+  run: Pick<RunStart, 'run_id' | 'resource'>,
+  { status, warnings }: Pick<RunRow, 'status'> & Pick<RunEnd, 'warnings'>,
+): CompiledQuery {
+  return own
+    .updateTable('_sync_runs')
+    .set({ status, warnings: warningsText({ warnings }) })
+    .where('run_id', '=', run.run_id)
+    .where('resource', '=', run.resource)
+    .compile();
+}
+
+function forgetRun(own: Kysely<OwnTables>, { run_id, resource }: RunRow): CompiledQuery {
+  return own.deleteFrom('_sync_runs').where('run_id', '=', run_id).where('resource', '=', resource).compile();
+}
+
+function warningsText({ warnings }: Pick<RunEnd, 'warnings'>): string | null {
+  return warnings.length === 0 ? null : JSON.stringify(warnings);
+}
+
+const CHANGES = ['inserted', 'updated', 'rejected', 'deleted', 'held'] as const;
+
+/** True for a run that has ended well and changed nothing; what it warns of is accepted. */
+export function isQuiet({ status, figures, warnings }: Pick<RunEnd, 'status' | 'figures' | 'warnings'>): boolean {
+  const isAccepted = warnings.every(({ accepted }) => accepted === true);
+  return status === 'ok' && isAccepted && CHANGES.every((name) => figures[name] === 0);
+}
+
+/** True if the row of a quiet run says nothing that is not said by that of the one before, but for times and sums. */
+export function foldsWith(before: RunRow, run: RunStart, end: RunEnd): boolean {
+  const isAlike = before.command === run.command && before.mode === run.mode && before.warnings === warningsText(end);
+  return isAlike && before.status === 'ok' && CHANGES.every((name) => before[name] === 0);
+}
+
+/** What the row of a run is given that takes in the one before it. */
+function foldedWith(before: RunRow, { figures, outcomes }: RunEnd): Partial<RunRow> {
+  return {
+    runs: before.runs + 1,
+    first_started_at: before.first_started_at ?? before.started_at,
+    all_requests: (before.all_requests ?? before.requests) + figures.requests,
+    all_bytes: (before.all_bytes ?? before.bytes) + figures.bytes,
+    outcomes: JSON.stringify(sumOf(outcomesOf(before), outcomes)),
+  };
+}
+
+/** Attempts of all runs of a row by outcome; empty if they were not counted. */
+export function outcomesOf({ outcomes }: Pick<RunRow, 'outcomes'>): OutcomeCounts {
+  return outcomes === null ? {} : outcomeCounts.parse(JSON.parse(outcomes));
+}
+
+const outcomeCounts = z.partialRecord(z.enum(OUTCOMES), z.number());
+
+function sumOf(one: OutcomeCounts, other: OutcomeCounts): OutcomeCounts {
+  const both = OUTCOMES.map((name) => [name, (one[name] ?? 0) + (other[name] ?? 0)] as const);
+  return Object.fromEntries(both.filter(([, count]) => count > 0));
+}
+
+/**
+ * The statement that removes runs of a resource that ended more than `keepMs` ago: all but `run`, the newest, and those
+ * in which the last walk that came to its end was made (`lastWalkBegan` looks for them).
+ */
+export function forgetOldRuns(
+  own: Kysely<OwnTables>,
+  { run_id, resource }: Pick<RunStart, 'run_id' | 'resource'>,
+  keepMs: number,
+  now: number,
+): CompiledQuery {
+  const success = own.selectFrom('_sync_checkpoints').select('last_success_at').where('resource', '=', resource);
+  // The end before the last one: what began later may belong to the walk that made it.
+  const before = own
+    .selectFrom('_sync_runs as ended')
+    .select('ended.started_at')
+    .where('ended.resource', '=', resource)
+    .where('ended.status', 'in', ['ok', 'partial'])
+    .where('ended.started_at', '<=', success)
+    .orderBy('ended.started_at', 'desc')
+    .limit(1)
+    .offset(1);
+  return own
+    .deleteFrom('_sync_runs')
+    .where('resource', '=', resource)
+    .where('run_id', '<>', run_id)
+    .where('finished_at', '<', timestampText(now - keepMs))
+    .where((row) =>
+      row.or([
+        row.not(row.exists(success.where('last_success_at', 'is not', null))),
+        row('started_at', '>', success),
+        row('started_at', '<=', before),
+      ]),
+    )
+    .compile();
 }

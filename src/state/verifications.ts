@@ -1,6 +1,5 @@
 import type { CompiledQuery, Kysely } from 'kysely';
-import type { OwnTables } from '../warehouse/own-tables.ts';
-import type { VerificationRow } from '../warehouse/verification-row.ts';
+import type { OwnTables, VerificationRow } from '../warehouse/own-tables.ts';
 
 /** Certificates that are kept of a resource. */
 const KEPT = 20;

@@ -1,8 +1,7 @@
 import type { CompiledQuery, Kysely } from 'kysely';
-import type { OwnTables, TimestampText } from '../warehouse/own-tables.ts';
-import { ROWS_PER_STATEMENT } from './column-rows.ts';
+import type { OwnTables, TimestampText, ViewColumnRow, ViewRow } from '../warehouse/own-tables.ts';
+import { ROWS_PER_STATEMENT } from './column-catalog.ts';
 import { inParts } from './in-parts.ts';
-import type { ViewColumnRow, ViewRow } from '../warehouse/view-rows.ts';
 
 /** A view of ours as it was made. */
 export interface MadeView extends Omit<ViewRow, 'made_at'> {

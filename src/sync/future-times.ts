@@ -3,8 +3,7 @@ import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import { durationText } from '../observe/figures.ts';
 import { NO_WALK } from '../state/checkpoints.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';
-import type { OwnTables } from '../warehouse/own-tables.ts';
-import type { RunRow } from '../warehouse/run-row.ts';
+import type { OwnTables, RunRow } from '../warehouse/own-tables.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import type { Warning } from './warnings.ts';
 

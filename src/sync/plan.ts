@@ -8,8 +8,7 @@ import { updatedZone } from '../shape/columns/updated-time.ts';
 import { canonicalHash } from '../shape/records/fingerprint.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { freshCheckpoint, NO_WALK } from '../state/checkpoints.ts';
-import type { CheckpointRow } from '../warehouse/own-tables.ts';
-import type { RunRow } from '../warehouse/run-row.ts';
+import type { CheckpointRow, RunRow } from '../warehouse/own-tables.ts';
 import { isOtherCredential, SEVERAL } from './cursor/move-cursor.ts';
 
 /** The kind of sync that a command asks for. */

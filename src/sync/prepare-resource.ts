@@ -1,21 +1,18 @@
 import { DeferredError, SyncError } from '../model/errors.ts';
-import { deleteCheckpoint, readCheckpoint } from '../state/checkpoints.ts';
+import { deleteCheckpoint, forgetFeeds, forgetSeen, readCheckpoint, saveReshape } from '../state/checkpoints.ts';
 import { readTables } from '../state/column-catalog.ts';
-import { forgetDeletes } from '../state/deletes.ts';
-import { forgetFeeds } from '../state/feeds.ts';
-import { saveReshape } from '../state/reshapes.ts';
 import { beginRun, readRun, type RunStart } from '../state/runs.ts';
-import { forgetSeen } from '../state/seen.ts';
-import { forgetWindows } from '../state/windows.ts';
+import { forgetDeletes } from '../state/stored-rows.ts';
 import { forgetViews, viewColumns } from '../state/view-catalog.ts';
-import type { RunRow } from '../warehouse/run-row.ts';
+import { forgetWindows } from '../state/windows.ts';
+import type { RunRow } from '../warehouse/own-tables.ts';
 import { feedPlace } from './feed/feed-answers.ts';
 import { trustedPlan } from './filter/trusted-plan.ts';
 import { planWalk, type WalkPlan } from './plan.ts';
-import type { ResourceContext } from './resource-context.ts';
 import type { RunOptions } from './report.ts';
-import type { Warning } from './warnings.ts';
+import type { ResourceContext } from './resource-context.ts';
 import { countFrom, type RunProgress } from './run-progress.ts';
+import type { Warning } from './warnings.ts';
 
 /** A resource that is owned and ready to be walked, and how. */
 export interface PreparedResource {

@@ -7,12 +7,20 @@ import { timestampText } from '../model/timestamp-text.ts';
 import type { RunStatus } from '../model/vocabulary.ts';
 import { withinRun } from '../observe/run-scope.ts';
 import { parentOf } from '../source/request-fields.ts';
-import { NO_WALK, readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
-import { endRun, foldsWith, isQuiet } from '../state/end-run.ts';
-import { forgetOldRuns } from '../state/old-runs.ts';
+import { forgetSeen, NO_WALK, readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';
-import { beginLater, beginRun, lastRun, type LastRun, type RunEnd, type RunFigures } from '../state/runs.ts';
-import { forgetSeen } from '../state/seen.ts';
+import {
+  beginLater,
+  beginRun,
+  endRun,
+  foldsWith,
+  forgetOldRuns,
+  isQuiet,
+  lastRun,
+  type LastRun,
+  type RunEnd,
+  type RunFigures,
+} from '../state/runs.ts';
 import { countSuspects, forgetConfirmed } from '../state/suspects.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import { columnWarnings } from './columns/gone-columns.ts';

@@ -3,22 +3,23 @@ import { refreshViews } from '../load/evolve-tables.ts';
 import { growCalendar } from '../load/grow-calendar.ts';
 import { tendExamples } from '../load/tend-examples.ts';
 import { tendKeys } from '../load/tend-keys.ts';
-import { readCheckpoint } from '../state/checkpoints.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
+import { readCheckpoint } from '../state/checkpoints.ts';
+import { dropStatements, keysDeletedBefore } from '../state/stored-rows.ts';
 import { goneColumnWarnings } from './columns/gone-columns.ts';
 import { confirmDeletes } from './deletes/confirm-deletes.ts';
-import { sweep, type NewCredential } from './deletes/sweep.ts';
+import { type NewCredential, sweep } from './deletes/sweep.ts';
 import { emptyListing, newCredential, unconfirmedDeletes } from './deletes/warnings.ts';
 import { feedGaps, readDeleteFeed } from './feed/delete-feed.ts';
 import { followFeed } from './feed/follow-feed.ts';
+import { filterOf, readDoubt, unprovedCatchUp } from './filter/trusted-plan.ts';
 import { scanIfDoubted, testFilter, verifyFilter, warnOfUntimed } from './filter/verify-filter.ts';
-import { readDoubt, filterOf, unprovedCatchUp } from './filter/trusted-plan.ts';
 import { planWalk, type WalkPlan } from './plan.ts';
-import { countRecords, type RunContext } from './run-progress.ts';
 import { walkReports } from './reports/walk-reports.ts';
+import type { ResourceContext } from './resource-context.ts';
+import { countRecords, type RunContext } from './run-progress.ts';
 import { noteVerified, verifyEmptyListing, warnOfUnverified } from './verify-profile.ts';
 import { walkWhole, warnOfUnseenRows, type WholeWalk } from './walk/walk-whole.ts';
-import type { ResourceContext } from './resource-context.ts';
 
 /**
  * The whole trade: how the copy of one resource becomes equal to the service again. Each step is a file of its name;
@@ -134,8 +135,12 @@ async function purgeDeleted({ warehouse, owned, clock, deletes, signal }: Resour
   if (deletes.keep_days === null || table === undefined) return;
   const deletedBefore = timestampText(clock.now() - deletes.keep_days * DAY_MS);
   for (let removed = ROWS_PER_STEP; removed === ROWS_PER_STEP;) {
-    const step = { lease: owned.lease(), resource, table, deletedBefore, limit: ROWS_PER_STEP };
-    removed = await owned.takeTurn(() => warehouse.purge(step));
+    removed = await owned.takeTurn(async () => {
+      const keys = await keysDeletedBefore(warehouse, table, deletedBefore, ROWS_PER_STEP);
+      const gone = { resource, table, children: [], keys };
+      if (keys.length > 0) await warehouse.apply(dropStatements(warehouse, gone), owned.lease());
+      return keys.length;
+    });
     await nextTurn();
     signal.throwIfAborted();
   }

@@ -1,10 +1,9 @@
 import type { Column, ResourceShape, TableShape } from '../model/table.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import { updatedColumns } from '../shape/columns/updated-time.ts';
-import type { ResourceProfile, Relations } from '../source/profile.ts';
+import type { Relations, ResourceProfile } from '../source/profile.ts';
 import type { ColumnIndex, KeyPlan } from '../warehouse/key-plan.ts';
 
-type Planned = Pick<KeyPlan, 'tables' | 'references' | 'indexes'>;
 type References = KeyPlan['references'];
 
 /**
@@ -16,7 +15,7 @@ export function planKeys(
   profile: Pick<ResourceProfile, 'updated' | 'indexes' | 'windows'>,
   relations: Relations,
   shapes: readonly ResourceShape[],
-): Planned {
+): KeyPlan {
   const references = referencesOf(tables, relations, shapes);
   return { tables, references, indexes: indexesOf(tables, profile, references) };
 }

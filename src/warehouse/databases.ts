@@ -1,12 +1,12 @@
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
 import { readAddress, SCHEMES, type DatabaseKind, type WarehouseAddress } from '../settings/warehouse-address.ts';
-import type { BackupReport, BackupRequest, RestoreReport, RestoreRequest } from './backup.ts';
 import type { Coordination } from './coordination.ts';
 import type { Database, InboxOptions, Readers, ReadersRequest, SharedDatabase } from './database.ts';
 import type { Inbox } from './inbox.ts';
 import { declareDatabase as postgres } from './postgres/database.ts';
-import type { InboxViewer, WarehouseReader } from './reading.ts';
+import type { WarehouseReader } from './reading.ts';
+import type { InboxViewer } from './inbox-queries.ts';
 import { declareDatabase as sqlite } from './sqlite/database.ts';
 import type { SnapshotReader } from './snapshot-reader.ts';
 import type { Warehouse } from './warehouse.ts';
@@ -113,14 +113,4 @@ export async function changeReaders(address: string, clock: Clock, request: Read
     throw new ConfigError('usage', `"${role}" cannot be the name of a role`, { hint: 'name another one with --role' });
   }
   return databaseAt(address).changeReaders(clock, request);
-}
-
-/** Writes warehouse and inbox of a source as of one moment into one file. Throws `ConfigError`, `SyncError`. */
-export async function backUpSource(address: string, request: BackupRequest): Promise<BackupReport> {
-  return databaseAt(address).backUp(request);
-}
-
-/** Puts warehouse and inbox of a backup in the place of those that are there. Throws `ConfigError`, `SyncError`. */
-export async function restoreSource(address: string, request: RestoreRequest): Promise<RestoreReport> {
-  return databaseAt(address).restore(request);
 }

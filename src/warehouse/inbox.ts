@@ -1,3 +1,4 @@
+import type { ColumnType } from 'kysely';
 import type { NameState } from './name-state.ts';
 import type { TimestampText } from './own-tables.ts';
 
@@ -52,13 +53,29 @@ export interface DeliveryRow {
   differs_from: string | null;
 }
 
+/** Columns that the database fills in a delivery that is inserted. */
+type FilledColumns =
+  | 'seq'
+  | 'state'
+  | 'attempts'
+  | 'due_at'
+  | 'finished_at'
+  | 'reason'
+  | 'kind'
+  | 'resource'
+  | 'record_id'
+  | 'repeats'
+  | 'events';
+
 /** The tables of an inbox, made by `migrations/inbox/`. */
 export interface InboxTables {
-  _sync_deliveries: DeliveryRow;
+  _sync_deliveries: Omit<DeliveryRow, FilledColumns> & {
+    [Column in FilledColumns]: ColumnType<DeliveryRow[Column], never, DeliveryRow[Column]>;
+  };
 }
 
 /** The columns that a settlement changes. */
-export type SettledColumns = Pick<
+type SettledColumns = Pick<
   DeliveryRow,
   'seq' | 'state' | 'attempts' | 'due_at' | 'finished_at' | 'reason' | 'kind' | 'resource' | 'record_id'
 >;
@@ -79,14 +96,14 @@ export type InboxEntry = { delivery: NewDelivery } | { settlement: Settlement };
  * same id with another body. `repeat`: it stood there, and was counted. `again`: it stood there as finished and waits
  * again. `settled`. `overtaken`: it came again before it was settled, and waits on.
  */
-export const INBOX_EFFECTS = ['new', 'different', 'repeat', 'again', 'settled', 'overtaken'] as const;
+const INBOX_EFFECTS = ['new', 'different', 'repeat', 'again', 'settled', 'overtaken'] as const;
 export type InboxEffect = (typeof INBOX_EFFECTS)[number];
 
 /** Effects that leave a delivery waiting that no drain may know of yet. */
 export const TO_WORK_ON: ReadonlySet<InboxEffect> = new Set(['new', 'different', 'again', 'overtaken']);
 
 /** For a list that a person reads: the newest first. */
-export interface DeliveryFilter {
+interface DeliveryFilter {
   state?: DeliveryState;
   limit: number;
 }

@@ -1,6 +1,4 @@
-import type { CompiledQuery } from 'kysely';
 import type { TableShape } from '../model/table.ts';
-import type { ViewChange } from './view-dialect.ts';
 
 /** How the tables of one resource belong to each other and to others, and what they are to be found by. */
 export interface KeyPlan {
@@ -10,8 +8,6 @@ export interface KeyPlan {
   references: readonly Reference[];
   /** Indexes of single columns of these tables that should be there; of all others, ours go. */
   indexes: readonly ColumnIndex[];
-  /** All views of ours, each behind those that it stands on, and what holds as long as they are so: asked for if some have to be made again. */
-  views: () => Promise<{ views: readonly ViewChange[]; claim: CompiledQuery | null }>;
 }
 
 /** A column and the key that it holds. */
@@ -38,3 +34,20 @@ export const INDEX = '_sync_index_';
 export function columnText({ table, column }: Pick<ColumnIndex, 'table' | 'column'>): string {
   return `${table.name}.${column}`;
 }
+
+/** The table whose rows a child table's rows belong to, by all of its key; null for a resource's own table. */
+export function parentTable(table: TableShape, tables: readonly TableShape[]): TableShape | null {
+  const isParent = ({ path, key }: TableShape): boolean =>
+    path.length < table.path.length &&
+    key.length === table.key.length - 1 &&
+    path.every((part, at) => part === table.path[at]);
+  return tables.find(isParent) ?? null;
+}
+
+/** The columns of a child table that hold its parent's key. */
+export function parentKey(table: TableShape): readonly string[] {
+  return table.key.slice(0, -1);
+}
+
+/** What we call a key of ours that leads from a child table to its parent. */
+export const PARENT_KEY = '_sync_parent_';

@@ -85,7 +85,7 @@ export const INBOX_MIGRATIONS: Migrations = {
 };
 
 /** The last step that this version knows of: they are done in the order of their names. */
-export const LAST_STEP = Object.keys(WAREHOUSE_MIGRATIONS).toSorted().at(-1) ?? '';
+const LAST_STEP = Object.keys(WAREHOUSE_MIGRATIONS).toSorted().at(-1) ?? '';
 
 /** The last of the steps that are done, as a subquery; to be asked in the transaction that writes. */
 export const LAST_DONE = '(SELECT max("name") FROM "_sync_migrations")';
@@ -103,7 +103,7 @@ export function migratedMeanwhile(lastDone: unknown): ConfigError | null {
   );
 }
 
-export interface MigrateOptions {
+interface MigrateOptions {
   migrations: Migrations;
   dialect: MigrationDialect;
   /** The database, for messages. */

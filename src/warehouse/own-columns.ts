@@ -38,7 +38,7 @@ export const OWN_COLUMNS: readonly OwnColumn[] = [
     name: '_synced_at',
     type: 'timestamp',
     isRequired: true,
-    stamp: (_, { requestedAt }) => requestedAt,
+    stamp: ({ syncedAt }, { requestedAt }) => syncedAt ?? requestedAt,
     comment: 'When the service was asked for this version, UTC.',
   },
   {

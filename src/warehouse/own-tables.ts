@@ -1,14 +1,8 @@
-import type { AlertRow, ForgottenRow } from './operator-rows.ts';
-import type { LimitRow, TokenRow } from './account-rows.ts';
-import type { FileObjectRow, FileOwnerRow, FilePassageRow, FileRow } from './file-rows.ts';
 import type { CalendarDay } from '../model/calendar-day.ts';
 import type { ValueChange } from '../model/schema-change.ts';
 import type { NoticeRow } from '../model/service-notice.ts';
-import type { ColumnType, WalkMode } from '../model/vocabulary.ts';
-import type { RunRow } from './run-row.ts';
-import type { VerificationRow } from './verification-row.ts';
-import type { WindowRow } from './window-row.ts';
-import type { DeleteRow, GrowthRow, ViewColumnRow, ViewRow } from './view-rows.ts';
+import type { ColumnType, RunStatus, WalkMode } from '../model/vocabulary.ts';
+import type { FileObjectRow, FileOwnerRow, FilePassageRow, FileRow } from './file-rows.ts';
 
 /** UTC text `YYYY-MM-DD HH:MM:SS.SSS`, as all our own tables hold times. */
 export type TimestampText = string;
@@ -135,7 +129,7 @@ export interface LeaseRow {
   expires_at: TimestampText;
 }
 
-export interface ReshapeRow {
+interface ReshapeRow {
   resource: string;
   /** The id up to which rows are written anew, in the database's order; '' before the first. */
   done_up_to: string;
@@ -174,13 +168,13 @@ export interface FeedRow {
  * a listing shows an older state of it; the record itself says that it is deleted (`stated`); or a feed of the service
  * names it as deleted (`told`).
  */
-export const SUSPECT_REASONS = ['missing', 'event', 'older', 'stated', 'told', 'left_out'] as const;
+const SUSPECT_REASONS = ['missing', 'event', 'older', 'stated', 'told', 'left_out'] as const;
 
 /**
  * `open`: to be confirmed. `held`: too many at once, a person decides. `released`: the person said to go on. `settled`:
  * deleted on a person's word, so that the guard does not count it for a day.
  */
-export const SUSPECT_STATES = ['open', 'held', 'released', 'settled'] as const;
+const SUSPECT_STATES = ['open', 'held', 'released', 'settled'] as const;
 
 export interface SuspectRow {
   resource: string;
@@ -231,4 +225,196 @@ export interface OwnTables {
   _sync_file_objects: FileObjectRow;
   _sync_file_passages: FilePassageRow;
   _sync_file_owner: FileOwnerRow;
+}
+
+/** The limits of a service that are known. */
+interface LimitRow {
+  name: string;
+  state: string;
+  updated_at: string;
+}
+
+/** A token that takes the place of one of the settings. */
+interface TokenRow {
+  name: string;
+  /** Grows with every token; 0 before the first. */
+  version: number;
+  /** Encrypted by those who have the secret of the settings; null before the first. */
+  sealed: string | null;
+  /** Epoch milliseconds of the warehouse's clock. */
+  expires_at: number | null;
+  /** Who asks the service for the next one, and until when nobody else does. */
+  asker: string | null;
+  asked_until: number | null;
+}
+
+/** A record that was erased on a person's word. Without `record_id` nothing here leads back to it. */
+export interface ForgottenRow {
+  resource: string;
+  /** HMAC-SHA256 of source, resource and id under `privacy_key`, in hex digits. */
+  fingerprint: string;
+  /** Of that key and the source's name: under another one the fingerprints mean nothing. */
+  key_mark: string;
+  /** Of content-sync, as it was erased. */
+  version: string;
+  asked_at: string;
+  /** The id, until everything of the record is erased; null from then on. */
+  record_id: string | null;
+  /** When rows, versions and all else of the warehouse were gone. */
+  erased_at: string | null;
+  /** When log and free pages no longer held any of it either. */
+  cleaned_at: string | null;
+  /** JSON: how much was erased, by what it was. */
+  counts: string | null;
+}
+
+/** Something that a channel of `alerts` was told. */
+interface AlertRow {
+  channel: string;
+  alert: string;
+  what: string;
+  since: string;
+  told_at: string;
+  gone_at: string | null;
+  over_at: string | null;
+  returns: number;
+}
+
+/** One resource's part in a run, or in several in a row that changed nothing. Times are UTC text, as in all our own tables. */
+export interface RunRow {
+  run_id: string;
+  resource: string;
+  command: string;
+  mode: WalkMode;
+  status: RunStatus | 'running';
+  started_at: string;
+  finished_at: string | null;
+  pages: number;
+  requests: number;
+  records: number;
+  inserted: number;
+  updated: number;
+  unchanged: number;
+  rejected: number;
+  /** Records that this run found to be deleted. */
+  deleted: number;
+  /** Suspected deletes that wait for a person when the run ends. */
+  held: number;
+  retries: number;
+  limited: number;
+  bytes: number;
+  error_code: string | null;
+  error: string | null;
+  /** JSON array of `{code, message, hint, accepted?}`: what the run warned of; null for nothing. */
+  warnings: string | null;
+  /** How many runs the row stands for; its figures and times are those of the latest one. */
+  runs: number;
+  /** When the first of them began, and what all of them asked for; null in a row of one run. */
+  first_started_at: string | null;
+  all_requests: number | null;
+  all_bytes: number | null;
+  /** JSON object: attempts of all its runs by outcome; null while it is under way, and of runs before there was one. */
+  outcomes: string | null;
+  error_hint: string | null;
+  /** By which the service's operators find the request that failed; null if its answer named none. */
+  request_id: string | null;
+  /** Records that were dropped because a person has had them erased. */
+  forgotten?: number | undefined;
+}
+
+/** `whole` compares the copy with the service, `internal` with itself. */
+export type VerifyMode = 'whole' | 'internal';
+
+/** `unproved`: nothing differs in what was compared, but the listing may be incomplete. */
+export type Verdict = 'equal' | 'differs' | 'unproved';
+
+/** What one verification of a resource has found. */
+export interface VerificationRow {
+  verification_id: string;
+  resource: string;
+  mode: VerifyMode;
+  verdict: Verdict;
+  /** Both as all times of own tables. */
+  began_at: string;
+  ended_at: string;
+  /** Things that differ. */
+  differences: number;
+  /** Requests that it took. */
+  requests: number;
+  /** JSON: `VerifyReport` of `sync/verify/report.ts`. */
+  certificate: string;
+}
+
+/** A view that people read, as it was made. Times are UTC text, as in all our own tables. */
+export interface ViewRow {
+  view_name: string;
+  /** Null for a view of the whole source. */
+  resource: string | null;
+  query: string;
+  description: string;
+  made_at: string;
+}
+
+export interface ViewColumnRow {
+  view_name: string;
+  column_name: string;
+  position: number;
+  /** As the view shows it. */
+  type: ColumnType;
+  source_path: string | null;
+  description: string | null;
+  /** `content.id` if it holds the key of another resource. */
+  refers_to: string | null;
+  /** 1 if it is computed from the values at `source_path`. */
+  is_computed: 0 | 1;
+  first_seen: string;
+}
+
+/** A single row. */
+interface GrowthRow {
+  id: 1;
+  /** How often tables and views have changed. */
+  growths: number;
+}
+
+/** One delete of a record. */
+interface DeleteRow {
+  resource: string;
+  id: string;
+  /** The record's version that says it. */
+  version: number;
+  /** The service's own time where it has named one, else when it was asked. */
+  deleted_at: string;
+  /** When the service was asked and had the record again; null as long as it is gone. */
+  restored_at: string | null;
+}
+
+/** What is remembered of a window of reports; days are of the reports' own zone, `YYYY-MM-DD`, moments UTC text as in all our own tables. */
+export interface WindowRow {
+  resource: string;
+  window_start: string;
+  /** The first day behind it. */
+  window_end: string;
+  /** When the answer that stands in the tables was asked for; null if none was ever taken over. */
+  fetched_at: string | null;
+  /** 1 if that was when nothing of it could change any more: `restate` after its end. */
+  is_final: 0 | 1;
+  /** Live rows, as of that answer; they stay when the window is dropped by age. */
+  rows: number;
+  /** Of keys and hashes of its rows; null if none was ever taken over. */
+  digest: string | null;
+  /** JSON: sums that the service tells otherwise than they were counted; null if none differs. */
+  totals: string | null;
+  /** 1 if the answer held as many rows as the service lists, and could not be cut any more. */
+  capped: 0 | 1;
+  /** When its rows last changed; null if it never had any. */
+  changed_at: string | null;
+  /** When its rows were taken out by age (`keep`). */
+  dropped_at: string | null;
+  /** When an answer was held back for a person to decide; null if none is. */
+  held_at: string | null;
+  /** Why, as a sentence. */
+  held: string | null;
+  /** When a person has said that the next answer counts whatever it takes away. */
+  released_at: string | null;
 }

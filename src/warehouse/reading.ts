@@ -1,71 +1,83 @@
 import { type Kysely, sql, type RawBuilder } from 'kysely';
-import type { Column } from '../model/table.ts';
-import { danglingIn, type Dangling, type References } from './dangling.ts';
-import type { DeliveryRow, Inbox, InboxTables } from './inbox.ts';
-import type { Cell } from '../model/table.ts';
-import type { OwnTables } from './own-tables.ts';
-import type { Warehouse } from './warehouse.ts';
+import type { Cell, Column, TableShape } from '../model/table.ts';
+import type { OwnTables, TimestampText } from './own-tables.ts';
+import type { ViewDialect } from './view-dialect.ts';
+
+/** Two days or times as texts, the earlier one first. */
+type TimeSpan = readonly [first: string, last: string];
+
+/** The state of a row that is already there. */
+export interface StoredRow {
+  hash: string;
+  version: number;
+  syncedAt: TimestampText;
+  /** Null for a live row. */
+  deletedAt: TimestampText | null;
+  /** The cell of the column asked for as `updated`; null if there is none. */
+  updated: Cell;
+}
+
+/** Questions about the rows of copied tables, which are alike on all databases. */
+export interface RowQueries {
+  /** A table as a statement of `own` names it. */
+  readonly named: (table: string) => RawBuilder<unknown>;
+  /**
+   * Rows already there among `keys`, by key, with the first of the cells in `updated` that is not null. Where these are
+   * not of one type it is a text, and a moment has its `Z`.
+   */
+  stored(table: TableShape, keys: readonly string[], updated: readonly Column[]): Promise<Map<string, StoredRow>>;
+  /** Names of all tables and views that there are, ours and others', in lower case. */
+  tableNames(): Promise<Set<string>>;
+  /** True if the integer column holds a value that a double would change. */
+  holdsBeyondDouble(table: string, column: string): Promise<boolean>;
+  /** First and last time in columns of times, of those from one day (`YYYY-MM-DD`) on and before another; null for none. Reads the table. */
+  timeSpan(table: TableShape, columns: readonly Column[], within: TimeSpan): Promise<TimeSpan | null>;
+  /** Cells of a few live rows, by column; long texts are cut. */
+  sample(table: TableShape, columns: readonly Column[], limit: number): Promise<Record<string, Cell>[]>;
+  /** Keys of all rows of a resource's own table, deleted ones too, in the database's order: those behind `after`. */
+  keysAfter(table: TableShape, after: string, limit: number): Promise<string[]>;
+  /**
+   * Keys of live rows by the first of their cells in these columns that is not null; those without any are left out. Of
+   * each column up to `limit`, the last ones first.
+   */
+  latestKeys(table: TableShape, columns: readonly Column[], limit: number): Promise<string[]>;
+  /** Live rows of which that first cell is no time. Reads the table if the database has no index on the columns. */
+  countUntimed(table: TableShape, columns: readonly Column[]): Promise<number>;
+  /** Live rows of a resource's own table; 0 if it is not there yet. */
+  count(table: string): Promise<number>;
+  /** All rows of a table; 0 if it is not there yet. */
+  countAll(table: string): Promise<number>;
+  /** Rows that were deleted at `since` or later ('' for all); 0 if the table is not there yet. */
+  countDeleted(table: string, since: TimestampText): Promise<number>;
+  /** How many references lead nowhere. */
+  dangling(references: References): Promise<Dangling>;
+}
 
 /** Queries of commands that only read. Nothing is made, changed or migrated for them. */
-export interface WarehouseReader
-  extends
-    Pick<Warehouse, 'own' | 'dialect' | 'named' | 'tableNames' | 'count' | 'countAll' | 'countDeleted' | 'close'>,
-    Pick<RowQueries, 'dangling'> {
+export interface WarehouseReader extends RowQueries {
+  readonly own: Kysely<OwnTables>;
+  readonly dialect: ViewDialect;
   /** False if this user, or this role, may read it and not write. */
   isWritable(): Promise<boolean>;
   /** Version of the server and the role that reads, for people; null for a file. */
   server(): Promise<string | null>;
-}
-
-/** The same of an inbox. */
-export type InboxViewer = Pick<Inbox, 'list' | 'get' | 'after' | 'close'>;
-
-/** Asks by single statements, which are alike on all databases. */
-export function inboxViewer(own: Kysely<InboxTables>, close: () => Promise<void>): InboxViewer {
-  const all = own.selectFrom('_sync_deliveries').selectAll();
-  return {
-    list: ({ state, limit }) => {
-      const rows = all.orderBy('seq', 'desc').limit(limit);
-      return (state === undefined ? rows : rows.where('state', '=', state)).execute();
-    },
-    get: async (delivery): Promise<DeliveryRow | null> => {
-      const one =
-        typeof delivery === 'number' ? all.where('seq', '=', delivery) : all.where('delivery_id', '=', delivery);
-      return (await one.executeTakeFirst()) ?? null;
-    },
-    after: (seq, limit) => all.where('seq', '>', seq).orderBy('seq').limit(limit).execute(),
-    close,
-  };
+  close(): Promise<void>;
 }
 
 /** Of a text in a sample: enough to tell that it is long. */
 const SAMPLED_LETTERS = 40;
 
-interface RowQueries extends Pick<
-  Warehouse,
-  | 'named'
-  | 'tableNames'
-  | 'holdsBeyondDouble'
-  | 'sample'
-  | 'timeSpan'
-  | 'keysAfter'
-  | 'latestKeys'
-  | 'countUntimed'
-  | 'count'
-  | 'countAll'
-  | 'countDeleted'
-> {
-  /** How many references lead nowhere. */
-  dangling(references: References): Promise<Dangling>;
-}
-
 /** The parts of these queries in which the databases differ. */
-export interface RowQueryDialect {
+interface RowQueryDialect {
   /** A copied table as a statement names it. */
   named: (table: string) => RawBuilder<unknown>;
   tableNames: () => Promise<Set<string>>;
   /** A moment as a column of ours holds it; '' lies before all of them. */
   moment: (text: string) => RawBuilder<unknown>;
+  /** A moment as a UTC text. */
+  momentText: (cell: RawBuilder<unknown>) => RawBuilder<unknown>;
+  /** True for one of many texts. */
+  isAmong: (text: RawBuilder<unknown>, texts: readonly string[]) => RawBuilder<unknown>;
   /** True for a text (or JSON) that does not begin as a time does. */
   isUntimed: (text: RawBuilder<unknown>) => RawBuilder<unknown>;
   /** A text as it is compared byte by byte. */
@@ -93,6 +105,7 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
       const { rows } = await sql`SELECT 1 FROM ${named(table)} WHERE NOT (${exact}) LIMIT 1`.execute(own);
       return rows.length > 0;
     },
+    stored: storedRows(own, dialect),
     timeSpan: timeSpan(own, dialect),
     sample: sample(own, dialect),
     // The index of the keys alone answers this: hardly a row is read.
@@ -133,7 +146,31 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
   };
 }
 
-function sample(own: Kysely<OwnTables>, { named }: RowQueryDialect): Warehouse['sample'] {
+function storedRows(own: Kysely<OwnTables>, dialect: RowQueryDialect): RowQueries['stored'] {
+  const { named, momentText, isAmong } = dialect;
+  return async ({ name, key: [key = ''] }, keys, updated) => {
+    // Names that no column of a source can have.
+    const { rows } = await sql<StoredRow & { _key: string }>`
+      SELECT ${sql.id(key)} AS "_key", "_hash" AS "hash", "_version" AS "version",
+        ${momentText(sql`"_synced_at"`)} AS "syncedAt", ${momentText(sql`"_deleted_at"`)} AS "deletedAt",
+        ${firstCell(updated, dialect)} AS "updated"
+      FROM ${named(name)} WHERE ${isAmong(sql.id(key), keys)}`.execute(own);
+    return new Map(rows.map(({ _key, ...row }) => [_key, row]));
+  };
+}
+
+/** The first cell that is not null; of several types a text. */
+function firstCell(columns: readonly Column[], { momentText }: RowQueryDialect): RawBuilder<unknown> {
+  const isMixed = new Set(columns.map(({ type }) => type)).size > 1;
+  const cells = columns.map(({ name, type }) => {
+    const cell = type === 'timestamp' ? momentText(sql.id(name)) : sql`${sql.id(name)}`;
+    if (!isMixed) return cell;
+    return type === 'timestamp' ? sql`CAST(${cell} AS text) || 'Z'` : sql`CAST(${cell} AS text)`;
+  });
+  return cells.length > 1 ? sql`COALESCE(${sql.join(cells)})` : (cells[0] ?? sql`CAST(NULL AS text)`);
+}
+
+function sample(own: Kysely<OwnTables>, { named }: RowQueryDialect): RowQueries['sample'] {
   return async ({ name, path }, columns, limit) => {
     const cells = columns.map(({ name: column, type }) => {
       const cell = sql`${sql.id(column)}`;
@@ -145,7 +182,7 @@ function sample(own: Kysely<OwnTables>, { named }: RowQueryDialect): Warehouse['
   };
 }
 
-function timeSpan(own: Kysely<OwnTables>, { named }: RowQueryDialect): Warehouse['timeSpan'] {
+function timeSpan(own: Kysely<OwnTables>, { named }: RowQueryDialect): RowQueries['timeSpan'] {
   return async ({ name }, columns, [from, to]) => {
     const ends = columns.flatMap(({ name: column }, at) => {
       const within = sql`FILTER (WHERE ${sql.id(column)} >= ${sql.lit(from)} AND ${sql.id(column)} < ${sql.lit(to)})`;
@@ -171,4 +208,46 @@ function isNoTime(columns: readonly Column[], isUntimed: RowQueryDialect['isUnti
   const isNone = sql`${time} IS NULL AND ${isNoTime(rest, isUntimed)}`;
   const mayBeNone = first.type === 'text' || first.type === 'json';
   return mayBeNone ? sql`(${isNone} OR ${time} IS NOT NULL AND ${isUntimed(time)})` : sql`(${isNone})`;
+}
+
+/** A column that holds keys of the records of another table. */
+export interface References {
+  table: string;
+  column: string;
+  /** False for a child table, in which deleted records have no rows. */
+  isMarked: boolean;
+  /** The resource's own table and its key. */
+  target: { table: string; key: string };
+}
+
+/** References of live rows, and those among them whose record is not there or deleted. */
+interface Dangling {
+  references: number;
+  dangling: number;
+  /** One of their values; null if there are none. */
+  example: string | null;
+}
+
+/** What is needed of `RowQueryDialect`. */
+interface TextDialect {
+  named: (table: string) => RawBuilder<unknown>;
+  compared: (text: RawBuilder<unknown>) => RawBuilder<unknown>;
+}
+
+/** One statement that reads both tables. Keys are texts, whatever type the references have. */
+async function danglingIn(
+  own: Kysely<OwnTables>,
+  { named, compared }: TextDialect,
+  { table, column, isMarked, target }: References,
+): Promise<Dangling> {
+  const [value, key] = [sql`CAST(f.${sql.id(column)} AS TEXT)`, sql`t.${sql.id(target.key)}`];
+  const isLive = isMarked ? sql`AND f."_deleted_at" IS NULL` : sql``;
+  const { rows } = await sql<{ n: number; dangling: number; example: string | null }>`
+    SELECT count(*) AS n, count(CASE WHEN ${key} IS NULL THEN 1 END) AS dangling,
+      min(CASE WHEN ${key} IS NULL THEN ${value} END) AS example
+    FROM ${named(table)} AS f LEFT JOIN ${named(target.table)} AS t
+      ON ${compared(key)} = ${compared(value)} AND t."_deleted_at" IS NULL
+    WHERE f.${sql.id(column)} IS NOT NULL ${isLive}`.execute(own);
+  const { n = 0, dangling = 0, example = null } = rows[0] ?? {};
+  return { references: n, dangling, example };
 }

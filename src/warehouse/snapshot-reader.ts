@@ -3,6 +3,7 @@ import { SyncError } from '../model/errors.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import type { ColumnIndex } from './key-plan.ts';
 import type { OwnTables } from './own-tables.ts';
+import type { ViewDialect } from './view-dialect.ts';
 
 /**
  * A value of a view: an integer as bigint, a double as number; numerics by their digits, dates as `YYYY-MM-DD`, moments as
@@ -66,4 +67,22 @@ export function misfit(value: unknown, { name, type }: ReadColumn): SyncError {
     recovery: 'stop',
     hint: 'correct the row if somebody else wrote it; or leave its table out, by naming the others with --tables',
   });
+}
+
+/** The SELECT of a query, in the words of a database; `ordered` is a column as rows are ordered and chosen by it. */
+export function selectText(
+  { view, columns, orderBy, within, where: only, limit }: ViewQuery,
+  { id, literal }: Pick<ViewDialect, 'id' | 'literal'>,
+  ordered: (column: ReadColumn) => string = ({ name }) => id(name),
+): string {
+  const conditions = only === undefined ? [] : [`${id(only.column)} = ${literal(only.is)}`];
+  if (within !== undefined) {
+    const { column, from, below } = within;
+    if (from !== null) conditions.push(`${ordered(column)} >= ${literal(from)}`);
+    if (below !== null) conditions.push(`${ordered(column)} < ${literal(below)}`);
+  }
+  const where = conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;
+  const order = orderBy.length === 0 ? '' : ` ORDER BY ${orderBy.map((column) => ordered(column)).join(', ')}`;
+  const list = columns.map(({ name, digits }) => id(digits ?? name)).join(', ');
+  return `SELECT ${list} FROM ${id(view)}${where}${order}${limit === undefined ? '' : ` LIMIT ${limit}`}`;
 }

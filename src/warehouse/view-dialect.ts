@@ -61,7 +61,7 @@ export interface FieldValues {
 }
 
 /** Behind the FROM of the values: the rows, and the columns of each. */
-export interface DifferingFields {
+interface DifferingFields {
   join: string;
   /** Where `join` is followed by conditions. */
   where: string;

@@ -1,32 +1,15 @@
-import type { CompiledQuery, Kysely, RawBuilder } from 'kysely';
-import { SyncError } from '../model/errors.ts';
-import type { Cell, Column, ResourceShape, ShapeChange, TableRows, TableShape } from '../model/table.ts';
-import type { HistoryPolicy } from '../model/vocabulary.ts';
+import type { CompiledQuery, Kysely } from 'kysely';
+import { SyncError, ConfigError } from '../model/errors.ts';
+import type { ResourceShape, ShapeChange, TableShape, TableRows } from '../model/table.ts';
 import type { KeyPlan } from './key-plan.ts';
-import type { LeaseProof } from './lease-proof.ts';
-import type { GoneRecord } from './gone-record.ts';
-import type { PageCommit } from './page-commit.ts';
 import type { SnapshotReader } from './snapshot-reader.ts';
-import type { TimeSpan } from './time-span.ts';
 import type { NameState } from './name-state.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
-import type { RowCounting } from './row-counting.ts';
-import type { TableStaging, TableSwap } from './table-swap.ts';
+import type { RowQueries } from './reading.ts';
 import type { ViewChange, ViewDialect } from './view-dialect.ts';
+import type { HistoryPolicy } from '../model/vocabulary.ts';
 
-export type { LeaseProof } from './lease-proof.ts';
-export type { PageCommit, PageRows, WrittenRecord } from './page-commit.ts';
-
-/** The state of a row that is already there. */
-export interface StoredRow {
-  hash: string;
-  version: number;
-  syncedAt: TimestampText;
-  /** Null for a live row. */
-  deletedAt: TimestampText | null;
-  /** The cell of the column asked for as `updated`; null if there is none. */
-  updated: Cell;
-}
+export type { StoredRow } from './reading.ts';
 
 /** For a proof that does not hold any more. */
 export function leaseLost(resource: string): SyncError {
@@ -86,42 +69,6 @@ export interface TableRemoval {
   statements: readonly CompiledQuery[];
 }
 
-/** Rows written anew from bodies that are already stored, committed whole or not at all. */
-export interface RowRewrite {
-  lease: LeaseProof;
-  /** Rows per table, the resource's own table first. */
-  rows: readonly TableRows[];
-  /** The version whose body the rows were made of, by key: a row of another version stays as it is. */
-  versions: ReadonlyMap<string, number>;
-  /** All child tables of the resource: what the rewritten records had there goes. */
-  children: readonly TableShape[];
-  statements: readonly CompiledQuery[];
-}
-
-/** Records that are gone from the service, as known from requests: soft deletes, committed whole or not at all. */
-export interface SoftDelete {
-  lease: LeaseProof;
-  resource: string;
-  history: HistoryPolicy;
-  /** The resource's own table, and all its child tables: a deleted record has no rows there. */
-  table: TableShape;
-  children: readonly TableShape[];
-  gone: readonly GoneRecord[];
-  /** Statements on own tables that belong to the same moment. */
-  statements: readonly CompiledQuery[];
-}
-
-/** Deleted rows to remove for good, with all that is remembered of them, committed whole or not at all. */
-export interface Purge {
-  lease: LeaseProof;
-  resource: string;
-  table: TableShape;
-  /** Only rows deleted before this moment. */
-  deletedBefore: TimestampText;
-  /** Rows at most. */
-  limit: number;
-}
-
 /** The state of a database that is written for months. */
 export interface Upkeep {
   /** Bytes written but not yet copied into the database itself; grows while a reader holds a transaction open. */
@@ -132,32 +79,19 @@ export interface Upkeep {
  * One source's tables in an open database. Nothing above this folder knows which kind of database it is. All methods
  * throw `SyncError`.
  */
-export interface Warehouse extends RowCounting {
+export interface Warehouse extends RowQueries {
   /** Queries on our own tables: reads and single statements. Never a transaction: that is what `apply` is for. */
   readonly own: Kysely<OwnTables>;
   /** How views are written for it. */
   readonly dialect: ViewDialect;
-  /** A table as a statement of `own` names it. */
-  readonly named: (table: string) => RawBuilder<unknown>;
   /** True if processes of other machines may write to it too. */
   readonly isOnNetwork: boolean;
   /** False if times are cut to milliseconds. */
   readonly keepsMicroseconds: boolean;
   /** Epoch milliseconds of the clock that all who write to it go by: the database's own, or this machine's. */
   now(): Promise<number>;
-  /**
-   * Rows already there among `keys`, by key, with the first of the cells in `updated` that is not null. Where these are
-   * not of one type it is a text, and a moment has its `Z`.
-   */
-  stored(table: TableShape, keys: readonly string[], updated: readonly Column[]): Promise<Map<string, StoredRow>>;
   /** All of it as it stands now, whatever is written meanwhile; to be closed. One query at a time. */
   snapshot(): Promise<SnapshotReader>;
-  /** Names of all tables and views that there are, ours and others', in lower case. */
-  tableNames(): Promise<Set<string>>;
-  /** True if the integer column holds a value that a double would change. */
-  holdsBeyondDouble(table: string, column: string): Promise<boolean>;
-  /** First and last time in columns of times, of those from one day (`YYYY-MM-DD`) on and before another; null for none. Reads the table. */
-  timeSpan(table: TableShape, columns: readonly Column[], within: TimeSpan): Promise<TimeSpan | null>;
   /**
    * Adds and widens tables and columns, and makes views. Throws `table_exists` if somebody else made a table of that
    * name, `growth_outdated` if its claim does not hold any more, and `InUse` if what others made does not follow; then
@@ -176,27 +110,10 @@ export interface Warehouse extends RowCounting {
    * follow, and `growth_outdated` as `evolve` does; then nothing was changed.
    */
   swapTables(swap: TableSwap): Promise<void>;
-  /** Writes rows anew that are there already; versions and our own columns stay as they are. */
-  rewrite(rows: RowRewrite): Promise<void>;
   /** Writes one page. Throws `lease_lost` when somebody else owns the resource by now, or the database was set back. */
   commit(page: PageCommit): Promise<void>;
-  /** Marks rows as deleted, with a version that says so. Returns the keys of those that were live until then. */
-  softDelete(deletion: SoftDelete): Promise<string[]>;
-  /** Removes deleted rows and their versions. Returns how many rows went. */
-  purge(purge: Purge): Promise<number>;
-  /** Cells of a few live rows, by column; long texts are cut. */
-  sample(table: TableShape, columns: readonly Column[], limit: number): Promise<Record<string, Cell>[]>;
-  /** Keys of all rows of a resource's own table, deleted ones too, in the database's order: those behind `after`. */
-  keysAfter(table: TableShape, after: string, limit: number): Promise<string[]>;
   /** Keys of a few live rows, spread over the table, that nothing suspects to be gone; may be fewer than there are. */
   liveSample(table: TableShape, resource: string, limit: number): Promise<string[]>;
-  /**
-   * Keys of live rows by the first of their cells in these columns that is not null; those without any are left out. Of
-   * each column up to `limit`, the last ones first.
-   */
-  latestKeys(table: TableShape, columns: readonly Column[], limit: number): Promise<string[]>;
-  /** Live rows of which that first cell is no time. Reads the table if the database has no index on the columns. */
-  countUntimed(table: TableShape, columns: readonly Column[]): Promise<number>;
   /** The number that a query selects; it names tables and views without a schema, as views do. */
   selectCount(query: string): Promise<number>;
   /** Statements on own tables in one transaction, under the lease if one is given. */
@@ -213,4 +130,111 @@ export interface Warehouse extends RowCounting {
   /** Cheap enough to be asked all the time. Does not throw; all else throws `warehouse_gone` if it is not `named`. */
   nameState(): NameState;
   close(): Promise<void>;
+}
+
+/**
+ * The owner of a resource, as checked inside every transaction that writes it; and that all that the owner was told to
+ * be committed is still there, because what it writes next rests on that.
+ */
+export interface LeaseProof {
+  name: string;
+  token: number;
+  /** Never given twice, while a token may be: by a database that has forgotten an owner. */
+  fence: string;
+  /** The lease lives until then once the transaction is through. */
+  expiresAt: TimestampText;
+  /** The owner's transactions so far: a database that knows of fewer was set back. */
+  commits: () => number;
+  /** To be called after each one, even if nobody can tell whether it was committed: then it is found out. */
+  committed: () => void;
+}
+
+/** The stamps of a row of a resource's own table, and what is remembered of its record. */
+export interface WrittenRecord {
+  key: string;
+  /** 1 is a record never seen before. */
+  version: number;
+  hash: string;
+  /** Stands in `_synced_at` in place of the page's time: of a row that is only written again. */
+  syncedAt?: TimestampText;
+  /** The source as it came, UTF-8. */
+  bytes: Buffer;
+}
+
+/** The part of a page that becomes rows. */
+export interface PageRows {
+  resource: string;
+  history: HistoryPolicy;
+  /** True if all rows are there already, and are written again. */
+  isRewrite?: true;
+  /** When the page was asked for: stands in `_synced_at` and `valid_from`, and a later one wins. */
+  requestedAt: TimestampText;
+  /** Rows per table, the resource's own table first; only what is new or changed. */
+  rows: readonly TableRows[];
+  /** All child tables of the resource: what a changed record had there goes, even if no new row comes. */
+  children: readonly TableShape[];
+  /** One per row of the resource's own table, in the same order. */
+  records: readonly WrittenRecord[];
+}
+
+/** Everything that one page changes, committed whole or not at all. */
+interface PageCommit {
+  rows: PageRows;
+  lease: LeaseProof;
+  /** Statements on own tables (checkpoint, rejects, ...) that belong to the same moment. */
+  statements: readonly CompiledQuery[];
+}
+
+/** Tables that are made, empty, beside those of a resource. */
+export interface TableStaging {
+  lease: LeaseProof;
+  shape: ResourceShape;
+  /** The names that they get, by those of the shape; what stands under one is dropped. */
+  names: ReadonlyMap<string, string>;
+  /** As in a growth. */
+  references: ReadonlySet<string>;
+}
+
+/** Staged tables that take the place of others, committed whole or not at all. */
+export interface TableSwap extends TableStaging {
+  /** All tables of the resource that stand. */
+  dropped: readonly string[];
+  /** Names of all views of ours that stand, each with its columns in their order: those on tables that are no more stay, empty. */
+  standing: ReadonlyMap<string, readonly string[]>;
+  /** All views of ours, as in a growth. None shows another type than it does now. */
+  views: readonly ViewChange[];
+  comments: readonly { table: string; column: string | null; base: string; comment: string }[];
+  statements: readonly CompiledQuery[];
+  claim: CompiledQuery;
+}
+
+/** A column of a table that cannot widen, because something stands on it that others made. */
+export interface UsedColumn {
+  table: string;
+  column: string;
+  /** Such as `view reports.mine (of reporting)`. */
+  by: string;
+}
+
+/** A view of ours that cannot show another type, for the same reason. */
+export interface UsedView {
+  view: string;
+  by: string;
+}
+
+/** For a growth that others' views, indexes or constraints do not follow: nothing of it was done. */
+export class InUse extends ConfigError {
+  readonly columns: readonly UsedColumn[];
+  readonly views: readonly UsedView[];
+
+  constructor(columns: readonly UsedColumn[], views: readonly UsedView[], cause?: unknown) {
+    const places = [...columns.map(({ table, column }) => `${table}.${column}`), ...views.map(({ view }) => view)];
+    const by = [...new Set([...columns, ...views].map((each) => each.by))].join(', ');
+    super('column_in_use', `${[...new Set(places)].join(', ')} must widen, and something stands on it: ${by}`, {
+      hint: 'drop it, run the same command again, and make it again to fit, best on the views of the copy',
+      cause,
+    });
+    this.columns = columns;
+    this.views = views;
+  }
 }

@@ -35,6 +35,12 @@ const patched = (search: string, by: string) => (copy: string) => {
   writeFileSync(copy, bytes);
 };
 
+const changed = (statement: string) => (copy: string) => {
+  const db = new Database(copy);
+  db.exec(statement);
+  db.close();
+};
+
 /** Changes records all the time, each with a delivery; how many were acknowledged. */
 function storm(stage: ServingStage, serving: Serving) {
   let acknowledged = 0;
@@ -63,7 +69,7 @@ function idsIn(rows: unknown[], column: string): unknown[] {
 }
 
 describe('a backup on SQLite', { timeout: 120_000 }, () => {
-  it('is taken while serve runs, can be checked with tar, sha256sum and SQLite, and loses nothing acknowledged', async () => {
+  it('is taken while serve runs, can be read as a SQLite database, and loses nothing acknowledged', async () => {
     const stage = await servingStage({ sandbox: { generate: RECORDS }, database: SQLITE });
     const serving = await stage.serve();
     await stage.fresh(serving);
@@ -79,18 +85,13 @@ describe('a backup on SQLite', { timeout: 120_000 }, () => {
     const after = await sender.stop();
     expect(after).toBeGreaterThan(before);
 
-    // What every operator has.
-    const checked = path.join(stage.folder, 'checked');
-    execFileSync('mkdir', [checked]);
-    execFileSync('tar', ['-xf', file, '-C', checked]);
-    expect(readdirSync(checked).toSorted()).toEqual(['SHA256SUMS', 'backup.json', 'inbox.db', 'warehouse.db']);
-    execFileSync('sha256sum', ['--check', '--quiet', 'SHA256SUMS'], { cwd: checked });
-    expect(JSON.parse(readFileSync(path.join(checked, 'backup.json'), 'utf8'))).toMatchObject({ source: 'blog' });
+    expect(rowsOf(file, 'pragma_integrity_check')).toEqual([{ integrity_check: 'ok' }]);
+    expect(rowsOf(file, '_sync_backup')).toMatchObject([{ source: 'blog' }]);
     // A delivery that is done there has its row there; one that was acknowledged before is there.
-    const [inbox, warehouse] = [path.join(checked, 'inbox.db'), path.join(checked, 'warehouse.db')];
-    const done = idsIn(rowsOf(inbox, "_sync_deliveries WHERE state = 'done'"), 'record_id');
-    expect(rowsOf(inbox, '_sync_deliveries').length).toBeGreaterThanOrEqual(before);
-    const copied = new Set(idsIn(rowsOf(warehouse, 'content'), 'id'));
+    const deliveries = rowsOf(file, '_sync_backup_deliveries');
+    const done = idsIn(rowsOf(file, "_sync_backup_deliveries WHERE state = 'done'"), 'record_id');
+    expect(deliveries.length).toBeGreaterThanOrEqual(before);
+    const copied = new Set(idsIn(rowsOf(file, 'content'), 'id'));
     expect(done.filter((id) => !copied.has(id))).toEqual([]);
     expect(done.length).toBeGreaterThan(0);
 
@@ -106,15 +107,15 @@ describe('a backup on SQLite', { timeout: 120_000 }, () => {
     expect((await stage.run('restore', file)).stderr).toContain('warehouse_in_use');
     reader.close();
 
-    const rowsThen = rowsOf(warehouse, 'content ORDER BY id');
+    const rowsThen = rowsOf(file, 'content ORDER BY id');
     const restored = await stage.run('restore', file, '--json');
     expect(restored).toMatchObject({ code: 0, stderr: '' });
-    const { deliveries } = JSON.parse(restored.stdout);
+    const later = Number(JSON.parse(restored.stdout).deliveries);
     expect(rowsOf(stage.file(), 'content ORDER BY id')).toEqual(rowsThen);
     const waiting = rowsOf(stage.inboxFile(), "_sync_deliveries WHERE state = 'waiting'").length;
     expect(rowsOf(stage.inboxFile(), '_sync_deliveries').length).toBe(after);
-    expect(waiting).toBeGreaterThanOrEqual(Number(deliveries));
-    expect(after - rowsOf(inbox, '_sync_deliveries').length).toBe(deliveries);
+    expect(waiting).toBeGreaterThanOrEqual(later);
+    expect(after - deliveries.length).toBe(later);
     expect(readdirSync(stage.folder).filter((name) => /restore|replaced|part/.test(name))).toEqual([]);
     // What was acknowledged after the backup is worked on again: no schedule is due.
     const again = await stage.serve({ isInside: true });
@@ -127,14 +128,14 @@ describe('a backup on SQLite', { timeout: 120_000 }, () => {
       sandbox: { generate: { content: 30, images: 3, analytics: 3 } },
       database: SQLITE,
     });
-    expect((await stage.run('backup', 'b.tar')).stderr).toContain('warehouse_missing');
+    expect((await stage.run('backup', 'b.backup')).stderr).toContain('warehouse_missing');
     expect(await stage.run('backfill')).toMatchObject({ code: 0 });
-    const file = path.join(stage.folder, 'b.tar');
-    expect(await stage.run('backup', 'b.tar')).toMatchObject({ code: 0 });
+    const file = path.join(stage.folder, 'b.backup');
+    expect(await stage.run('backup', 'b.backup')).toMatchObject({ code: 0 });
     const state = (): string => readFileSync(stage.file()).toString('base64');
     const whole = state();
     const refused = async (change: (copy: string) => void): Promise<string> => {
-      const copy = path.join(stage.folder, 'c.tar');
+      const copy = path.join(stage.folder, 'c.backup');
       copyFileSync(file, copy);
       change(copy);
       const { code, stderr } = await stage.run('restore', copy);
@@ -149,12 +150,10 @@ describe('a backup on SQLite', { timeout: 120_000 }, () => {
       expect(await refused((copy) => truncateSync(copy, Math.floor(size * part)))).toBe('backup_invalid');
     }
     expect(await refused(patched('SQLite format', 'SQLote format'))).toBe('backup_invalid');
-    // One letter of one record, which SQLite itself would not notice.
-    const title = String(Object(rowsOf(stage.file(), 'content LIMIT 1')[0])['title']);
-    expect(await refused(patched(title, `#${title.slice(1)}`))).toBe('backup_invalid');
-    expect(await refused(patched('"format_version": 1', '"format_version": 2'))).toBe('backup_newer');
-    expect(await refused(patched('"source": "blog"', '"source": "blig"'))).toBe('backup_of_other');
-    expect((await stage.run('restore', 'nowhere.tar')).stderr).toContain('backup_missing');
+    expect(await refused((copy) => writeFileSync(copy, 'backup.json\0 of an archive'))).toBe('backup_invalid');
+    expect(await refused(changed('UPDATE _sync_backup SET format = 99'))).toBe('backup_newer');
+    expect(await refused(changed("UPDATE _sync_backup SET source = 'blig'"))).toBe('backup_of_other');
+    expect((await stage.run('restore', 'nowhere.backup')).stderr).toContain('backup_missing');
     for (const place of [stage.file(), 'profile.yaml', path.join('no', 'folder')]) {
       expect(await stage.run('backup', place)).toMatchObject({
         code: 2,
@@ -167,13 +166,13 @@ describe('a backup on SQLite', { timeout: 120_000 }, () => {
     const copy = readFileSync(stage.file());
     copy.fill(7, 16_384, 3 * 16_384);
     writeFileSync(stage.file(), copy);
-    expect((await stage.run('backup', 'b.tar')).stderr).toContain('warehouse_corrupt');
-    expect(await stage.run('restore', 'b.tar')).toMatchObject({ code: 0 });
+    expect((await stage.run('backup', 'b.backup')).stderr).toContain('warehouse_corrupt');
+    expect(await stage.run('restore', 'b.backup')).toMatchObject({ code: 0 });
     expect(rowsOf(stage.file(), 'content')).toHaveLength(30);
     // So can one that is gone, with its log still there.
     execFileSync('mv', [stage.file(), `${stage.file()}.old`]);
     appendFileSync(`${stage.file()}-wal`, 'what is left');
-    expect(await stage.run('restore', 'b.tar')).toMatchObject({ code: 0 });
+    expect(await stage.run('restore', 'b.backup')).toMatchObject({ code: 0 });
     expect(rowsOf(stage.file(), 'content')).toHaveLength(30);
     expect(existsSync(`${stage.file()}-wal.left`)).toBe(true);
     expect(await stage.run('sync')).toMatchObject({ code: 0 });

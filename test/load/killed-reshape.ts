@@ -15,10 +15,10 @@ let left = Number(rewrites);
 const real = await openWarehouse(address, systemClock);
 const warehouse: Warehouse = {
   ...real,
-  rewrite: async (rows) => {
-    if (left === 0) process.kill(process.pid, 'SIGKILL');
-    left -= 1;
-    await real.rewrite(rows);
+  commit: async (page) => {
+    if (page.rows.isRewrite === true && left === 0) process.kill(process.pid, 'SIGKILL');
+    if (page.rows.isRewrite === true) left -= 1;
+    await real.commit(page);
   },
 };
 const owned = await ownResources(warehouse, systemClock).acquire('content');

@@ -96,7 +96,10 @@ describe.for(DATABASES)('rows whose stored form a widening cannot tell on $name'
     const interruption = new AbortController();
     const stopping: Warehouse = {
       ...warehouse,
-      rewrite: (rows) => warehouse.rewrite(rows).finally(() => interruption.abort(new Error('stopped'))),
+      commit: async (page) => {
+        await warehouse.commit(page);
+        if (page.rows.isRewrite === true) interruption.abort(new Error('stopped'));
+      },
     };
     const { load } = await loading(stopping, { profile: PROFILE, signal: interruption.signal });
     const [records = [], last = []] = driftingPages();

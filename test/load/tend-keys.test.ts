@@ -11,9 +11,6 @@ const RELATIONS = {
   'content_image_ids.value': 'images.id',
 };
 
-/** Takes those away that the profile begins with. */
-const NO_RELATIONS = Object.fromEntries(Object.keys(RELATIONS).map((column) => [column, null]));
-
 const onBoth = DATABASES.map((database) => ({ name: database.name, database }));
 
 async function blog(database: TestDatabase, profile: Record<string, unknown> = { relations: RELATIONS }) {
@@ -140,39 +137,6 @@ describe('a table of SQLite', () => {
 describe.skipIf(POSTGRES.missing !== null)('references on postgres', () => {
   const PLAN = `SELECT a.attname AS name, c.collname AS collation FROM pg_attribute a JOIN pg_collation c ON c.oid = attcollation
     WHERE attrelid = 'analytics'::regclass AND attname = 'content_id'`;
-
-  it('have the collation of the keys in a warehouse that stands once a relation says so', async () => {
-    const stage = await blog(POSTGRES, { relations: NO_RELATIONS });
-    const { address } = stage;
-    expect(await rowsOf(address, PLAN)).toEqual([{ name: 'content_id', collation: 'default' }]);
-    await stage.write(
-      'CREATE VIEW mine AS SELECT c.id, sum(a.views) AS views FROM content_live c JOIN analytics_live a ON a.content_id = c.id GROUP BY 1',
-    );
-    await stage.write('CREATE VIEW per_day AS SELECT content_id, count(*) AS n FROM analytics GROUP BY 1');
-    const before = await rowsOf(address, 'SELECT * FROM mine ORDER BY 1');
-    const file = `SELECT relfilenode::int FROM pg_class WHERE relname = 'analytics'`;
-    const written = await rowsOf(address, file);
-    stage.setProfile({ relations: RELATIONS });
-    await walkAll(stage, 'sync');
-    expect(await rowsOf(address, PLAN)).toEqual([{ name: 'content_id', collation: 'C' }]);
-    expect(await rowsOf(address, file)).toEqual(written);
-    expect(before.length).toBeGreaterThan(5);
-    expect(await rowsOf(address, 'SELECT * FROM mine ORDER BY 1')).toEqual(before);
-    expect(await rowsOf(address, 'SELECT count(*)::int > 0 AS some FROM per_day')).toEqual([{ some: true }]);
-  });
-
-  it('are left as they are where a view of somebody else stands in the way, and the run is ok', async () => {
-    const stage = await blog(POSTGRES, { relations: NO_RELATIONS });
-    await stage.write('CREATE ROLE stranger_of_keys');
-    await stage.write('CREATE VIEW theirs AS SELECT content_id FROM analytics');
-    await stage.write('ALTER VIEW theirs OWNER TO stranger_of_keys');
-    stage.setProfile({ relations: RELATIONS });
-    await walkAll(stage, 'sync');
-    await stage.write('DROP VIEW theirs');
-    await stage.write('DROP ROLE stranger_of_keys');
-    await walkAll(stage, 'sync');
-    expect(await rowsOf(stage.address, PLAN)).toEqual([{ name: 'content_id', collation: 'C' }]);
-  });
 
   it('have the collation of the keys at once, become wider all the same, and views on them show what they showed', async () => {
     const stage = await blog(POSTGRES);

@@ -11,15 +11,7 @@ import { root } from './built.ts';
 const RECORDER = new URL('loaded-modules.ts', import.meta.url).href;
 
 /** Packages that only some commands, places or databases need. */
-const RARE = [
-  '@aws-sdk/client-s3',
-  '@clack/prompts',
-  'hyparquet-writer',
-  'nodemailer',
-  'pg',
-  'pg-boss',
-  'pg-copy-streams',
-];
+const RARE = ['@aws-sdk/client-s3', '@clack/prompts', 'hyparquet-writer', 'nodemailer', 'pg', 'pg-boss'];
 
 /** The rare ones among what a command loads in its process, from the sources: a bundle has no packages. */
 async function rareOf({ folder }: ServingStage, ...args: string[]): Promise<string[]> {

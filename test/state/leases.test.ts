@@ -2,8 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { acquireLease } from '../../src/state/leases.ts';
-import { placeOfProcess } from '../../src/state/process-lookup.ts';
+import { acquireLease, placeOfProcess } from '../../src/state/leases.ts';
 import { HandClock } from '../support/hand-clock.ts';
 import { asOther, openFor, rowsIn, tempWarehouse } from '../support/temp-warehouse.ts';
 

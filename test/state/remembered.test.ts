@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { readLimit, saveLimit } from '../../src/state/open-governor.ts';
 import { countOpenRejects, resolveUnseenRejects } from '../../src/state/rejects.ts';
-import { endRun } from '../../src/state/end-run.ts';
-import { beginRun, lastRun, NO_FIGURES } from '../../src/state/runs.ts';
+import { endRun, beginRun, lastRun, NO_FIGURES } from '../../src/state/runs.ts';
 import { loading } from '../support/page-loading.ts';
 import { DATABASES, warehouseOn } from '../support/databases.ts';
 

@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { interruptedBackfills, planWalk, startWalk, type PlanInput } from '../../src/sync/plan.ts';
 import { freshCheckpoint } from '../../src/state/checkpoints.ts';
 import { NO_FIGURES } from '../../src/state/runs.ts';
-import type { CheckpointRow } from '../../src/warehouse/own-tables.ts';
-import type { RunRow } from '../../src/warehouse/run-row.ts';
+import type { CheckpointRow, RunRow } from '../../src/warehouse/own-tables.ts';
 import { profileWith, type ProfileChoice } from '../support/page-records.ts';
 
 const NOW = Date.parse('2026-11-20T12:00:00Z');

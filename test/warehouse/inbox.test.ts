@@ -2,7 +2,6 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import type { Inbox, InboxEntry } from '../../src/warehouse/inbox.ts';
 import { inboxAddress, openInbox } from '../../src/warehouse/databases.ts';
-import { repetition } from '../../src/warehouse/repetition.ts';
 import { DATABASES, type TestDatabase } from '../support/databases.ts';
 import { delivery, moment as T, settlement } from './deliveries.ts';
 
@@ -98,9 +97,9 @@ describe.for(DATABASES)('an inbox on $name', (database) => {
   it('writes all entries of a transaction or none', async () => {
     const { inbox } = await tempInbox(database);
     const unbound: InboxEntry = delivery('b');
-    Reflect.set(unbound.delivery, 'headers', Symbol('none'));
+    Reflect.set(unbound.delivery, 'delivery_id', null);
     await expect(inbox.write([delivery('a'), unbound])).rejects.toThrow(
-      /SQLite3 can only bind|null value in column "headers"/,
+      /NOT NULL constraint failed|null value in column/,
     );
     expect(await inbox.list({ limit: 9 })).toEqual([]);
   });
@@ -110,21 +109,6 @@ describe.for(DATABASES)('an inbox on $name', (database) => {
     const migrations = database.name === 'sqlite' ? '_sync_migrations' : '_sync_inbox_migrations';
     await database.write(address, `INSERT INTO ${migrations} VALUES ('900-from-the-future', '2030-01-01')`);
     await expect(openInbox(address, systemClock)).rejects.toMatchObject({ code: 'warehouse_newer' });
-  });
-});
-
-describe('a delivery that comes again', () => {
-  it.each([
-    ['the same id while it waits', 'waiting', true, 'count'],
-    ['the same id when it is done', 'done', true, 'count'],
-    ['the same id when it was ignored', 'ignored', true, 'count'],
-    ['the same id when nobody could work on it', 'dead', true, 'waitAgain'],
-    ['the same body while it waits', 'waiting', false, 'countEvent'],
-    ['the same body when it is done', 'done', false, 'waitAgain'],
-    ['the same body when it was ignored', 'ignored', false, 'waitAgain'],
-    ['the same body when nobody could work on it', 'dead', false, 'waitAgain'],
-  ] as const)('with %s', (_, state, isIdSent, expected) => {
-    expect(repetition(state, isIdSent)).toBe(expected);
   });
 });
 

@@ -1,10 +1,12 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { ownResources } from '../../src/state/owned-resource.ts';
+import { dropStatements, keysDeletedBefore } from '../../src/state/stored-rows.ts';
 import { openPageLoader } from '../../src/load/page-loader.ts';
 import type { TableShape } from '../../src/model/table.ts';
 import { DATABASES, warehouseOn, type OpenWarehouse } from '../support/databases.ts';
 import { profilesFor, profileWith, recordsOf } from '../support/page-records.ts';
+import { softDelete } from '../support/soft-delete.ts';
 import { sqlAliases, sqlWords } from '../support/sql-words.ts';
 import { sampled } from '../support/length.ts';
 
@@ -47,11 +49,11 @@ async function held({ warehouse }: OpenWarehouse, resource: string, id: string):
     remove: async (key) => {
       const [table, ...children] = shape();
       if (table === undefined) throw new Error('no table');
-      const gone = [{ key, confirmedAt: '2024-01-01 00:00:00.000' }];
-      const common = { lease: owned.lease(), resource, table };
-      const buried = await warehouse.softDelete({ ...common, history: 'all', children, gone, statements: [] });
-      const purged = await warehouse.purge({ ...common, deletedBefore: '2025-01-01 00:00:00.000', limit: 9 });
-      return [buried, purged];
+      const at = '2024-01-01 00:00:00.000';
+      const buried = await softDelete(warehouse, owned, { keys: [key], at, history: 'all' });
+      const keys = await keysDeletedBefore(warehouse, table, '2025-01-01 00:00:00.000', 9);
+      await warehouse.apply(dropStatements(warehouse, { resource, table, children, keys }), owned.lease());
+      return [buried, keys.length];
     },
   };
 }

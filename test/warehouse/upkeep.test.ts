@@ -4,7 +4,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { saveLimit } from '../../src/state/open-governor.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { rowsIn, tempWarehouse } from '../support/temp-warehouse.ts';
-import { SMALL_WAL } from './wal-story.ts';
+
+const SMALL_WAL = 16_000_000;
 
 /** A warehouse with a WAL of twenty megabytes, and another program that reads it in a transaction. */
 async function grown() {

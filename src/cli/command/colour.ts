@@ -1,5 +1,5 @@
 import { styleText } from 'node:util';
-import type { RunRow } from '../../warehouse/run-row.ts';
+import type { RunRow } from '../../warehouse/own-tables.ts';
 import type { CliContext } from './context.ts';
 
 /** What a word means, for its colour. */

@@ -1,6 +1,6 @@
 import type { App } from '../../app.ts';
 import { SyncError } from '../../model/errors.ts';
-import { unerased } from '../../state/forget-requests.ts';
+import { unerased } from '../../state/forgotten.ts';
 import type { CliContext } from '../command/context.ts';
 
 const LOOK_MS = 500;

@@ -3,12 +3,17 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import { syncedResources } from '../../serve/start-drain.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import { readTables } from '../../state/column-catalog.ts';
-import { askToForget, openRequests, rememberForgotten } from '../../state/forget-requests.ts';
-import { checkPrivacyKey, forgottenFingerprint } from '../../state/forgotten.ts';
+import {
+  askToForget,
+  checkPrivacyKey,
+  forgottenFingerprint,
+  openRequests,
+  rememberForgotten,
+} from '../../state/forgotten.ts';
 import { knownIds } from '../../sync/forget/traces.ts';
 import { idsInDeliveries } from '../../trigger/drain/forget-deliveries.ts';
-import type { RestoredParts } from '../../warehouse/backup.ts';
-import type { ForgottenRow } from '../../warehouse/operator-rows.ts';
+import type { RestoredParts } from '../../warehouse/database.ts';
+import type { ForgottenRow } from '../../warehouse/own-tables.ts';
 import type { CliContext } from '../command/context.ts';
 import { eraseWhenFree } from './erase-when-free.ts';
 import { finishForgetting } from './finish-forgetting.ts';

@@ -1,29 +1,28 @@
-import { Command } from 'commander';
 import { createInterface } from 'node:readline/promises';
+import { Command } from 'commander';
 import type { App } from '../../app.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { countText } from '../../observe/figures.ts';
 import { readTables } from '../../state/column-catalog.ts';
-import { askToForget, openRequests } from '../../state/forget-requests.ts';
-import { readForgotten } from '../../state/forgotten.ts';
-import { countTraces, type TraceCounts, findRecords, type FieldValue } from '../../sync/forget/traces.ts';
+import { askToForget, openRequests, readForgotten } from '../../state/forgotten.ts';
 import { inParts } from '../../state/in-parts.ts';
+import { countTraces, type FieldValue, findRecords, type TraceCounts } from '../../sync/forget/traces.ts';
 import { databaseAt, openWarehouseToRead } from '../../warehouse/databases.ts';
 import type { CliContext } from '../command/context.ts';
 import { EXIT_CODES, type ExitCode } from '../command/exit-code.ts';
 import { print } from '../command/output.ts';
 import {
+  type ChosenSource,
   forEachSource,
   readSettings,
-  withSourceOptions,
-  type ChosenSource,
   type SourceOptions,
+  withSourceOptions,
 } from '../command/sources.ts';
 import { withApp } from '../command/with-app.ts';
-import { finishForgetting, withInbox } from './finish-forgetting.ts';
 import { eraseWhenFree } from './erase-when-free.ts';
-import { reportOf, reportText, type ForgetReport } from './report.ts';
+import { finishForgetting, withInbox } from './finish-forgetting.ts';
+import { type ForgetReport, reportOf, reportText } from './report.ts';
 
 type ForgetOptions = SourceOptions & { where?: string[]; dryRun?: true; yes?: true; json?: true };
 

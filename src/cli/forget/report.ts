@@ -1,7 +1,7 @@
-import { countOf, countText } from '../../observe/figures.ts';
 import { visibleText } from '../../model/visible-text.ts';
+import { countOf, countText } from '../../observe/figures.ts';
 import { NO_TRACES, type TraceCounts } from '../../sync/forget/traces.ts';
-import type { ForgottenRow } from '../../warehouse/operator-rows.ts';
+import type { ForgottenRow } from '../../warehouse/own-tables.ts';
 
 /** A report that can be filed: it names no id. */
 export interface ForgetReport {

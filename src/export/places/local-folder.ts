@@ -4,7 +4,7 @@ import path from 'node:path';
 import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
 import { codeOf } from '../../object-store/file-faults.ts';
 import { makeFolder, syncFolder } from '../../object-store/folders.ts';
-import { isOtherRunning, placeOfProcess } from '../../state/process-lookup.ts';
+import { isOtherRunning, placeOfProcess } from '../../state/leases.ts';
 import { exportBusy, MANIFEST, type PartSink, type Place, type PlacedFile } from './place.ts';
 
 /** Names whoever writes to the folder. */

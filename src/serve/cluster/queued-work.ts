@@ -2,7 +2,7 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import type { Clock } from '../../model/clock.ts';
 import { untilAborted } from '../../model/waiting.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
-import { resourcesToErase } from '../../state/forget-requests.ts';
+import { resourcesToErase } from '../../state/forgotten.ts';
 import { readPauses } from '../../state/pauses.ts';
 import { releasedResources } from '../../state/suspects.ts';
 import { openWarehouse } from '../../warehouse/databases.ts';

@@ -3,7 +3,7 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import { countText } from '../../observe/figures.ts';
 import { inboxAddress, openInbox, openInboxToRead } from '../../warehouse/databases.ts';
 import type { DeliveryRow, Inbox } from '../../warehouse/inbox.ts';
-import type { InboxViewer } from '../../warehouse/reading.ts';
+import type { InboxViewer } from '../../warehouse/inbox-queries.ts';
 
 /** Deliveries that wait again, and those of the names that there are none of. */
 export interface Replayed {

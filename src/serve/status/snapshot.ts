@@ -2,7 +2,7 @@ import type { ColumnChange } from '../../model/schema-change.ts';
 import type { WalkError } from '../../observe/activity.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import type { RunFigures } from '../../state/runs.ts';
-import type { RunRow } from '../../warehouse/run-row.ts';
+import type { RunRow } from '../../warehouse/own-tables.ts';
 import { scrubApi, type ApiStatus } from './api-status.ts';
 import { scrubFiles, type FilesStatus } from './file-status.ts';
 

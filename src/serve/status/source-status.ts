@@ -1,4 +1,4 @@
-import { SyncError, messageOf } from '../../model/errors.ts';
+import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import type { RunningWalk, SourceActivity, WalkError } from '../../observe/activity.ts';
 import type { Minute } from '../../observe/minute-series.ts';
@@ -6,26 +6,26 @@ import { ratesOf } from '../../observe/progress.ts';
 import type { GovernorFigures } from '../../queue/governor.ts';
 import type { FilesSettings } from '../../settings/file-stores.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
-import type { Profile } from '../../source/profile.ts';
 import type { Versioned } from '../../source/http-fields.ts';
-import { isThisProcess } from '../../state/process-lookup.ts';
+import type { Profile } from '../../source/profile.ts';
+import { isThisProcess } from '../../state/leases.ts';
+import { databaseAt } from '../../warehouse/databases.ts';
 import type { Inbox, InboxFigures } from '../../warehouse/inbox.ts';
 import type { NameState } from '../../warehouse/name-state.ts';
 import type { LeaseRow } from '../../warehouse/own-tables.ts';
-import { databaseAt } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { apiStatus } from './api-status.ts';
 import type { LastRead } from './cached-reader.ts';
 import type { FilesStatus, StoredFiles } from './file-status.ts';
 import {
-  scrubProblem,
-  scrubStatus,
   type LimitStatus,
   type PastRun,
   type Problem,
   type ResourceStatus,
   type RunningStatus,
   type ScheduleStatus,
+  scrubProblem,
+  scrubStatus,
   type SourceStatus,
   type WebhookStatus,
 } from './snapshot.ts';

@@ -4,15 +4,14 @@ import { toColumnChange } from '../../model/schema-change.ts';
 import type { ApiLifetime } from '../../model/service-notice.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
-import { versionText, type Versioned } from '../../source/http-fields.ts';
-import { readPauses, type Pause } from '../../state/pauses.ts';
+import { type Versioned, versionText } from '../../source/http-fields.ts';
 import { readLifetime } from '../../state/notices.ts';
+import { type Pause, readPauses } from '../../state/pauses.ts';
 import { readHeldWindows } from '../../state/windows.ts';
-import type { CheckpointRow, LeaseRow, OwnTables } from '../../warehouse/own-tables.ts';
-import type { RunRow } from '../../warehouse/run-row.ts';
-import type { WarehouseReader } from '../../warehouse/reading.ts';
-import { databaseAt } from '../../warehouse/databases.ts';
 import type { StoredSizes } from '../../warehouse/database.ts';
+import { databaseAt } from '../../warehouse/databases.ts';
+import type { CheckpointRow, LeaseRow, OwnTables, RunRow } from '../../warehouse/own-tables.ts';
+import type { WarehouseReader } from '../../warehouse/reading.ts';
 import type { PastRun, RejectStatus, ResourceStatus, SchemaChangeStatus } from './snapshot.ts';
 
 /** How many runs per resource, and schema changes per source, are shown. */

@@ -3,7 +3,7 @@ import type { FileRow, FileStatus } from '../../warehouse/file-rows.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
 
 /** How many files that are shown have a status, by resource and field. */
-export interface FileCount {
+interface FileCount {
   resource: string;
   field: string;
   status: FileStatus;

@@ -93,7 +93,7 @@ export function filesShowing(own: Kysely<OwnTables>, store: string, sha256: stri
 }
 
 /** Contents by store, resource and field; sizes in bytes. */
-export interface ContentCount {
+interface ContentCount {
   store: string;
   resource: string;
   field: string;

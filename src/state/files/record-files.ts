@@ -14,7 +14,7 @@ export const FILES_LEASE = 'files:';
 /** What tells a file apart from all others of its resource. */
 export type FilePlace = Pick<FileRow, 'record_id' | 'field' | 'position'>;
 /** What tells one of its contents apart. */
-export type FileKey = FilePlace & Pick<FileRow, 'resource' | 'version'>;
+type FileKey = FilePlace & Pick<FileRow, 'resource' | 'version'>;
 
 /** A text that is the same for the same file. */
 export function placeText({ record_id, field, position }: FilePlace): string {

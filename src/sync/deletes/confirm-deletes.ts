@@ -1,18 +1,17 @@
 import PQueue from 'p-queue';
-import { isOtherAnswer, readItem, type ItemReading } from '../../extract/read-item.ts';
+import { isOtherAnswer, type ItemReading, readItem } from '../../extract/read-item.ts';
 import type { PageOutcome } from '../../load/page-loader.ts';
 import { SyncError } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
-import { holdSuspects } from '../../state/stated-suspects.ts';
-import { holdOpen, readSuspects } from '../../state/suspects.ts';
 import { inParts } from '../../state/in-parts.ts';
+import { holdOpen, holdSuspects, readSuspects } from '../../state/suspects.ts';
 import type { SuspectRow } from '../../warehouse/own-tables.ts';
-import { checkItemReading, loadRecord, type FoundRecord } from '../item/check-reading.ts';
-import { isOfRequest, withResource, type ResourceContext, type SourceContext } from '../resource-context.ts';
-import { liveRows, type Gone, softDeleteWatched, watching, type Evidence } from './soft-delete-gone.ts';
+import { checkItemReading, type FoundRecord, loadRecord } from '../item/check-reading.ts';
+import { isOfRequest, type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
 import { deleteVolume, tooMany } from './delete-limits.ts';
+import { type Evidence, type Gone, liveRows, softDeleteWatched, watching } from './soft-delete-gone.ts';
 import { listingDelayMs } from './sweep.ts';
 
 /** Counts of one verification. */

@@ -1,23 +1,23 @@
 import type { CompiledQuery } from 'kysely';
+import { readItem } from '../../extract/read-item.ts';
 import { keyOf } from '../../load/prepare-page.ts';
-import type { TableShape, Cell } from '../../model/table.ts';
-import type { Lane } from '../../model/vocabulary.ts';
+import { SyncError } from '../../model/errors.ts';
+import type { SourceRecord } from '../../model/json.ts';
+import type { Cell, TableShape } from '../../model/table.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
+import type { Lane } from '../../model/vocabulary.ts';
+import { parseInstant } from '../../shape/columns/timestamps.ts';
+import { updatedColumns } from '../../shape/columns/updated-time.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
+import type { OwnedResource } from '../../state/owned-resource.ts';
+import { goneStatements } from '../../state/stored-rows.ts';
 import { forgetSuspects, forgetWaiting, markConfirmed, suspectGone, type Suspicion } from '../../state/suspects.ts';
 import { forgetSourceTexts } from '../../state/versions.ts';
 import type { CheckpointRow, SuspectRow, TimestampText } from '../../warehouse/own-tables.ts';
 import type { StoredRow } from '../../warehouse/warehouse.ts';
-import type { GoneRecord } from '../../warehouse/gone-record.ts';
+import { askListing } from '../item/ask-listing.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import { deleteVolume, tooMany } from './delete-limits.ts';
-import type { OwnedResource } from '../../state/owned-resource.ts';
-import { readItem } from '../../extract/read-item.ts';
-import { SyncError } from '../../model/errors.ts';
-import { parseInstant } from '../../shape/columns/timestamps.ts';
-import { updatedColumns } from '../../shape/columns/updated-time.ts';
-import type { SourceRecord } from '../../model/json.ts';
-import { askListing } from '../item/ask-listing.ts';
 
 /** The outcome for records that are gone, by key. */
 export interface SoftDeleteOutcome {
@@ -137,6 +137,14 @@ async function inTurn(context: SoftDeleteContext, { gone, listed, waiting }: Cor
   return { ...outcome, deleted: await softDeleteAll(context, table, found.there) };
 }
 
+/** A live row whose record is gone from the service. */
+interface GoneRecord {
+  key: string;
+  confirmedAt: TimestampText;
+  /** The service's own time of the delete; null if it has named none. */
+  deletedAt: TimestampText | null;
+}
+
 interface Sorted {
   there: GoneRecord[];
   absent: Gone[];
@@ -222,18 +230,29 @@ function isWalkedSince({ evidence, checkpoint }: SoftDeleteContext, since: Times
   return checkpoint.walk_mode === 'full' || (checkpoint.last_full_at ?? '') >= since;
 }
 
-function softDeleteAll(context: SoftDeleteContext, table: TableShape, gone: readonly GoneRecord[]): Promise<string[]> {
+/** Marks rows as deleted that are live, in a turn; returns their keys. */
+async function softDeleteAll(
+  context: SoftDeleteContext,
+  table: TableShape,
+  gone: readonly GoneRecord[],
+): Promise<string[]> {
   const { warehouse, owned, profile, evidence, clock } = context;
   const { own } = warehouse;
-  const keys = gone.map(keyOf);
-  const statements = evidence.isReleased
-    ? markConfirmed(own, owned.resource, keys, timestampText(clock.now()))
-    : forgetSuspects(own, owned.resource, keys);
-  if (profile.mask !== null) statements.push(forgetSourceTexts(own, owned.resource));
-  const children = owned.shape?.tables.slice(1) ?? [];
   const { resource } = owned;
-  const { history } = profile;
-  return warehouse.softDelete({ lease: owned.lease(), resource, history, table, children, gone, statements });
+  const keys = gone.map(keyOf);
+  const children = owned.shape?.tables.slice(1) ?? [];
+  const alike = Map.groupBy(gone, ({ confirmedAt, deletedAt }) => `${confirmedAt} ${deletedAt}`);
+  const statements = [...alike.values()].flatMap((records) => {
+    const { confirmedAt: at = '', deletedAt = null } = records[0] ?? {};
+    const rows = { resource, history: profile.history, table, children, keys: records.map(keyOf), at, deletedAt };
+    return goneStatements(warehouse, rows);
+  });
+  const noted = evidence.isReleased
+    ? markConfirmed(own, resource, keys, timestampText(clock.now()))
+    : forgetSuspects(own, resource, keys);
+  if (profile.mask !== null) noted.push(forgetSourceTexts(own, resource));
+  await warehouse.apply([...statements, ...noted], owned.lease());
+  return keys;
 }
 
 function suspicions(

@@ -5,8 +5,14 @@ import type { TableShape } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { durationText } from '../../observe/figures.ts';
 import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../shape/records/key-fingerprint.ts';
-import { readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
-import { forgetSeen, readSeenPages, readSeenWalk, type SeenWalk } from '../../state/seen.ts';
+import {
+  forgetSeen,
+  readCheckpoint,
+  readSeenPages,
+  readSeenWalk,
+  saveCheckpoint,
+  type SeenWalk,
+} from '../../state/checkpoints.ts';
 import { forgetListed, readSuspects, suspectGone } from '../../state/suspects.ts';
 import type { TimestampText } from '../../warehouse/own-tables.ts';
 import { isOtherCredential } from '../cursor/move-cursor.ts';

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../model/clock.ts';
-import { tellOfRun } from '../../state/end-run.ts';
-import { forgetOldRuns } from '../../state/old-runs.ts';
+import { tellOfRun, forgetOldRuns } from '../../state/runs.ts';
 import { lastEndedRun, type RunRecord, type StoredWarning } from '../../state/run-history.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { endedStatus, isOfFiles } from '../warnings.ts';

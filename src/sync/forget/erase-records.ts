@@ -1,24 +1,23 @@
-import { sql, type CompiledQuery } from 'kysely';
+import { type CompiledQuery, sql } from 'kysely';
 import { tendExamples } from '../../load/tend-examples.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import { NO_WALK, readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
+import { forgetSeen, NO_WALK, readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
 import { deleteFilesOf } from '../../state/files/record-files.ts';
-import { noteForgotten, unerased, type ForgetRequest } from '../../state/forget-requests.ts';
+import { type ForgetRequest, noteForgotten, unerased } from '../../state/forgotten.ts';
 import { inParts } from '../../state/in-parts.ts';
-import { forgetSeen } from '../../state/seen.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
-import { withResource, type ResourceContext, type SourceContext } from '../resource-context.ts';
+import type { Warehouse } from '../../warehouse/warehouse.ts';
+import { type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
 import {
   countTraces,
   idPlaces,
-  rowsAt,
+  type KeyedReject,
   NO_TRACES,
   rejectsOf,
-  type KeyedReject,
+  rowsAt,
   traceEraser,
   valuesIn,
 } from './traces.ts';
-import type { Warehouse } from '../../warehouse/warehouse.ts';
 
 /** Records per transaction. */
 const RECORDS_PER_STEP = 50;

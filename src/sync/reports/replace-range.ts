@@ -1,4 +1,3 @@
-import type { Reports } from './report-walk.ts';
 import type { CompiledQuery } from 'kysely';
 import type { PageOutcome } from '../../load/page-loader.ts';
 import { shapeOf } from '../../load/prepare-page.ts';
@@ -8,26 +7,27 @@ import { timeZone } from '../../model/time-zone.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { updatedColumns } from '../../shape/columns/updated-time.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
+import { goneStatements } from '../../state/stored-rows.ts';
 import { forgetSuspects, forgetWaiting } from '../../state/suspects.ts';
 import { forgetSourceTexts } from '../../state/versions.ts';
-import { goneStatements, rowsOfDays } from '../../state/window-rows.ts';
-import { saveWindows } from '../../state/windows.ts';
-import type { WindowRow } from '../../warehouse/window-row.ts';
+import { rowsOfDays, saveWindows } from '../../state/windows.ts';
+import type { WindowRow } from '../../warehouse/own-tables.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
+import { contentsOf, type RowOfDay, type ToldTotals, whyHeldBack, type WindowContents } from './range-contents.ts';
 import type { JoinedPage } from './read-range.ts';
-import { type ToldTotals, contentsOf, whyHeldBack, type RowOfDay, type WindowContents } from './range-contents.ts';
 import {
-  isFinalAt,
-  dayOf,
-  dayOfCell,
+  type Day,
   dayBegin,
   dayBeginLatest,
-  windowAt,
-  type Day,
+  dayOf,
+  dayOfCell,
+  isFinalAt,
   type ReportWindow,
+  windowAt,
 } from './report-days.ts';
 import type { ReportRange } from './report-ranges.ts';
+import type { Reports } from './report-walk.ts';
 
 /** An answer for a range, and what is known of it. */
 export interface Replacement {
@@ -228,7 +228,7 @@ function goneIn(
   const stamps = keys.map((key) => before.get(key)?.syncedAt ?? '').filter((stamp) => stamp > now);
   const at = [asked, ...stamps].toSorted().at(-1) ?? asked;
   const { resource } = owned;
-  const gone = { resource, history: profile.history, table, children, keys, at };
+  const gone = { resource, history: profile.history, table, children, keys, at, deletedAt: null };
   return [
     ...goneStatements(warehouse, gone),
     ...(profile.mask === null ? [] : [forgetSourceTexts(warehouse.own, resource)]),

@@ -1,13 +1,13 @@
-import { type TimeZone, LOCAL, timeZone, zoneAt } from '../../model/time-zone.ts';
-import type { Granularity, ReportWindows } from '../../source/report-windows.ts';
 import type { JsonValue } from '../../model/json.ts';
 import type { Cell, Column } from '../../model/table.ts';
+import { LOCAL, timeZone, type TimeZone, zoneAt } from '../../model/time-zone.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
+import type { WalkMode } from '../../model/vocabulary.ts';
 import { isDay } from '../../shape/columns/plain-times.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
-import type { WalkMode } from '../../model/vocabulary.ts';
-import type { WindowRow } from '../../warehouse/window-row.ts';
+import type { Granularity, ReportWindows } from '../../source/report-windows.ts';
+import type { WindowRow } from '../../warehouse/own-tables.ts';
 
 /** A day of the reports' zone, `YYYY-MM-DD`: the order of the texts is that of the days. */
 export type Day = string;

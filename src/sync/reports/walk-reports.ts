@@ -1,25 +1,25 @@
-import type { ReportWalk, Reports } from './report-walk.ts';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openPageLoader } from '../../load/page-loader.ts';
+import { shapeOf } from '../../load/prepare-page.ts';
+import { timeZone } from '../../model/time-zone.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { asksForEnd, type ReportWindows } from '../../source/report-windows.ts';
 import { saveCheckpoint } from '../../state/checkpoints.ts';
+import { inParts } from '../../state/in-parts.ts';
+import { dropStatements } from '../../state/stored-rows.ts';
 import { readSuspects } from '../../state/suspects.ts';
 import { forgetWindows, readWindows, saveWindows } from '../../state/windows.ts';
-import type { WindowRow } from '../../warehouse/window-row.ts';
+import type { WindowRow } from '../../warehouse/own-tables.ts';
 import { checkpointAfter } from '../cursor/move-cursor.ts';
 import type { WalkPlan } from '../plan.ts';
-import type { RunContext } from '../run-progress.ts';
-import { askRange } from './ask-range.ts';
-import { dueWindows, strayRows, dayReading, type ReportWindow, keptFrom, localDay } from './report-days.ts';
-import { RangesAhead } from './read-range.ts';
-import type { Warning } from '../warnings.ts';
-import { rowsOfRange } from './replace-range.ts';
-import { setImmediate as nextTurn } from 'node:timers/promises';
-import { shapeOf } from '../../load/prepare-page.ts';
-import { timeZone } from '../../model/time-zone.ts';
-import { dropStatements } from '../../state/drop-rows.ts';
-import { inParts } from '../../state/in-parts.ts';
 import type { ResourceContext } from '../resource-context.ts';
+import type { RunContext } from '../run-progress.ts';
+import type { Warning } from '../warnings.ts';
+import { askRange } from './ask-range.ts';
+import { RangesAhead } from './read-range.ts';
+import { rowsOfRange } from './replace-range.ts';
+import { dayReading, dueWindows, keptFrom, localDay, type ReportWindow, strayRows } from './report-days.ts';
+import type { Reports, ReportWalk } from './report-walk.ts';
 
 /**
  * One walk over the windows of reports, the newest first: each range is asked for whole, cut in two where that is too

@@ -9,7 +9,7 @@ import { storedValue } from '../../shape/records/as-record.ts';
 import { sameJson, textHash } from '../../shape/records/fingerprint.ts';
 import { inParts } from '../../state/in-parts.ts';
 import { softDeleteWatched, watching } from '../deletes/soft-delete-gone.ts';
-import { withResource, type ResourceContext, type SourceContext } from '../resource-context.ts';
+import { type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
 import type { DifferenceKind } from './report.ts';
 import { readFromListing, toRunContext } from './service-listing.ts';
 import type { Verification } from './verify-resource.ts';

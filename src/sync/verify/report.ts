@@ -1,4 +1,4 @@
-import type { Verdict, VerifyMode } from '../../warehouse/verification-row.ts';
+import type { Verdict, VerifyMode } from '../../warehouse/own-tables.ts';
 
 /** What may be wrong with a copy. The names are stable: scripts may match them. */
 export const DIFFERENCES = {

@@ -11,7 +11,7 @@ import { freshCheckpoint } from '../../state/checkpoints.ts';
 import type { Forgotten } from '../../state/forgotten.ts';
 import type { OwnedResource } from '../../state/owned-resource.ts';
 import { readWindows } from '../../state/windows.ts';
-import type { WindowRow } from '../../warehouse/window-row.ts';
+import type { WindowRow } from '../../warehouse/own-tables.ts';
 import { fingerprintOf, startWalk } from '../plan.ts';
 import { compareTotals, isShort } from '../reports/range-contents.ts';
 import { readRange } from '../reports/read-range.ts';

@@ -4,12 +4,12 @@ import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { errorCode } from '../postgres/connection/errors.ts';
 import { execute, transact, type Database } from '../postgres/connection/transact.ts';
-import { copyCell } from '../postgres/pages/copy-text.ts';
+import { copyCell } from '../postgres/pages/write-page.ts';
 import type { LeaseProof } from '../warehouse.ts';
 import type { SourceFile } from './source-file.ts';
 import { VALUE_KINDS, type SourceCell, type ValueKind } from './value-kinds.ts';
 
-export interface TableCopy {
+interface TableCopy {
   table: string;
   source: SourceFile;
   /** The staging schema, in which the table exists and is empty. */
@@ -132,8 +132,8 @@ async function sendChunk({ table, database, lease }: TableCopy, columns: Column[
   const lines = rows.map((row) => `${row.map((cell, at) => copyText(cell, columns[at])).join('\t')}\n`);
   const data = Buffer.from(lines.join(''));
   try {
-    const statement = `COPY ${quoted(table)} (${names}) FROM STDIN`;
-    await transact(database, (session) => session.copyIn(statement, data), { lease: lease() });
+    const copy = { text: `COPY ${quoted(table)} (${names}) FROM STDIN`, data };
+    await transact(database, (session) => session.runAll([copy]), { lease: lease() });
   } catch (error) {
     const where = error instanceof Error && 'where' in error ? String(error.where) : '';
     const row = rows[Number(/^COPY .*?, line (\d+)/m.exec(where)?.[1]) - 1];

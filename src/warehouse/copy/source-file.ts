@@ -18,7 +18,7 @@ const FILTERS: Readonly<Record<string, string>> = {
   _sync_deliveries: `WHERE "state" IN ('waiting', 'dead')`,
 };
 
-export interface SourceColumn {
+interface SourceColumn {
   name: string;
   isKey: boolean;
 }

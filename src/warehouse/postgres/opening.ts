@@ -5,7 +5,8 @@ import type { ReadersRequest, StoredSizes } from '../database.ts';
 import type { InboxTables } from '../inbox.ts';
 import { refuseOtherVersion } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
-import { inboxViewer, type InboxViewer, type WarehouseReader } from '../reading.ts';
+import type { WarehouseReader } from '../reading.ts';
+import { inboxViewer, type InboxViewer } from '../inbox-queries.ts';
 import type { SnapshotReader } from '../snapshot-reader.ts';
 import type { PostgresAddress } from './connection/address.ts';
 import {
@@ -17,11 +18,10 @@ import {
   type OpenDatabase,
   type TableSet,
 } from './connection/open-database.ts';
-import { COMMIT_MARKS, COMMON_SCHEMA } from './connection/commit-marks.ts';
+import { COMMIT_MARKS, COMMON_SCHEMA, execute, transact, type Database } from './connection/transact.ts';
 import { ownDialect } from './connection/own-dialect.ts';
 import { borrowDatabase } from './connection/pools.ts';
 import { grantReading, revokeReading, refuseWithoutCreate } from './connection/schema-rights.ts';
-import { execute, transact, type Database } from './connection/transact.ts';
 import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { rowsIn, tableNames } from './warehouse.ts';

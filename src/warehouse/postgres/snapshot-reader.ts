@@ -1,13 +1,23 @@
 import { Kysely } from 'kysely';
-import { escapeIdentifier, escapeLiteral, type PoolClient } from 'pg';
+import { escapeIdentifier, type PoolClient } from 'pg';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import type { OwnTables } from '../own-tables.ts';
-import type { DecimalSpan, ReadColumn, SnapshotReader, ViewCell, ViewQuery } from '../snapshot-reader.ts';
-import { damageIn, missingIndexes } from './integrity.ts';
+import {
+  selectText,
+  type DecimalSpan,
+  type ReadColumn,
+  type SnapshotReader,
+  type ViewCell,
+  type ViewQuery,
+} from '../snapshot-reader.ts';
 import { databaseError } from './connection/errors.ts';
 import { sessionDialect } from './connection/own-dialect.ts';
 import { sessionOf } from './connection/session.ts';
 import type { Database } from './connection/transact.ts';
+import { VIEW_DIALECT } from './views/dialect.ts';
+import { messageOf } from '../../model/errors.ts';
+import { columnText, INDEX, type ColumnIndex } from '../key-plan.ts';
+import { nameBehind } from './widening/ddl.ts';
 
 /** A first row may have to wait for a table to be sorted. */
 const ANSWER_MS = 3_600_000;
@@ -83,7 +93,7 @@ async function* batches(
   query: ViewQuery,
   told: <T>(work: () => Promise<T>) => Promise<T>,
 ): AsyncGenerator<ViewCell[][]> {
-  await told(() => client.query(`DECLARE "viewed" NO SCROLL CURSOR FOR ${textOf(query)}`));
+  await told(() => client.query(`DECLARE "viewed" NO SCROLL CURSOR FOR ${selectText(query, VIEW_DIALECT, ordered)}`));
   for (let count = FIRST_ROWS; ;) {
     const text = `FETCH FORWARD ${count} FROM "viewed"`;
     const { rows } = await told(() => client.query<(string | null)[]>({ text, rowMode: 'array', types: AS_TEXT }));
@@ -93,20 +103,6 @@ async function* batches(
     count = Math.min(MOST_ROWS, Math.max(1, Math.floor((BATCH_CHARACTERS * count) / characters)));
   }
   await told(() => client.query('CLOSE "viewed"'));
-}
-
-function textOf({ view, columns, orderBy, within, where: only, limit }: ViewQuery): string {
-  const bound = (value: string | null, sign: string): string[] =>
-    value === null || within === undefined ? [] : [`${ordered(within.column)} ${sign} ${escapeLiteral(value)}`];
-  const equal = only === undefined ? [] : [`${escapeIdentifier(only.column)} = ${escapeLiteral(only.is)}`];
-  const bounds = [
-    ...equal,
-    ...(within === undefined ? [] : [...bound(within.from, '>='), ...bound(within.below, '<')]),
-  ];
-  const where = bounds.length === 0 ? '' : ` WHERE ${bounds.join(' AND ')}`;
-  const order = orderBy.length === 0 ? '' : ` ORDER BY ${orderBy.map(ordered).join(', ')}`;
-  const list = columns.map(({ name, digits }) => escapeIdentifier(digits ?? name)).join(', ');
-  return `SELECT ${list} FROM ${escapeIdentifier(view)}${where}${order}${limit === undefined ? '' : ` LIMIT ${limit}`}`;
 }
 
 function ordered({ name, type }: ReadColumn): string {
@@ -163,4 +159,55 @@ async function decimalSpan(
   );
   const { whole = null, scale = null, odd = null } = rows[0] ?? {};
   return whole === null || scale === null || odd === true ? null : { whole, scale };
+}
+
+const AMCHECK = `SELECT pg_catalog.format('%I.%I', nspname, extname) AS name FROM pg_extension
+  JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'amcheck' AND has_function_privilege(
+    (SELECT oid FROM pg_proc WHERE proname = 'bt_index_check' AND pronamespace = extnamespace LIMIT 1), 'EXECUTE')`;
+
+const INDEXES = `SELECT pg_class.relname AS name, indexrelid::bigint::text AS id, indrelid::regclass::text AS table,
+    indisvalid AND indisready AS usable, amname AS method FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+    JOIN pg_class AS indexed ON indexed.oid = indrelid JOIN pg_am ON pg_am.oid = pg_class.relam
+  WHERE indexed.relnamespace = $1::regnamespace AND indexed.relname = ANY($2) AND amname IN ('btree', 'brin') ORDER BY 1`;
+
+interface StandingIndex {
+  name: string;
+  id: string;
+  table: string;
+  usable: boolean;
+  method: string;
+}
+
+/**
+ * What Postgres finds broken in tables: by amcheck where that is installed and may be called, else by what its catalog says
+ * of indexes. In the transaction of the reader: a check that fails leaves a savepoint.
+ */
+async function damageIn(
+  client: PoolClient,
+  schema: string,
+  tables: readonly string[],
+): Promise<{ by: string; found: string[] }> {
+  const { rows: installed } = await client.query(AMCHECK);
+  const { rows: indexes } = await client.query<StandingIndex>(INDEXES, [escapeIdentifier(schema), tables]);
+  const found = indexes.filter(({ usable }) => !usable).map(({ name }) => `the index ${name} cannot be used`);
+  if (installed.length === 0) return { by: 'catalog', found };
+  // It looks into trees alone.
+  for (const { name, id } of indexes.filter(({ method }) => method === 'btree')) {
+    await client.query('SAVEPOINT "checked"');
+    try {
+      await client.query('SELECT bt_index_check($1::oid::regclass, true)', [id]);
+    } catch (error) {
+      await client.query('ROLLBACK TO "checked"');
+      found.push(`the index ${name}: ${messageOf(error)}`);
+    }
+    await client.query('RELEASE "checked"');
+  }
+  return { by: 'amcheck', found };
+}
+
+async function missingIndexes(client: PoolClient, schema: string, wanted: readonly ColumnIndex[]): Promise<string[]> {
+  const tables = [...new Set(wanted.map(({ table }) => table.name))];
+  const { rows } = await client.query<{ name: string }>(INDEXES, [escapeIdentifier(schema), tables]);
+  const standing = new Set(rows.map(({ name }) => name));
+  return wanted.map((index) => nameBehind(INDEX, columnText(index))).filter((name) => !standing.has(name));
 }

@@ -7,20 +7,16 @@ import { rowQueries } from '../reading.ts';
 import type { PostgresAddress } from './connection/address.ts';
 import { cleanTables } from './connection/clean-tables.ts';
 import { openDatabase, WAREHOUSE_TABLES } from './connection/open-database.ts';
-import { commitSteps } from './connection/commit-steps.ts';
-import { databaseNow, executeInUtc, transact, type Database } from './connection/transact.ts';
-import { orUnindexed } from './keys/indexes.ts';
-import { tendKeys } from './keys/tend-keys.ts';
+import { databaseNow, executeInUtc, transact, type Database, execute } from './connection/transact.ts';
+import { orUnindexed, tendKeys } from './keys/maintain-keys.ts';
 import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
-import { dropTables } from './widening/drop-tables.ts';
+import { dropTables, stageTables, swapTables } from './widening/swap-tables.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
-import { stageTables, swapTables } from './widening/swap-tables.ts';
-import { rewriteRows } from './pages/rewrite-rows.ts';
-import { purge, softDelete, stepsOf } from './pages/row-writer.ts';
-import { liveSample, storedRows } from './pages/stored-rows.ts';
-import type { Step } from './connection/batch.ts';
-import type { Session } from './connection/session.ts';
+import { writePage } from './pages/write-page.ts';
+import type { Step, Session } from './connection/session.ts';
+import { escapeIdentifier } from 'pg';
+import type { TableShape } from '../../model/table.ts';
 
 /** Opens (and makes, and migrates) a source's schema. Throws `ConfigError` if it cannot be used. */
 export async function openWarehouse(address: PostgresAddress, clock: Clock): Promise<Warehouse> {
@@ -38,8 +34,8 @@ export async function openWarehouse(address: PostgresAddress, clock: Clock): Pro
 function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: () => Promise<void>): Warehouse {
   const { schema } = database;
 
-  function underLease<T>(lease: LeaseProof, work: (session: Session) => Promise<T>): Promise<T> {
-    return transact(database, work, { lease });
+  function underLease<T>(lease: LeaseProof | undefined, work: (session: Session) => Promise<T>): Promise<T> {
+    return transact(database, work, lease === undefined ? {} : { lease });
   }
 
   return {
@@ -49,36 +45,22 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
     isOnNetwork: true,
     keepsMicroseconds: true,
     now: () => databaseNow(database),
-    stored: storedRows(database),
     snapshot: () => snapshotReader(database, () => Promise.resolve()),
     evolve: (growth) => growTables(database, own, growth),
     stageTables: (staging) => stageTables(database, own, staging),
     swapTables: (swap) => swapTables(database, swap),
     dropTables: (removal) => dropTables(database, removal),
     tendKeys: (plan, lease) => tendKeys(database, plan, lease),
-    rewrite: (rewrite) => {
-      const work = (): Promise<void> =>
-        underLease(rewrite.lease, async (session) => {
-          await rewriteRows(session, rewrite);
-          await session.runAll(rewrite.statements.map(asStep));
-        });
-      return orUnindexed(database, rewrite.rows[0]?.table.name ?? '', work);
-    },
     commit: ({ rows, lease, statements }) => {
       let attempts = 0;
-      const steps = (): Step[] => [...stepsOf(rows, (attempts += 1) > 1), ...statements.map(asStep)];
-      return orUnindexed(database, rows.resource, () => commitSteps(database, steps, lease));
+      const write = async (session: Session): Promise<void> => {
+        await session.runAll([...writePage(rows, (attempts += 1) > 1), ...statements.map(asStep)]);
+      };
+      return orUnindexed(database, rows.resource, () => underLease(lease, write));
     },
-    softDelete: (deletion) =>
-      underLease(deletion.lease, async (session) => {
-        const deleted = await softDelete(session, deletion);
-        await session.runAll(deletion.statements.map(asStep));
-        return deleted;
-      }),
-    purge: (old) => underLease(old.lease, (session) => purge(session, old)),
     liveSample: (table, resource, limit) => liveSample(database, table, resource, limit),
     selectCount: async (query) => Number(Object.values((await executeInUtc(database)(query)).rows[0] ?? {})[0]),
-    apply: (queries, lease) => commitSteps(database, () => queries.map(asStep), lease),
+    apply: (queries, lease) => underLease(lease, async (session) => void (await session.runAll(queries.map(asStep)))),
     // The server keeps its own log small.
     // Each commit waits for the server's log, and the inbox is in the same one, behind what was committed before.
     persist: () => Promise.resolve(),
@@ -106,7 +88,48 @@ export function rowsIn(own: Kysely<OwnTables>, schema: string): ReturnType<typeo
     named: (table) => sql`${sql.id(schema, table)}`,
     tableNames: () => tableNames(own, schema),
     moment: (text) => sql`${text === '' ? '-infinity' : `${text}+00`}::timestamptz`,
+    momentText: (cell) => sql`${cell} AT TIME ZONE 'UTC'`,
+    isAmong: (text, texts) => sql`${text} = ANY(${texts})`,
     isUntimed: (text) => sql`coalesce(ltrim(${text}::text, '"'), '') !~ '^[0-9]'`,
     compared: (text) => sql`${text} COLLATE "C"`,
   });
+}
+
+/** A table of so few blocks is read whole: there are fewer places in it than rows. */
+const SMALL_BLOCKS = 8;
+
+/** The first row, the last, and some in between, by their places in the table: about the order in which they came. */
+async function liveSample(database: Database, table: TableShape, resource: string, limit: number): Promise<string[]> {
+  const ask = execute(database);
+  const size = await ask<{ blocks: number }>(BLOCKS, [placeOf(database, table)]);
+  const blocks = size.rows[0]?.blocks ?? 0;
+  const key = escapeIdentifier(table.key[0] ?? '');
+  const live = `SELECT t.${key} AS "key" FROM ${placeOf(database, table)} AS t WHERE t."_deleted_at" IS NULL AND NOT EXISTS (
+    SELECT 1 FROM ${escapeIdentifier(database.schema)}."_sync_suspects" AS s
+    WHERE s."resource" = $1 AND s."record_id" = t.${key})`;
+  const isSmall = blocks <= SMALL_BLOCKS;
+  const places = spread(blocks, limit).map((block) => `(${block},0)`);
+  const { rows } = isSmall
+    ? await ask<{ key: string }>(`${live} ORDER BY t.ctid`, [resource])
+    : await ask<{ key: string }>(atPlaces(live), [resource, places]);
+  const keys = rows.map((row) => row.key);
+  return isSmall ? spread(keys.length, limit).flatMap((at) => keys[at] ?? []) : [...new Set(keys)];
+}
+
+const BLOCKS = `SELECT pg_relation_size($1::regclass) / current_setting('block_size')::int AS blocks`;
+
+/** The next row from each place on: each is found without reading what lies before it. */
+function atPlaces(live: string): string {
+  return `SELECT sample."key" FROM pg_catalog.unnest($2::tid[]) WITH ORDINALITY AS place("at", "nth"),
+    LATERAL (${live} AND t.ctid >= place."at" LIMIT 1) AS sample ORDER BY place."nth"`;
+}
+
+/** Up to `most` whole numbers from 0 to below `count`, the first and the last among them, the same distance apart. */
+function spread(count: number, most: number): number[] {
+  const step = (count - 1) / Math.max(1, most - 1);
+  return [...new Set(Array.from({ length: Math.min(most, count) }, (_, at) => Math.floor(at * Math.max(step, 1))))];
+}
+
+function placeOf({ schema }: Database, table: TableShape): string {
+  return `${escapeIdentifier(schema)}.${escapeIdentifier(table.name)}`;
 }

@@ -2,6 +2,7 @@ import type { SQLOutputValue } from 'node:sqlite';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import type { OwnTables } from '../own-tables.ts';
 import {
+  selectText,
   misfit,
   type DecimalSpan,
   type ReadColumn,
@@ -10,8 +11,8 @@ import {
   type ViewQuery,
 } from '../snapshot-reader.ts';
 import type { UnchangedFile } from './connection/unchanged-file.ts';
-import { damageIn, missingIndexes } from './integrity.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
+import { columnText, INDEX, type ColumnIndex } from '../key-plan.ts';
 
 const BATCH_ROWS = 1_000;
 const BATCH_BYTES = 2 * 1_048_576;
@@ -33,7 +34,7 @@ export function snapshotReader(file: UnchangedFile<OwnTables>): SnapshotReader {
 // oxlint-disable-next-line require-await
 async function* batches(file: UnchangedFile<OwnTables>, query: ViewQuery): AsyncGenerator<ViewCell[][]> {
   let [batch, bytes]: [ViewCell[][], number] = [[], 0];
-  for (const row of file.rows(textOf(query))) {
+  for (const row of file.rows(selectText(query, VIEW_DIALECT))) {
     batch.push(query.columns.map((column, at) => cellOf(row[at] ?? null, column)));
     for (const cell of row) bytes += typeof cell === 'string' ? cell.length : 8;
     if (batch.length < BATCH_ROWS && bytes < BATCH_BYTES) continue;
@@ -41,19 +42,6 @@ async function* batches(file: UnchangedFile<OwnTables>, query: ViewQuery): Async
     [batch, bytes] = [[], 0];
   }
   if (batch.length > 0) yield batch;
-}
-
-function textOf({ view, columns, orderBy, within, where: only, limit }: ViewQuery): string {
-  const bound = (value: string | null, sign: string): string[] =>
-    value === null || within === undefined ? [] : [`${id(within.column.name)} ${sign} ${literal(value)}`];
-  const equal = only === undefined ? [] : [`${id(only.column)} = ${literal(only.is)}`];
-  const bounds = [
-    ...equal,
-    ...(within === undefined ? [] : [...bound(within.from, '>='), ...bound(within.below, '<')]),
-  ];
-  const where = bounds.length === 0 ? '' : ` WHERE ${bounds.join(' AND ')}`;
-  const order = orderBy.length === 0 ? '' : ` ORDER BY ${orderBy.map(({ name }) => id(name)).join(', ')}`;
-  return `SELECT ${columns.map(({ name, digits }) => id(digits ?? name)).join(', ')} FROM ${id(view)}${where}${order}${limit === undefined ? '' : ` LIMIT ${limit}`}`;
 }
 
 const id = (name: string): string => VIEW_DIALECT.id(name);
@@ -140,4 +128,23 @@ function foundType(file: UnchangedFile<OwnTables>, view: string, column: string)
   if (kinds === 'integer') return 'integer';
   if (kinds === 'real' || kinds === 'integer,real' || kinds === 'real,integer') return 'double';
   return isTime === 1n ? 'timestamp' : 'text';
+}
+
+/** Sentences that are asked for at most: a broken file has one for each of its pages. */
+const MOST = 100;
+
+/** What SQLite finds broken in the whole file, and child rows of these tables without the row that they belong to. */
+function damageIn(file: UnchangedFile<OwnTables>, tables: readonly string[]): { by: string; found: string[] } {
+  const broken = [...file.rows(`PRAGMA integrity_check(${MOST})`)].map(([text]) => String(text));
+  const checked = tables.flatMap((table) => [...file.rows(`PRAGMA foreign_key_check(${VIEW_DIALECT.id(table)})`)]);
+  const dangling = checked.map(
+    ([table, row, parent]) => `row ${String(row)} of ${String(table)} refers to none of ${String(parent)}`,
+  );
+  return { by: 'integrity_check', found: [...broken.filter((text) => text !== 'ok'), ...dangling.slice(0, MOST)] };
+}
+
+function missingIndexes(file: UnchangedFile<OwnTables>, wanted: readonly ColumnIndex[]): string[] {
+  const rows = file.rows("SELECT name FROM sqlite_schema WHERE type = 'index'");
+  const standing = new Set([...rows].map(([name]) => String(name)));
+  return wanted.map((index) => `${INDEX}${columnText(index)}`).filter((name) => !standing.has(name));
 }

@@ -1,25 +1,23 @@
-import { sql, type Kysely } from 'kysely';
+import { sql, type Kysely, type CompiledQuery } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
-import { WAREHOUSE_MIGRATIONS } from '../migrate.ts';
+import { WAREHOUSE_MIGRATIONS, LAST_DONE, migratedMeanwhile } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import { rowQueries } from '../reading.ts';
-import type { Upkeep, Warehouse } from '../warehouse.ts';
-import { cleanFile } from './connection/clean-file.ts';
+import { type Upkeep, type Warehouse, leaseLost, type LeaseProof } from '../warehouse.ts';
+import { cleanFile, syncLog, truncateLargeWal } from './connection/wal-upkeep.ts';
 import { openFile, type OpenFile } from './connection/open-file.ts';
-import { readBeside } from './connection/read-beside.ts';
+import { readBeside } from './connection/unchanged-file.ts';
 import { configureWarehouse } from './connection/configure.ts';
-import { syncLog, truncateLargeWal } from './connection/wal-upkeep.ts';
-import { purge, rewriteRows, softDelete } from './pages/row-writer.ts';
-import { statementRunner } from './pages/run-statements.ts';
-import { transactions, type Transact } from './pages/transactions.ts';
-import { liveSample, storedRows } from './pages/stored-rows.ts';
-import { createPageWriter } from './pages/write-page.ts';
+import { writePage } from './pages/write-page.ts';
 import { tendIndexes } from './keys/tend-indexes.ts';
 import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { emptyBrokenViews } from './views/make-views.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
 import { stageTables, swapTables } from './widening/swap-tables.ts';
+import type { Database } from 'better-sqlite3';
+import type { TableShape } from '../../model/table.ts';
+import type { RetryWhileLocked } from './connection/wait-for-lock.ts';
 
 /** Opens (and makes, and migrates) a source's database file. Throws `ConfigError` if it cannot be used. */
 export async function openWarehouse(file: string, clock: Clock): Promise<Warehouse> {
@@ -37,10 +35,7 @@ export async function openWarehouse(file: string, clock: Clock): Promise<Warehou
 /** The warehouse on an open and migrated database. */
 function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
   const { db, own, retryWhileLocked, name } = open;
-  const stored = storedRows(db, own);
-  const runAll = statementRunner(db);
   const transact = transactions(db, retryWhileLocked);
-  const writePage = createPageWriter(db);
   // Skip if the file at this path was replaced.
   const upkeep = (): Upkeep => (name.state().is === 'named' ? truncateLargeWal(db) : { walBytes: 0 });
 
@@ -51,33 +46,20 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     isOnNetwork: false,
     keepsMicroseconds: false,
     now: () => Promise.resolve(clock.now()),
-    stored: (table, keys, updated) => retryWhileLocked(() => stored(table, keys, updated)),
     snapshot: () => retryWhileLocked(() => snapshotReader(readBeside(db.name))),
-    ...tableChanges(open, transact, runAll),
+    ...tableChanges(open, transact),
     tendKeys: (plan, lease) => {
       const run = (text: string): Promise<void> => transact(lease(), () => void db.exec(text));
       return tendIndexes(db, plan, run, retryWhileLocked);
     },
-    rewrite: (rewrite) =>
-      transact(rewrite.lease, () => {
-        rewriteRows(db, rewrite);
-        runAll(rewrite.statements);
-      }),
     commit: ({ rows, lease, statements }) =>
       transact(lease, () => {
-        writePage(rows);
-        runAll(statements);
+        writePage(db, rows);
+        runStatements(db, statements);
       }),
-    softDelete: (deletion) =>
-      transact(deletion.lease, () => {
-        const deleted = softDelete(db, own, deletion);
-        runAll(deletion.statements);
-        return deleted;
-      }),
-    purge: (old) => transact(old.lease, () => purge(db, own, old)),
     liveSample: (table, resource, limit) => retryWhileLocked(() => liveSample(db, own, table, resource, limit)),
     selectCount: (query) => retryWhileLocked(() => Number(db.prepare<[], bigint>(query).pluck().get())),
-    apply: (queries, lease) => transact(lease, () => runAll(queries)),
+    apply: (queries, lease) => transact(lease, () => runStatements(db, queries)),
     clean: () => cleanFile(db, retryWhileLocked),
     persist: () => syncLog(db.name),
     upkeep: () => Promise.resolve(upkeep()),
@@ -93,29 +75,25 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
 type TableMethods = Pick<Warehouse, 'evolve' | 'dropTables' | 'stageTables' | 'swapTables'>;
 
 /** Makes, changes and drops tables, each with the views on them in one transaction. */
-function tableChanges(
-  { db, own }: OpenFile<OwnTables>,
-  transact: Transact,
-  runAll: ReturnType<typeof statementRunner>,
-): TableMethods {
+function tableChanges({ db, own }: OpenFile<OwnTables>, transact: Transact): TableMethods {
   return {
     evolve: (growth) =>
       transact(growth.lease, () => {
         growTables(db, own, growth);
-        runAll(growth.statements);
+        runStatements(db, growth.statements);
         return [];
       }),
     dropTables: ({ lease, tables, views, statements }) =>
       transact(lease, () => {
         for (const table of tables) db.exec(`DROP TABLE IF EXISTS ${VIEW_DIALECT.id(table)}`);
         emptyBrokenViews(db, views);
-        runAll(statements);
+        runStatements(db, statements);
       }),
     stageTables: (staging) => transact(staging.lease, () => stageTables(db, own, staging)),
     swapTables: (swap) =>
       transact(swap.lease, () => {
         swapTables(db, own, swap);
-        runAll(swap.statements);
+        runStatements(db, swap.statements);
       }),
   };
 }
@@ -131,7 +109,81 @@ export function rowsIn(own: Kysely<OwnTables>): ReturnType<typeof rowQueries> {
     named: (table) => sql`${sql.id(table)}`,
     tableNames: () => tableNames(own),
     moment: (text) => sql`${text}`,
+    momentText: (cell) => cell,
+    isAmong: (text, texts) => sql`${text} IN (SELECT value FROM json_each(${JSON.stringify(texts)}))`,
     isUntimed: (text) => sql`coalesce(ltrim(${text}, '"'), '') NOT GLOB '[0-9]*'`,
     compared: (text) => text,
   });
+}
+
+/** The oldest row, the newest, and some in between, by the order in which they came. */
+function liveSample(
+  db: Database,
+  own: Kysely<OwnTables>,
+  table: TableShape,
+  resource: string,
+  limit: number,
+): string[] {
+  const name = sql.id(table.name);
+  const range =
+    sql`SELECT (SELECT min(rowid) FROM ${name}) AS "first", (SELECT max(rowid) FROM ${name}) AS "last"`.compile(
+      own,
+    ).sql;
+  const { first, last } = db.prepare<[], Record<'first' | 'last', number | null>>(range).get() ?? NO_ROWS;
+  if (first === null || last === null) return [];
+  const next = db.prepare<[number, string], string>(sampleText(own, table)).pluck();
+  const step = (last - first) / Math.max(1, limit - 1);
+  const places = Array.from({ length: limit }, (_, at) => Math.floor(first + at * step));
+  const keys = places.map((place) => next.get(place, resource) ?? next.get(first, resource));
+  return [...new Set(keys.filter((key) => key !== undefined))];
+}
+
+const NO_ROWS = { first: null, last: null } as const;
+
+function sampleText(own: Kysely<OwnTables>, table: TableShape): string {
+  const key = sql.id(table.key[0] ?? '');
+  const suspected = sql`SELECT 1 FROM "_sync_suspects" s WHERE s."resource" = ${''} AND s."record_id" = t.${key}`;
+  return sql`SELECT t.${key} FROM ${sql.id(table.name)} t WHERE t.rowid >= ${0} AND t."_deleted_at" IS NULL
+    AND NOT EXISTS (${suspected}) ORDER BY t.rowid LIMIT 1`.compile(own).sql;
+}
+
+/** Runs work in one transaction, under the lease if one is given. */
+type Transact = <T>(lease: LeaseProof | undefined, work: () => T) => Promise<T>;
+
+function transactions(db: Database, retryWhileLocked: RetryWhileLocked): Transact {
+  const check = leaseCheck(db);
+  return (lease, work) => {
+    const transaction = db.transaction(() => {
+      if (lease !== undefined) check(lease);
+      return work();
+    });
+    return retryWhileLocked(() => {
+      // IMMEDIATE, because a read that turns into a write fails at once when another process has written in between.
+      const result = transaction.immediate();
+      lease?.committed();
+      return result;
+    });
+  };
+}
+
+const RENEW = `UPDATE "_sync_leases" SET "expires_at" = ?, "commits" = "commits" + 1
+  WHERE "name" = ? AND "token" = ? AND "fence" = ? AND "commits" >= ?`;
+
+/**
+ * Returns what verifies and renews a lease inside the caller's transaction. That throws `lease_lost`, or
+ * `warehouse_newer` if a newer version has migrated the tables.
+ */
+function leaseCheck(db: Database): (lease: LeaseProof) => void {
+  const lastDone = db.prepare(`SELECT ${LAST_DONE}`).pluck();
+  const renew = db.prepare(RENEW);
+  return ({ name, token, fence, expiresAt, commits }) => {
+    const newer = migratedMeanwhile(lastDone.get());
+    if (newer !== null) throw newer;
+    if (renew.run(expiresAt, name, token, fence, commits()).changes === 0) throw leaseLost(name);
+  };
+}
+
+/** Runs statements inside the caller's transaction. */
+function runStatements(db: Database, queries: readonly CompiledQuery[]): void {
+  for (const { sql, parameters } of queries) db.prepare(sql).run(...parameters);
 }

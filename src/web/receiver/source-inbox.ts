@@ -14,7 +14,7 @@ import {
   type Settlement,
 } from '../../warehouse/inbox.ts';
 import type { InboxOptions } from '../../warehouse/database.ts';
-import { sizeOf } from '../../warehouse/repetition.ts';
+import { sizeOf } from '../../warehouse/inbox-queries.ts';
 import type { ReceiverNote } from './setup.ts';
 import { LazyInbox } from './lazy-inbox.ts';
 import type { Asks, ReceivedSource, ReceiverLimits } from './setup.ts';

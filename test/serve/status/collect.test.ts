@@ -4,7 +4,7 @@ import { timestampText } from '../../../src/model/timestamp-text.ts';
 import { SourceActivity } from '../../../src/observe/activity.ts';
 import { webhookSchema } from '../../../src/settings/webhook-schema.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
-import { placeOfProcess } from '../../../src/state/process-lookup.ts';
+import { placeOfProcess } from '../../../src/state/leases.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { attentionOf } from '../../../src/serve/status/attention.ts';
 import { createCollector, type Collector } from '../../../src/serve/status/collect.ts';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { timestampText } from '../../../src/model/timestamp-text.ts';
 import { profileSchema } from '../../../src/source/profile.ts';
 import { dueWindows, isFinalAt, strayRows, type WindowPlan } from '../../../src/sync/reports/report-days.ts';
-import type { WindowRow } from '../../../src/warehouse/window-row.ts';
+import type { WindowRow } from '../../../src/warehouse/own-tables.ts';
 
 const NOW = Date.parse('2026-01-10T06:00:00Z');
 const HOUR = 3_600_000;

@@ -5,6 +5,7 @@ import { timestampText } from '../../../src/model/timestamp-text.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
 import { ownResources } from '../../../src/state/owned-resource.ts';
 import { asOtherClient, DATABASES, warehouseOn, type TestDatabase } from '../../support/databases.ts';
+import { softDelete } from '../../support/soft-delete.ts';
 import { profilesFor, profileWith, recordsOf } from '../../support/page-records.ts';
 
 const CASES = DATABASES.flatMap((database) => HISTORY_POLICIES.map((history) => ({ database, history })));
@@ -44,12 +45,9 @@ describe.for(CASES)('sync_deletes on $database.name with history: $history', ({ 
     const begin = Date.parse('2026-01-01T00:00:00Z');
     const load = (at: number, ...texts: string[]) =>
       loader.load({ records: recordsOf(texts), requestedAt: begin + at * 1_000 }, () => []);
-    const remove = (at: number, key: string, stated: string | null = null) => {
-      const [table, ...children] = owned.shape?.tables ?? [];
-      if (table === undefined) throw new Error('no table');
-      const gone = [{ key, confirmedAt: timestampText(begin + at * 1_000), deletedAt: stated }];
-      const deletion = { resource: 'content', history, table, children, gone, statements: [] };
-      return owned.takeTurn(() => warehouse.softDelete({ lease: owned.lease(), ...deletion }));
+    const remove = (at: number, key: string, deletedAt: string | null = null) => {
+      const gone = { keys: [key], at: timestampText(begin + at * 1_000), deletedAt, history };
+      return owned.takeTurn(() => softDelete(warehouse, owned, gone));
     };
 
     await load(1, '{"id":"a","n":1}', '{"id":"b","n":1}', '{"id":"c","n":1}');

@@ -1,4 +1,5 @@
 import type { ColumnType } from '../../../model/vocabulary.ts';
+import { types, type CustomTypesConfig } from 'pg';
 
 /** Declared types, chosen by what BI clients read right. Times are moments; cells are UTC text. */
 export const DECLARED_TYPES: Readonly<Record<ColumnType, string>> = {
@@ -11,3 +12,29 @@ export const DECLARED_TYPES: Readonly<Record<ColumnType, string>> = {
   text: 'text',
   json: 'jsonb',
 };
+
+/** Postgres's numbers of the types that we read otherwise than `pg` does. */
+const OID = { int8: 20, json: 114, date: 1082, timestamp: 1114, timestamptz: 1184, jsonb: 3802 } as const;
+
+/** Converts the text of a column to its value. */
+const PARSERS: Readonly<Record<number, (text: string) => unknown>> = {
+  // Counts, versions and tokens of ours never get near 2^53; a source's own integers may.
+  [OID.int8]: (text) => (Number.isSafeInteger(Number(text)) ? Number(text) : BigInt(text)),
+  [OID.json]: String,
+  [OID.jsonb]: String,
+  [OID.date]: String,
+  [OID.timestamp]: (text) => `${text.slice(0, 19)}.${text.slice(20, 23).padEnd(3, '0')}`,
+  [OID.timestamptz]: utcText,
+};
+
+/** Reads times as our own UTC text `YYYY-MM-DD HH:MM:SS.SSS`, bigints as numbers, and the rest as `pg` does. */
+export const VALUE_PARSERS: CustomTypesConfig = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    (format === 'binary' ? undefined : PARSERS[oid]) ?? types.getTypeParser(oid, format ?? 'text'),
+};
+
+/** From `2026-11-21 22:04:29.12+01`, in whatever zone the session is. */
+function utcText(text: string): string {
+  const at = new Date(text.replace(' ', 'T').replace(/([+-]\d\d)$/, '$1:00'));
+  return Number.isNaN(at.getTime()) ? text : at.toISOString().replace('T', ' ').replace('Z', '');
+}

@@ -2,15 +2,14 @@ import { Kysely, sql } from 'kysely';
 import { escapeIdentifier } from 'pg';
 import type { MigrationDialect } from '../../../../migrations/dialect.ts';
 import type { Clock } from '../../../model/clock.ts';
-import { ConfigError, SyncError } from '../../../model/errors.ts';
+import { ConfigError } from '../../../model/errors.ts';
 import { INBOX_MIGRATIONS, migrate, WAREHOUSE_MIGRATIONS, writtenByNewer, type Migrations } from '../../migrate.ts';
 import type { PostgresAddress } from './address.ts';
-import { COMMIT_MARKS, COMMON_SCHEMA, FORGET_OLD_MARKS } from './commit-marks.ts';
-import { ownDialect, gatheringDialect } from './own-dialect.ts';
+import { COMMIT_MARKS, COMMON_SCHEMA, FORGET_OLD_MARKS, execute, transact, type Database } from './transact.ts';
+import { ownDialect, sessionDialect } from './own-dialect.ts';
 import { borrowDatabase } from './pools.ts';
 import { onlyRow } from './session.ts';
-import { hideOwnTables, refuseStrangers, refuseWithoutCreate, mayHaveStrangers } from './schema-rights.ts';
-import { execute, transact, type Database } from './transact.ts';
+import { hideOwnTables, refuseStrangers, refuseWithoutCreate } from './schema-rights.ts';
 import { zoneTimes } from './zoned-times.ts';
 
 /** A server that is just starting is waited for; one that is not there at all is an error of the settings. */
@@ -45,55 +44,15 @@ export async function openDatabase<Tables>(
 ): Promise<OpenDatabase<Tables>> {
   const { database, release } = borrowDatabase(address, clock);
   try {
-    if (!(await isReady(database, tables))) {
-      await checkServer(database);
-      await keepCommitMarks(database);
-      await bringUpToDate(database, tables);
-    }
+    await checkServer(database);
+    await keepCommitMarks(database);
+    await bringUpToDate(database, tables);
   } catch (error) {
     await release();
     throw error;
   }
   const own = new Kysely<Tables>({ dialect: ownDialect(database) }).withSchema(database.schema);
   return { database, own, close: release };
-}
-
-/**
- * True if nothing is to be made, asked in one statement: hundreds of sources start together. Whatever is not as it
- * should be is looked at by one question after the other, which say what it is.
- */
-async function isReady(database: Database, { table, migrations }: TableSet): Promise<boolean> {
-  const isMarked = marked.has(database.pool);
-  const [own, marks] = [
-    [database.schema, table],
-    [COMMON_SCHEMA, COMMIT_MARKS.table],
-  ].map((names) => names.map((name) => escapeIdentifier(name)).join('.'));
-  const ready = `${isMarked ? '' : `WITH forgotten AS (${FORGET_OLD_MARKS})`}
-    SELECT facts.*, ARRAY(SELECT name::text FROM ${own}) AS done, ARRAY(SELECT name::text FROM ${marks}) AS marks,
-      ${mayHaveStrangers('$1::text::name, $2::text::name')} AS "mayBeStrange" FROM (${FACTS}) AS facts`;
-  const begun = database.clock.monotonic();
-  try {
-    const asked = await execute(database, { retryForMs: 0 })<ReadyRow>(ready, [database.schema, COMMON_SCHEMA]);
-    const { done, marks: doneMarks, mayBeStrange, ...facts } = onlyRow(asked);
-    if (mayBeStrange || unfit(facts, database.shown) !== null) return false;
-    if (!isSame(done, migrations) || !isSame(doneMarks, COMMIT_MARKS.migrations)) return false;
-  } catch (error) {
-    // So long is a server waited for that is not there; one that only has not our tables yet may be as slow.
-    if (error instanceof SyncError && database.clock.monotonic() - begun >= OPEN_MS) throw error;
-    return false;
-  }
-  marked.add(database.pool);
-  return true;
-}
-
-interface ReadyRow extends ServerFacts {
-  done: string[];
-  marks: string[];
-  mayBeStrange: boolean;
-}
-
-function isSame(done: readonly string[], migrations: Migrations): boolean {
-  return done.length === Object.keys(migrations).length && done.every((step) => step in migrations);
 }
 
 interface ServerFacts {
@@ -108,24 +67,20 @@ const FACTS = `SELECT current_setting('server_version_num')::int AS version, cur
 
 /** Fails now rather than later. */
 export async function checkServer(database: Database): Promise<void> {
+  const { shown } = database;
   const facts = onlyRow(await execute(database, { retryForMs: OPEN_MS })<ServerFacts>(FACTS));
-  const fault = unfit(facts, database.shown);
-  if (fault !== null) throw fault;
-}
-
-function unfit(facts: ServerFacts, shown: string): ConfigError | null {
   if (facts.version < OLDEST_SERVER) {
-    return new ConfigError('warehouse_unusable', `${shown}: Postgres 13 or later is needed`, {
+    throw new ConfigError('warehouse_unusable', `${shown}: Postgres 13 or later is needed`, {
       hint: 'upgrade the server, or use a SQLite warehouse',
     });
   }
   if (facts.encoding !== 'UTF8') {
-    return new ConfigError('warehouse_unusable', `${shown}: the database is encoded in ${facts.encoding}, not UTF8`, {
+    throw new ConfigError('warehouse_unusable', `${shown}: the database is encoded in ${facts.encoding}, not UTF8`, {
       hint: "make one for it: CREATE DATABASE content ENCODING 'UTF8' TEMPLATE template0",
     });
   }
-  if (facts.datestyle.startsWith('ISO') && facts.strings === 'on') return null;
-  return new ConfigError('warehouse_unusable', `${shown}: DateStyle must be ISO and standard_conforming_strings on`, {
+  if (facts.datestyle.startsWith('ISO') && facts.strings === 'on') return;
+  throw new ConfigError('warehouse_unusable', `${shown}: DateStyle must be ISO and standard_conforming_strings on`, {
     hint: "ALTER ROLE ... SET datestyle TO 'ISO'; ALTER ROLE ... SET standard_conforming_strings TO on",
   });
 }
@@ -167,14 +122,12 @@ async function bringUpToDate(database: Database, tables: TableSet): Promise<void
         await refuseStrangers(session.execute, database);
         await session.execute(WAIT_FOR_PAGES);
       }
-      const { dialect, flush } = gatheringDialect(session);
-      await migrate(new Kysely({ dialect }), {
+      await migrate(new Kysely({ dialect: sessionDialect(session) }), {
         ...tables,
         dialect: MIGRATION_DIALECT,
         shown,
         schema,
       });
-      await flush();
       await hideOwnTables(session, schema);
     },
     // A step that is done is not done again.

@@ -11,7 +11,6 @@ import {
   type TableMetadata,
 } from 'kysely';
 import type { SqlResult } from '../../database.ts';
-import type { Step } from './batch.ts';
 import type { Session } from './session.ts';
 import { execute, executeInUtc, type Database } from './transact.ts';
 
@@ -40,27 +39,6 @@ export function sessionDialect(session: Session): Dialect {
   return statementDialect((text, values) => asked(() => session.execute(text, values)));
 }
 
-/**
- * The same, but what only makes or changes something waits for the next question, or for `flush`: hundreds of such
- * statements then take few round trips. Nothing may look at how many rows they changed.
- */
-export function gatheringDialect(session: Session): { dialect: Dialect; flush: () => Promise<void> } {
-  const asked = firstFailure();
-  const waiting: Step[] = [];
-  const flush = async (): Promise<void> => {
-    await asked(() => session.runAll(waiting.splice(0)));
-  };
-  const dialect = statementDialect(async (text, values = []) => {
-    if (CHANGES.test(text)) {
-      waiting.push({ text, values });
-      return { rows: [], rowCount: 0 };
-    }
-    await flush();
-    return asked(() => session.execute(text, values));
-  });
-  return { dialect, flush };
-}
-
 /** Runs what it is given, and reports the first failure again for whatever fails behind it. */
 function firstFailure(): <T>(ask: () => Promise<T>) => Promise<T> {
   let first: { error: unknown } | null = null;
@@ -73,8 +51,6 @@ function firstFailure(): <T>(ask: () => Promise<T>) => Promise<T> {
     }
   };
 }
-
-const CHANGES = /^\s*(?:create|alter|drop|insert|update|delete|comment)\b(?!.*\breturning\b)/is;
 
 type RunStatement = (text: string, values?: readonly unknown[]) => Promise<SqlResult<object>>;
 

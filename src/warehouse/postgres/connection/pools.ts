@@ -3,7 +3,7 @@ import { Pool, type PoolConfig } from 'pg';
 import type { Clock } from '../../../model/clock.ts';
 import { connectionName, shownAddress, type PostgresAddress } from './address.ts';
 import type { Database } from './transact.ts';
-import { VALUE_PARSERS } from './value-parsers.ts';
+import { VALUE_PARSERS } from './column-types.ts';
 
 /** Connections of one thread to one database, over all its sources: hundreds of sources share them. */
 const MOST_CONNECTIONS = 8;
@@ -13,7 +13,7 @@ const IDLE_MS = 30_000;
 const pools = new Map<string, { pool: Pool; users: number }>();
 
 /** A database whose pool is there as long as somebody uses it. */
-export interface BorrowedDatabase {
+interface BorrowedDatabase {
   readonly database: Database;
   /** Ends the pool once its last user has released it. */
   release: () => Promise<void>;

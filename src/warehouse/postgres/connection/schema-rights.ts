@@ -36,7 +36,7 @@ export async function refuseWithoutCreate(ask: ExecuteSql, { schema, shown }: Sc
  * look for tables there, or a trigger on what we write. The owner of the schema could put such objects there at any time.
  */
 export async function refuseStrangers(ask: ExecuteSql, { schema, shown }: Schema): Promise<void> {
-  const { rows } = await ask<{ what: string; owner: string; remedy: string }>(strangersIn('$1'), [schema]);
+  const { rows } = await ask<{ what: string; owner: string; remedy: string }>(STRANGERS, [schema]);
   if (rows.length === 0) return;
   const names = rows.map(({ what, owner }) => `${what} (of ${owner})`).join(', ');
   throw new ConfigError(
@@ -56,35 +56,15 @@ const RIGHTS = `SELECT current_user::text AS role, pg_catalog.current_database()
   FROM (SELECT $1::text::name AS name) AS asked LEFT JOIN pg_catalog.pg_namespace AS n ON n.nspname = asked.name`;
 
 /**
- * False where nothing in some schemas can be what `refuseStrangers` refuses, as an expression: whatever a stranger made
- * there counts, under any name. To be planned it takes a third of what that question takes, and every opening asks it.
- * `schemas` is SQL for their names, with commas.
+ * What `refuseStrangers` refuses. A stranger is neither a superuser nor our role, nor the database's owner or the role
+ * whose only member that is.
  */
-export function mayHaveStrangers(schemas: string): string {
-  return `EXISTS (SELECT FROM pg_catalog.pg_namespace AS place, pg_catalog.pg_database AS d
-    WHERE place.nspname IN (${schemas}) AND d.datname = pg_catalog.current_database() AND (
-      ${madeByStranger('place.nspowner')}
-      OR EXISTS (SELECT FROM pg_catalog.pg_proc AS p WHERE p.pronamespace = place.oid AND ${madeByStranger('p.proowner')})
-      OR EXISTS (SELECT FROM pg_catalog.pg_operator AS o WHERE o.oprnamespace = place.oid AND ${madeByStranger('o.oprowner')})
-      OR EXISTS (SELECT FROM pg_catalog.pg_trigger AS t JOIN pg_catalog.pg_class AS c ON c.oid = t.tgrelid
-        JOIN pg_catalog.pg_proc AS p ON p.oid = t.tgfoid
-        WHERE NOT t.tgisinternal AND c.relnamespace = place.oid AND ${madeByStranger('p.proowner')})))`;
-}
-
-/** True for a role `r` that is neither a superuser nor ours, nor the one whose only member is the database's owner. */
-const IS_STRANGER = `NOT r.rolsuper AND r.rolname NOT IN (current_user, 'pg_database_owner')`;
-
-function madeByStranger(owner: string): string {
-  return `(${owner} <> d.datdba AND (SELECT ${IS_STRANGER} FROM pg_catalog.pg_roles AS r WHERE r.oid = ${owner}))`;
-}
-
-/** What `refuseStrangers` refuses, as a query; `schema` is SQL for the name of one. */
-function strangersIn(schema: string): string {
-  return `
-  WITH place AS (SELECT oid, nspname, nspowner FROM pg_catalog.pg_namespace WHERE nspname = ${schema}::text::name),
+const STRANGERS = `
+  WITH place AS (SELECT oid, nspname, nspowner FROM pg_catalog.pg_namespace WHERE nspname = $1::text::name),
   strangers AS (
     SELECT r.oid, r.rolname FROM pg_catalog.pg_roles AS r, pg_catalog.pg_database AS d
-    WHERE d.datname = pg_catalog.current_database() AND ${IS_STRANGER} AND r.oid <> d.datdba
+    WHERE d.datname = pg_catalog.current_database() AND NOT r.rolsuper
+      AND r.rolname NOT IN (current_user, 'pg_database_owner') AND r.oid <> d.datdba
   ), found AS (
     SELECT 'the schema itself' AS what, nspowner AS owner, 'ALTER SCHEMA ' || pg_catalog.quote_ident(nspname)
       || ' OWNER TO ' || pg_catalog.quote_ident(current_user) AS remedy FROM place
@@ -106,7 +86,6 @@ function strangersIn(schema: string): string {
     WHERE NOT t.tgisinternal AND c.relkind IN ('r', 'p')
   )
   SELECT what, rolname::text AS owner, remedy FROM found JOIN strangers ON strangers.oid = found.owner ORDER BY what`;
-}
 
 /**
  * Takes tables of ours from the roles that may read what comes to be in the schema, in the transaction that makes them.

@@ -1,15 +1,16 @@
 import { escapeIdentifier, type Pool, type PoolClient } from 'pg';
 import type { Clock } from '../../../model/clock.ts';
-import type { ExecuteSql, SqlResult } from '../../database.ts';
-import type { LeaseProof } from '../../warehouse.ts';
-import { Batch, type Step } from './batch.ts';
-import { isCommitted, keepMark, leaveMark, newMark, settingsFrom, type CommitMark } from './commit-marks.ts';
-import { databaseError, remedyOf } from './errors.ts';
-import { leaseStep } from './lease-step.ts';
-import { onlyRow, queryOf, sessionOf, type Session } from './session.ts';
+import type { ExecuteSql } from '../../database.ts';
+import { LAST_DONE, migratedMeanwhile } from '../../migrate.ts';
+import { leaseLost, type LeaseProof } from '../../warehouse.ts';
+import { Batch, type Step, onlyRow, queryOf, sessionOf, type Session } from './session.ts';
+import { SyncError } from '../../../model/errors.ts';
+import { databaseError, errorCode, remedyOf } from './errors.ts';
+import { randomUUID } from 'node:crypto';
+import * as commits from '../../../../migrations/commits/001-commits.ts';
 
 /** How long a transaction is tried again while the server is not there, and how often while others are in the way. */
-export const RETRY_FOR_MS = 60_000;
+const RETRY_FOR_MS = 60_000;
 const MOST_REPLAYS = 5;
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 1_000;
@@ -22,11 +23,12 @@ const FROZEN_MS = 10_000;
 
 /** An answer that the server has sent is here after this long. */
 const NETWORK_MS = 10_000;
-export const ANSWER_MS = STATEMENT_MS + NETWORK_MS;
 
 export interface TransactOptions {
   /** How long to wait for the server; a minute if absent. 0 for one attempt. */
   retryForMs?: number;
+  /** How long to try again while other sessions hold a lock; only a few times if absent. */
+  lockedForMs?: number;
   /** How long to ask what became of a transaction whose COMMIT got no answer; a minute if absent. */
   decideMs?: number;
   /** True if the work does no harm when it is done again: then it leaves no mark, and is done again. */
@@ -57,13 +59,13 @@ export async function transact<T>(
   work: (session: Session) => Promise<T>,
   options: TransactOptions = {},
 ): Promise<T> {
-  return retryWhileLocked(database, options.retryForMs ?? RETRY_FOR_MS, () => attempt(database, work, options));
+  return retrying(database, options, () => onClient(database, (client) => begunOn(client, database, work, options)));
 }
 
 /** Runs one statement outside of a transaction, with the same retries: it may run twice. Throws `SyncError`. */
 export function execute(database: Database, options: TransactOptions = {}): ExecuteSql {
   return (text, values) =>
-    retryWhileLocked(database, options.retryForMs ?? RETRY_FOR_MS, () =>
+    retrying(database, options, () =>
       // Not by the pool, which gives a connection up for whatever the server refuses.
       onClient(database, (client) =>
         client.query(queryOf(text, values, (options.statementMs ?? STATEMENT_MS) + NETWORK_MS)),
@@ -71,43 +73,43 @@ export function execute(database: Database, options: TransactOptions = {}): Exec
     );
 }
 
-/**
- * The same with the settings of our transactions. What is sent as one question is one transaction to the server, without
- * the round trips and statements that begin and end one.
- */
-export function executeInUtc(database: Database) {
-  const settings = { text: SETTINGS, values: settingsOf(database, {}) };
-  return (text: string, values: readonly unknown[] = []): Promise<SqlResult<object>> =>
-    retryWhileLocked(database, RETRY_FOR_MS, () =>
-      onClient(database, async (client) => {
-        const [, answer] = await client.query(new Batch([settings, { text, values }], ANSWER_MS)).done;
-        return { rows: answer?.rows ?? [], rowCount: answer?.rowCount ?? null };
-      }),
-    );
+/** The same with the settings of our transactions, such as the zone. */
+export function executeInUtc(database: Database): ExecuteSql {
+  return (text, values) => transact(database, (session) => session.execute(text, values), { mayRepeat: true });
 }
 
-/** Runs what does no harm when it is done twice, until the server is there again. Throws `SyncError`. */
-export async function retryWhileLocked<T>(database: Database, retryForMs: number, work: () => Promise<T>): Promise<T> {
-  const { clock, random, shown } = database;
-  const deadline = clock.monotonic() + retryForMs;
+/** Runs work that does no harm when it is done twice, until the server is there again. Throws `SyncError`. */
+export async function retrying<T>(
+  { clock, random, shown }: Database,
+  { retryForMs = RETRY_FOR_MS, lockedForMs }: Pick<TransactOptions, 'retryForMs' | 'lockedForMs'>,
+  work: () => Promise<T>,
+): Promise<T> {
+  const begun = clock.monotonic();
   let replays = 0;
   for (let failures = 0; ; failures += 1) {
     try {
       return await work();
     } catch (error) {
       const remedy = remedyOf(error);
+      const waited = clock.monotonic() - begun;
+      const mayWaitForLock = lockedForMs !== undefined && waited < lockedForMs && isLocked(error);
       if (remedy === 'replay') replays += 1;
-      const isOver = clock.monotonic() >= deadline || replays > MOST_REPLAYS;
-      if (remedy === 'none' || isOver) throw databaseError(error, shown);
+      const isOver = waited >= retryForMs || replays > MOST_REPLAYS;
+      if (remedy === 'none' || (isOver && !mayWaitForLock)) throw databaseError(error, shown);
     }
     const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures);
     await clock.sleep(pause * (0.5 + random() / 2));
   }
 }
 
-/** One attempt. */
-function attempt<T>(database: Database, work: (session: Session) => Promise<T>, options: TransactOptions): Promise<T> {
-  return onClient(database, (client) => begunOn(client, database, work, options));
+/** SQLSTATE of the server's error that is at the root of one of ours. */
+export function causeCode(error: unknown): string {
+  return errorCode(error instanceof SyncError ? error.cause : error);
+}
+
+/** True if another session held a lock, or waited for one of ours. */
+export function isLocked(error: unknown): boolean {
+  return ['55P03', '40P01'].includes(causeCode(error));
 }
 
 /** A connection on which anything went wrong is not used again. */
@@ -136,38 +138,31 @@ async function begunOn<T>(
   const beginMs = options.lease === undefined ? NETWORK_MS : answerMs;
   await client.query(new Batch(beginning(database, mark, options), beginMs)).done;
   const result = await work(sessionOf(client, answerMs));
-  const commit = (): Promise<unknown> => client.query(queryOf('COMMIT', undefined, answerMs));
-  await orDecided(database, { ...options, mark }, commit);
+  await commit(client, database, mark, options, answerMs);
   if (mark !== null) keepMark(client, mark);
   return result;
 }
 
-export interface Committing extends Pick<TransactOptions, 'lease' | 'decideMs'> {
-  /** Null if it does no harm when the work is done again. */
-  mark: CommitMark | null;
-  /** True of an error that says that there is no COMMIT any more. */
-  isRefused?: (error: unknown) => boolean;
-}
-
-/** Sends what ends with a COMMIT; throws unless it is committed. */
-export async function orDecided(
+/** Throws unless the transaction is committed; `mark` is null if it does no harm when the work is done again. */
+async function commit(
+  client: PoolClient,
   database: Database,
-  committing: Committing,
-  send: () => Promise<unknown>,
+  mark: CommitMark | null,
+  options: TransactOptions,
+  answerMs: number,
 ): Promise<void> {
-  const { mark, lease, isRefused } = committing;
   try {
-    await send();
+    await client.query(queryOf('COMMIT', undefined, answerMs));
   } catch (error) {
     // Sent, and no answer: only the server knows.
-    if (remedyOf(error) !== 'server' || mark === null || isRefused?.(error) === true) throw error;
-    if (!(await decided(database, mark, committing))) throw error;
+    if (remedyOf(error) !== 'server' || mark === null) throw error;
+    if (!(await decided(database, mark, options))) throw error;
   }
-  lease?.committed();
+  options.lease?.committed();
 }
 
 /** Throws if nobody answers: then the lease counts it, so that its next transaction finds out. */
-async function decided(database: Database, mark: CommitMark, { decideMs, lease }: Committing): Promise<boolean> {
+async function decided(database: Database, mark: CommitMark, { decideMs, lease }: TransactOptions): Promise<boolean> {
   try {
     return await isCommitted(mark, execute(database, { retryForMs: decideMs ?? RETRY_FOR_MS }));
   } catch (error) {
@@ -186,14 +181,32 @@ function settingsOf(
 }
 
 /** The steps that begin a transaction. */
-export function beginning(database: Database, mark: CommitMark | null, options: TransactOptions): Step[] {
+function beginning(database: Database, mark: CommitMark | null, options: TransactOptions): Step[] {
   const values = settingsOf(database, options);
   const begun = [{ text: 'BEGIN' }, mark === null ? { text: SETTINGS, values } : leaveMark(mark, values)];
   return options.lease === undefined ? begun : [...begun, leaseStep(options.lease)];
 }
 
+/**
+ * Holds the lease's row until the transaction is over, so that no other process takes the resource over meanwhile. Fails
+ * with `lease_lost` if one has, or if the database was set back to an earlier state, and with `warehouse_newer` if a
+ * newer version has migrated the tables meanwhile.
+ */
+function leaseStep({ name, token, fence, expiresAt, commits }: LeaseProof): Step {
+  return {
+    text: HOLD,
+    values: [expiresAt, name, token, fence, commits()],
+    ifNone: () => leaseLost(name),
+    refuse: ({ last }) => migratedMeanwhile(last),
+  };
+}
+
+/** One step may take several transactions under one proof: the lease's own renewals in between stay. */
+const HOLD = `UPDATE "_sync_leases" SET "expires_at" = greatest("expires_at", $1::timestamptz), "commits" = "commits" + 1
+  WHERE "name" = $2 AND "token" = $3 AND "fence" = $4 AND "commits" >= $5 RETURNING ${LAST_DONE} AS "last"`;
+
 /** True if a connection can be used again. */
-export async function rolledBack(client: PoolClient, failure: unknown): Promise<boolean> {
+async function rolledBack(client: PoolClient, failure: unknown): Promise<boolean> {
   if (remedyOf(failure) === 'server') return false;
   return client.query(queryOf('ROLLBACK', undefined, NETWORK_MS)).then(
     () => true,
@@ -207,4 +220,87 @@ export const NOW_MS = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
 /** The time by the database's own clock, the one that all machines have in common. */
 export async function databaseNow(database: Database): Promise<number> {
   return onlyRow(await execute(database)<{ now: number }>(`SELECT ${NOW_MS} AS now`)).now;
+}
+
+/**
+ * A transaction leaves a mark of its connection's, so that a session that got no answer to it can ask. A number of the
+ * server's would not do: after a crash it gives those anew that it had not written down.
+ */
+export const COMMIT_MARKS = { migrations: { '001-commits': commits }, table: 'commits_migrations' };
+/** For all sources of a database; beside the tables of coordination. */
+export const COMMON_SCHEMA = 'content_sync';
+/** Of connections that are no more: none rests for so long. */
+export const FORGET_OLD_MARKS = `DELETE FROM ${COMMON_SCHEMA}.commits WHERE changed_at < now() - interval '1 day'`;
+
+/**
+ * Settings of the session go with the transaction, so that a pooler may lend its connections one transaction at a time.
+ * What this process takes for committed must outlive the server, because the process does: `synchronous_commit` is
+ * raised if it is less; more than that, as set to wait for replicas, stays. Names of types are compared as Postgres
+ * prints them, so it must not quote them all. Five values from the first parameter on.
+ */
+function settingsFrom(first: number): string {
+  return `set_config('search_path', $${first}, true), set_config('timezone', 'UTC', true),
+  set_config('quote_all_identifiers', 'off', true),
+  set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+    WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), set_config('statement_timeout', $${first + 1}, true),
+  set_config('lock_timeout', $${first + 2}, true), set_config('idle_in_transaction_session_timeout', $${first + 3}, true)`;
+}
+
+/**
+ * Changes no row if the mark is not the one that this connection has left last: another connection has asked for it, and
+ * was told that this transaction was not committed. It waits for no lock but that one, so the settings go with it.
+ */
+const LEAVE = `INSERT INTO ${COMMON_SCHEMA}.commits AS last (connection, mark) VALUES ($1, $2)
+  ON CONFLICT (connection) DO UPDATE SET mark = excluded.mark, changed_at = now() WHERE last.mark = $3
+  RETURNING ${settingsFrom(4)}`;
+/**
+ * Written, not only read: so it waits for a transaction that is still being committed, and one that has not even begun
+ * is never committed afterwards.
+ */
+const ASK = `INSERT INTO ${COMMON_SCHEMA}.commits AS last (connection, mark) VALUES ($1, $2)
+  ON CONFLICT (connection) DO UPDATE SET mark = CASE WHEN last.mark = $3 THEN last.mark ELSE excluded.mark END
+  RETURNING mark`;
+
+/** One attempt at a transaction. */
+export interface CommitMark {
+  connection: string;
+  mark: string;
+  /** What the connection's transaction before has left; null for its first one. */
+  last: string | null;
+}
+
+const lastMarks = new WeakMap<PoolClient, Pick<CommitMark, 'connection' | 'mark'>>();
+
+/** A connection has one transaction at a time, so that no two wait for each other's mark. */
+export function newMark(client: PoolClient): CommitMark {
+  const last = lastMarks.get(client);
+  const mark = randomUUID();
+  // One whose transaction failed begins anew: nobody knows what became of its mark.
+  lastMarks.delete(client);
+  return { connection: last?.connection ?? randomUUID(), mark, last: last?.mark ?? null };
+}
+
+/** To be called when it is committed. */
+export function keepMark(client: PoolClient, { connection, mark }: CommitMark): void {
+  lastMarks.set(client, { connection, mark });
+}
+
+/** To be run within the transaction; `settings` are the values of `settingsFrom`. */
+export function leaveMark({ connection, mark, last }: CommitMark, settings: readonly unknown[]): Step {
+  return { text: LEAVE, values: [connection, mark, last, ...settings], ifNone: overtaken };
+}
+
+/** The transaction is tried again, on a connection that has left no mark. */
+function overtaken(): Error {
+  return Object.assign(new Error('another session was told that this transaction was not committed'), {
+    code: SERIALIZATION_FAILURE,
+  });
+}
+
+const SERIALIZATION_FAILURE = '40001';
+
+/** Asks, on another connection, whether a transaction was committed; the answer never changes afterwards. */
+export async function isCommitted({ connection, mark }: CommitMark, ask: ExecuteSql): Promise<boolean> {
+  const { rows } = await ask<{ mark: string }>(ASK, [connection, randomUUID(), mark]);
+  return rows[0]?.mark === mark;
 }

@@ -4,17 +4,20 @@ import * as firstTables from '../../../../migrations/coordination/001-coordinati
 import * as tokenTables from '../../../../migrations/coordination/002-tokens.ts';
 import * as controlTables from '../../../../migrations/coordination/003-controls.ts';
 import type { Clock } from '../../../model/clock.ts';
-import { SharedResources } from '../../../model/shared-resources.ts';
-import type { Coordination, StoredBudget, StoredToken } from '../../coordination.ts';
-import { oncePer } from '../../once-per.ts';
-import type { SharedStatements } from '../../database.ts';
+import type {
+  Coordination,
+  StoredBudget,
+  StoredToken,
+  ControlPost,
+  StoredControl,
+  StoredControlAnswer,
+} from '../../coordination.ts';
+import type { SharedStatements, ExecuteSql } from '../../database.ts';
 import type { PostgresAddress } from '../connection/address.ts';
-import { COMMON_SCHEMA } from '../connection/commit-marks.ts';
+import { COMMON_SCHEMA, NOW_MS, execute, retrying, type Database } from '../connection/transact.ts';
 import { openDatabase } from '../connection/open-database.ts';
 import { borrowDatabase } from '../connection/pools.ts';
 import { onlyRow, queryOf } from '../connection/session.ts';
-import { controlPost } from './controls.ts';
-import { NOW_MS, execute, retryWhileLocked, type Database } from '../connection/transact.ts';
 
 const COORDINATION_TABLES = {
   migrations: { '001-hub': firstTables, '002-tokens': tokenTables, '003-controls': controlTables },
@@ -23,20 +26,6 @@ const COORDINATION_TABLES = {
 
 /** Opens the coordination of the database at an address. Throws `ConfigError`. */
 export async function openCoordination({ connection }: PostgresAddress, clock: Clock): Promise<Coordination> {
-  const acquired = await coordinationsBy(clock).acquire(connection);
-  return { ...acquired.value, close: () => acquired.release() };
-}
-
-/** By connection string: all sources of a database share one. */
-const coordinationsBy = oncePer(
-  (clock: Clock) =>
-    new SharedResources<Coordination>({
-      open: (connection) => openOwn(connection, clock),
-      close: (coordination) => coordination.close(),
-    }),
-);
-
-async function openOwn(connection: string, clock: Clock): Promise<Coordination> {
   const url = new URL(connection);
   // A pool of its own: a request that may be sent must not wait until pages are written.
   url.searchParams.set('application_name', 'content-sync-hub');
@@ -138,7 +127,7 @@ export function sharedStatements(address: PostgresAddress, clock: Clock): Shared
   const { database, release } = borrowDatabase(address, clock);
   return {
     execute: execute(database),
-    run: (text, values, retryForMs) => retryWhileLocked(database, retryForMs, () => run(database, text, values)),
+    run: (text, values, retryForMs) => retrying(database, { retryForMs }, () => run(database, text, values)),
     close: release,
   };
 }
@@ -165,3 +154,36 @@ async function run({ pool }: Database, text: string, values?: readonly unknown[]
 function rowsOf(answer: QueryResult | QueryResult[]): unknown[] {
   return Array.isArray(answer) ? answer.flatMap(({ rows }): unknown[] => rows) : answer.rows;
 }
+
+const TABLE = `${COMMON_SCHEMA}.controls`;
+
+/** What processes are told to do by way of the database. */
+function controlPost(ask: ExecuteSql): ControlPost {
+  return {
+    isLed: async (source) => (await ask(LED, [source])).rows.length > 0,
+    putControl: async ({ id, source, request, by }) => {
+      await ask(FORGET);
+      await ask(PUT, [id, source, request, by]);
+    },
+    recentControls: async (sources) => (await ask<StoredControl>(RECENT, [sources])).rows,
+    takeControl: async (id, owner) => (await ask(TAKE, [id, owner])).rowCount === 1,
+    tellControl: async (id, { answer, report, isEnded }) => void (await ask(TELL, [id, answer, report, isEnded])),
+    readControl: async (id) => (await ask<StoredControlAnswer>(READ, [id])).rows[0] ?? null,
+  };
+}
+
+const LED = `SELECT 1 AS led FROM ${COMMON_SCHEMA}.leads WHERE source = $1 AND until > now()`;
+const FORGET = `DELETE FROM ${TABLE} WHERE asked_at < now() - interval '1 day'`;
+/** Sent twice if the connection is lost before the answer. */
+const PUT = `INSERT INTO ${TABLE} (id, source, request, asked_by, asked_at) VALUES ($1::uuid, $2, $3::jsonb, $4, now())
+  ON CONFLICT (id) DO NOTHING`;
+const RECENT = `SELECT id::text AS id, source, request::text AS request, asked_by AS by FROM ${TABLE}
+  WHERE asked_at > now() - interval '1 minute' AND source = ANY($1) ORDER BY asked_at`;
+const TAKE = `UPDATE ${TABLE} SET taken_by = $2, heard_at = now()
+  WHERE id = $1::uuid AND (taken_by IS NULL OR taken_by = $2)`;
+const TELL = `UPDATE ${TABLE} SET heard_at = now(), answer = coalesce($2::jsonb, answer),
+    report = coalesce($3::jsonb, report), ended_at = CASE WHEN $4::boolean THEN now() ELSE ended_at END
+  WHERE id = $1::uuid`;
+const READ = `SELECT answer::text AS answer, report::text AS report, ended_at IS NOT NULL AS "isEnded",
+    coalesce(heard_at > now() - interval '30 s', false) AS "isHeard"
+  FROM ${TABLE} WHERE id = $1::uuid`;

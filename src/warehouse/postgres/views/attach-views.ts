@@ -2,9 +2,8 @@ import { escapeIdentifier as quoted, escapeLiteral } from 'pg';
 import { z } from 'zod';
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { ViewChange } from '../../view-dialect.ts';
-import type { Step } from '../connection/batch.ts';
+import type { Step, Session } from '../connection/session.ts';
 import { grantViews } from '../connection/schema-rights.ts';
-import type { Session } from '../connection/session.ts';
 import { VIEW_DIALECT } from './dialect.ts';
 
 /** What a change of tables does to views of ours. */

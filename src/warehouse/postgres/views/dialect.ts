@@ -1,9 +1,58 @@
 import { escapeIdentifier, escapeLiteral } from 'pg';
 import type { ColumnType } from '../../../model/vocabulary.ts';
-import type { FieldValues, RowFact, ViewDialect } from '../../view-dialect.ts';
+import type { FieldValues, RowFact, ViewDialect, BodyDialect } from '../../view-dialect.ts';
 import { DECLARED_TYPES } from '../connection/column-types.ts';
-import { BODIES } from './bodies.ts';
-import { converted, textOf } from './conversions.ts';
+
+/** Bodies are read by functions of ours (of a migration), once a row and only where a query asks for it. */
+const BODIES: BodyDialect = {
+  from: ' FROM "_sync_versions" AS v CROSS JOIN LATERAL (SELECT "_sync_json"(v."body") AS j OFFSET 0) AS b',
+  value: (path, type, zone) => VALUE[type](at(path), zone),
+  list: (path) => `CASE WHEN jsonb_typeof(${at(path)}) = 'array' THEN ${at(path)} END`,
+};
+
+/** A key finds nothing in what is no object. `_sync_json` writes a NUL as its symbol. */
+function at(path: readonly string[]): string {
+  const keys = path.map((key) => ` -> ${escapeLiteral(key.toWellFormed().replaceAll('\0', '␀'))}`);
+  return `(b.j${keys.join('')})`;
+}
+
+function text(value: string): string {
+  return `(${value} #>> '{}')`;
+}
+
+function jsonNumber(value: string): string {
+  return `CASE jsonb_typeof(${value}) WHEN 'number' THEN ${value}::numeric END`;
+}
+
+/** By its value: JSON's text has zeros at the end that a column of numbers does not have. */
+function numeric(value: string): string {
+  return `CASE WHEN length(${text(value)}) <= 17 THEN trim_scale(${jsonNumber(value)}) ELSE ${jsonNumber(value)} END`;
+}
+
+/** The form of most times, of days that each month has: the server reads it by itself, which is faster. */
+const PLAIN_TIME =
+  "'^(?!0000)[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?Z$'";
+
+/** For the server, as for POSIX, an offset counts to the west. */
+function zoneName(zone: string): string {
+  return zone.replace(/^[-+](?=\d)/, (sign) => (sign === '+' ? '-' : '+'));
+}
+
+const VALUE: Readonly<Record<ColumnType, (value: string, zone: string | null) => string>> = {
+  boolean: (value) => `CASE ${text(value)} WHEN 'true' THEN true WHEN 'false' THEN false END`,
+  integer: (value) =>
+    `CASE WHEN ${jsonNumber(value)} = trunc(${jsonNumber(value)}) AND ${jsonNumber(value)} BETWEEN -9223372036854775808 AND 9223372036854775807 THEN ${jsonNumber(value)}::bigint END`,
+  double: (value) =>
+    `CASE WHEN abs(${jsonNumber(value)}) BETWEEN 5e-324 AND 1.7976931348623157e308 OR ${jsonNumber(value)} = 0 THEN ${jsonNumber(value)}::double precision END`,
+  numeric,
+  date: (value) =>
+    `CASE length(${text(value)}) WHEN 10 THEN ("_sync_moment"(${text(value)}, NULL) AT TIME ZONE 'UTC')::date END`,
+  timestamp: (value, zone) =>
+    `CASE WHEN ${text(value)} ~ ${PLAIN_TIME} THEN ${text(value)}::timestamptz ELSE "_sync_moment"(${text(value)}, ${zone === null ? 'NULL' : escapeLiteral(zoneName(zone))}) END`,
+  text: (value) =>
+    `CASE jsonb_typeof(${value}) WHEN 'number' THEN "_sync_number_text"(${value}::numeric) WHEN 'string' THEN ${text(value)} WHEN 'boolean' THEN ${text(value)} END`,
+  json: (value) => `NULLIF(${value}, 'null'::jsonb)`,
+};
 
 export const VIEW_DIALECT: ViewDialect = {
   types: DECLARED_TYPES,
@@ -68,4 +117,106 @@ const SUM: Partial<Record<ColumnType, (sql: string) => string>> = {
   double: (sql) =>
     `CASE WHEN coalesce(max(abs(${sql})), 0) < '1e290'::float8 THEN coalesce(sum(${sql}) FILTER (WHERE abs(${sql}) < '1e290'::float8), 0) END`,
   numeric: (sql) => `coalesce(sum(${sql}), 0)`,
+};
+
+type Conversion = (sql: string, from: ColumnType) => string;
+
+/**
+ * A value of one type as one of another; NULL where it is none of that. No value makes it fail: what is cast was looked
+ * at before, because no Postgres before 16 can be asked whether a text is of a type.
+ */
+function converted(sql: string, from: ColumnType, to: ColumnType): string {
+  return from === to ? sql : TO[to](sql, from);
+}
+
+/** A value as a text, numbers by their digits, whatever the reader's session is set to. */
+function textOf(sql: string, from: ColumnType): string {
+  return (AS_TEXT[from] ?? cast)(sql);
+}
+
+function cast(sql: string): string {
+  return `${sql}::text`;
+}
+
+const AS_TEXT: Partial<Record<ColumnType, (sql: string) => string>> = {
+  text: (sql) => sql,
+  date: (sql) => `to_char(${sql}, 'YYYY-MM-DD')`,
+  // As the warehouse writes times.
+  timestamp: (sql) =>
+    `regexp_replace(to_char(${sql} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US'), '([.]000000|000)$', '')`,
+  // As JSON writes numbers.
+  double: (sql) =>
+    `CASE WHEN abs(${sql}) >= 1e21 OR abs(${sql}) < 1e-6 AND ${sql} <> 0
+    THEN replace(${sql}::text, 'e-0', 'e-') ELSE ${sql}::text::numeric::text END`.replaceAll(/\s+/g, ' '),
+  // What is no object or array is shown as it is, without the quotes of JSON.
+  json: (sql) => `(${sql} #>> '{}')`,
+};
+
+/** `body` over a value that is computed once and has a name in it. */
+function given(value: string, body: string): string {
+  return `(SELECT ${body} FROM (SELECT ${value} AS v OFFSET 0) AS given)`;
+}
+
+/** As JSON writes numbers: a text of any other form is a word, or the name of something. */
+const NUMBER = String.raw`'^-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][-+]?[0-9]{1,3})?$'`;
+const LONGEST_NUMBER = 1_000;
+
+/** As a numeric; NULL if it is no number. */
+function number(sql: string, from: ColumnType): string {
+  if (from === 'integer' || from === 'numeric') return `${sql}::numeric`;
+  const isNumber = `v ~ ${NUMBER} AND length(v) <= ${LONGEST_NUMBER}`;
+  return given(textOf(sql, from), `CASE WHEN ${isNumber} THEN v::numeric END`);
+}
+
+const INT64 = { least: '-9223372036854775808', most: '9223372036854775807' } as const;
+
+/** What a whole number cannot hold is none: a sum would be wrong without showing it. */
+function integer(sql: string, from: ColumnType): string {
+  // A double from 2^63 on is too large, and 2^63 is one.
+  if (from === 'double') {
+    return `CASE WHEN ${sql} = trunc(${sql}) AND ${sql} >= -9223372036854775808 AND ${sql} < 9223372036854775808 THEN ${sql}::bigint END`;
+  }
+  const isWhole = `v = trunc(v) AND v BETWEEN ${INT64.least} AND ${INT64.most}`;
+  return given(number(sql, from), `CASE WHEN ${isWhole} THEN v::bigint END`);
+}
+
+/** The nearest one. */
+function double(sql: string, from: ColumnType): string {
+  if (from === 'integer') return `${sql}::double precision`;
+  const fits = `WHEN abs(v) BETWEEN 1e-307 AND 1.7976931348623157e308 THEN v::double precision`;
+  return given(number(sql, from), `CASE ${fits} WHEN abs(v) < 1e-307 THEN 0::double precision END`);
+}
+
+/** Days that the calendar has, from the year 1 on. */
+const DAY = String.raw`((?!0000)[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|([0-9]{2}(0[48]|[2468][048]|[13579][26])|(0[48]|[2468][048]|[13579][26])00)-02-29)`;
+const CLOCK = String.raw`([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?`;
+const ZONE = String.raw`([Zz]|[-+]([01][0-9]|2[0-3])(:?[0-5][0-9])?)?`;
+const MOMENT = `'^${DAY}([Tt ]${CLOCK}${ZONE})?$'`;
+
+/**
+ * A text as a time of the zone UTC, without a zone: in the form in which tables hold times and dates, or as ISO 8601
+ * writes them. A time without a zone is taken for one of UTC; what is finer than a microsecond is cut off.
+ */
+function moment(sql: string, from: ColumnType): string {
+  const clock = String.raw`substring(v from '^.{10}.[0-9:]{5,8}(?:[.][0-9]{1,6})?')`;
+  const offset = String.raw`replace(substring(v from ':[0-9]{2}(?:[.][0-9]+)?([-+][0-9:]+)$'), ':', '')`;
+  const minutes = `(left(o, 1) || rpad(substr(o, 4), 2, '0'))::int`;
+  const shift = `coalesce(make_interval(0, 0, 0, 0, left(o, 3)::int, ${minutes}), interval '0')`;
+  const read = `(SELECT coalesce(${clock}, v)::timestamp - ${shift} FROM (SELECT ${offset} AS o OFFSET 0) AS zone)`;
+  return given(textOf(sql, from), `CASE WHEN v ~ ${MOMENT} THEN ${read} END`);
+}
+
+const WORDS = `WHEN 'true' THEN true WHEN 'false' THEN false WHEN '1' THEN true WHEN '0' THEN false`;
+
+const TO: Readonly<Record<ColumnType, Conversion>> = {
+  boolean: (sql, from) => `CASE ${textOf(sql, from)} ${WORDS} END`,
+  integer,
+  double,
+  numeric: number,
+  // Its day in UTC, as the moment itself is shown.
+  date: (sql, from) => (from === 'timestamp' ? `(${sql} AT TIME ZONE 'UTC')::date` : `${moment(sql, from)}::date`),
+  timestamp: (sql, from) =>
+    from === 'date' ? `(${sql}::timestamp AT TIME ZONE 'UTC')` : `(${moment(sql, from)} AT TIME ZONE 'UTC')`,
+  text: textOf,
+  json: (sql, from) => `pg_catalog.to_jsonb(${from === 'date' || from === 'timestamp' ? textOf(sql, from) : sql})`,
 };

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { InUse, type UsedColumn, type UsedView } from '../../in-use.ts';
+import { InUse, type UsedColumn, type UsedView } from '../../warehouse.ts';
 import type { Session } from '../connection/session.ts';
 import type { TableColumns, ViewPlan } from '../views/attach-views.ts';
 

@@ -1,18 +1,16 @@
 import { sql, type CompiledQuery, type Kysely } from 'kysely';
 import { ConfigError } from '../../../model/errors.ts';
-import { grownColumns, OWN_COLUMNS } from '../../own-columns.ts';
+import { grownColumns, ownColumns } from '../../own-columns.ts';
 import type { TableShape } from '../../../model/table.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import { growthOutdated, type DroppedView, type ShapeGrowth } from '../../warehouse.ts';
 import { refuseStrangers, refuseWithoutCreate } from '../connection/schema-rights.ts';
-import type { Answer, Step } from '../connection/batch.ts';
-import type { Session } from '../connection/session.ts';
+import type { Session, Step } from '../connection/session.ts';
 import { execute as asking, transact, type Database } from '../connection/transact.ts';
 import { clearedNames } from '../views/attach-views.ts';
-import { changeComments } from './change-comments.ts';
-import { addColumns, createDeletedIndex, createTable } from './ddl.ts';
+import { addColumns, createDeletedIndex, createTable, wideningsOf } from './ddl.ts';
 import { alterTables } from './alter-tables.ts';
-import { wideningsOf } from './widening.ts';
+import type { ViewChange } from '../../view-dialect.ts';
 
 /**
  * Makes new tables, adds and widens columns of existing ones, and runs the growth's statements, in one transaction under
@@ -46,21 +44,18 @@ export async function growTables(
     dropsOthers: growth.dropsOthers ?? false,
     prepare: async (session) => {
       const made = fresh.flatMap((table) => madeTable(own, database.schema, table, references));
-      const tail = fresh.length === 0 ? [] : [commentsStep(fresh.map(({ name }) => name))];
       // First of all the claim: it holds up those who are planning another change, until this one is there.
       const steps = [
         ...(claim === null ? [] : [claimStep(claim)]),
         ...clearedNames(views),
         ...made,
         ...statements.map(asStep),
-        ...tail,
       ];
-      const answers = await session.runAll(steps);
-      if (tail.length > 0) await comment(session, answers.at(-1)?.rows ?? []);
+      await session.runAll(steps);
     },
   });
   // Not while readers wait. If this is cut off, the next column brings the comments of all.
-  await changeComments(database, growth.comments ?? [], views);
+  await changeComments(database, [...(growth.comments ?? []), ...ownComments(after.tables)], views);
   return dropped;
 }
 
@@ -82,11 +77,12 @@ export async function growOwnColumns(database: Database, own: Kysely<OwnTables>)
   const grow = async (session: Session): Promise<void> => {
     for (const [table, lacking] of missing) {
       const columns = grown.filter((column) => lacking.some(({ name }) => name === column.name));
-      await execute(session, addColumns(own, table, columns, new Set()));
+      await session.execute(addColumns(own, table, columns, new Set()).sql);
     }
-    await writeComments(session, [...missing.keys()]);
   };
   await transact(database, grow, { mayRepeat: true });
+  const tables = Array.from(missing.keys(), (name) => ({ name, path: [], key: [], columns: [] }));
+  await changeComments(database, ownComments(tables), []);
 }
 
 /** A table with its index. One that somebody else made under this name is never written to. */
@@ -116,43 +112,69 @@ function asStep({ sql: text, parameters: values }: CompiledQuery): Step {
   return { text, values };
 }
 
-async function execute(session: Session, query: CompiledQuery): Promise<void> {
-  await session.execute(query.sql, query.parameters);
+/** What columns of ours say of themselves. */
+export function ownComments(tables: readonly TableShape[]): NonNullable<ShapeGrowth['comments']> {
+  return tables.flatMap((table) =>
+    ownColumns(table).map(({ name, comment }) => ({ table: table.name, column: name, base: comment, comment })),
+  );
 }
 
 /**
- * Comments new tables and columns with what the catalog says of them, for people who choose among them. What somebody has
- * written over it stays.
+ * Lets tables and columns that stand say what the profile says of them now, where nobody has written over it, and views
+ * that read otherwise what they are. Asks first what stands: most of hundreds of columns say it already.
  */
-export async function writeComments(session: Session, tables: readonly string[]): Promise<void> {
-  const [answer] = await session.runAll([commentsStep(tables)]);
-  await comment(session, answer?.rows ?? []);
-}
-
-/** Its answer are the statements that are missing. */
-function commentsStep(tables: readonly string[]): Step {
-  return {
-    text: COMMENTS,
-    values: [tables, OWN_COLUMNS.map(({ name }) => name), OWN_COLUMNS.map(({ comment: text }) => text)],
+export async function changeComments(
+  database: Database,
+  comments: NonNullable<ShapeGrowth['comments']>,
+  views: readonly ViewChange[],
+): Promise<void> {
+  const changed = views.filter(({ isChanged }) => isChanged);
+  if (comments.length + changed.length === 0) return;
+  const ofViews = changed.flatMap(commentsOfView);
+  const change = async ({ execute }: Session): Promise<void> => {
+    const { rows } = await execute<{ statement: string }>(CHANGED, [
+      comments.map(({ table }) => table),
+      comments.map(({ column }) => column),
+      comments.map(({ base }) => base),
+      comments.map(({ comment }) => comment),
+      ofViews.map(({ view }) => view),
+      ofViews.map(({ column }) => column),
+      ofViews.map(({ comment }) => comment),
+    ]);
+    if (rows.length > 0) await execute(rows.map(({ statement }) => statement).join(';'));
   };
+  await transact(database, change, { mayRepeat: true });
 }
 
-async function comment({ execute: run }: Session, rows: Answer['rows']): Promise<void> {
-  if (rows.length > 0) await run(rows.map(({ statement }) => String(statement)).join(';'));
+function commentsOfView({ name: view, description, columns }: ViewChange): ViewComment[] {
+  const all: ViewComment[] = [{ view, column: null, comment: description }];
+  for (const column of columns) all.push({ view, column: column.name, comment: column.description ?? '' });
+  return all;
 }
 
-const COMMENTS = `
+interface ViewComment {
+  view: string;
+  column: string | null;
+  comment: string;
+}
+
+/** A comment of ours on a table may say more behind what the profile says. */
+const CHANGED = `
   WITH said AS (
-    SELECT table_name, column_name, comment FROM _sync_columns WHERE table_name = ANY($1) AND comment IS NOT NULL
-    UNION ALL
-    SELECT table_name, own.* FROM pg_catalog.unnest($1::text[]) AS table_name, unnest($2::text[], $3::text[]) AS own
+    SELECT to_regclass(pg_catalog.quote_ident(relation_name)) AS relation, * FROM (
+      SELECT 'TABLE' AS kind, * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
+        AS said (relation_name, column_name, base, comment)
+      UNION ALL
+      SELECT 'VIEW', view_name, column_name, NULL, comment FROM unnest($5::text[], $6::text[], $7::text[])
+        AS said (view_name, column_name, comment)) AS each
+  ), standing AS (
+    SELECT said.*, attname, CASE WHEN column_name IS NULL THEN obj_description(relation, 'pg_class')
+      ELSE col_description(relation, attnum) END AS stands
+    FROM said LEFT JOIN pg_attribute ON attrelid = relation AND attname = column_name AND NOT attisdropped
+    WHERE relation IS NOT NULL AND (column_name IS NULL OR attname IS NOT NULL)
   )
-  SELECT pg_catalog.format('COMMENT ON COLUMN %I.%I IS %L', table_name, attname, comment) AS statement
-  FROM said JOIN pg_attribute ON attrelid = to_regclass(pg_catalog.quote_ident(table_name)) AND attname = column_name
-  WHERE NOT attisdropped AND col_description(attrelid, attnum) IS NULL
-  UNION ALL
-  SELECT DISTINCT pg_catalog.format('COMMENT ON TABLE %I IS %L', table_name, CASE table_path
-    WHEN '[]' THEN pg_catalog.format('The %s records of the service, one a row.', resource)
-    ELSE pg_catalog.format('Lists within the %s records of the service, one element a row.', resource) END)
-  FROM _sync_columns
-  WHERE table_name = ANY($1) AND obj_description(to_regclass(pg_catalog.quote_ident(table_name)), 'pg_class') IS NULL`;
+  SELECT CASE WHEN column_name IS NULL THEN pg_catalog.format('COMMENT ON %s %I IS %L', kind, relation_name, comment)
+    ELSE pg_catalog.format('COMMENT ON COLUMN %I.%I IS %L', relation_name, column_name, comment) END AS statement
+  FROM standing
+  WHERE CASE kind WHEN 'VIEW' THEN coalesce(stands, '') <> comment
+    ELSE stands IS NULL OR (position(base IN stands) > 0 AND NOT pg_catalog.starts_with(stands, comment)) END`;

@@ -2,16 +2,15 @@ import { escapeIdentifier as quoted } from 'pg';
 import type { Kysely } from 'kysely';
 import { ownColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
-import type { TableStaging, TableSwap } from '../../table-swap.ts';
+import type { TableStaging, TableSwap, TableRemoval } from '../../warehouse.ts';
 import { hideOwnTables } from '../connection/schema-rights.ts';
 import type { Session } from '../connection/session.ts';
-import { transact, type Database } from '../connection/transact.ts';
+import { causeCode, transact, type Database } from '../connection/transact.ts';
 import { attachViews, clearedNames, emptiedViews, viewPlan } from '../views/attach-views.ts';
-import { changeComments } from './change-comments.ts';
+import { changeComments, claimStep, ownComments } from './grow-tables.ts';
 import { createDeletedIndex, createTable, nameBehind } from './ddl.ts';
-import { keysTo, PUBLICATIONS, refuseLostLimits, tableInUse } from './drop-tables.ts';
-import { causeCode, exclusively, type ExclusiveStep } from './exclusive-step.ts';
-import { claimStep, writeComments } from './grow-tables.ts';
+import { exclusively, type ExclusiveStep } from './alter-tables.ts';
+import { ConfigError, SyncError } from '../../../model/errors.ts';
 
 /** Something else depends on it, or cannot stand on what takes its place: a column or its type is gone. */
 const IN_USE = new Set(['2BP01', '42703', '42883']);
@@ -45,7 +44,7 @@ export async function swapTables(database: Database, swap: TableSwap): Promise<v
   } catch (error) {
     throw IN_USE.has(causeCode(error)) ? tableInUse(error) : error;
   }
-  await changeComments(database, swap.comments, swap.views);
+  await changeComments(database, [...swap.comments, ...ownComments(swap.shape.tables)], swap.views);
 }
 
 async function swapIn({ session, lock }: ExclusiveStep, swap: TableSwap): Promise<void> {
@@ -73,7 +72,6 @@ async function swapIn({ session, lock }: ExclusiveStep, swap: TableSwap): Promis
   const detached = new Map(views.map(({ name }) => [name, '']));
   for (const made of attachViews({ views, retyped: [], detached, options }, new Map())) await execute(made);
   for (const statement of belongings) await execute(statement);
-  await writeComments(session, [...names.keys()]);
 }
 
 interface Belonging extends Record<string, unknown> {
@@ -139,3 +137,82 @@ const BELONGINGS = `
   SELECT old.relname, NULL, pg_get_indexdef(indexrelid)
     FROM old JOIN pg_index ON indrelid = old.oid JOIN pg_class AS i ON i.oid = indexrelid
     WHERE NOT pg_catalog.starts_with(i.relname, '_sync_')`;
+
+/** SQLSTATE of a table that something else depends on. */
+const DEPENDED_ON = '2BP01';
+
+/** Drops tables and keeps the views of ours that stand on them, empty, unless that lifts a limit for readers. Throws `ConfigError('table_in_use')` and `SyncError`. */
+export async function dropTables(database: Database, removal: TableRemoval): Promise<void> {
+  const { lease, tables, views, statements } = removal;
+  try {
+    await transact(
+      database,
+      async (session) => {
+        await refuseLostLimits(session, tables, LIMITS);
+        for (const statement of await emptiedViews(session, [...views.keys()], tables))
+          await session.execute(statement);
+        for (const statement of await keysTo(session, tables)) await session.execute(statement);
+        if (tables.length > 0) await session.execute(`DROP TABLE IF EXISTS ${tables.map(quoted).join(', ')}`);
+        for (const { sql, parameters } of statements) await session.execute(sql, parameters);
+      },
+      { lease },
+    );
+  } catch (error) {
+    throw causeCode(error) === DEPENDED_ON ? tableInUse(error) : error;
+  }
+}
+
+/** Takes keys of ours off that lead to the tables: they come back with them. */
+async function keysTo({ execute }: Session, tables: readonly string[]): Promise<string[]> {
+  const { rows } = await execute<{ statement: string }>(
+    `SELECT pg_catalog.format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) AS statement FROM pg_constraint
+      WHERE contype = 'f' AND pg_catalog.starts_with(conname, '_sync_')
+        AND confrelid = ANY(ARRAY(SELECT to_regclass(pg_catalog.quote_ident(name)) FROM pg_catalog.unnest($1::text[]) AS name))`,
+    [tables],
+  );
+  return rows.map(({ statement }) => statement);
+}
+
+/** Membership in a publication: only the owner of a publication may add a table. */
+const PUBLICATIONS = `
+  SELECT pg_catalog.format('publication %I', pubname) AS what, relname FROM old
+    JOIN pg_publication_rel AS published ON prrelid = old.oid JOIN pg_publication AS p ON p.oid = prpubid`;
+
+/** Limits that an administrator set on a table. The last: the default privileges would give a role more. */
+const LIMITS = `${PUBLICATIONS}
+  UNION ALL SELECT 'row level security', relname FROM old WHERE relrowsecurity
+  UNION ALL SELECT pg_catalog.format('policy %I', polname), relname FROM old JOIN pg_policy ON polrelid = old.oid
+  UNION ALL SELECT pg_catalog.format('trigger %I', tgname), relname FROM old JOIN pg_trigger ON tgrelid = old.oid AND NOT tgisinternal
+  UNION ALL SELECT pg_catalog.format('rights on column %I', attname), relname
+    FROM old JOIN pg_attribute ON attrelid = old.oid AND attacl IS NOT NULL AND NOT attisdropped
+  UNION ALL SELECT pg_catalog.format('revoked rights of %s', coalesce(pg_catalog.quote_ident(rolname), 'PUBLIC')), relname
+    FROM old, pg_default_acl AS usual, aclexplode(defaclacl) AS later LEFT JOIN pg_roles AS r ON r.oid = grantee
+    WHERE defaclobjtype = 'r' AND defaclrole = relowner AND defaclnamespace IN (0, relnamespace)
+      AND grantee <> relowner AND privilege_type = 'SELECT' AND NOT EXISTS (SELECT FROM aclexplode(relacl) AS given
+        WHERE given.grantee = later.grantee AND given.privilege_type = 'SELECT')`;
+
+/** Throws `ConfigError('table_in_use')` if a table that is made again would do without some of the `limits`. */
+async function refuseLostLimits({ execute }: Session, tables: readonly string[], limits: string): Promise<void> {
+  const { rows } = await execute<{ what: string; name: string }>(
+    `WITH old AS (SELECT * FROM pg_class WHERE oid = ANY(
+        ARRAY(SELECT to_regclass(pg_catalog.quote_ident(name)) FROM pg_catalog.unnest($1::text[]) AS name)))
+      SELECT DISTINCT what, pg_catalog.quote_ident(relname) AS name FROM (${limits}) AS found ORDER BY name, what`,
+    [tables],
+  );
+  if (rows.length === 0) return;
+  const names = rows.map(({ what, name }) => `${what} of ${name}`).join(', ');
+  throw new ConfigError('table_in_use', `a table is to be made again, which would end ${names}`, {
+    hint: 'take the right to read the schema from readers, drop it, run the same command again, and set it again; `content-sync rebuild` keeps all but publications',
+  });
+}
+
+/** For what stands on the tables themselves. */
+function tableInUse(error: unknown): ConfigError {
+  const cause = error instanceof SyncError ? error.cause : error;
+  const said = cause instanceof Error && 'detail' in cause && typeof cause.detail === 'string' ? cause.detail : null;
+  const detail = cause instanceof Error ? ` (${said ?? cause.message})` : '';
+  return new ConfigError('table_in_use', `a table is to be made again, and objects of others depend on it${detail}`, {
+    hint: 'drop it, run the same command again, and make it again on the views of the copy, such as content_live, which stay',
+    cause,
+  });
+}

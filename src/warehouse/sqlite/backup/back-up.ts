@@ -1,14 +1,10 @@
-import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { closeSync, existsSync, openSync, readdirSync, readSync, renameSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import Database from 'better-sqlite3';
-import { ConfigError, messageOf } from '../../../model/errors.ts';
-import type { BackupReport, BackupRequest } from '../../backup.ts';
+import { ConfigError } from '../../../model/errors.ts';
+import type { BackupReport, BackupRequest } from '../../database.ts';
 import { databaseError } from '../connection/errors.ts';
 import { finishRestore, syncFolder } from '../connection/finish-restore.ts';
-import { ArchiveWriter, bytesIn } from './archive.ts';
-import { aboutText, isBackup, MEMBERS } from './contents.ts';
-import { refuseDamaged } from './refuse-damaged.ts';
 
 /** The files of one source. */
 export interface SourceFiles {
@@ -16,50 +12,60 @@ export interface SourceFiles {
   inbox: string;
 }
 
-/** Somebody may just be starting, who holds a file for a moment. */
+/** A process that is just starting holds a file for a moment. */
 const BUSY_MS = 5_000;
 /** Pages that are copied before the signal is looked at. */
 const PAGES_AT_ONCE = 1_000;
+
+/** Grows when a backup can no longer be read by a version that knows the one before. */
+export const BACKUP_FORMAT = 2;
+
+/**
+ * A backup is the warehouse as a SQLite file, with two tables more: what it is a backup of, and the deliveries of the
+ * inbox, if there is one.
+ */
+const TABLES = `CREATE TABLE "_sync_backup" ("format" INTEGER, "source" TEXT, "taken_at" TEXT, "content_sync" TEXT)`;
+export const ABOUT = '_sync_backup';
+export const DELIVERIES = '_sync_backup_deliveries';
 
 /**
  * Writes warehouse and inbox as of one moment into one file, whatever goes on in them. Throws `ConfigError`, and leaves
  * a file that was there as it was, if that cannot be done.
  */
 export async function backUp(files: SourceFiles, request: BackupRequest): Promise<BackupReport> {
-  const { to, clock } = request;
+  const { to, clock, signal } = request;
   finishRestore(files.inbox);
-  refuseMissing(files.warehouse);
-  await refusePlace(to, files);
+  if (!existsSync(files.warehouse)) {
+    throw new ConfigError('warehouse_missing', `${files.warehouse}: there is no warehouse yet`, {
+      hint: 'content-sync backfill makes it; where there should be one, check `warehouse` in the config, and the folder that content-sync is started in',
+    });
+  }
+  refusePlace(to, files);
   removeLeftovers(to);
-  const part = partOf(to);
+  const part = `${to}.${process.pid}.part`;
   try {
     const takenAt = clock.now();
-    const copies = await copyPair(files, part, request.signal);
-    const bytes = await writeArchive(part, copies, { ...request, takenAt });
-    request.signal.throwIfAborted();
+    // The inbox's moment comes first: what was done by then stands in the warehouse, and what was not done waits, and is
+    // at most read once more. The other way round a delivery would be done whose row is missing.
+    using inbox = existsSync(files.inbox) ? freeze(files.inbox) : null;
+    await copyWarehouse(files.warehouse, part, signal);
+    finishCopy(part, inbox?.db ?? null, { ...request, takenAt });
+    signal.throwIfAborted();
     renameSync(part, to);
     syncFolder(to);
-    return { takenAt, bytes, hasInbox: copies.length > 1 };
+    return { takenAt, bytes: statSync(to).size, hasInbox: inbox !== null };
   } catch (error) {
     throw databaseError(error, to);
   } finally {
-    for (const end of ENDS) rmSync(`${part}${end}`, { force: true });
+    for (const end of ['', '-journal']) rmSync(`${part}${end}`, { force: true });
   }
 }
 
-/** Of the parts of a backup under way, each with its own journal. */
-const ENDS = ['', '-warehouse', '-warehouse-journal', '-inbox', '-inbox-journal'] as const;
-const PART = /\.(\d+)\.part(?:-(?:warehouse|inbox))?(?:-journal)?$/;
-
-function partOf(to: string): string {
-  return `${to}.${process.pid}.part`;
-}
-
-/** What a backup to the same file has left that was killed. */
+/** Removes what a backup to the same file has left that was killed. */
 function removeLeftovers(to: string): void {
   const folder = path.dirname(to);
-  for (const name of existsSync(folder) ? readdirSync(folder) : []) {
-    const pid = name.startsWith(`${path.basename(to)}.`) ? PART.exec(name)?.[1] : undefined;
+  for (const name of readdirSync(folder)) {
+    const pid = name.startsWith(`${path.basename(to)}.`) ? /\.(\d+)\.part(?:-journal)?$/.exec(name)?.[1] : undefined;
     if (pid !== undefined && !isRunning(Number(pid))) rmSync(path.join(folder, name), { force: true });
   }
 }
@@ -72,115 +78,115 @@ function isRunning(pid: number): boolean {
   }
 }
 
-function refuseMissing(warehouse: string): void {
-  if (existsSync(warehouse)) return;
-  throw new ConfigError('warehouse_missing', `${warehouse}: there is no warehouse yet`, {
-    hint: 'content-sync backfill makes it; where there should be one, check `warehouse` in the config, and the folder that content-sync is started in',
-  });
-}
-
 /** A backup takes the place of a backup, and of nothing else. */
-async function refusePlace(to: string, files: SourceFiles): Promise<void> {
+function refusePlace(to: string, files: SourceFiles): void {
+  const refused = (why: string, hint: string): ConfigError =>
+    new ConfigError('backup_refused', `${to}: ${why}`, { hint });
   const folder = path.dirname(to);
-  if (!existsSync(folder)) throw refusedPlace(to, `there is no folder ${folder}`, 'make it');
+  if (!existsSync(folder)) throw refused(`there is no folder ${folder}`, 'make it');
   const isOwn = [files.warehouse, files.inbox].some((file) => path.resolve(file) === path.resolve(to));
-  if (!isOwn && !existsSync(to)) return;
-  await using file = await open(to).catch((error: unknown) => {
-    throw refusedPlace(to, messageOf(error), 'name another file');
-  });
-  if (isOwn || !(await isBackup(file))) throw refusedPlace(to, 'it is there, and is no backup', 'name another file');
+  if (isOwn || !isReplaceable(to)) throw refused('it is there, and is no backup', 'name another file');
 }
 
-function refusedPlace(to: string, why: string, hint: string): ConfigError {
-  return new ConfigError('backup_refused', `${to}: ${why}`, { hint });
-}
-
-interface Copy {
-  name: string;
-  path: string;
-}
-
-/**
- * Copies both files as of one moment, and proves that they are whole. The inbox's moment comes first: whatever was done
- * by then stands in the warehouse, and what was not done waits, and is at most read once more. The other way round a
- * delivery would be done whose row is missing.
- */
-async function copyPair(files: SourceFiles, part: string, signal: AbortSignal): Promise<Copy[]> {
-  const inbox = existsSync(files.inbox) ? freeze(files.inbox) : null;
+/** True if there is no file, an empty one, or a backup; those of earlier versions are archives. */
+function isReplaceable(file: string): boolean {
+  if (!existsSync(file)) return true;
+  if (!statSync(file).isFile()) return false;
+  if (statSync(file).size === 0 || isEarlierBackup(file)) return true;
   try {
-    const warehouse = freeze(files.warehouse);
+    const db = new Database(file, { readonly: true });
     try {
-      const copies = [await copyOf(warehouse, MEMBERS.warehouse, `${part}-warehouse`, signal)];
-      if (inbox !== null) copies.push(await copyOf(inbox, MEMBERS.inbox, `${part}-inbox`, signal));
-      return copies;
+      return db.prepare(`SELECT 1 FROM ${ABOUT}`).get() !== undefined;
     } finally {
-      warehouse.close();
+      db.close();
     }
+  } catch {
+    return false;
+  }
+}
+
+const FIRST_MEMBER = 'backup.json\0';
+
+/** True for an archive, as which earlier versions have written backups. */
+export function isEarlierBackup(file: string): boolean {
+  const head = Buffer.alloc(FIRST_MEMBER.length);
+  const opened = openSync(file, 'r');
+  try {
+    readSync(opened, head);
+    return head.toString('latin1') === FIRST_MEMBER;
   } finally {
-    inbox?.close();
+    closeSync(opened);
   }
 }
 
 /** A connection that sees the file as it is now, whatever is written to it. */
-function freeze(file: string): Database.Database {
+function freeze(file: string): { db: Database.Database } & Disposable {
   const db = new Database(file, { timeout: BUSY_MS });
   try {
     db.pragma('query_only = ON');
     db.exec('BEGIN');
-    if (db.prepare("SELECT 1 FROM sqlite_schema WHERE name = '_sync_migrations'").get() === undefined)
-      refuseForeign(file);
-    return db;
+    if (db.prepare("SELECT 1 FROM sqlite_schema WHERE name = '_sync_migrations'").get() === undefined) {
+      throw new ConfigError('warehouse_missing', `${file} holds no warehouse of content-sync`, {
+        hint: 'check `warehouse` in the config',
+      });
+    }
+    return { db, [Symbol.dispose]: () => void db.close() };
   } catch (error) {
     db.close();
     throw databaseError(error, file);
   }
 }
 
-function refuseForeign(file: string): never {
-  throw new ConfigError('warehouse_missing', `${file} holds no warehouse of content-sync`, {
-    hint: 'check `warehouse` in the config',
-  });
+async function copyWarehouse(file: string, to: string, signal: AbortSignal): Promise<void> {
+  using warehouse = freeze(file);
+  const progress = (): number => {
+    signal.throwIfAborted();
+    return PAGES_AT_ONCE;
+  };
+  await warehouse.db.backup(to, { progress });
 }
 
-async function copyOf(db: Database.Database, name: string, to: string, signal: AbortSignal): Promise<Copy> {
-  await db.backup(to, {
-    progress: () => {
-      signal.throwIfAborted();
-      return PAGES_AT_ONCE;
-    },
-  });
-  const copy = new Database(to);
+/** Verifies that the copy is whole, and adds what a backup has besides. */
+function finishCopy(
+  part: string,
+  inbox: Database.Database | null,
+  { source, version, takenAt, signal }: BackupRequest & { takenAt: number },
+): void {
+  const copy = new Database(part);
   try {
     // One file, which can be read without a log beside it.
     copy.pragma('journal_mode = DELETE');
-    refuseDamaged(copy, db.name);
+    copy.pragma('synchronous = FULL');
+    const fault = damageOf(copy);
+    if (fault !== null) {
+      throw new ConfigError('warehouse_corrupt', `the database is damaged: ${fault}`, {
+        hint: 'take a backup from before, or move the file away and copy everything again: content-sync backfill',
+      });
+    }
+    copy.transaction(() => {
+      copy.exec(TABLES);
+      const about = [BACKUP_FORMAT, source, new Date(takenAt).toISOString(), version];
+      copy.prepare(`INSERT INTO ${ABOUT} VALUES (?, ?, ?, ?)`).run(about);
+      if (inbox !== null) copyDeliveries(inbox, copy, signal);
+    })();
   } finally {
     copy.close();
   }
-  return { name, path: to };
 }
 
-async function writeArchive(
-  part: string,
-  copies: readonly Copy[],
-  { source, version, takenAt, signal }: BackupRequest & { takenAt: number },
-): Promise<number> {
-  const about = Buffer.from(aboutText({ source, taken_at: new Date(takenAt).toISOString(), content_sync: version }));
-  await using file = await open(part, 'w', 0o600);
-  const archive = new ArchiveWriter(file, takenAt);
-  const sums = [[MEMBERS.about, await archive.add(MEMBERS.about, about.length, [about])]];
-  for (const copy of copies) {
+function copyDeliveries(inbox: Database.Database, copy: Database.Database, signal: AbortSignal): void {
+  const rows = inbox.prepare('SELECT * FROM "_sync_deliveries" ORDER BY "seq"').raw();
+  const names = rows.columns().map(({ name }) => `"${name}"`);
+  copy.exec(`CREATE TABLE "${DELIVERIES}" (${names.join(', ')})`);
+  const insert = copy.prepare(`INSERT INTO "${DELIVERIES}" VALUES (${names.map(() => '?').join(', ')})`);
+  for (const row of rows.iterate()) {
     signal.throwIfAborted();
-    const { size } = await sizeOf(copy.path);
-    sums.push([copy.name, await archive.add(copy.name, size, bytesIn(copy.path))]);
-    rmSync(copy.path);
+    insert.run(row);
   }
-  const text = Buffer.from(sums.map(([name, sum]) => `${sum}  ${name}\n`).join(''));
-  await archive.add(MEMBERS.sums, text.length, [text]);
-  return await archive.finish();
 }
 
-async function sizeOf(file: string): Promise<{ size: number }> {
-  await using handle = await open(file);
-  return await handle.stat();
+/** What SQLite finds first where pages, rows and indexes do not fit together; null if they do. */
+export function damageOf(db: Database.Database): string | null {
+  const faults = db.prepare<[], string>('PRAGMA integrity_check(1)').pluck().all();
+  return faults.find((fault) => fault !== 'ok') ?? null;
 }

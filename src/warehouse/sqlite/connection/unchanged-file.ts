@@ -4,6 +4,8 @@ import { pathToFileURL } from 'node:url';
 import { Kysely, SqliteDialect } from 'kysely';
 import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
 import { databaseError } from './errors.ts';
+import Database from 'better-sqlite3';
+import { BUSY_TIMEOUT_MS } from './wait-for-lock.ts';
 
 /** A writer that is just starting holds the file for a moment. */
 const BUSY_MS = 5_000;
@@ -162,4 +164,50 @@ function readingError(error: unknown, file: string, hasLog: boolean): unknown {
     hint: `check that this user may read it and what lies beside it; where nobody is at work on it, whoever wrote it was cut off, and ${file}-wal can be read only by one who may write there: run content-sync as that user once, or copy all its files to a place of your own`,
     cause: error,
   });
+}
+
+/**
+ * A file that this very process writes to, to be read as it stands at one moment. By the same library as the writer: of
+ * two in one process each undoes the locks of the other as soon as it closes the file.
+ */
+export function readBeside<Tables>(file: string): UnchangedFile<Tables> {
+  const told = <T>(work: () => T): T => {
+    try {
+      return work();
+    } catch (error) {
+      throw databaseError(error, file);
+    }
+  };
+  const db = told(() => new Database(file, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS }));
+  return {
+    own: new Kysely<Tables>({ dialect: new SqliteDialect({ database: db }) }),
+    stepsDone: () => null,
+    freeze: () =>
+      told(() => {
+        db.exec('BEGIN');
+        // The moment is that of the first read.
+        db.prepare('SELECT 1 FROM sqlite_schema').get();
+      }),
+    rows: (query) => rowsBeside(db, query, told),
+    close: () => {
+      db.close();
+      return Promise.resolve();
+    },
+  };
+}
+
+type Row = ReturnType<UnchangedFile<unknown>['rows']> extends Iterable<infer Each> ? Each : never;
+
+/** While they are read, nothing else is asked of the connection. */
+function* rowsBeside(db: Database.Database, query: string, told: <T>(work: () => T) => T): Generator<Row> {
+  const rows = told(() => db.prepare<[], Row>(query).raw().safeIntegers().iterate());
+  try {
+    for (;;) {
+      const { value, done } = told(() => rows.next());
+      if (done === true) return;
+      yield value;
+    }
+  } finally {
+    rows.return?.();
+  }
 }

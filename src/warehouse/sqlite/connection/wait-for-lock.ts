@@ -13,43 +13,19 @@ const LONGEST_PAUSE_MS = 25;
 /** Runs `work` again and again while another program holds the lock; everything that it throws is a `SyncError`. */
 export type RetryWhileLocked = <T>(work: () => T | Promise<T>) => Promise<T>;
 
-/**
- * Retries for one database. Work that finds it locked waits in line, and only the first in line tries again: so the others
- * cost nothing, and go on in their order, one right after the other, once the lock is free.
- */
+/** Retries for one database. */
 export function lockRetry(clock: Clock, file: string): RetryWhileLocked {
-  let line: Promise<void> = Promise.resolve();
   return async (work) => {
     const deadline = clock.monotonic() + RETRY_FOR_MS;
-    const isOver = (): boolean => clock.monotonic() > deadline;
-    try {
-      return await work();
-    } catch (error) {
-      if (!isBusy(error)) throw databaseError(error, file);
-    }
-    const { promise: passed, resolve: pass } = Promise.withResolvers<void>();
-    const before = line;
-    line = passed;
-    await before;
-    try {
-      return await untilFree(work, clock, isOver);
-    } catch (error) {
-      throw databaseError(error, file);
-    } finally {
-      pass();
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!isBusy(error) || clock.monotonic() > deadline) throw databaseError(error, file);
+      }
+      await clock.sleep(PAUSES_MS[attempt] ?? LONGEST_PAUSE_MS);
     }
   };
-}
-
-async function untilFree<T>(work: () => T | Promise<T>, clock: Clock, isOver: () => boolean): Promise<T> {
-  for (let attempt = 0; ; attempt += 1) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!isBusy(error) || isOver()) throw error;
-    }
-    await clock.sleep(PAUSES_MS[attempt] ?? LONGEST_PAUSE_MS);
-  }
 }
 
 /** Kysely's SQLite, whose single statements wait for another program's lock as our transactions do. */

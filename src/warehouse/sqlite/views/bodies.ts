@@ -1,6 +1,6 @@
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { BodyDialect } from '../../view-dialect.ts';
-import { momentOf } from './moments.ts';
+import { timeZone, type TimeZone } from '../../../model/time-zone.ts';
 
 const BODY = 'v."body"';
 
@@ -118,3 +118,101 @@ const VALUE: Readonly<Record<ColumnType, (found: string, zone: string | null) =>
     `(SELECT CASE WHEN r GLOB '"*' THEN ${TEXT} WHEN ${IS_NUMBER} THEN ${NUMBER} WHEN r IN ('true', 'false') THEN r END FROM ${found})`,
   json: (found) => `(SELECT CASE WHEN r <> 'null' THEN ${cleanJson('r')} END FROM ${found})`,
 };
+
+/**
+ * A time as services write it, as the UTC text of the tables; of `found`, one row with JSON text as `r`. A time that
+ * names no zone is read in `zone`, as UTC without one.
+ */
+function momentOf(found: string, zone: string | null): string {
+  const text = `(SELECT CASE WHEN r GLOB '"*' THEN json_extract(r, '$') END AS s FROM ${found} LIMIT 1)`;
+  return `(SELECT ${MOMENT} FROM (SELECT *, ${zoned(zone)} AS z FROM (SELECT s, ${PARTS} FROM ${text} LIMIT 1) LIMIT 1))`;
+}
+
+/** The day, the time, all after the seconds, and what of it follows the fraction. */
+const PARTS = [
+  'substr(s, 1, 10) AS d',
+  "CASE substr(s, 17, 1) WHEN ':' THEN substr(s, 12, 8) ELSE substr(s, 12, 5) || ':00' END AS c",
+  "CASE substr(s, 17, 1) WHEN ':' THEN substr(s, 20) ELSE substr(s, 17) END AS t",
+  "CASE WHEN substr(s, 17, 1) <> ':' THEN substr(s, 17) WHEN substr(s, 20) GLOB '.[0-9]*' THEN ltrim(substr(s, 21), '0123456789') ELSE substr(s, 20) END AS e",
+].join(', ');
+
+const WRITTEN = "d || ' ' || c";
+
+function zoned(zone: string | null): string {
+  return `CASE e WHEN '' THEN ${zone === null ? "'Z'" : offsetOf(WRITTEN, zone)} ELSE e END`;
+}
+
+const DAY = "GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'";
+const OFFSETS = ['', '[0-5][0-9]', ':[0-5][0-9]'].map((minutes) => `z GLOB '[-+][0-2][0-9]${minutes}'`).join(' OR ');
+const IS_TIME = [
+  `d ${DAY} AND date(d) = d AND d > '0001' AND substr(s, 11, 1) IN ('T', 't', ' ')`,
+  "c GLOB '[0-2][0-9]:[0-5][0-9]:[0-5][0-9]' AND c < '24'",
+  'length(t) - length(e) <= 10',
+  `(z IN ('Z', 'z') OR ((${OFFSETS}) AND substr(z, 2, 2) < '24'))`,
+].join(' AND ');
+
+/** Thousandths where there are any; the rest is cut off. */
+const FRACTION_DIGITS = "substr(substr(t, 2, max(length(t) - length(e) - 1, 0)) || '00', 1, 3)";
+const THOUSANDTHS = `CASE WHEN ${FRACTION_DIGITS} IN ('00', '000') THEN '' ELSE '.' || ${FRACTION_DIGITS} END`;
+
+const SIGN = "CASE substr(z, 1, 1) WHEN '+' THEN '-' ELSE '+' END";
+const MINUTES = "CASE length(z) WHEN 3 THEN '00' ELSE substr(z, -2) END";
+const MOVED = `datetime(${WRITTEN}, ${SIGN} || substr(z, 2, 2) || ' hours', ${SIGN} || ${MINUTES} || ' minutes')`;
+/** Services use the first and the last moment that can be written for "none". */
+const IN_UTC = `CASE WHEN z IN ('Z', 'z') THEN ${WRITTEN} WHEN ${MOVED} GLOB '[0-9][0-9][0-9][0-9]-*' AND ${MOVED} > '0001' THEN ${MOVED} WHEN e = '' THEN ${WRITTEN} END`;
+
+const MOMENT = `CASE WHEN s ${DAY} AND date(s) = s AND s > '0001' THEN s || ' 00:00:00' WHEN ${IS_TIME} THEN ${IN_UTC} || ${THOUSANDTHS} END`;
+
+const FIRST = Date.UTC(1970, 0, 1);
+const LAST = Date.UTC(2038, 0, 1);
+const WEEK = 7 * 86_400_000;
+const MINUTE = 60_000;
+
+const known = new Map<string, string>();
+
+/**
+ * The offset of a local time, such as `+01:00`, as an expression over its text, by all changes of the clocks from 1970
+ * to 2037; NULL outside of these years, and for an offset that is no whole minutes. SQLite knows no zones.
+ */
+function offsetOf(local: string, zone: string): string {
+  const steps = known.get(zone) ?? stepsOf(timeZone(zone));
+  known.set(zone, steps);
+  return `CASE ${steps.replaceAll('@', local)} END`;
+}
+
+/** From the last one on: what most times are. */
+function stepsOf(zone: TimeZone): string {
+  const steps = [`WHEN @ >= '${textOf(LAST)}' THEN NULL`];
+  for (let week = LAST; week > FIRST; week -= WEEK) {
+    const offset = offsetAt(zone, week);
+    if (offsetAt(zone, week - WEEK) === offset) continue;
+    steps.push(`WHEN @ >= '${textOf(changeBetween(zone, week - WEEK, week))}' THEN ${offset}`);
+  }
+  return [...steps, `WHEN @ >= '${textOf(FIRST)}' THEN ${offsetAt(zone, FIRST)}`].join(' ');
+}
+
+/** The local time from which on it is the offset of `after`. */
+function changeBetween(zone: TimeZone, before: number, after: number): number {
+  const offset = offsetAt(zone, after);
+  let [low, high] = [before / MINUTE, after / MINUTE];
+  while (high - low > 1) {
+    const middle = Math.floor((low + high) / 2);
+    if (offsetAt(zone, middle * MINUTE) === offset) high = middle;
+    else low = middle;
+  }
+  return high * MINUTE;
+}
+
+function offsetAt(zone: TimeZone, local: number): string {
+  const minutes = (local - zone.earliest(local)) / MINUTE;
+  const [size, sign] = [Math.abs(minutes), minutes < 0 ? '-' : '+'];
+  return Number.isInteger(size) ? `'${sign}${twoDigits(Math.floor(size / 60))}:${twoDigits(size % 60)}'` : 'NULL';
+}
+
+function twoDigits(figure: number): string {
+  return String(figure).padStart(2, '0');
+}
+
+function textOf(local: number): string {
+  return new Date(local).toISOString().slice(0, 19).replace('T', ' ');
+}

@@ -1,7 +1,6 @@
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { FieldValues, RowFact, RowsOf, ViewDialect } from '../../view-dialect.ts';
 import { BODIES } from './bodies.ts';
-import { converted, textOf } from './conversions.ts';
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   boolean: 'BOOLEAN',
@@ -89,3 +88,134 @@ const FACT: Readonly<Record<RowFact['kind'], (fact: RowFact, rows: RowsOf) => st
 function wholeSum(sql: string): string {
   return `CASE WHEN abs(total(${sql})) < 9.2e18 THEN coalesce((sum(${sql} >> 32) << 32) + sum(${sql} & 4294967295), 0) END`;
 }
+
+type Conversion = (sql: string, from: ColumnType) => string;
+
+/**
+ * A value of one type as one of another; NULL where it is none of that. SQLite's own CAST makes 0 of a word, and its
+ * functions of dates take numbers for days and move the 31st of February to March: both are looked at before.
+ */
+function converted(sql: string, from: ColumnType, to: ColumnType): string {
+  return from === to ? sql : TO[to](sql, from);
+}
+
+/** A value as a text, numbers by their digits. */
+function textOf(sql: string, from: ColumnType): string {
+  return AS_TEXT[from](sql);
+}
+
+/**
+ * `body` over the last of the values, each of which is called `v` in the next and in `body`. The limit keeps SQLite from
+ * writing the value into each place.
+ */
+function given(values: readonly string[], body: string): string {
+  return `(SELECT ${body}${values.reduce((from, value) => ` FROM (SELECT ${value} AS v${from} LIMIT 1)`, '')})`;
+}
+
+function asIs(sql: string): string {
+  return sql;
+}
+
+const AS_TEXT: Readonly<Record<ColumnType, (sql: string) => string>> = {
+  boolean: (sql) => `CASE ${sql} WHEN 1 THEN 'true' WHEN 0 THEN 'false' END`,
+  integer: (sql) => `CAST(${sql} AS TEXT)`,
+  double: doubleText,
+  numeric: asIs,
+  date: asIs,
+  timestamp: asIs,
+  text: asIs,
+  // What is no object or array is shown as it is, without the quotes of JSON; numbers keep all their digits.
+  json: (sql) =>
+    `CASE WHEN json_valid(${sql}) THEN CASE json_type(${sql}) WHEN 'text' THEN json_extract(${sql}, '$') WHEN 'null' THEN NULL ELSE ${sql} END ELSE ${sql} END`,
+};
+
+/** With as many digits as it takes to read it back as the same number. */
+function doubleText(sql: string): string {
+  const digits = [15, 16].map(
+    (count) => `WHEN CAST(printf('%!.${count}g', ${sql}) AS REAL) = ${sql} THEN printf('%!.${count}g', ${sql})`,
+  );
+  const shortest = `CASE ${digits.join(' ')} ELSE printf('%!.17g', ${sql}) END`;
+  const isWhole = `${sql} = CAST(${sql} AS INTEGER) AND abs(${sql}) < 9.2e18`;
+  // The format makes 0 of NULL.
+  return `CASE WHEN ${sql} IS NULL THEN NULL WHEN ${isWhole} THEN CAST(CAST(${sql} AS INTEGER) AS TEXT) ELSE replace(${shortest}, '.0e', 'e') END`;
+}
+
+/** As JSON writes numbers: a text of any other form is a word, or the name of something. */
+const IS_NUMBER = `json_valid(v) AND (v GLOB '[-0-9]*[0-9]' OR v GLOB '[0-9]') AND length(v) <= 1000 AND v NOT GLOB '*[eE]*[0-9][0-9][0-9][0-9]'`;
+const NUMBERS: ReadonlySet<ColumnType> = new Set(['integer', 'double', 'numeric']);
+const LARGEST = '1.7976931348623157e308';
+
+/** The text of a number; NULL if it is none. */
+function number(sql: string, from: ColumnType): string {
+  const text = textOf(sql, from);
+  return NUMBERS.has(from) ? text : given([text], `CASE WHEN ${IS_NUMBER} THEN v END`);
+}
+
+/** The nearest one. */
+function double(sql: string, from: ColumnType): string {
+  if (from === 'integer') return `CAST(${sql} AS REAL)`;
+  return given([number(sql, from)], `CASE WHEN abs(CAST(v AS REAL)) <= ${LARGEST} THEN CAST(v AS REAL) END`);
+}
+
+/**
+ * What a whole number cannot hold is none: a sum would be wrong without showing it. By the digits, because a double
+ * takes 1.00000000000000000001 for a whole number; with an exponent only if it is so short that none is lost.
+ */
+function integer(sql: string, from: ColumnType): string {
+  if (from === 'double') return `CASE WHEN ${sql} = CAST(${sql} AS INTEGER) THEN CAST(${sql} AS INTEGER) END`;
+  const whole = `CASE WHEN instr(v, '.') > 0 THEN rtrim(rtrim(v, '0'), '.') ELSE v END`;
+  const digits = given(
+    [whole, `CASE WHEN v = '-0' THEN '0' ELSE v END`],
+    'CASE WHEN CAST(CAST(v AS INTEGER) AS TEXT) = v THEN CAST(v AS INTEGER) END',
+  );
+  const isLost = `length(v) > 15 OR CAST(v AS REAL) <> CAST(CAST(v AS REAL) AS INTEGER) OR abs(CAST(v AS REAL)) > 9007199254740992 OR CAST(v AS REAL) = 0 AND v GLOB '*[1-9]*[eE]*'`;
+  const powered = `CASE WHEN ${isLost} THEN NULL ELSE CAST(CAST(v AS REAL) AS INTEGER) END`;
+  const isPowered = `v GLOB '*[eE]*'`;
+  return given([number(sql, from)], `CASE WHEN ${isPowered} THEN ${powered} ELSE ${digits} END`);
+}
+
+const TWO = '[0-9][0-9]';
+const IS_DAY = `v GLOB '${TWO}${TWO}-${TWO}-${TWO}*' AND v NOT GLOB '0000*' AND date(substr(v, 1, 10), '+0 days') = substr(v, 1, 10)`;
+
+/** What SQLite would read too, and no clock shows: 24:00, a point without digits, blanks. */
+const IS_CLOCK = `substr(v, 11) GLOB '[Tt ]${TWO}:${TWO}*' AND v NOT GLOB '???????????2[4-9]*' AND substr(v, 12) NOT GLOB '* *' AND v NOT GLOB '*.' AND v NOT GLOB '*.[^0-9]*' AND v NOT GLOB '*.${TWO.repeat(5)}*'`;
+
+const AFTER_FRACTION = `ltrim(substr(v, 21), '0123456789')`;
+/** The fraction in three digits, if there is one, and the zone. */
+const FRACTION = `CASE WHEN substr(v, 20, 1) <> '.' THEN substr(v, 20) ELSE '.' || substr(replace(substr(v, 21), ${AFTER_FRACTION}, '') || '00', 1, 3) || ${AFTER_FRACTION} END`;
+/** With seconds, which may be left out. */
+const CLOCK = `CASE WHEN substr(v, 17, 1) = ':' THEN v ELSE substr(v, 1, 16) || ':00' || substr(v, 17) END`;
+/** The zone as SQLite reads it: `+02:00`. */
+const ZONE = `CASE WHEN v GLOB '*[-+]${TWO}' THEN v || ':00' WHEN v GLOB '*[-+]${TWO}${TWO}' THEN substr(v, 1, length(v) - 2) || ':' || substr(v, -2) ELSE v END`;
+
+/**
+ * A text as a time in UTC: in the form in which tables hold times and dates, or as ISO 8601 writes them. A time without
+ * a zone is taken for one of UTC; what is finer than a millisecond is cut off.
+ */
+function moment(sql: string, from: ColumnType): string {
+  const written = `substr(v, 1, 10) || ' ' || substr(v, 12, 8) || ${FRACTION}`;
+  const read = `replace(strftime('%Y-%m-%d %H:%M:%f', v), '.000', '')`;
+  const zoned = given([CLOCK, written, ZONE], read);
+  const body = `CASE WHEN (${IS_DAY}) IS NOT TRUE THEN NULL WHEN length(v) = 10 THEN v || ' 00:00:00' WHEN ${IS_CLOCK} THEN ${zoned} END`;
+  return given([textOf(sql, from)], body);
+}
+
+const WORDS = `WHEN 'true' THEN 1 WHEN 'false' THEN 0 WHEN '1' THEN 1 WHEN '0' THEN 0`;
+
+const TO: Readonly<Record<ColumnType, Conversion>> = {
+  boolean: (sql, from) => `CASE ${textOf(sql, from)} ${WORDS} END`,
+  integer,
+  double,
+  numeric: number,
+  // Its day in UTC, as the moment itself is shown.
+  date: (sql, from) => (from === 'timestamp' ? `substr(${sql}, 1, 10)` : `substr(${moment(sql, from)}, 1, 10)`),
+  timestamp: (sql, from) => (from === 'date' ? `${sql} || ' 00:00:00'` : moment(sql, from)),
+  text: textOf,
+  json: (sql, from) => AS_JSON[from]?.(sql) ?? textOf(sql, from),
+};
+
+const AS_JSON: Partial<Record<ColumnType, (sql: string) => string>> = {
+  date: (sql) => `CASE WHEN ${sql} IS NOT NULL THEN json_quote(${sql}) END`,
+  timestamp: (sql) => `CASE WHEN ${sql} IS NOT NULL THEN json_quote(${sql}) END`,
+  text: (sql) => `CASE WHEN ${sql} IS NOT NULL THEN json_quote(${sql}) END`,
+};

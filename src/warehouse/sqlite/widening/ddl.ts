@@ -4,7 +4,7 @@ import type { ColumnType } from '../../../model/vocabulary.ts';
 import { ownColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import { NUMBER_TEXT } from '../connection/configure.ts';
-import { PARENT_KEY, parentKey, parentTable } from '../../parent-table.ts';
+import { PARENT_KEY, parentKey, parentTable } from '../../key-plan.ts';
 
 /** A column of a source or of ours. */
 type NamedColumn = Pick<Column, 'name' | 'type'>;

@@ -4,10 +4,8 @@ import { ConfigError } from '../../../model/errors.ts';
 import type { ShapeChange } from '../../../model/table.ts';
 import { grownColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
-import { InUse } from '../../in-use.ts';
-import { growthOutdated, type ShapeGrowth } from '../../warehouse.ts';
+import { InUse, growthOutdated, type ShapeGrowth } from '../../warehouse.ts';
 import { clearNames, makeViews } from '../views/make-views.ts';
-import { remakeEmpty } from './remake-empty.ts';
 import { addColumn, createDeletedIndex, createTable, widenColumn } from './ddl.ts';
 
 /** Makes the tables that are new, and adds and widens columns of those that are not. Inside the caller's transaction. */
@@ -21,9 +19,7 @@ export function growTables(db: Database, own: Kysely<OwnTables>, growth: ShapeGr
     run(db, createTable(own, table, after.tables));
     if (table.path.length === 0) run(db, createDeletedIndex(own, table));
   }
-  const remade = new Set<string>();
-  for (const table of known) if (before !== null && remakeEmpty(db, own, before, after, table)) remade.add(table);
-  const altered = changes.filter(({ table }) => known.has(table) && !remade.has(table));
+  const altered = changes.filter(({ table }) => known.has(table));
   for (const { table, column, from } of altered) {
     if (from === null && !hasColumn(db, table, column.name)) run(db, addColumn(own, table, column));
   }

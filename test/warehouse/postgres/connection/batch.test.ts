@@ -1,7 +1,6 @@
 import type { Client } from 'pg';
 import { describe, expect, it } from 'vitest';
-import { Batch, type Step } from '../../../../src/warehouse/postgres/connection/batch.ts';
-import { CopyLines } from '../../../../src/warehouse/postgres/pages/copy-text.ts';
+import { Batch, type Step } from '../../../../src/warehouse/postgres/connection/session.ts';
 import { asOtherClient, POSTGRES } from '../../../support/databases.ts';
 
 const ANSWER_MS = 20_000;
@@ -19,12 +18,7 @@ function runAll(client: Client, steps: readonly Step[]) {
 }
 
 function copyOf(...rows: readonly (readonly [string, number])[]): Step {
-  const lines = new CopyLines(1);
-  for (const row of rows) {
-    for (const cell of row) lines.add(cell);
-    lines.endLine();
-  }
-  return { text: 'COPY t FROM STDIN', data: lines.data() };
+  return { text: 'COPY t FROM STDIN', data: Buffer.from(rows.map((row) => `${row.join('\t')}\n`).join('')) };
 }
 
 const COPY = copyOf(['a', 1], ['b', 2]);
@@ -54,23 +48,6 @@ describe.skipIf(POSTGRES.missing !== null)('statements in one round trip', () =>
       await client.query('ROLLBACK');
       await expect(runAll(client, [NONE, { text: 'SELECT 1 / 0' }])).rejects.toThrow('not ours');
       expect((await client.query('SELECT FROM t')).rowCount).toBe(0);
-    });
-  });
-
-  it('copy many rows, all of them or none', async () => {
-    const rows = Array.from({ length: 385 }, (_, n): [string, number] => [`r${n}`, n]);
-    const sum: Step = { text: 'SELECT count(*)::int AS rows, sum(n)::int AS sum FROM t' };
-    await onClient(async (client) => {
-      const [copied, , last, found] = await runAll(client, [copyOf(...rows), sum, COPY, sum]);
-      expect([copied?.rowCount, last?.rowCount]).toEqual([rows.length, 2]);
-      expect(found?.rows).toEqual([{ rows: rows.length + 2, sum: (rows.length * (rows.length - 1)) / 2 + 3 }]);
-      const twice = copyOf(...rows.map(([id, n]): [string, number] => [n === 300 ? 'sr299' : `s${id}`, n]));
-      await expect(runAll(client, [twice, sum])).rejects.toMatchObject({ code: '23505' });
-      expect(
-        (await runAll(client, [sum, copyOf(...rows.slice(0, 1).map(([id]): [string, number] => [`t${id}`, 0]))]))
-          .length,
-      ).toBe(2);
-      expect((await client.query('SELECT FROM t')).rowCount).toBe(rows.length + 3);
     });
   });
 

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { Pool, type PoolClient } from 'pg';
-import { Batch } from '../../../../src/warehouse/postgres/connection/batch.ts';
+import { Batch } from '../../../../src/warehouse/postgres/connection/session.ts';
 import {
   isCommitted,
   keepMark,
   leaveMark,
   newMark,
   type CommitMark,
-} from '../../../../src/warehouse/postgres/connection/commit-marks.ts';
+} from '../../../../src/warehouse/postgres/connection/transact.ts';
 import { POSTGRES, warehouseOn } from '../../../support/databases.ts';
 
 const SETTINGS = ['public', 10_000, 10_000, 10_000];

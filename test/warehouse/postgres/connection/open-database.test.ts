@@ -37,13 +37,6 @@ describe.skipIf(POSTGRES.missing !== null)('a Postgres database of ours', () => 
     await openFor(address);
   });
 
-  it('is made however long the server takes to say that it is not there yet', async () => {
-    let elapsed = 0;
-    const slow = { ...systemClock, monotonic: () => (elapsed += 6_000) };
-    const { own } = await openFor(await POSTGRES.address(), WAREHOUSE, slow);
-    expect(await own.selectFrom('_sync_runs').selectAll().execute()).toEqual([]);
-  });
-
   it('gives back times as our own text, and counts as numbers', async () => {
     const { own } = await openFor(await POSTGRES.address());
     const row = { name: 'a', state: '{}', updated_at: '2026-11-21 10:00:00.120' };

@@ -4,12 +4,12 @@ import { SyncError } from '../../../../src/model/errors.ts';
 import { systemClock } from '../../../../src/observe/system-clock.ts';
 import type { Inbox, InboxEffect } from '../../../../src/warehouse/inbox.ts';
 import type { InboxOptions } from '../../../../src/warehouse/database.ts';
-import { inboxAddress, openInbox } from '../../../../src/warehouse/databases.ts';
+import { openInbox } from '../../../../src/warehouse/databases.ts';
 import { asOtherClient, POSTGRES } from '../../../support/databases.ts';
 import { flakyProxy } from '../../../support/flaky-proxy.ts';
 import { isCommitted } from '../../../support/postgres-wire.ts';
 import { freshSeed, randomFrom } from '../../../support/random.ts';
-import { delivery, moment, settlement } from '../../deliveries.ts';
+import { delivery, settlement } from '../../deliveries.ts';
 
 const seed = freshSeed();
 
@@ -69,11 +69,6 @@ async function asking(): Promise<{
 }
 
 describe.skipIf(POSTGRES.missing !== null)('an inbox in a schema', () => {
-  it('has the address of its warehouse', () => {
-    const address = 'postgres://user:password@host:5432/content?schema=blog';
-    expect(inboxAddress(address)).toBe(address);
-  });
-
   it('finds what waits and what may go by an index, however much is finished', async () => {
     const address = await POSTGRES.address();
     await openedFor(address);
@@ -145,17 +140,6 @@ describe.skipIf(POSTGRES.missing !== null)('an inbox in a schema', () => {
     expect(refused).toMatchObject({ name: 'SyncError', code: 'warehouse_busy' });
     expect(performance.now() - began).toBeLessThan(5_000);
     expect(await inbox.write([delivery('a')])).toEqual(['new']);
-  });
-
-  it('leaves what a worker has in hand to the next purge, and waits for nobody', async () => {
-    const address = await POSTGRES.address();
-    const inbox = await openedFor(address);
-    await inbox.write(['a', 'b'].map((id) => delivery(id)));
-    await inbox.settle([1, 2].map((seq) => settlement(seq, 'done')));
-    const before = { finished: moment(59), dead: moment(59) };
-    const held = 'SELECT 1 FROM _sync_deliveries WHERE seq = 1 FOR UPDATE';
-    expect(await whileHolding(address, held, () => inbox.purge(before, 9))).toBe(1);
-    expect(await inbox.purge(before, 9)).toBe(1);
   });
 
   it('F138 knows what was committed although the answer got lost, and stores it once', async () => {

@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../../src/observe/system-clock.ts';
 import { readAddress } from '../../../../src/settings/warehouse-address.ts';
-import type { Step } from '../../../../src/warehouse/postgres/connection/batch.ts';
-import { commitSteps } from '../../../../src/warehouse/postgres/connection/commit-steps.ts';
+import type { Step } from '../../../../src/warehouse/postgres/connection/session.ts';
+import { transact } from '../../../../src/warehouse/postgres/connection/transact.ts';
 import { borrowDatabase } from '../../../../src/warehouse/postgres/connection/pools.ts';
 import { asOtherClient, POSTGRES, warehouseOn } from '../../../support/databases.ts';
 import { flakyProxy } from '../../../support/flaky-proxy.ts';
@@ -18,8 +18,9 @@ async function stageOn(through: (address: string) => Promise<Through> = () => Pr
   if (place?.kind !== 'postgres') throw new Error('no address of Postgres');
   const { database, release } = borrowDatabase(place, systemClock);
   onTestFinished(release);
-  const commit = (steps: () => readonly Step[]): Promise<void> => commitSteps(database, steps);
-  const insert = (n: number): Promise<void> => commit(() => [inserted(n)]);
+  const commit = (steps: () => readonly Step[]): Promise<unknown> =>
+    transact(database, (session) => session.runAll(steps()));
+  const insert = (n: number): Promise<unknown> => commit(() => [inserted(n)]);
   const stored = () =>
     asOtherClient(address, async (client) => {
       const { rows } = await client.query<{ n: string }>('SELECT n FROM t ORDER BY at');
@@ -37,7 +38,7 @@ const NUMBERS = [1, 2, 3];
 /** Messages of the server while it answers one of these transactions, at the least. */
 const MIN_MESSAGES = 25;
 
-describe.skipIf(POSTGRES.missing !== null)('transactions of one round trip', { timeout: 60_000 }, () => {
+describe.skipIf(POSTGRES.missing !== null)('transactions', { timeout: 60_000 }, () => {
   it('F138 are each committed once, whichever message the connection is lost at', async () => {
     let [seen, cutAt] = [0, 0];
     const { insert, stored, allReleased } = await stageOn(async (address) => {

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { shapeRecords } from '../../../../src/shape/shape-page.ts';
-import { DATABASES, warehouseOn, type TestDatabase } from '../../../support/databases.ts';
-import { loading } from '../../../support/page-loading.ts';
-import { recordsOf } from '../../../support/page-records.ts';
+import { shapeRecords } from '../../src/shape/shape-page.ts';
+import { rewriteRows } from '../../src/state/stored-rows.ts';
+import { DATABASES, warehouseOn, type TestDatabase } from '../support/databases.ts';
+import { loading } from '../support/page-loading.ts';
+import { recordsOf } from '../support/page-records.ts';
 
 const OLD = [
   '{"id":"1","n":1,"text":"one","tags":["a","b"],"odd":{"deep":1}}',
@@ -32,8 +33,9 @@ async function rewritten(database: TestDatabase, versions: Readonly<Record<strin
   const shaped = shapeRecords({ shape, profile, records });
   const lease = owned.lease();
   const children = shape.tables.slice(1);
-  await warehouse.rewrite({
+  await rewriteRows(warehouse, {
     lease,
+    resource: 'content',
     rows: shaped.rows,
     versions: new Map(Object.entries(versions)),
     children,
