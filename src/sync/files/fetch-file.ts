@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { readItem } from '../../extract/read-item.ts';
 import type { RequestMeter } from '../../http/client.ts';
-import type { Downloaded } from '../../http/download/downloader.ts';
+import type { Downloaded } from '../../http/download/download-request.ts';
 import { DeferredError, messageOf, SyncError } from '../../model/errors.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import type { KeptFile } from '../../settings/file-stores.ts';
@@ -120,15 +120,14 @@ function ask({ downloader, meter, signal, listing }: Fetch, store: ObjectStore, 
     declared: address.declared,
     etag,
     lastModified: last_modified,
-    keepsSmall: true,
     meter,
     signal,
   });
 }
 
-/** The same for the same file and address, so that a download that was cut off is gone on with. */
-function spoolName({ row, address }: DueFile): string {
-  const told = JSON.stringify([row.resource, row.record_id, row.field, row.position, unsigned(address.url)]);
+/** The same for the same file, so that what a kill left is overwritten. */
+function spoolName({ row }: DueFile): string {
+  const told = JSON.stringify([row.resource, row.record_id, row.field, row.position]);
   return hash('sha256', told, 'hex').slice(0, 40);
 }
 
@@ -156,8 +155,8 @@ async function settled(
     // A record and its file may change one after the other: what differs now may be right a minute later.
     return code === 'file_differs' ? { is: 'failed', code, reason } : { is: 'refused', url, code, reason };
   }
-  const { path, content: small, sha256, bytes, type } = answer;
-  await store.put({ path, sha256, bytes, type, ...(small === undefined ? {} : { content: small }) });
+  const { path, sha256, bytes, type } = answer;
+  await store.put({ path, sha256, bytes, type });
   const content = contentOf(
     { ...answer, store: store.name },
     { etag: answer.etag, last_modified: answer.lastModified },

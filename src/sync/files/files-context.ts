@@ -1,4 +1,4 @@
-import type { Downloader } from '../../http/download/downloader.ts';
+import type { Downloader } from '../../http/download/create-downloader.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import type { FilesSettings } from '../../settings/file-stores.ts';
 import type { StoreAddress } from '../../source/store-address.ts';

@@ -1,6 +1,6 @@
 import type { Client } from '../../http/create-client.ts';
 import { createDownloader } from '../../http/download/create-downloader.ts';
-import type { Downloader } from '../../http/download/downloader.ts';
+import type { Downloader } from '../../http/download/create-downloader.ts';
 import { messageOf } from '../../model/errors.ts';
 import { openStores } from '../../object-store/open-stores.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';

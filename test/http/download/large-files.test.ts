@@ -1,7 +1,5 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { pipeline, Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { startScript } from '../../support/child-script.ts';
@@ -44,15 +42,6 @@ async function download(spool: string, url: string, count: number, shell: string
   return JSON.parse(stdout);
 }
 
-/** Bytes that the note of an unfinished file tells of; 0 if there is none. */
-function noted(spool: string): number {
-  try {
-    return JSON.parse(readFileSync(path.join(spool, '0.json'), 'utf8')).bytes;
-  } catch {
-    return 0;
-  }
-}
-
 describe.skipIf(process.platform !== 'linux')('large files', () => {
   it('take no more memory than small ones, eight at once', { timeout: 3_600_000 }, async () => {
     const peaks: number[] = [];
@@ -89,29 +78,5 @@ describe.skipIf(process.platform !== 'linux')('large files', () => {
     const { results, left } = await download(tempFolder(), service.origin, 1, 'ulimit -f 20000; exec');
     expect(results).toMatchObject([{ code: 'file_store_full' }]);
     expect(left).toEqual([]);
-  });
-
-  it('go on after a kill with what was here by then', { timeout: 120_000 }, async () => {
-    const whole = Buffer.concat([...pieces(60 * MEGABYTE)]);
-    const bytes = whole.length;
-    const asked: (string | undefined)[] = [];
-    const service = await serve(({ headers: { range } }, response) => {
-      asked.push(range);
-      const from = Number(/\d+/.exec(range ?? '0')?.[0]);
-      const part = range === undefined ? {} : { 'content-range': `bytes ${from}-${bytes - 1}/${bytes}` };
-      const headers = { etag: '"v1"', 'content-length': String(bytes - from), ...part };
-      response.writeHead(range === undefined ? 200 : 206, headers);
-      // The first one stops short of its end, and hangs.
-      if (range === undefined) Readable.from(pieces(40 * MEGABYTE)).pipe(response, { end: false });
-      else pipeline(Readable.from([whole.subarray(from)]), response, () => undefined);
-    });
-    const spool = tempFolder();
-    const first = startScript(SCRIPT, [spool, service.origin, '1']);
-    await expect.poll(() => noted(spool), { timeout: 60_000 }).toBeGreaterThan(30 * MEGABYTE);
-    first.child.kill('SIGKILL');
-    await first.ended;
-    const { results } = await download(spool, service.origin, 1);
-    expect(results).toEqual([{ bytes, sha256: createHash('sha256').update(whole).digest('hex') }]);
-    expect(asked).toEqual([undefined, expect.stringMatching(/^bytes=3\d{7}-$/)]);
   });
 });
