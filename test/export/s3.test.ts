@@ -7,11 +7,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { manifestText, readManifest } from '../../src/export/manifest.ts';
 import { openBucket, s3Access } from '../../src/export/places/s3-bucket.ts';
 import type { Place } from '../../src/export/places/place.ts';
-import { systemClock } from '../../src/observe/system-clock.ts';
 import { BUCKET, bucketEnvironment as environment, startBucketServer } from '../support/bucket-server.ts';
 import { runCommand } from '../support/command.ts';
 import { SQLITE } from '../support/databases.ts';
-import { hurriedClock } from '../support/hurried-clock.ts';
 import { ownStage } from '../support/own-stage.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 import { expectSnapshot, manyRows } from './standing.ts';
@@ -20,8 +18,8 @@ const SECRET = 'S3RVER-is-not-told';
 
 const bucketServer = async (): Promise<NodeJS.ProcessEnv> => (await startBucketServer()).env;
 
-function bucket(env: NodeJS.ProcessEnv, prefix = 'a/b c', clock = systemClock): Place {
-  return openBucket(s3Access(`s3://${BUCKET}/${prefix}`, env), { clock, signal: new AbortController().signal });
+function bucket(env: NodeJS.ProcessEnv, prefix = 'a/b c'): Place {
+  return openBucket(s3Access(`s3://${BUCKET}/${prefix}`, env), { signal: new AbortController().signal });
 }
 
 /** Copies what the manifest of a bucket lists, and all else that is there, into a folder. */
@@ -158,7 +156,7 @@ describe('an export to a bucket', () => {
       asked.push(`${request.method ?? ''} ${pathname}`);
       return answers.shift() ?? 503;
     });
-    const place = bucket(environment(port, 'k', SECRET), 'x', hurriedClock(100));
+    const place = bucket(environment(port, 'k', SECRET), 'x');
     const sink = await place.create('one');
     await sink.close();
     expect(asked).toEqual(Array.from({ length: 4 }, () => `PUT /${BUCKET}/x/one`));

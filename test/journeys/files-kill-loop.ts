@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { expect } from 'vitest';
-import { openObjectStore } from '../../src/object-store/open-object-store.ts';
+import { openObjectStore } from '../../src/object-store/open-stores.ts';
 import type { ObjectStore } from '../../src/object-store/object-store.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { storeOf } from '../../src/source/store-address.ts';

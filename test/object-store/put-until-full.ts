@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { SyncError } from '../../src/model/errors.ts';
-import { storeFault } from '../../src/object-store/file-faults.ts';
-import { openObjectStore } from '../../src/object-store/open-object-store.ts';
+import { storeFault } from '../../src/object-store/file-system.ts';
+import { openObjectStore } from '../../src/object-store/open-stores.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 
 /**

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Clock } from '../../src/model/clock.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { openObjectStore } from '../../src/object-store/open-object-store.ts';
+import { openObjectStore } from '../../src/object-store/open-stores.ts';
 import type { ObjectStore, StoredObject } from '../../src/object-store/object-store.ts';
 import { storeOf, type StoreAddress } from '../../src/source/store-address.ts';
 import { BUCKET, startBucketServer } from '../support/bucket-server.ts';

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { ConfigError } from '../../model/errors.ts';
 import { pruneFiles } from '../../sync/files/prune.ts';
-import type { KeptFiles } from '../../sync/files/store-access.ts';
+import type { KeptFiles } from '../../sync/files/owned-stores.ts';
 import { openStores } from '../../object-store/open-stores.ts';
 import { verifyFiles } from '../../sync/files/verify-files.ts';
 import { openWarehouse, openWarehouseToRead } from '../../warehouse/databases.ts';

@@ -9,7 +9,7 @@ import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { bytesText } from '../../observe/figures.ts';
-import { codeOf, storeFault } from '../../object-store/file-faults.ts';
+import { codeOf, storeFault } from '../../object-store/file-system.ts';
 import { storesOf } from '../../settings/file-stores.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import { filesAt, lastContent, type FileQuestion } from '../../state/files/file-at.ts';

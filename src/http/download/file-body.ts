@@ -4,7 +4,7 @@ import path from 'node:path';
 import { errors } from 'undici';
 import type { Clock } from '../../model/clock.ts';
 import type { JsonValue } from '../../model/json.ts';
-import { told } from '../../object-store/file-faults.ts';
+import { told } from '../../object-store/file-system.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
 import { unpackedPieces } from '../body/body.ts';
 import type { BodySink, StreamedAnswer } from '../body/body-sink.ts';

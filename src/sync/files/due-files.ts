@@ -14,7 +14,7 @@ import type { FilePassageRow, FileRow } from '../../warehouse/file-rows.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { fileAddresses } from './file-address.ts';
 import { changesOf, type LookedAt } from './file-changes.ts';
-import type { FilesContext } from './files-context.ts';
+import type { FilesContext } from './fetch-files.ts';
 
 /** Rows that are looked at together. */
 const ROWS_PER_STEP = 500;

@@ -2,8 +2,7 @@ import { storesOf } from '../../settings/file-stores.ts';
 import { forgetObjects, unnamedObjects } from '../../state/files/file-leavings.ts';
 import { FILES_LEASE } from '../../state/files/record-files.ts';
 import { acquireLease } from '../../state/leases.ts';
-import { ownedStores } from './owned-stores.ts';
-import type { KeptFiles } from './store-access.ts';
+import { ownedStores, type KeptFiles } from './owned-stores.ts';
 
 /**
  * Takes the contents out of their stores that are remembered and that no file names any more, such as those of records

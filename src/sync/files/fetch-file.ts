@@ -6,10 +6,9 @@ import { DeferredError, messageOf, SyncError } from '../../model/errors.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import type { KeptFile } from '../../settings/file-stores.ts';
 import type { FileObjectRow, FileRow } from '../../warehouse/file-rows.ts';
-import { fileAddresses, isBelow, type FileAddress } from './file-address.ts';
-import type { FilesContext } from './files-context.ts';
-import type { FileContent, FileOutcome } from './settle-file.ts';
-import { unsigned } from './unsigned-address.ts';
+import { fileAddresses, isBelow, unsigned, type FileAddress } from './file-address.ts';
+import type { FilesContext } from './fetch-files.ts';
+import type { FileContent, FileOutcome } from './file-changes.ts';
 
 /** A file that is due, and what is known of it. */
 export interface DueFile {

@@ -1,7 +1,20 @@
+import type { Clock } from '../../model/clock.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
+import type { FilesSettings } from '../../settings/file-stores.ts';
+import type { StoreAddress } from '../../source/store-address.ts';
 import { fileOwner } from '../../state/files/file-owner.ts';
-import type { KeptFiles } from './store-access.ts';
+import type { Warehouse } from '../../warehouse/warehouse.ts';
+
+/** A source's files, for what looks after them without asking the service. */
+export interface KeptFiles {
+  warehouse: Warehouse;
+  settings: FilesSettings;
+  /** Throws `ConfigError` if it cannot be used, or is not there. */
+  storeAt: (address: StoreAddress) => Promise<ObjectStore>;
+  clock: Clock;
+  signal: AbortSignal;
+}
 
 /**
  * Opens stores for who writes to them, or removes from them: each is marked as that of this database, if it is nobody's

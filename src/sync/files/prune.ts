@@ -14,8 +14,7 @@ import { FILES_LEASE } from '../../state/files/record-files.ts';
 import { acquireLease, type Lease } from '../../state/leases.ts';
 import type { TimestampText } from '../../warehouse/own-tables.ts';
 import { compareStore } from './compare-store.ts';
-import { ownedStores } from './owned-stores.ts';
-import type { KeptFiles } from './store-access.ts';
+import { ownedStores, type KeptFiles } from './owned-stores.ts';
 
 /** What a pruning has removed, or would remove, and what it keeps and why; sizes in bytes. */
 export interface FilesPruned {

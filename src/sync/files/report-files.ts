@@ -1,8 +1,17 @@
+import type { FileStatus } from '../../warehouse/file-rows.ts';
 import { countFiles } from '../../state/files/file-counts.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import type { Warning } from '../warnings.ts';
-import type { SettledFile } from './file-commits.ts';
-import type { FilesFigures } from './files-figures.ts';
+import type { SettledFile } from './fetch-files.ts';
+
+/** What a round did with the files of a resource, and how they stand at its end; sizes in bytes. */
+export interface FilesFigures extends Record<FileStatus, number> {
+  /** Contents that were fetched, and their bytes. */
+  fetched: number;
+  bytes: number;
+  /** Files that were asked for, or whose record tells it, and are as they were. */
+  unchanged: number;
+}
 
 /** The files of one resource. */
 export interface FilesReport {

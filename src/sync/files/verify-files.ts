@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { pMapIterable } from 'p-map';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { SyncError } from '../../model/errors.ts';
-import { codeOf, storeFault } from '../../object-store/file-faults.ts';
+import { codeOf, storeFault } from '../../object-store/file-system.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import { storesOf } from '../../settings/file-stores.ts';
 import {
@@ -18,8 +18,7 @@ import {
 import { FILES_LEASE } from '../../state/files/record-files.ts';
 import { acquireLease, type Lease } from '../../state/leases.ts';
 import { compareStore, type Compared } from './compare-store.ts';
-import { ownedStores } from './owned-stores.ts';
-import type { KeptFiles } from './store-access.ts';
+import { ownedStores, type KeptFiles } from './owned-stores.ts';
 
 /** What may be wrong with a content that files name. Stable: scripts may match on them. */
 export const FILE_FAULTS = {
