@@ -26,8 +26,7 @@ import { refetchOwned, type RefetchOutcome, type RefetchRequest } from './sync/r
 import type { RunReport } from './sync/report.ts';
 import { maskedProfile } from './sync/masked-profile.ts';
 import { runSync } from './sync/run.ts';
-import { createFilesLane, type FilesLane } from './sync/files/open-lane.ts';
-import { withFiles } from './sync/files/sync-files.ts';
+import { createFilesLane, withFiles, type FilesLane } from './sync/files/files-lane.ts';
 import type { RunWatcher } from './sync/run-options.ts';
 import { repairResource, type Repaired } from './sync/verify/repair-resource.ts';
 import { verifyResource, type Verification, type VerifyRequest } from './sync/verify/verify-resource.ts';

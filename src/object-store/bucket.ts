@@ -93,7 +93,7 @@ export interface BucketClient {
 }
 
 const UNKNOWN = 501;
-const CONFLICTS: readonly number[] = [409, 412];
+const CONFLICTS: ReadonlySet<number> = new Set([409, 412]);
 
 /** A bucket by the official client, which is loaded with the first request and asks again what the service cannot do now. */
 export function openBucketClient(
@@ -113,7 +113,7 @@ export function openBucketClient(
           await s3.putObject({ ...object, ...condition }, given);
         } catch (error) {
           const status = statusOf(error) ?? 0;
-          if (CONFLICTS.includes(status)) return 'taken';
+          if (CONFLICTS.has(status)) return 'taken';
           if (status !== UNKNOWN) throw error;
           await s3.putObject(object, given);
         }

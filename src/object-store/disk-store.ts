@@ -32,13 +32,7 @@ export async function openDiskStore({ name, folder, fileMode, clock, isMade }: D
   const root = await told(folder, () => rootOf(folder, isMade));
   const spool = path.join(root, SPOOL);
   const at = (sha256: string): string => path.join(root, objectPath(sha256));
-  const making = new Map<string, Promise<void>>();
-  /** Whoever comes meanwhile waits until the folder is on the disk as well. */
-  const ensured = (fan: string): Promise<void> => {
-    const made = making.get(fan) ?? ensureFolder(fan).finally(() => making.delete(fan));
-    making.set(fan, made);
-    return made;
-  };
+  const ensured = folderMaker();
   /** Where an object stands; null if there is not even its folder. */
   const placeOf = async (sha256: string): Promise<string | null> =>
     (await isFolder(path.dirname(at(sha256)))) ? at(sha256) : null;
@@ -80,11 +74,7 @@ export async function openDiskStore({ name, folder, fileMode, clock, isMade }: D
       told(folder, async () => {
         const place = await placeOf(sha256);
         if (place === null || (await lstatOf(place)) === null) return;
-        const aside = path.join(spool, `${ASIDE}${sha256}`);
-        await rename(place, aside);
-        const now = clock.now() / 1_000;
-        await utimes(aside, now, now);
-        await syncFolder(spool);
+        await movedAside(place, path.join(spool, `${ASIDE}${sha256}`), clock.now());
       }),
     sweepUnfinished: (olderThanMs) => told(folder, () => sweepFolder(spool, clock.now() - olderThanMs)),
     claim: (owner) => told(folder, () => claimed(path.join(root, OWNER), owner)),
@@ -132,6 +122,16 @@ async function isFolder(folder: string): Promise<boolean> {
   });
 }
 
+/** Makes folders where they are missing; whoever comes meanwhile waits until the folder is on the disk as well. */
+function folderMaker(): (folder: string) => Promise<void> {
+  const making = new Map<string, Promise<void>>();
+  return (folder) => {
+    const made = making.get(folder) ?? ensureFolder(folder).finally(() => making.delete(folder));
+    making.set(folder, made);
+    return made;
+  };
+}
+
 async function ensureFolder(folder: string): Promise<void> {
   if (await isFolder(folder)) return;
   // Only itself: where the store is gone, its volume may be.
@@ -153,6 +153,12 @@ async function makeDurable(file: string, bytes: number, fileMode: number): Promi
   }
   if ((mode & 0o777) !== fileMode) await handle.chmod(fileMode);
   await handle.sync();
+}
+
+async function movedAside(file: string, aside: string, now: number): Promise<void> {
+  await rename(file, aside);
+  await utimes(aside, now / 1_000, now / 1_000);
+  await syncFolder(path.dirname(aside));
 }
 
 async function readable(file: string, sha256: string): Promise<Readable> {

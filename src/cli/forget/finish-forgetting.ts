@@ -3,7 +3,7 @@ import { ConfigError, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { noteForgotten, openRequests } from '../../state/forget-requests.ts';
 import { readTables } from '../../state/column-catalog.ts';
-import { eraseUnnamed } from '../../sync/files/erase-unnamed.ts';
+import { eraseUnnamed } from '../../sync/files/prune.ts';
 import { syncedResources } from '../../serve/start-drain.ts';
 import { forgetDeliveries, type ForgottenDeliveries } from '../../trigger/drain/forget-deliveries.ts';
 import { inboxAddress, openInbox, openInboxToRead } from '../../warehouse/databases.ts';

@@ -5,6 +5,7 @@ import type { Downloaded } from '../../http/download/download-request.ts';
 import { DeferredError, messageOf, SyncError } from '../../model/errors.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import type { KeptFile } from '../../settings/file-stores.ts';
+import { placeText } from '../../state/files/record-files.ts';
 import type { FileObjectRow, FileRow } from '../../warehouse/file-rows.ts';
 import { fileAddresses, isBelow, unsigned, type FileAddress } from './file-address.ts';
 import type { FilesContext } from './fetch-files.ts';
@@ -58,14 +59,14 @@ function failureOf(error: unknown, scrub: Fetch['scrub']): FileOutcome {
 async function downloaded(context: Fetch, asked: DueFile): Promise<FileOutcome> {
   const store = await context.storeAt(asked.file.store);
   const due = await inNewStore(store, asked);
-  const first = await ask(context, store, due);
-  if (first.kind !== 'expired') return settled(context, store, due, first);
+  const answer = await ask(context, store, due);
+  if (answer.kind !== 'expired') return settled(context, store, due, answer);
   const address = await addressAnew(context, due);
-  if (address === null || address.fault !== null || address.url === due.address.url)
-    return expired(context.scrub(first.reason));
+  if (address === null || address.fault !== null || address.url === due.address.url) {
+    return settled(context, store, due, answer);
+  }
   const again = { ...due, address };
-  const second = await ask(context, store, again);
-  return second.kind === 'expired' ? expired(context.scrub(second.reason)) : settled(context, store, again, second);
+  return settled(context, store, again, await ask(context, store, again));
 }
 
 /** What stood in another store may have been carried over to this one. */
@@ -100,19 +101,16 @@ function isUnreadable(error: unknown): boolean {
   return error instanceof SyncError && error.code.startsWith('item_');
 }
 
-function expired(reason: string): FileOutcome {
-  return { is: 'failed', code: 'file_expired', reason };
-}
-
 function ask({ downloader, meter, signal, listing }: Fetch, store: ObjectStore, due: DueFile): Promise<Downloaded> {
-  const { file, address } = due;
+  const { file, address, row } = due;
   const url = new URL(address.url);
   const { etag, last_modified } = validatorsOf(due);
   return downloader.download({
     url,
     isOwn: (asked) => isBelow(asked, listing.baseUrl),
     spool: store.spool,
-    name: spoolName(due),
+    // The same for the same file, so that what a kill left is overwritten.
+    name: hash('sha256', JSON.stringify([row.resource, placeText(row)]), 'hex'),
     most: file.max_bytes,
     mostPixels: file.max_pixels,
     types: file.types,
@@ -122,12 +120,6 @@ function ask({ downloader, meter, signal, listing }: Fetch, store: ObjectStore, 
     meter,
     signal,
   });
-}
-
-/** The same for the same file, so that what a kill left is overwritten. */
-function spoolName({ row }: DueFile): string {
-  const told = JSON.stringify([row.resource, row.record_id, row.field, row.position]);
-  return hash('sha256', told, 'hex').slice(0, 40);
 }
 
 /** Of the content that is here, if this address may still serve it: a signature in the query makes it no other file. */
@@ -140,9 +132,10 @@ async function settled(
   { scrub }: Fetch,
   store: ObjectStore,
   { address, row, here }: DueFile,
-  answer: Exclude<Downloaded, { kind: 'expired' }>,
+  answer: Downloaded,
 ): Promise<FileOutcome> {
   const url = scrub(address.url);
+  if (answer.kind === 'expired') return { is: 'failed', code: 'file_expired', reason: scrub(answer.reason) };
   if (answer.kind === 'gone') return { is: 'gone', url };
   if (answer.kind === 'unchanged') {
     if (here === null) return { is: 'failed', code: 'file_unasked', reason: UNASKED };

@@ -7,7 +7,7 @@ import type { ObjectStore } from '../../object-store/object-store.ts';
 import type { FilesSettings, KeptFile } from '../../settings/file-stores.ts';
 import { storedValue } from '../../shape/records/as-record.ts';
 import type { StoreAddress } from '../../source/store-address.ts';
-import { saveObjects, storedObjects } from '../../state/files/file-objects.ts';
+import { saveObjects, storedObjects } from '../../state/files/file-contents.ts';
 import { dueFiles, FILES_LEASE, placeText } from '../../state/files/record-files.ts';
 import { acquireLease, type Lease } from '../../state/leases.ts';
 import { currentBodies } from '../../state/versions.ts';

@@ -6,7 +6,7 @@ import type { OwnTables, TimestampText } from '../../warehouse/own-tables.ts';
 import type { FileAddress } from './file-address.ts';
 
 /** A record, what is remembered of its files, and which it has by now. */
-export interface LookedAt {
+interface LookedAt {
   id: string;
   hash: string;
   known: readonly FileRow[];
@@ -70,24 +70,17 @@ function freshRow(
   before: FileRow | undefined,
 ): FileRow {
   const isBack = before !== undefined && before.url === url && fault === null;
-  const { store, sha256, bytes, type, width, height, etag, last_modified } = isBack ? before : NO_CONTENT;
   return {
+    ...(isBack ? before : NO_CONTENT),
     resource,
     record_id: id,
     field,
     position,
     version: (before?.version ?? 0) + 1,
     url,
-    store,
-    sha256,
-    bytes,
-    type,
-    width,
-    height,
-    etag,
-    last_modified,
+    next_url: null,
     ...SETTLED,
-    ...(fault === null ? { status: 'waiting', due_at: at, next_url: null } : { ...REFUSED, error: fault }),
+    ...(fault === null ? { status: 'waiting', due_at: at } : { ...REFUSED, error: fault }),
     record_hash: hash,
     fetched_at: null,
     valid_from: before?.valid_to != null && before.valid_to > at ? before.valid_to : at,

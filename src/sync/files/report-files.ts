@@ -1,5 +1,5 @@
 import type { FileStatus } from '../../warehouse/file-rows.ts';
-import { countFiles } from '../../state/files/file-counts.ts';
+import { countFiles } from '../../state/files/shown-files.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import type { Warning } from '../warnings.ts';
 import type { SettledFile } from './fetch-files.ts';
@@ -43,11 +43,6 @@ export class FileFigures {
     counts.bytes += outcome.fetched;
     if (outcome.content.sha256 === row.sha256) counts.unchanged += 1;
     else counts.fetched += 1;
-  }
-
-  /** Of all resources together. */
-  get fetched(): number {
-    return [...this.#counts.values()].reduce((sum, { fetched }) => sum + fetched, 0);
   }
 
   /** With how the files of these resources stand now; `stopped` is why some were not asked for, by a person's words. */

@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely';
 import { keyRecords } from '../../load/key-records.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import type { KeptFile } from '../../settings/file-stores.ts';
-import { countFiles } from '../../state/files/file-counts.ts';
+import { countFiles } from '../../state/files/shown-files.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
 import { fileAddresses } from '../files/file-address.ts';
 import type { RequestContext } from '../../checks/listing-walk.ts';
