@@ -7,7 +7,7 @@ import type { RowResult } from '../observe/metrics.ts';
 import type { reportOnce } from '../observe/report-once.ts';
 import type { FileResult } from '../observe/metrics.ts';
 import type { RunFigures } from '../state/runs.ts';
-import type { SettledFile } from '../sync/files/fetch-files.ts';
+import type { SettledFile } from '../sync/files/file-changes.ts';
 import type { RefetchOutcome } from '../sync/refetch.ts';
 import type { RunNotes } from '../sync/report.ts';
 import type { RunWatcher } from '../sync/run-options.ts';

@@ -20,7 +20,7 @@ import type { FilePassageRow } from '../../warehouse/file-rows.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { fileAddresses } from './file-address.ts';
 import { changesOf } from './file-changes.ts';
-import type { FilesContext } from './fetch-files.ts';
+import type { FilesContext } from './fetch-file.ts';
 
 /** Rows that are looked at together. */
 const ROWS_PER_STEP = 500;

@@ -1,15 +1,28 @@
 import { hash } from 'node:crypto';
 import { readItem } from '../../extract/read-item.ts';
 import type { RequestMeter } from '../../http/client.ts';
+import type { Downloader } from '../../http/download/create-downloader.ts';
 import type { Downloaded } from '../../http/download/download-request.ts';
 import { DeferredError, messageOf, SyncError } from '../../model/errors.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
-import type { KeptFile } from '../../settings/file-stores.ts';
+import type { FilesSettings, KeptFile } from '../../settings/file-stores.ts';
+import type { StoreAddress } from '../../source/store-address.ts';
 import { placeText } from '../../state/files/record-files.ts';
 import type { FileObjectRow, FileRow } from '../../warehouse/file-rows.ts';
+import type { SourceContext } from '../resource-context.ts';
 import { fileAddresses, isBelow, unsigned, type FileAddress } from './file-address.ts';
-import type { FilesContext } from './fetch-files.ts';
 import type { FileContent, FileOutcome } from './file-changes.ts';
+
+/** What the lane of files needs of a source. */
+export interface FilesContext extends Pick<
+  SourceContext,
+  'client' | 'profile' | 'listing' | 'warehouse' | 'clock' | 'scrub'
+> {
+  settings: FilesSettings;
+  downloader: Downloader;
+  /** Opened with its first use. Throws `ConfigError`, and `SyncError` while it cannot be reached. */
+  storeAt: (address: StoreAddress) => Promise<ObjectStore>;
+}
 
 /** A file that is due, and what is known of it. */
 export interface DueFile {

@@ -1,45 +1,25 @@
 import { newMeter } from '../../http/client.ts';
-import type { Downloader } from '../../http/download/create-downloader.ts';
 import { memoryUse, type MemoryUse } from '../../model/memory-use.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import type { ObjectStore } from '../../object-store/object-store.ts';
-import type { FilesSettings, KeptFile } from '../../settings/file-stores.ts';
+import type { KeptFile } from '../../settings/file-stores.ts';
 import { storedValue } from '../../shape/records/as-record.ts';
-import type { StoreAddress } from '../../source/store-address.ts';
 import { saveObjects, storedObjects } from '../../state/files/file-contents.ts';
 import { dueFiles, FILES_LEASE, placeText } from '../../state/files/record-files.ts';
 import { acquireLease, type Lease } from '../../state/leases.ts';
 import { currentBodies } from '../../state/versions.ts';
 import type { FileObjectRow, FileRow } from '../../warehouse/file-rows.ts';
-import type { SourceContext } from '../resource-context.ts';
 import { lookForFiles } from './due-files.ts';
-import { fetchFile, type DueFile } from './fetch-file.ts';
+import { fetchFile, type DueFile, type FilesContext } from './fetch-file.ts';
 import { fileAddresses, type FileAddress } from './file-address.ts';
-import { objectOf, settleFile, type FileOutcome } from './file-changes.ts';
+import { objectOf, settleFile, type FileOutcome, type SettledFile } from './file-changes.ts';
 import { FileFigures, type FilesReport } from './report-files.ts';
-
-/** What the lane of files needs of a source. */
-export interface FilesContext extends Pick<
-  SourceContext,
-  'client' | 'profile' | 'listing' | 'warehouse' | 'clock' | 'scrub'
-> {
-  settings: FilesSettings;
-  downloader: Downloader;
-  /** Opened with its first use. Throws `ConfigError`, and `SyncError` while it cannot be reached. */
-  storeAt: (address: StoreAddress) => Promise<ObjectStore>;
-}
 
 export interface FilesRequest {
   resources: readonly string[];
   signal: AbortSignal;
   /** Called as files are settled. */
   settled?: ((settled: readonly SettledFile[]) => void) | undefined;
-}
-
-export interface SettledFile {
-  row: FileRow;
-  outcome: FileOutcome;
 }
 
 /**

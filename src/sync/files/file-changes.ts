@@ -144,6 +144,11 @@ export type FileOutcome =
   /** It could not be asked for yet, through no fault of its own; epoch milliseconds. */
   | { is: 'put off'; until: number; code: string; reason: string };
 
+export interface SettledFile {
+  row: FileRow;
+  outcome: FileOutcome;
+}
+
 /** The object that an outcome shows to be in its store; null if it shows none. */
 export function objectOf(outcome: FileOutcome, now: number): FileObjectRow | null {
   if (outcome.is !== 'here' && outcome.is !== 'unchanged') return null;

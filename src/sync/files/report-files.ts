@@ -2,7 +2,7 @@ import type { FileStatus } from '../../warehouse/file-rows.ts';
 import { countFiles } from '../../state/files/shown-files.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import type { Warning } from '../warnings.ts';
-import type { SettledFile } from './fetch-files.ts';
+import type { SettledFile } from './file-changes.ts';
 
 /** What a round did with the files of a resource, and how they stand at its end; sizes in bytes. */
 export interface FilesFigures extends Record<FileStatus, number> {
