@@ -149,22 +149,6 @@ describe('an export to a bucket', () => {
     expect(asked).toEqual([null, '1/+ &']);
   });
 
-  it('asks again what a service cannot do now, waits as long as it says, and gives up in the end', async () => {
-    const asked: string[] = [];
-    const answers = [503, 429, 500, 200];
-    const port = await answering(({ pathname }, request) => {
-      asked.push(`${request.method ?? ''} ${pathname}`);
-      return answers.shift() ?? 503;
-    });
-    const place = bucket(environment(port, 'k', SECRET), 'x');
-    const sink = await place.create('one');
-    await sink.close();
-    expect(asked).toEqual(Array.from({ length: 4 }, () => `PUT /${BUCKET}/x/one`));
-    const failed = (await place.create('two')).close();
-    await expect(failed).rejects.toMatchObject({ code: 'export_failed' });
-    expect(asked).toHaveLength(10);
-  });
-
   it('puts no manifest where another one stands by now', async () => {
     const place = bucket(await bucketServer(), 'x');
     const text = manifestText({
