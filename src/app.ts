@@ -19,8 +19,7 @@ import { compareRateLimit, type KnownLimits, limitsOf, openGovernor, TOKEN_LIMIT
 import { type OwnedResources, ownResources } from './state/owned-resource.ts';
 import { storedTokens } from './state/stored-tokens.ts';
 import { type ConfirmedDeletes, deleteReleased } from './sync/deletes/confirm-deletes.ts';
-import { createFilesLane, type FilesLane } from './sync/files/open-lane.ts';
-import { withFiles } from './sync/files/sync-files.ts';
+import { createFilesLane, type FilesLane, withFiles } from './sync/files/files-lane.ts';
 import { eraseForgotten } from './sync/forget/erase-records.ts';
 import { maskedProfile } from './sync/masked-profile.ts';
 import type { SyncCommand } from './sync/plan.ts';

@@ -4,9 +4,7 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
-import { lstatOf, namesIn, regularFile, sweepFolder } from './file-entries.ts';
-import { codeOf, told } from './file-faults.ts';
-import { makeFolder, syncFolder, UnsyncedFolders } from './folders.ts';
+import { codeOf, lstatOf, makeFolder, namesIn, regularFile, sweepFolder, syncFolder, told } from './file-system.ts';
 import { objectAt, objectMissing, objectPath, OWNER, type ObjectStore, type StoredObject } from './object-store.ts';
 
 /** Below the store, on its file system, so that a rename is enough. */
@@ -33,45 +31,50 @@ export interface DiskPlace {
 export async function openDiskStore({ name, folder, fileMode, clock, isMade }: DiskPlace): Promise<ObjectStore> {
   const root = await told(folder, () => rootOf(folder, isMade));
   const spool = path.join(root, SPOOL);
-  const fans = fanOf(root);
-  const at = (sha256: string): string => `${root}${path.sep}${objectPath(sha256)}`;
+  const at = (sha256: string): string => path.join(root, objectPath(sha256));
+  const ensured = folderMaker();
+  /** Where an object stands; null if there is not even its folder. */
+  const placeOf = async (sha256: string): Promise<string | null> =>
+    (await isFolder(path.dirname(at(sha256)))) ? at(sha256) : null;
   return {
     name,
     shown: folder,
     spool,
-    put: ({ path: file, sha256, bytes, content = null }) =>
+    put: ({ path: from, sha256, bytes }) =>
       told(folder, async () => {
         const target = at(sha256);
-        await fans.make(sha256);
-        const placed = content === null ? moved : written(content);
-        await placed({ path: file, target, bytes, fileMode }).catch((error: unknown) => fans.forget(sha256, error));
-        // Also of one that was there: a process that ended before this may have renamed it.
-        fans.unsynced.add(path.dirname(target));
+        await ensured(path.dirname(target));
+        if ((await regularFile(target))?.size === bytes) await rm(from, { force: true });
+        else {
+          await makeDurable(from, bytes, fileMode);
+          await rename(from, target);
+        }
+        // Also for one that was there: a process that was killed before this may have renamed it.
+        await syncFolder(path.dirname(target));
       }),
-    settle: () => told(folder, () => fans.unsynced.sync()),
     head: (sha256) =>
       told(folder, async () => {
-        const stat = (await fans.isThere(sha256)) ? await regularFile(at(sha256)) : null;
+        const place = await placeOf(sha256);
+        const stat = place === null ? null : await regularFile(place);
         return stat === null ? null : { sha256, bytes: stat.size, storedAt: stat.mtimeMs };
       }),
     read: (sha256) =>
       told(folder, async () => {
-        if (!(await fans.isThere(sha256))) throw objectMissing(sha256);
-        return readable(at(sha256), sha256);
+        const place = await placeOf(sha256);
+        if (place === null) throw objectMissing(sha256);
+        return readable(place, sha256);
       }),
     list: () => listed(folder, root),
     remove: (sha256) =>
       told(folder, async () => {
-        if (await fans.isThere(sha256)) await rm(at(sha256), { force: true });
+        const place = await placeOf(sha256);
+        if (place !== null) await rm(place, { force: true });
       }),
     setAside: (sha256) =>
       told(folder, async () => {
-        if (!(await fans.isThere(sha256)) || (await lstatOf(at(sha256))) === null) return;
-        const aside = path.join(spool, `${ASIDE}${sha256}`);
-        await rename(at(sha256), aside);
-        const now = clock.now() / 1_000;
-        await utimes(aside, now, now);
-        await syncFolder(spool);
+        const place = await placeOf(sha256);
+        if (place === null || (await lstatOf(place)) === null) return;
+        await movedAside(place, path.join(spool, `${ASIDE}${sha256}`), clock.now());
       }),
     sweepUnfinished: (olderThanMs) => told(folder, () => sweepFolder(spool, clock.now() - olderThanMs)),
     claim: (owner) => told(folder, () => claimed(path.join(root, OWNER), owner)),
@@ -81,8 +84,11 @@ export async function openDiskStore({ name, folder, fileMode, clock, isMade }: D
 }
 
 async function rootOf(folder: string, isMade: boolean): Promise<string> {
-  if (isMade) await makeFolder(path.join(folder, SPOOL));
-  else if ((await lstatOf(folder)) === null) {
+  if (isMade) {
+    await makeFolder(path.join(folder, SPOOL));
+    // A process that was killed may have made folders in it.
+    await syncFolder(folder);
+  } else if ((await lstatOf(folder)) === null) {
     throw new ConfigError('file_store_absent', `${folder}: there is no such folder`, {
       hint: 'check files.store of the settings, and that its volume is mounted; it is made when the first file is fetched',
     });
@@ -107,42 +113,7 @@ async function ownerIn(file: string): Promise<string | null> {
   return text?.trim() || null;
 }
 
-/** The folders in which objects stand; each is looked at once, made where it is missing, and never a link that leads away. */
-function fanOf(root: string): {
-  make(sha256: string): Promise<void>;
-  isThere(sha256: string): Promise<boolean>;
-  unsynced: UnsyncedFolders;
-  /** Looks at it anew next time, and throws the error. */
-  forget(sha256: string, error: unknown): never;
-} {
-  const known = new Map<string, Promise<void>>();
-  const unsynced = new UnsyncedFolders();
-  const folderOf = (sha256: string): string => path.dirname(path.join(root, objectPath(sha256)));
-  return {
-    make: (sha256) => {
-      const fan = fanName(sha256);
-      const made = known.get(fan) ?? ensured(folderOf(sha256), unsynced);
-      if (!known.has(fan)) {
-        known.set(fan, made);
-        // What failed once may go well later.
-        made.catch(() => known.delete(fan));
-      }
-      return made;
-    },
-    isThere: (sha256) => isFolder(folderOf(sha256)),
-    unsynced,
-    forget: (sha256, error) => {
-      known.delete(fanName(sha256));
-      throw error;
-    },
-  };
-}
-
-function fanName(sha256: string): string {
-  return sha256.slice(0, 2);
-}
-
-/** False if nothing is there. Throws if it is something else, such as a link. */
+/** False if nothing is there. Throws if it is something else, such as a link that leads away. */
 async function isFolder(folder: string): Promise<boolean> {
   const stat = await lstatOf(folder);
   if (stat === null || stat.isDirectory()) return stat !== null;
@@ -151,53 +122,43 @@ async function isFolder(folder: string): Promise<boolean> {
   });
 }
 
-async function ensured(folder: string, unsynced: UnsyncedFolders): Promise<void> {
+/** Makes folders where they are missing; whoever comes meanwhile waits until the folder is on the disk as well. */
+function folderMaker(): (folder: string) => Promise<void> {
+  const making = new Map<string, Promise<void>>();
+  return (folder) => {
+    const made = making.get(folder) ?? ensureFolder(folder).finally(() => making.delete(folder));
+    making.set(folder, made);
+    return made;
+  };
+}
+
+async function ensureFolder(folder: string): Promise<void> {
   if (await isFolder(folder)) return;
   // Only itself: where the store is gone, its volume may be.
   await mkdir(folder).catch((error: unknown) => {
     if (codeOf(error) !== 'EEXIST') throw error;
   });
-  unsynced.add(path.dirname(folder));
+  await syncFolder(path.dirname(folder));
 }
 
-/** A file that is written to `path`, made durable and renamed to `target`, on the same file system. */
-interface PlacedFile {
-  path: string;
-  target: string;
-  bytes: number;
-  fileMode: number;
-}
-
-/** Puts a file in its place unless it is there; its bytes are on the disk before it has its name. */
-type Placed = (file: PlacedFile) => Promise<void>;
-
-function written(content: Buffer): Placed {
-  return async (file) => {
-    await writeFile(file.path, content, { mode: file.fileMode });
-    await moved(file);
-  };
-}
-
-async function isThere({ target, bytes }: PlacedFile): Promise<boolean> {
-  return (await regularFile(target))?.size === bytes;
-}
-
-async function moved(file: PlacedFile): Promise<void> {
-  const { path: from, target, bytes, fileMode } = file;
-  if (await isThere(file)) return rm(from, { force: true });
-  {
-    await using handle = await open(from, constants.O_RDWR | constants.O_NOFOLLOW);
-    const { size, mode } = await handle.stat();
-    if (size !== bytes) {
-      throw new SyncError('file_store_failed', `${from} has ${size} bytes, not ${bytes}`, {
-        recovery: 'retry',
-        hint: 'it is fetched again by itself; check the volume if it comes again',
-      });
-    }
-    if ((mode & 0o777) !== fileMode) await handle.chmod(fileMode);
-    await handle.sync();
+/** Has the bytes of a download on the disk, with the rights that are wanted, before it gets its name. */
+async function makeDurable(file: string, bytes: number, fileMode: number): Promise<void> {
+  await using handle = await open(file, constants.O_RDWR | constants.O_NOFOLLOW);
+  const { size, mode } = await handle.stat();
+  if (size !== bytes) {
+    throw new SyncError('file_store_failed', `${file} has ${size} bytes, not ${bytes}`, {
+      recovery: 'retry',
+      hint: 'it is fetched again by itself; check the volume if it comes again',
+    });
   }
-  await rename(from, target);
+  if ((mode & 0o777) !== fileMode) await handle.chmod(fileMode);
+  await handle.sync();
+}
+
+async function movedAside(file: string, aside: string, now: number): Promise<void> {
+  await rename(file, aside);
+  await utimes(aside, now / 1_000, now / 1_000);
+  await syncFolder(path.dirname(aside));
 }
 
 async function readable(file: string, sha256: string): Promise<Readable> {

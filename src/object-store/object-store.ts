@@ -18,14 +18,10 @@ export interface ObjectStore {
   /** Folder for unfinished downloads; on the same file system as a disk store. */
   readonly spool: string;
   /**
-   * A reader finds the whole object or none, after a power cut too; that it is found is only sure once `settle` has
-   * resolved that was called afterwards. The file at `path` is moved or removed; with `content`, which is all of the
-   * object, it is not there yet and may be made on the way. Idempotent. Throws `SyncError` (`file_store_full`, retry) when
-   * there is no room.
+   * Moves the file at `path` into the store. Once it has resolved a reader finds the whole object, after a power cut too;
+   * before, the whole object or none. Idempotent. Throws `SyncError` (`file_store_full`, retry) when there is no room.
    */
-  put(object: { path: string; sha256: string; bytes: number; type: string; content?: Buffer }): Promise<void>;
-  /** Makes durable all that was put before, once for many. Throws as `put`; what is not durable then is tried again by the next. */
-  settle(): Promise<void>;
+  put(object: { path: string; sha256: string; bytes: number; type: string }): Promise<void>;
   head(sha256: string): Promise<StoredObject | null>;
   /** Throws `SyncError` (`file_missing`, skip). */
   read(sha256: string): Promise<Readable>;

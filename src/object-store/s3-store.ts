@@ -1,18 +1,16 @@
 import { createHash } from 'node:crypto';
-import { lstat, mkdir, open, readFile, rm, stat } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { lstat, mkdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import PQueue from 'p-queue';
-import type { StoreAddress } from '../source/file-fields.ts';
+import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
-import { bucketAccess } from './bucket/bucket-access.ts';
-import { openBucketClient, type BucketClient } from './bucket/bucket-client.ts';
-import type { BucketWords } from './bucket/bucket-faults.ts';
-import type { BucketWorld } from './bucket/requests.ts';
-import { sweepFolder } from './file-entries.ts';
-import { told } from './file-faults.ts';
-import { objectAt, objectMissing, objectPath, OWNER, type ObjectStore, type StoredObject } from './object-store.ts';
+import type { StoreAddress } from '../source/file-fields.ts';
+import { bucketAccess, type BucketClient, type BucketWords, openBucketClient } from './bucket.ts';
+import { storeFault, sweepFolder, told } from './file-system.ts';
+import { objectAt, objectMissing, objectPath, type ObjectStore, OWNER, type StoredObject } from './object-store.ts';
 
 /** What is larger goes in parts of this size, of which one is in memory. */
 const PART_BYTES = 8 * 1_048_576;
@@ -39,7 +37,7 @@ const WORDS: BucketWords = {
  */
 export async function openS3Store(
   { name, bucket, prefix }: Extract<StoreAddress, { kind: 's3' }>,
-  world: BucketWorld & { env: NodeJS.ProcessEnv },
+  world: { clock: Clock; signal: AbortSignal; env: NodeJS.ProcessEnv },
 ): Promise<ObjectStore> {
   const shown = `s3://${bucket}/${prefix}`;
   const access = bucketAccess(bucket, world.env, { shown, credentials: 'file_store_credentials' });
@@ -52,14 +50,16 @@ export async function openS3Store(
     name,
     shown,
     spool,
-    put: async ({ path: file, sha256, bytes, type, content = null }) => {
-      const object = { file, key: keyOf(sha256), sha256, bytes, type, content };
-      const upload = (): Promise<void> => (bytes <= PART_BYTES ? putWhole(client, object) : putParts(client, object));
-      await (bytes <= SMALL_BYTES ? upload() : turns.add(upload));
-      if (content === null) await told(file, () => rm(file, { force: true }));
+    put: async ({ path: file, sha256, bytes, type }) => {
+      const put = async (): Promise<void> => {
+        // An object of another size is not this one, whoever put it there.
+        if ((await client.head(keyOf(sha256)))?.bytes === bytes) return;
+        const part = Math.max(PART_BYTES, Math.ceil(bytes / MOST_PARTS));
+        await client.upload(keyOf(sha256), piecesOf(file, sha256), { type, part });
+      };
+      await (bytes <= SMALL_BYTES ? put() : turns.add(put));
+      await told(file, () => rm(file, { force: true }));
     },
-    // The service has answered for each.
-    settle: () => Promise.resolve(),
     head: async (sha256) => {
       const found = await client.head(keyOf(sha256));
       return found === null ? null : { sha256, bytes: found.bytes, storedAt: found.changedAt };
@@ -78,10 +78,9 @@ export async function openS3Store(
     },
     sweepUnfinished: async (olderThanMs) => {
       const before = world.clock.now() - olderThanMs;
-      const uploads = await client.unfinished(below, before);
-      for (const upload of uploads) await client.abandon(upload);
+      const uploads = await client.abandonUploads(below, before);
       const aside = await removeAside(client, below + ASIDE, before);
-      return uploads.length + aside + (await told(spool, () => sweepFolder(spool, before)));
+      return uploads + aside + (await told(spool, () => sweepFolder(spool, before)));
     },
     claim: async (owner) => {
       // Asked first: some services know no conditions.
@@ -99,60 +98,18 @@ export async function openS3Store(
   };
 }
 
-interface LocalObject {
-  file: string;
-  key: string;
-  sha256: string;
-  bytes: number;
-  type: string;
-  content: Buffer | null;
-}
-
-/** In one request; the service is asked what it has only where it has something already. */
-async function putWhole(client: BucketClient, { file, key, sha256, bytes, type, content }: LocalObject): Promise<void> {
-  const body = content ?? (await told(file, () => readFile(file)));
-  refuseOther(file, createHash('sha256').update(body).digest('hex'), sha256);
-  const put = await client.put(key, body, { type, sha256, only: 'where-none' });
-  if (put === 'written' || (await client.head(key))?.bytes === bytes) return;
-  // An object of another size is not this one, whoever put it there.
-  await client.put(key, body, { type, sha256 });
-}
-
-async function putParts(client: BucketClient, { file, key, sha256, bytes, type }: LocalObject): Promise<void> {
-  if ((await client.head(key))?.bytes === bytes) return;
-  const upload = client.upload(key, type);
+/** A download, as long as it is what its hash says: one that is not ends with an error, so that it is fetched again. */
+async function* piecesOf(file: string, sha256: string): AsyncGenerator<Uint8Array> {
   const hash = createHash('sha256');
-  const size = Math.max(PART_BYTES, Math.ceil(bytes / MOST_PARTS));
   try {
-    for await (const part of partsOf(file, size)) {
-      hash.update(part);
-      await upload.part(part);
+    for await (const piece of createReadStream(file, { highWaterMark: SMALL_BYTES })) {
+      hash.update(piece);
+      yield piece;
     }
-    refuseOther(file, hash.digest('hex'), sha256);
-    await upload.complete();
   } catch (error) {
-    await upload.abort();
-    throw error;
+    throw storeFault(file, error);
   }
-}
-
-async function* partsOf(file: string, size: number): AsyncGenerator<Uint8Array> {
-  await using handle = await told(file, () => open(file));
-  for (let at = 0; ;) {
-    const part = Buffer.allocUnsafe(size);
-    let filled = 0;
-    for (let read = 1; read > 0 && filled < size; filled += read) {
-      read = (await told(file, () => handle.read(part, filled, size - filled, at + filled))).bytesRead;
-    }
-    if (filled > 0) yield part.subarray(0, filled);
-    if (filled < size) return;
-    at += filled;
-  }
-}
-
-/** The file is not what was downloaded: it is fetched again. */
-function refuseOther(file: string, actual: string, expected: string): void {
-  if (actual === expected) return;
+  if (hash.digest('hex') === sha256) return;
   throw new SyncError('file_store_failed', `${file} has changed since it was fetched`, {
     recovery: 'retry',
     hint: 'it is fetched again by itself; check the volume of the folder for temporary files if it comes again',
@@ -179,7 +136,7 @@ async function removeAside(client: BucketClient, prefix: string, before: number)
 const PRIVATE = 0o700;
 
 /**
- * A folder of this machine for unfinished downloads, always the same for one bucket, so that they go on after a restart:
+ * A folder of this machine for unfinished downloads, always the same for one bucket, so that what a kill leaves is found:
  * below `TMPDIR`. Others may write to the folder above it, so it has to be this user's own.
  */
 async function madeSpool(env: NodeJS.ProcessEnv, place: string): Promise<string> {

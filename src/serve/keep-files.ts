@@ -8,7 +8,7 @@ import { nextDue } from '../state/files/record-files.ts';
 import { readPauses } from '../state/pauses.ts';
 import { lastEndedRun } from '../state/run-history.ts';
 import { haveRecordsChanged } from '../sync/files/due-files.ts';
-import { tellFiles } from '../sync/files/sync-files.ts';
+import { tellFiles } from '../sync/files/files-lane.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import type { SourceWatcher } from './source-watcher.ts';
 

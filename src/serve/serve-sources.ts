@@ -7,7 +7,7 @@ import { alertSettings, createAlerts } from './alerts/alerts.ts';
 import type { Control, ControlAnswer, ControlOrigin } from './controls/control-request.ts';
 import { createControls, type Controls } from './controls/create-controls.ts';
 import type { SourceTables } from './dictionary/table-reader.ts';
-import { createShownFiles, type ShownFiles } from './files/shown-files.ts';
+import { createShownFiles, type ShownFiles } from './shown-files.ts';
 import type { Receiving } from './received-inbox.ts';
 import { createReloader } from './reload/reloader.ts';
 import type { SettingsChange } from './reload/settings-change.ts';

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import { filterQuery, listingWalk, type ExtraQuery, type RequestContext } from '../checks/listing-walk.ts';
+import { type ExtraQuery, filterQuery, listingWalk, type RequestContext } from '../checks/listing-walk.ts';
 import { inPartition } from '../extract/partitioned-walk.ts';
 import { walk } from '../extract/walk.ts';
 import { keyRecords } from '../load/key-records.ts';
@@ -14,7 +14,7 @@ import { initialShape, shapeRecords } from '../shape/shape-page.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { asksForEnd, type ReportWindows } from '../source/report-windows.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
-import { countFiles } from '../state/files/file-counts.ts';
+import { countFiles } from '../state/files/shown-files.ts';
 import { readWindows } from '../state/windows.ts';
 import type { StorageCosts } from '../warehouse/database.ts';
 import type { CheckpointRow, OwnTables } from '../warehouse/own-tables.ts';

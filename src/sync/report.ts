@@ -1,11 +1,11 @@
+import type { Page } from '../extract/page.ts';
 import type { ErrorReport } from '../model/errors.ts';
 import type { RunStatus, WalkMode } from '../model/vocabulary.ts';
 import type { RunFigures } from '../state/runs.ts';
-import type { FilesFigures } from './files/files-figures.ts';
-import type { Warning } from './warnings.ts';
-import type { Page } from '../extract/page.ts';
+import type { FilesFigures } from './files/report-files.ts';
 import type { SyncCommand, WalkPlan } from './plan.ts';
 import type { SourceContext } from './resource-context.ts';
+import type { Warning } from './warnings.ts';
 
 /** One resource's part of a run, as `--json` prints it; times in seconds, sizes in bytes. */
 export interface ResourceReport extends RunFigures {

@@ -7,11 +7,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { manifestText, readManifest } from '../../src/export/manifest.ts';
 import { openBucket, s3Access } from '../../src/export/places/s3-bucket.ts';
 import type { Place } from '../../src/export/places/place.ts';
-import { systemClock } from '../../src/observe/system-clock.ts';
 import { BUCKET, bucketEnvironment as environment, startBucketServer } from '../support/bucket-server.ts';
 import { runCommand } from '../support/command.ts';
 import { SQLITE } from '../support/databases.ts';
-import { hurriedClock } from '../support/hurried-clock.ts';
 import { ownStage } from '../support/own-stage.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 import { expectSnapshot, manyRows } from './standing.ts';
@@ -20,8 +18,8 @@ const SECRET = 'S3RVER-is-not-told';
 
 const bucketServer = async (): Promise<NodeJS.ProcessEnv> => (await startBucketServer()).env;
 
-function bucket(env: NodeJS.ProcessEnv, prefix = 'a/b c', clock = systemClock): Place {
-  return openBucket(s3Access(`s3://${BUCKET}/${prefix}`, env), { clock, signal: new AbortController().signal });
+function bucket(env: NodeJS.ProcessEnv, prefix = 'a/b c'): Place {
+  return openBucket(s3Access(`s3://${BUCKET}/${prefix}`, env), { signal: new AbortController().signal });
 }
 
 /** Copies what the manifest of a bucket lists, and all else that is there, into a folder. */
@@ -149,22 +147,6 @@ describe('an export to a bucket', () => {
     const files = await bucket(environment(port, 'k', SECRET), 'x').list();
     expect(files).toEqual(['a', 'b&☺', 'c/d'].map((name) => ({ path: name, changedAt: Date.UTC(2024, 0, 1) })));
     expect(asked).toEqual([null, '1/+ &']);
-  });
-
-  it('asks again what a service cannot do now, waits as long as it says, and gives up in the end', async () => {
-    const asked: string[] = [];
-    const answers = [503, 429, 500, 200];
-    const port = await answering(({ pathname }, request) => {
-      asked.push(`${request.method ?? ''} ${pathname}`);
-      return answers.shift() ?? 503;
-    });
-    const place = bucket(environment(port, 'k', SECRET), 'x', hurriedClock(100));
-    const sink = await place.create('one');
-    await sink.close();
-    expect(asked).toEqual(Array.from({ length: 4 }, () => `PUT /${BUCKET}/x/one`));
-    const failed = (await place.create('two')).close();
-    await expect(failed).rejects.toMatchObject({ code: 'export_failed' });
-    expect(asked).toHaveLength(10);
   });
 
   it('puts no manifest where another one stands by now', async () => {

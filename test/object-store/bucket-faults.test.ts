@@ -1,11 +1,10 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { openObjectStore } from '../../src/object-store/open-object-store.ts';
+import { openObjectStore } from '../../src/object-store/open-stores.ts';
 import type { ObjectStore } from '../../src/object-store/object-store.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { BUCKET, bucketEnvironment, startBucketServer } from '../support/bucket-server.ts';
-import { hurriedClock } from '../support/hurried-clock.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 import { addressOf, spooled } from './stores.ts';
 
@@ -16,9 +15,13 @@ async function storeWith(
   bucket = BUCKET,
   signal = new AbortController().signal,
 ): Promise<ObjectStore> {
-  const clock = hurriedClock(100);
   const given = { ...env, TMPDIR: tempFolder() };
-  const store = await openObjectStore(addressOf(`s3://${bucket}/p`), { clock, env: given, signal, fileMode: 0o600 });
+  const store = await openObjectStore(addressOf(`s3://${bucket}/p`), {
+    clock: systemClock,
+    env: given,
+    signal,
+    fileMode: 0o600,
+  });
   onTestFinished(() => store.close());
   return store;
 }
@@ -78,38 +81,37 @@ describe('a bucket that does not do as it should', () => {
 
   it('is asked again when it cannot answer now, and not for ever', async () => {
     const answers = [503, 500, 429, 200];
-    const { env, asked } = await service((_, response) => {
-      response.writeHead(answers.shift() ?? 503, { 'retry-after': '1' }).end();
+    const { env, asked } = await service(({ method }, response) => {
+      response.writeHead(method === 'HEAD' ? 404 : (answers.shift() ?? 503)).end();
     });
     const store = await storeWith(env);
     await store.put(spooled(store, body));
-    expect(asked).toHaveLength(4);
+    expect(asked).toHaveLength(5);
     await expect(store.put(spooled(store, body))).rejects.toMatchObject({
       code: 'file_store_failed',
       recovery: 'retry',
     });
-    expect(asked).toHaveLength(10);
+    expect(asked).toHaveLength(12);
   });
 
-  it('writes a content once, where it knows conditions', async () => {
-    const { env, asked } = await service(({ method, request }, response) => {
-      const isTaken = method === 'PUT' && request.headers['if-none-match'] === '*';
-      response.writeHead(isTaken ? 412 : 200, { 'content-length': method === 'HEAD' ? body.length : 0 }).end();
+  it('is not sent what it has', async () => {
+    const { env, asked } = await service((_, response) => {
+      response.writeHead(200, { 'content-length': body.length }).end();
     });
     const store = await storeWith(env);
     const object = spooled(store, body);
     await store.put(object);
-    expect(asked.map((each) => each.split(' ')[0])).toEqual(['PUT', 'HEAD']);
+    expect(asked.map((each) => each.split(' ')[0])).toEqual(['HEAD']);
     expect(existsSync(object.path)).toBe(false);
   });
 
-  it('writes it all the same where it does not', async () => {
-    const { env, asked } = await service(({ request }, response) => {
-      response.writeHead(request.headers['if-none-match'] === undefined ? 200 : 501).end();
-    });
+  it('is not sent what is not as its hash says', async () => {
+    const { env, asked } = await service((_, response) => response.writeHead(404).end());
     const store = await storeWith(env);
-    await store.put(spooled(store, body));
-    expect(asked.map((each) => each.split(' ')[0])).toEqual(['PUT', 'PUT']);
+    const object = spooled(store, body);
+    writeFileSync(object.path, 'a pictura');
+    await expect(store.put(object)).rejects.toMatchObject({ code: 'file_store_failed', recovery: 'retry' });
+    expect(asked.map((each) => each.split(' ')[0])).toEqual(['HEAD']);
   });
 
   it('is left no parts of an upload that fails', async () => {

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
@@ -13,9 +12,6 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { tempFolder } from '../support/temp-warehouse.ts';
 import { diskPlace, objectsOf, putInto, spooled } from './stores.ts';
-import { scriptFile } from '../support/child-script.ts';
-
-const OPENER = scriptFile(new URL('put-until-full.ts', import.meta.url));
 
 describe('a folder as a store', () => {
   it('is made with the first use, unless it is only to be read', async () => {
@@ -94,20 +90,5 @@ describe('a folder as a store', () => {
     renameSync(fan, `${fan}-away`);
     await store.put(object);
     expect((await store.head(object.sha256))?.bytes).toBe(1);
-  });
-
-  it.for(['full', 'read-only'])('tells of a volume that is %s, and leaves nothing behind', (kind, context) => {
-    const folder = tempFolder();
-    const seal = kind === 'full' ? 'true' : `mount -o remount,ro "$1"`;
-    const run = `mount -t tmpfs -o size=3m tmpfs "$1" || exit 77; "${process.execPath}" "${OPENER}" "$1" make; ${seal}; "${process.execPath}" "${OPENER}" "$1" fill`;
-    const { status, stdout, stderr } = spawnSync('unshare', ['-m', 'sh', '-c', run, 'sh', folder], {
-      encoding: 'utf8',
-    });
-    context.skip(status === 77 || status === null || /unshare/.test(stderr), 'no mounts here');
-    const { code, put, listed, unread, recovery } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
-    expect([code, recovery]).toEqual(
-      kind === 'full' ? ['file_store_full', 'retry'] : ['file_store_unwritable', 'stop'],
-    );
-    expect([listed, unread]).toEqual([put, 0]);
   });
 });

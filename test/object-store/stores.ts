@@ -3,10 +3,10 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Clock } from '../../src/model/clock.ts';
-import { systemClock } from '../../src/observe/system-clock.ts';
-import { openObjectStore } from '../../src/object-store/open-object-store.ts';
 import type { ObjectStore, StoredObject } from '../../src/object-store/object-store.ts';
-import { storeOf, type StoreAddress } from '../../src/source/file-fields.ts';
+import { openObjectStore } from '../../src/object-store/open-stores.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
+import { type StoreAddress, storeOf } from '../../src/source/file-fields.ts';
 import { BUCKET, startBucketServer } from '../support/bucket-server.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 

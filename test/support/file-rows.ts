@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { App } from '../../src/app.ts';
-import { saveObjects } from '../../src/state/files/file-objects.ts';
+import { saveObjects } from '../../src/state/files/file-contents.ts';
 import { insertFiles } from '../../src/state/files/record-files.ts';
 import type { FileObjectRow, FileRow } from '../../src/warehouse/file-rows.ts';
 

@@ -11,10 +11,9 @@ type Rooms = Readonly<Record<string, readonly string[]>>;
  */
 export const ROOMS: Readonly<Record<string, Rooms>> = {
   // The server puts the receiver and the pages together; neither knows the other.
-  web: { '.': ['page', 'receiver', 'files'], page: ['.', 'files'], receiver: ['.'], files: [] },
+  web: { '.': ['page', 'receiver'], page: ['.'], receiver: ['.'] },
   serve: {
-    '.': ['alerts', 'at-rest', 'cluster', 'work-items', 'status', 'dictionary', 'controls', 'reload', 'files'],
-    files: ['status'],
+    '.': ['alerts', 'at-rest', 'cluster', 'work-items', 'status', 'dictionary', 'controls', 'reload'],
     'at-rest': ['.'],
     cluster: ['.', 'work-items', 'controls'],
     controls: [],
@@ -63,6 +62,5 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
   },
   // Formats and places know nothing of each other.
   export: { '.': ['formats', 'places'], formats: [], places: [] },
-  'object-store': { '.': ['bucket'], bucket: [] },
   queue: { '.': ['budget', 'limits'], budget: ['.', 'limits'], limits: [] },
 };

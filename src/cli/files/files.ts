@@ -1,9 +1,11 @@
 import { Command } from 'commander';
 import { ConfigError } from '../../model/errors.ts';
-import { pruneFiles } from '../../sync/files/prune.ts';
-import type { KeptFiles } from '../../sync/files/store-access.ts';
+import { visibleText } from '../../model/visible-text.ts';
+import { bytesText, countOf, countText } from '../../observe/figures.ts';
+import { pruneFiles, type FilesPruned } from '../../sync/files/prune.ts';
+import type { KeptFiles } from '../../sync/files/owned-stores.ts';
 import { openStores } from '../../object-store/open-stores.ts';
-import { verifyFiles } from '../../sync/files/verify-files.ts';
+import { FILE_FAULTS, verifyFiles, type FaultyFile, type FilesVerified } from '../../sync/files/verify-files.ts';
 import { openWarehouse, openWarehouseToRead } from '../../warehouse/databases.ts';
 import type { CliContext } from '../command/context.ts';
 import { EXIT_CODES } from '../command/exit-code.ts';
@@ -11,9 +13,7 @@ import { print } from '../command/output.ts';
 import { forEachSource, withSourceOptions, type ChosenSource, type SourceOptions } from '../command/sources.ts';
 import { whileOpen } from '../command/with-app.ts';
 import { getCommand } from './get-file.ts';
-import { prunedText } from './pruned-text.ts';
 import { filesStatus, statusText } from './status.ts';
-import { verifiedText } from './verified-text.ts';
 
 type FilesOptions = SourceOptions & { json?: true };
 
@@ -89,7 +89,11 @@ async function withFiles<T>(
   work: (kept: KeptFiles) => Promise<T>,
 ): Promise<T> {
   const { clock, signal } = context;
-  if (Object.keys(source.files.kept).length === 0) throw noFiles(source.name);
+  if (Object.keys(source.files.kept).length === 0) {
+    throw new ConfigError('files_off', `${source.name} keeps no files`, {
+      hint: 'name a place for them in files.store of the source, and the resources that have some in its profile (files)',
+    });
+  }
   // Nothing is made where no copy is.
   await (await openWarehouseToRead(source.warehouse, clock)).close();
   const warehouse = await openWarehouse(source.warehouse, clock);
@@ -106,9 +110,83 @@ async function withFiles<T>(
   );
 }
 
-/** Of a source that keeps none. */
-export function noFiles(source: string): ConfigError {
-  return new ConfigError('files_off', `${source} keeps no files`, {
-    hint: 'name a place for them in files.store of the source, and the resources that have some in its profile (files)',
+/** What a pruning removed and kept, for a person. */
+function prunedText(source: string, { rows, objects, bytes, unfinished, kept }: FilesPruned, isDry: boolean): string {
+  const removed = [
+    `${countOf(objects, 'content')} (${bytesText(bytes)})`,
+    countOf(rows, 'row of an earlier content', 'rows of earlier contents'),
+    ...(unfinished === null ? [] : [countOf(unfinished, 'unfinished download')]),
+  ];
+  const recent = kept.recent_objects;
+  const reasons: readonly (readonly [number, string])[] = [
+    [
+      kept.named.objects,
+      `${countOf(kept.named.objects, 'content')} (${bytesText(kept.named.bytes)}): files show them, or did`,
+    ],
+    [kept.history, `${countOf(kept.history, 'earlier content')}: their resource has history: all`],
+    [kept.recent_rows, `${countOf(kept.recent_rows, 'earlier content')}: shown until less than files.grace ago`],
+    [
+      recent.objects,
+      `${countOf(recent.objects, 'content')} (${bytesText(recent.bytes)}) that nothing names: came less than files.grace ago`,
+    ],
+    [
+      kept.unknown_rows,
+      `${countOf(kept.unknown_rows, 'earlier content')}: of resources that the profile does not have`,
+    ],
+    [kept.stores.length, `all in ${kept.stores.join(', ')}: the settings no longer name it`],
+  ];
+  const lines = [
+    `${source}: ${isDry ? 'would remove' : 'removed'} ${removed.join(', ')}`,
+    ...reasons.filter(([count]) => count > 0).map(([, reason]) => `  kept ${reason}`),
+  ];
+  return lines.map(visibleText).join('\n');
+}
+
+/** What a verification of files has found, for a person. */
+function verifiedText(source: string, verified: FilesVerified): string {
+  const { mode, verdict, objects, files, bytes, faults, orphans, repaired } = verified;
+  const said = verdict === 'equal' ? 'whole' : 'NOT WHOLE';
+  const kinds = Object.entries(faults.by_kind).map(
+    ([kind, count]) => `${countText(count)} × ${kind}: ${meaning(kind)}`,
+  );
+  const lines = [
+    `${source}: ${said} (${mode}): ${countOf(objects, 'content')} of ${countOf(files, 'file')}, ${bytesText(bytes)}`,
+    ...kinds.map((line) => `  ${line}`),
+    ...faults.first.map((fault) => `    ${faultText(fault)}`),
+    ...(orphans.objects === 0
+      ? []
+      : [
+          `  ${countOf(orphans.objects, 'content')} that no file names, ${bytesText(orphans.bytes)}: content-sync files prune`,
+        ]),
+    ...(repaired === null ? adviceFor(verified) : repairedLines(repaired)),
+  ];
+  return lines.map(visibleText).join('\n');
+}
+
+function meaning(kind: string): string {
+  return Object.entries(FILE_FAULTS).find(([name]) => name === kind)?.[1] ?? kind;
+}
+
+function faultText({ kind, store, sha256, files }: FaultyFile): string {
+  const shown = files.map(({ resource, record_id, field, position, valid_to }) => {
+    const where = position === 0 ? field : `${field} ${position}`;
+    return `${resource} ${record_id} ${where}${valid_to === null ? '' : `, until ${valid_to.slice(0, 19)} UTC`}`;
   });
+  return `${kind} ${sha256 ?? store}: ${shown.join('; ')}`;
+}
+
+function adviceFor({ faults }: FilesVerified): string[] {
+  const { missing = 0, size = 0, content = 0 } = faults.by_kind;
+  return missing + size + content === 0 ? [] : ['  → content-sync files verify --repair has them fetched again'];
+}
+
+function repairedLines({ again, left }: NonNullable<FilesVerified['repaired']>): string[] {
+  return [
+    ...(again === 0 ? [] : [`  ${countOf(again, 'file')} will be fetched again by the next run`]),
+    ...(left === 0
+      ? []
+      : [
+          `  ${countText(left)} left: only earlier contents show them, which cannot be fetched again, or nobody says where their store is`,
+        ]),
+  ];
 }

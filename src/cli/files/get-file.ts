@@ -9,10 +9,10 @@ import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { bytesText } from '../../observe/figures.ts';
-import { codeOf, storeFault } from '../../object-store/file-faults.ts';
+import { codeOf, isUnwritable, storeFault } from '../../object-store/file-system.ts';
 import { storesOf } from '../../settings/file-stores.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
-import { filesAt, lastContent, type FileQuestion } from '../../state/files/file-at.ts';
+import { filesAt, lastContent, type FileQuestion } from '../../state/files/shown-files.ts';
 import type { FileRow } from '../../warehouse/file-rows.ts';
 import { openWarehouseToRead } from '../../warehouse/databases.ts';
 import { openStores } from '../../object-store/open-stores.ts';
@@ -21,7 +21,6 @@ import { print } from '../command/output.ts';
 import { forEachSource, readSettings, withSourceOptions, type SourceOptions } from '../command/sources.ts';
 import { whileOpen } from '../command/with-app.ts';
 import { momentFrom } from '../runs/moment-from.ts';
-import { fileName } from './file-name.ts';
 
 interface GetOptions extends SourceOptions {
   field?: string;
@@ -133,21 +132,6 @@ function refuseOverwriting(file: string, isForced: boolean): void {
   throw new ConfigError('file_exists', `${file} is there already`, { hint: 'name another by --out, or add --force' });
 }
 
-const UNWRITABLE: ReadonlySet<string> = new Set([
-  'EACCES',
-  'EDQUOT',
-  'EEXIST',
-  'EFBIG',
-  'EISDIR',
-  'ENAMETOOLONG',
-  'ENOENT',
-  'ENOSPC',
-  'ENOTDIR',
-  'ENOTEMPTY',
-  'EPERM',
-  'EROFS',
-]);
-
 /** Whole or not at all. */
 async function writtenTo(file: string, body: Readable, sha256: string): Promise<void> {
   const unfinished = path.join(path.dirname(file), `.${path.basename(file)}.${process.pid}.part`);
@@ -157,7 +141,7 @@ async function writtenTo(file: string, body: Readable, sha256: string): Promise<
   } catch (error) {
     await rm(unfinished, { force: true });
     // Anything else comes from where the bytes are read.
-    if (!UNWRITABLE.has(codeOf(error))) throw error;
+    if (!isUnwritable(error)) throw error;
     throw new ConfigError('file_unwritable', `${file}: ${messageOf(error)}`, {
       hint: 'name a place by --out in which this user may make files, and which has room',
       cause: error,
@@ -184,4 +168,41 @@ async function written(body: Readable, to: Writable, sha256: string): Promise<vo
     recovery: 'stop',
     hint: 'content-sync files verify --repair has it fetched again, if its record still shows it',
   });
+}
+
+/** Endings where the type's own name is another. */
+const ENDINGS: Readonly<Record<string, string>> = {
+  'image/jpeg': 'jpg',
+  'image/svg+xml': 'svg',
+  'image/x-icon': 'ico',
+  'image/vnd.microsoft.icon': 'ico',
+  'image/tiff': 'tif',
+  'video/quicktime': 'mov',
+  'video/x-matroska': 'mkv',
+  'audio/mpeg': 'mp3',
+  'audio/x-wav': 'wav',
+  'text/plain': 'txt',
+};
+
+const LONGEST_ID = 100;
+
+/** A name for a file of a record: of letters, digits and `-_.` only, whatever the record's id is, and never a hidden one. */
+export function fileName({
+  record_id,
+  field,
+  position,
+  type,
+}: Pick<FileRow, 'record_id' | 'field' | 'position' | 'type'>): string {
+  const id = plain(record_id).slice(0, LONGEST_ID);
+  const which = position === 0 ? field : `${field}-${position}`;
+  return `${id}-${plain(which)}.${endingOf(type ?? '')}`;
+}
+
+function endingOf(type: string): string {
+  const [, subtype = ''] = type.split('/');
+  return ENDINGS[type] ?? (/^[a-z0-9]{1,10}$/.test(subtype) ? subtype : 'bin');
+}
+
+function plain(text: string): string {
+  return text.replaceAll(/[^\p{L}\p{N}_.-]/gu, '_').replace(/^[.-]+/, '_');
 }

@@ -1,10 +1,10 @@
 import type { App } from '../../app.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import { noteForgotten, openRequests } from '../../state/forgotten.ts';
-import { readTables } from '../../state/column-catalog.ts';
-import { eraseUnnamed } from '../../sync/files/erase-unnamed.ts';
 import { syncedResources } from '../../serve/start-drain.ts';
+import { readTables } from '../../state/column-catalog.ts';
+import { noteForgotten, openRequests } from '../../state/forgotten.ts';
+import { eraseUnnamed } from '../../sync/files/prune.ts';
 import { forgetDeliveries, type ForgottenDeliveries } from '../../trigger/drain/forget-deliveries.ts';
 import { inboxAddress, openInbox, openInboxToRead } from '../../warehouse/databases.ts';
 import type { ForgottenRow, OwnTables } from '../../warehouse/own-tables.ts';

@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs';
 import { access, constants, open, readdir, readFile, rename, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
-import { codeOf } from '../../object-store/file-faults.ts';
-import { makeFolder, syncFolder } from '../../object-store/folders.ts';
+import { codeOf, makeFolder, syncFolder } from '../../object-store/file-system.ts';
 import { isOtherRunning, placeOfProcess } from '../../state/leases.ts';
 import { exportBusy, MANIFEST, type PartSink, type Place, type PlacedFile } from './place.ts';
 

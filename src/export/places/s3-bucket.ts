@@ -1,14 +1,16 @@
+import { PassThrough } from 'node:stream';
 import { text as textIn } from 'node:stream/consumers';
 import { ConfigError } from '../../model/errors.ts';
-import { bucketAccess, type BucketAccess } from '../../object-store/bucket/bucket-access.ts';
-import { openBucketClient, type BucketClient } from '../../object-store/bucket/bucket-client.ts';
-import type { BucketWords } from '../../object-store/bucket/bucket-faults.ts';
-import type { BucketWorld } from '../../object-store/bucket/requests.ts';
+import {
+  bucketAccess,
+  openBucketClient,
+  type BucketAccess,
+  type BucketClient,
+  type BucketWords,
+} from '../../object-store/bucket.ts';
 import { exportBusy, MANIFEST, type PartSink, type Place, type PlacedFile } from './place.ts';
 
 const ADDRESS = /^s3:\/\/([^/?#]+)(?:\/(.*))?$/s;
-/** A part of an object that is uploaded; the least that a service takes is 5 MiB. */
-const CHUNK_BYTES = 8 * 1_048_576;
 
 const WORDS: BucketWords = {
   missing: 'export_bucket_missing',
@@ -35,7 +37,10 @@ export function s3Access(address: string, env: NodeJS.ProcessEnv): { access: Buc
 }
 
 /** What lies below a prefix of a bucket. */
-export function openBucket({ access, prefix }: { access: BucketAccess; prefix: string }, world: BucketWorld): Place {
+export function openBucket(
+  { access, prefix }: { access: BucketAccess; prefix: string },
+  world: { signal: AbortSignal },
+): Place {
   const client = openBucketClient(access, WORDS, world);
   const shown = `s3://${access.bucket}/${prefix}`;
   const key = prefix + MANIFEST;
@@ -86,31 +91,23 @@ async function putManifest(
   if (there === null || (await textIn(there.body)) !== text) throw exportBusy(shown, '');
 }
 
-/** An object: in one request if it is small, else in parts as its bytes come. */
 function upload(client: BucketClient, key: string): PartSink {
-  let waiting: Uint8Array[] = [];
-  let size = 0;
-  let isParted = false;
-  const parts = client.upload(key);
-  const send = async (): Promise<void> => {
-    const body = Buffer.concat(waiting);
-    [waiting, size, isParted] = [[], 0, true];
-    await parts.part(body);
-  };
+  const body = new PassThrough();
+  const uploaded = client.upload(key, body);
+  // Whoever writes learns of it by the next write, or by `close`.
+  uploaded.catch(() => body.destroy());
   return {
     write: async (bytes) => {
-      waiting.push(bytes);
-      size += bytes.length;
-      if (size >= CHUNK_BYTES) await send();
+      const written = new Promise<void>((resolve) => body.write(bytes, () => resolve()));
+      await Promise.race([written, uploaded]);
     },
     close: async () => {
-      if (!isParted) {
-        await client.put(key, Buffer.concat(waiting));
-        return;
-      }
-      if (size > 0) await send();
-      await parts.complete();
+      body.end();
+      await uploaded;
     },
-    abort: () => parts.abort(),
+    abort: async () => {
+      body.destroy();
+      await uploaded.catch(() => undefined);
+    },
   };
 }

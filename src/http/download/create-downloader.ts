@@ -1,14 +1,24 @@
-import type { Governor } from '../../queue/governor.ts';
+import PQueue from 'p-queue';
+import type { Lane } from '../../model/vocabulary.ts';
+import type { Attempt, Governor } from '../../queue/governor.ts';
 import { createRetryQuota, type RetryQuota } from '../backoff.ts';
 import type { ClientParts } from '../create-client.ts';
 import { createAgent } from '../dispatcher.ts';
 import { createExchange } from '../exchange.ts';
 import { createJudge } from '../outcome/outcome.ts';
-import { Checkpoints } from './checkpoint.ts';
-import type { Downloader } from './downloader.ts';
+import { guardedConnector, type Resolve } from './addresses.ts';
 import { downloadFile, type DownloadParts } from './download-file.ts';
-import { guardedConnector, type Resolve } from './guarded-connector.ts';
-import { originGovernors } from './origin-governors.ts';
+import type { Downloaded, DownloadRequest } from './download-request.ts';
+
+/** Fetches files to a folder. */
+export interface Downloader {
+  /**
+   * Throws `SyncError` with recovery `retry` (network, 5xx, lost midway), the `DeferredError` of a governor,
+   * `file_store_full` where there is no room for the unfinished file, and the signal's reason.
+   */
+  download(request: DownloadRequest): Promise<Downloaded>;
+  close(): Promise<void>;
+}
 
 export interface DownloaderOptions {
   /** Of the client of the service: the same credential, the same limits, the same connections. */
@@ -23,72 +33,92 @@ export interface DownloaderOptions {
 
 /** Fetches the files of one source. */
 export function createDownloader({ client, allowHosts, openGovernor, resolve }: DownloaderOptions): Downloader {
-  const governors = originGovernors(openGovernor);
+  const others = new OtherOrigins(openGovernor);
   const { network } = client.way;
   // The certificate of this client is for the service alone.
   const way = { ...client.way, network: network && { proxies: network.proxies, ca: network.ca } };
   const agent = createAgent(client.http, way, guardedConnector(allowHosts, resolve));
   const { http: httpProxy = '', https: httpsProxy = '' } = network?.proxies ?? {};
+  // A large file holds its slot for minutes: where there are several, one is left to those who ask for records.
+  const turns = new PQueue({ concurrency: Math.max(1, client.http.concurrency - 1) });
   const parts: DownloadParts = {
-    client: { ...client, governorOf: politely(client) },
+    client: {
+      ...client,
+      governorOf: (url) => ({
+        run: (lane, attempt, signal) => turns.add(() => client.governorOf(url).run(lane, attempt, signal)),
+      }),
+    },
     elsewhere: {
       exchange: createExchange(agent, client.http, client.clock),
       judge: createJudge([]),
-      quotaOf: quotas(),
-      governorOf: ({ origin }) => governors.of(origin),
+      quotaOf: (origin) => others.of(origin).quota,
+      governorOf: ({ origin }) => ({ run: (lane, attempt, signal) => others.run(origin, lane, attempt, signal) }),
     },
-    checkpoints: new Checkpoints(),
     rules: { allowed: allowHosts, isProxied: httpProxy !== '' || httpsProxy !== '' },
   };
   return {
     download: (request) => downloadFile(parts, request),
     close: async () => {
       await agent.destroy();
-      await governors.close();
+      await others.close();
     },
   };
 }
 
-/**
- * A large file holds its slot, and a connection, for minutes. One of the service's is left to those who ask for records,
- * where there are several.
- */
-function politely({ governorOf, http }: ClientParts): ClientParts['governorOf'] {
-  const waiting: (() => void)[] = [];
-  let free = Math.max(1, http.concurrency - 1);
-  // An abort wakes those who wait as well: it ends those for which they wait.
-  const turn = (): Promise<void> | undefined => {
-    if (free === 0) return new Promise((resolve) => waiting.push(resolve));
-    free -= 1;
-    return undefined;
-  };
-  const passOn = (): void => {
-    const next = waiting.shift();
-    if (next === undefined) free += 1;
-    else next();
-  };
-  return (url) => ({
-    run: async (lane, attempt, signal) => {
-      await turn();
-      try {
-        return await governorOf(url).run(lane, attempt, signal);
-      } finally {
-        passOn();
-      }
-    },
-  });
+/** More origins than this are not remembered: those that nobody has asked longest are closed then. */
+const MOST_IDLE = 64;
+
+interface OtherOrigin {
+  /** Opened with its first request. */
+  governor: Promise<Governor> | null;
+  /** Of its own: one that is down costs the others nothing. */
+  quota: RetryQuota;
+  users: number;
 }
 
-/** More origins than this are not remembered. */
-const MOST_QUOTAS = 1_000;
+/** The origins that files come from besides the service's. */
+class OtherOrigins {
+  readonly #open: DownloaderOptions['openGovernor'];
+  readonly #origins = new Map<string, OtherOrigin>();
 
-/** A quota of retries for each origin: one that is down costs the others nothing. */
-function quotas(): (origin: string) => RetryQuota {
-  const known = new Map<string, RetryQuota>();
-  return (origin) => {
-    if (known.size > MOST_QUOTAS) known.clear();
-    const quota = known.get(origin) ?? createRetryQuota();
-    known.set(origin, quota);
-    return quota;
-  };
+  constructor(open: DownloaderOptions['openGovernor']) {
+    this.#open = open;
+  }
+
+  of(origin: string): OtherOrigin {
+    const found = this.#origins.get(origin) ?? { governor: null, quota: createRetryQuota(), users: 0 };
+    // Behind all others: the first one is the one that nobody has asked longest.
+    this.#origins.delete(origin);
+    this.#origins.set(origin, found);
+    return found;
+  }
+
+  async run<T>(origin: string, lane: Lane, attempt: Attempt<T>, signal?: AbortSignal): Promise<T> {
+    const entry = this.of(origin);
+    entry.users += 1;
+    try {
+      const governor = (entry.governor ??= this.#open(origin));
+      // One that cannot be opened is opened by the next who asks.
+      governor.catch(() => (entry.governor = null));
+      return await (await governor).run(lane, attempt, signal);
+    } finally {
+      entry.users -= 1;
+      await this.#closeIdle();
+    }
+  }
+
+  async close(): Promise<void> {
+    const all = [...this.#origins.values()];
+    this.#origins.clear();
+    for (const { governor } of all) await (await governor)?.close();
+  }
+
+  async #closeIdle(): Promise<void> {
+    for (const [origin, { governor, users }] of this.#origins) {
+      if (this.#origins.size <= MOST_IDLE) return;
+      if (users > 0) continue;
+      this.#origins.delete(origin);
+      await (await governor)?.close();
+    }
+  }
 }

@@ -2,16 +2,13 @@ import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { RetryQuota } from '../backoff.ts';
 import type { ApiAnswer, ApiRequest } from '../client.ts';
 import type { ClientParts } from '../create-client.ts';
+import type { Seen } from '../outcome/outcome-row.ts';
+import type { OutcomeVerdict } from '../outcome/outcome.ts';
 import { runRequest, type LoopParts } from '../request-loop.ts';
-import { refusePrivate, type AddressRules } from './address-rules.ts';
-import { headerText } from './byte-range.ts';
-import { hashFault, kindFault, sizeFault } from './content-rules.ts';
-import type { Checkpoints } from './checkpoint.ts';
-import type { Downloaded, DownloadRequest } from './downloader.ts';
-import { errorElsewhere, judgeFile, type FileCode } from './file-outcome.ts';
+import { refusePrivate, type AddressRules } from './addresses.ts';
+import { hashFault, kindFault, sizeFault, type Downloaded, type DownloadRequest } from './download-request.ts';
+import { FileBody, headerText, type Received } from './file-body.ts';
 import { kindOf } from './file-kind.ts';
-import { FileSink } from './file-sink.ts';
-import { UnfinishedFile } from './unfinished-file.ts';
 
 /** What all downloads of one source have in common. */
 export interface DownloadParts {
@@ -19,75 +16,57 @@ export interface DownloadParts {
   /** For origins besides the service's. */
   elsewhere: Pick<LoopParts, 'exchange' | 'judge' | 'governorOf'> & { quotaOf: (origin: string) => RetryQuota };
   rules: AddressRules;
-  checkpoints: Checkpoints;
 }
 
 const MOST_REDIRECTS = 5;
-/** How often a file is begun anew in one call, because what came did not fit together, or an address ran out meanwhile. */
-const MOST_ANEW = 2;
+/** How often a file is begun again in one call, because what came did not fit together, or an address ran out meanwhile. */
+const MOST_RESTARTS = 2;
 
 /** The state of one download. */
 interface Progress {
   parts: DownloadParts;
   request: DownloadRequest;
-  file: UnfinishedFile;
-  sink: FileSink;
+  file: FileBody;
   /** Where it was led by now. */
   at: URL;
-  begunAnew: number;
+  restarts: number;
 }
 
 /** One file from its first request until it is whole in the spool, or will not be. */
 export async function downloadFile(parts: DownloadParts, request: DownloadRequest): Promise<Downloaded> {
-  const { spool, name, url } = request;
   request.signal.throwIfAborted();
-  const file = await UnfinishedFile.open({
-    folder: spool,
-    name,
-    from: url.origin + url.pathname,
-    checkpoints: parts.checkpoints,
-  });
   const { origins, isCrowded, clock } = parts.client;
   const isWanted = (): boolean => progress.at.origin === origins.home && isCrowded('bulk');
-  const sink = new FileSink({ request, file, clock, isWanted });
-  const progress: Progress = { parts, request, file, sink, at: url, begunAnew: 0 };
+  const file = new FileBody({ request, clock, isWanted });
+  const progress: Progress = { parts, request, file, at: request.url, restarts: 0 };
   try {
-    const downloaded = await rounds(progress);
-    if (downloaded.kind !== 'fetched') await file.remove();
-    return downloaded;
+    for (;;) {
+      const downloaded = await settle(progress, await ask(progress));
+      if (downloaded === null) continue;
+      if (downloaded.kind !== 'fetched') await file.remove();
+      return downloaded;
+    }
   } catch (error) {
-    return await ended(progress, error);
+    await file.remove();
+    return refusalOf(progress, error);
   }
 }
 
-async function rounds(progress: Progress): Promise<Downloaded> {
-  for (;;) {
-    const answer = await ask(progress);
-    const downloaded = await REACTIONS[codeOf(answer)](progress, answer);
-    if (downloaded !== null) return downloaded;
-    if (answer.code !== 'rest') progress.begunAnew += 1;
-  }
-}
-
-async function ask(progress: Progress): Promise<ApiAnswer> {
-  const { request, sink } = progress;
-  progress.at = request.url;
+function ask(progress: Progress): Promise<ApiAnswer> {
+  const { request, file } = progress;
   const { url, meter, signal } = request;
-  const asked: ApiRequest = { url, lane: 'bulk', meter, signal, into: sink };
+  progress.at = url;
+  const asked: ApiRequest = { url, lane: 'bulk', meter, signal, into: file };
   return runRequest(loopParts(progress), request.isOwn(url) ? asked : { ...asked, as: 'nobody' });
 }
 
 /** The client's own parts, and beyond its origin those that know nothing of it. */
 function loopParts(progress: Progress): LoopParts {
-  const { parts, request, sink } = progress;
+  const { parts, request, file } = progress;
   const { client, elsewhere, rules } = parts;
   const { home, secrets } = client.origins;
   const isHome = (url: URL): boolean => url.origin === home;
   const quota = (): RetryQuota => (isHome(progress.at) ? client.quota : elsewhere.quotaOf(progress.at.origin));
-  const judge = (url: URL): void => {
-    progress.at = url;
-    if (!isHome(url)) refusePrivate(url, rules);
-  };
   return {
     ...client,
     // An address of a record is asked as it stands, and as anybody would.
@@ -97,80 +76,138 @@ function loopParts(progress: Progress): LoopParts {
     exchange: (wire, account) => (isHome(wire.url) ? client : elsewhere).exchange(wire, account),
     governorOf: (url) => (isHome(url) ? client : elsewhere).governorOf(url),
     judge: (seen) => {
-      const { judge: usual } = isHome(progress.at) ? client : elsewhere;
-      const isOwn = isHome(progress.at) && request.isOwn(progress.at);
-      return judgeFile({ received: sink.received, asked: sink.asked, isOwn, judge: usual }, seen);
+      const { judge } = isHome(progress.at) ? client : elsewhere;
+      return judgeFile({ file, isOwn: isHome(progress.at) && request.isOwn(progress.at), judge }, seen);
     },
     quota: { take: () => quota().take(), refund: () => quota().refund() },
-    origins: { home, secrets, isOwn: request.isOwn, allowed: ANY_ORIGIN, judge, mostHops: MOST_REDIRECTS },
+    origins: {
+      home,
+      secrets,
+      isOwn: request.isOwn,
+      allowed: { has: () => true },
+      judge: (url) => {
+        progress.at = url;
+        if (!isHome(url)) refusePrivate(url, rules);
+      },
+      mostHops: MOST_REDIRECTS,
+    },
   };
 }
 
-const ANY_ORIGIN = { has: () => true };
+/** Codes of answers to a request for a file; others end in an error. */
+type FileCode = 'file' | 'unchanged' | 'gone' | 'expired' | 'refused' | 'rest' | 'restart' | 'file_address';
 
-type Reaction = (progress: Progress, answer: ApiAnswer) => Promise<Downloaded | null> | Downloaded | null;
-
-/** How a download reacts to each answer: with its end, or with null for another round. */
-const REACTIONS: Readonly<Record<FileCode, Reaction>> = {
-  file: settle,
-  unchanged: () => ({ kind: 'unchanged' }),
-  gone: () => ({ kind: 'gone' }),
-  expired: ({ begunAnew, at, request: { url } }, { status }) => {
-    // Where the service leads to is led to anew; only an address of a record is for its record to tell.
-    if (at.origin !== url.origin && begunAnew < MOST_ANEW) return null;
-    return { kind: 'expired', reason: `${at.host} answered ${status}` };
-  },
-  refused: ({ sink: { received } }) => {
-    if (received?.kind !== 'refused') throw new Error('a file that nobody has refused');
-    return { kind: 'refused', ...received.refusal };
-  },
-  rest: () => null,
-  file_address: ({ at }) => ({
-    kind: 'refused',
-    code: 'file_address',
-    reason: `${at.hostname} is, or resolves to, no address of the public internet`,
-  }),
-  anew: async ({ begunAnew, file, sink: { received } }) => {
-    await file.begin(null);
-    if (begunAnew < MOST_ANEW) return null;
-    const reason = received?.kind === 'wrong_part' ? received.reason : 'no rest of what it had begun with';
-    throw new SyncError('bad_http', `the service sends ${reason}`, { recovery: 'retry' });
-  },
-};
-
-/** What a profile leaves out by a rule of its own is not there for us. */
-function codeOf({ code }: ApiAnswer): FileCode {
-  return isFileCode(code) ? code : 'gone';
+/** How an answer is judged by what became of its body, and by whether it is the service's own. */
+interface FileAnswer {
+  file: FileBody;
+  isOwn: boolean;
+  judge: (seen: Seen) => OutcomeVerdict;
 }
 
-function isFileCode(code: string): code is FileCode {
-  return Object.hasOwn(REACTIONS, code);
+/** A signed address that has run out is told in any of these ways; S3 says 400 of some and 403 of others. */
+const EXPIRED: ReadonlySet<number> = new Set([400, 401, 403, 404, 410]);
+const GONE: ReadonlySet<number> = new Set([404, 410]);
+const ATTEMPTS_AT_NOTHING = 3;
+
+/** Decides an answer to a request for a file, before the outcome table does. Throws what our own disk failed with. */
+function judgeFile({ file, isOwn, judge }: FileAnswer, seen: Seen): OutcomeVerdict {
+  const { status, transport } = seen;
+  const { received, failure } = file;
+  if (failure !== null) throw failure;
+  if (transport === 'file_address') return coded('file_address', 'the address is none of the public internet');
+  if (transport !== null) return judge(seen);
+  if (received !== null) return (isOwn ? judgeWords(received, seen, judge) : null) ?? judgeBody(received);
+  if (status === 304) {
+    if (file.isConditional) return coded('unchanged', 'the file is the one that is here');
+    return { outcome: 'retry', code: 'bad_http', reason: 'not modified (304), which was not asked for' };
+  }
+  if (status === 416) return coded('restart', 'the rest of the file cannot be had');
+  const verdict = judge(seen);
+  if (verdict.outcome === 'limited') return verdict;
+  if (!isOwn && EXPIRED.has(status)) return coded('expired', `the address answered ${status}`);
+  return isOwn && GONE.has(status) ? coded('gone', verdict.reason) : verdict;
+}
+
+/** A service may say with a 200 that it limits, or fails: that says nothing of the file. Null for anything else. */
+function judgeWords(received: Received, seen: Seen, judge: FileAnswer['judge']): OutcomeVerdict | null {
+  if (received.kind !== 'refused' || received.json === undefined) return null;
+  const verdict = judge({ ...seen, content: null, json: received.json, isRecord: false });
+  return verdict.outcome === 'limited' || verdict.outcome === 'retry' ? verdict : null;
+}
+
+function judgeBody(received: Received): OutcomeVerdict {
+  if (received.kind === 'refused') return coded('refused', received.refusal.reason);
+  if (received.kind === 'gave_way') return coded('rest', 'others have their turn before its rest');
+  if (received.kind === 'wrong_part') return coded('restart', received.reason);
+  if (received.kind === 'whole') return { outcome: 'ok', code: 'file', reason: 'the file is here' };
+  return { outcome: 'retry', code: 'empty_body', reason: 'the file has no content', attempts: ATTEMPTS_AT_NOTHING };
+}
+
+function coded(code: FileCode, reason: string): OutcomeVerdict {
+  return { outcome: 'skip', code, reason };
+}
+
+/** What an answer makes of a download; null if the file is asked for once more. */
+async function settle(progress: Progress, answer: ApiAnswer): Promise<Downloaded | null> {
+  const { at, request, file } = progress;
+  const { received } = file;
+  switch (answer.code) {
+    case 'file':
+      return checked(progress, answer);
+    case 'unchanged':
+      return { kind: 'unchanged' };
+    case 'rest':
+      return null;
+    case 'refused':
+      if (received?.kind !== 'refused') throw new Error('a file that nobody has refused');
+      return { kind: 'refused', ...received.refusal };
+    case 'file_address': {
+      const reason = `${at.hostname} is, or resolves to, no address of the public internet`;
+      return { kind: 'refused', code: 'file_address', reason };
+    }
+    case 'expired':
+      // Where the service leads to is led to once more; only an address of a record is for its record to tell.
+      if (at.origin !== request.url.origin && mayRestart(progress)) return null;
+      return { kind: 'expired', reason: `${at.host} answered ${answer.status}` };
+    case 'restart': {
+      await file.restart();
+      if (mayRestart(progress)) return null;
+      const reason = received?.kind === 'wrong_part' ? received.reason : 'no rest of what it had begun with';
+      throw new SyncError('bad_http', `the service sends ${reason}`, { recovery: 'retry' });
+    }
+    default:
+      // What a profile leaves out by a rule of its own is not there for us.
+      return { kind: 'gone' };
+  }
+}
+
+function mayRestart(progress: Progress): boolean {
+  progress.restarts += 1;
+  return progress.restarts <= MOST_RESTARTS;
 }
 
 /** A file whose bytes are all here: what they are decides. */
-async function settle({ request, file, begunAnew }: Progress, { headers }: ApiAnswer): Promise<Downloaded | null> {
-  const { bytes, path, head } = file;
-  const known = request.keepsSmall === true && file.isInMemory && bytes > 0 ? await kindOf(head, null) : null;
-  // What the head does not tell is looked for in the file.
-  const isSmall = known !== null && known.size !== null;
-  const sha256 = await file.finish(isSmall);
-  const kind = isSmall ? known : await kindOf(head, { path, bytes });
-  const fault = sizeFault(bytes, request) ?? kindFault(kind, request, true) ?? hashFault(sha256, request);
-  if (fault?.code === 'file_differs' && file.isPieced && begunAnew < MOST_ANEW) {
-    await file.begin(null);
+async function checked(progress: Progress, { headers }: ApiAnswer): Promise<Downloaded | null> {
+  const { request, file } = progress;
+  const { bytes, path, head, etag } = file;
+  const sha256 = await file.finish();
+  const { type, size, isDamaged } = await kindOf(head, { path, bytes });
+  const fault =
+    sizeFault(bytes, request) ?? kindFault({ type, size, isDamaged }, request, true) ?? hashFault(sha256, request);
+  if (fault?.code === 'file_differs' && file.isPieced && mayRestart(progress)) {
+    await file.restart();
     return null;
   }
   if (fault !== null) return { kind: 'refused', ...fault };
   return {
     kind: 'fetched',
     path,
-    ...(isSmall ? { content: head } : {}),
     sha256,
     bytes,
-    type: kind.type,
-    width: kind.size?.width ?? null,
-    height: kind.size?.height ?? null,
-    etag: headerText(headers, 'etag') ?? file.validator?.etag ?? null,
+    type,
+    width: size?.width ?? null,
+    height: size?.height ?? null,
+    etag: headerText(headers, 'etag') ?? etag,
     lastModified: headerText(headers, 'last-modified'),
   };
 }
@@ -195,19 +232,20 @@ const OF_ONE_FILE: ReadonlySet<string> = new Set([
   'unsupported_encoding',
 ]);
 
-/** The end of a download by an error; what is here of the file is kept where another call can go on with it. */
-async function ended({ parts, file, at }: Progress, error: unknown): Promise<Downloaded> {
-  const code = error instanceof SyncError ? error.code : '';
-  // What finds no room leaves its own to others.
-  await (code === 'file_store_full' ? file.remove() : file.leave());
-  const isOfStore = code.startsWith('file_store_');
-  if (!(error instanceof SyncError) || error instanceof DeferredError || isOfStore) throw error;
-  if (REFUSED.has(error.code)) {
-    await file.remove();
-    return { kind: 'refused', code: 'file_address', reason: error.message };
-  }
-  if (at.origin !== parts.client.origins.home) throw errorElsewhere(error, at.host);
-  if (!OF_ONE_FILE.has(error.code)) throw error;
-  const { message, hint, requestId } = error;
-  throw new SyncError(code, message, { recovery: 'retry', hint, requestId, cause: error });
+/** An address that is refused is no error; whatever else ended a download is thrown as what it means for its file. */
+function refusalOf({ parts, at }: Progress, error: unknown): Downloaded {
+  if (!(error instanceof SyncError) || error instanceof DeferredError) throw error;
+  const { code, message, hint, requestId } = error;
+  if (REFUSED.has(code)) return { kind: 'refused', code: 'file_address', reason: message };
+  if (code.startsWith('file_store_')) throw error;
+  const isElsewhere = at.origin !== parts.client.origins.home;
+  if (!isElsewhere && !OF_ONE_FILE.has(code)) throw error;
+  // The answers of another host are about one file, and never about the source.
+  const look = `Check that ${at.host} is up and serves this file to anybody who has its address; it is tried again later.`;
+  throw new SyncError(code, message, {
+    recovery: 'retry',
+    hint: isElsewhere ? look : hint,
+    requestId,
+    cause: error,
+  });
 }

@@ -1,7 +1,6 @@
 import type { Kysely } from 'kysely';
 import { bytesText, countOf, countText } from '../../observe/figures.ts';
-import { countFiles, troubledFiles, type FileTrouble } from '../../state/files/file-counts.ts';
-import { fullStore } from '../../state/files/shown-files.ts';
+import { countFiles, troubledFiles, type FileTrouble, fullStore } from '../../state/files/shown-files.ts';
 import type { FileStatus } from '../../warehouse/file-rows.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
 

@@ -1,5 +1,5 @@
-import { sql, type CompiledQuery, type Kysely } from 'kysely';
-import type { FileRow } from '../../warehouse/file-rows.ts';
+import { type CompiledQuery, type Expression, type ExpressionBuilder, type Kysely, sql, type SqlBool } from 'kysely';
+import type { FilePassageRow, FileRow } from '../../warehouse/file-rows.ts';
 import type { OwnTables, TimestampText } from '../../warehouse/own-tables.ts';
 import { inParts } from '../in-parts.ts';
 
@@ -21,12 +21,12 @@ export function placeText({ record_id, field, position }: FilePlace): string {
   return JSON.stringify([record_id, field, position]);
 }
 
-/** The last row of each file of these records, by `placeText`, whether it is shown now or not. */
+/** The last row of each file of these records, by the record's id, whether it is shown now or not. */
 export async function lastFiles(
   own: Kysely<OwnTables>,
   resource: string,
   ids: readonly string[],
-): Promise<Map<string, FileRow>> {
+): Promise<Map<string, FileRow[]>> {
   const last = new Map<string, FileRow>();
   for (const part of inParts(ids, IDS_PER_STATEMENT)) {
     const rows = own.selectFrom('_sync_files').selectAll().where('resource', '=', resource);
@@ -34,7 +34,7 @@ export async function lastFiles(
       last.set(placeText(row), row);
     }
   }
-  return last;
+  return Map.groupBy(last.values(), ({ record_id }) => record_id);
 }
 
 /** Up to `limit` files that are to be asked for at a moment, those that have waited longest first, behind `after`. */
@@ -107,69 +107,23 @@ const COPIED = [
   'valid_to',
 ] as const satisfies readonly (keyof FileRow)[];
 
-/** What was compiled before, by what it is about: thousands of files are found and settled alike. */
-const compiled = new WeakMap<Kysely<OwnTables>, Map<string, CompiledQuery>>();
-
-/** The statement of that name with these values in the place of its own, which are as many. */
-function compiledOnce(
-  own: Kysely<OwnTables>,
-  name: string,
-  parameters: readonly unknown[],
-  compile: () => CompiledQuery,
-): CompiledQuery {
-  const known = compiled.get(own) ?? new Map<string, CompiledQuery>();
-  compiled.set(own, known);
-  const statement = known.get(name) ?? compile();
-  known.set(name, statement);
-  return { ...statement, parameters };
-}
-
 export function insertFiles(own: Kysely<OwnTables>, rows: readonly FileRow[]): CompiledQuery[] {
-  return inParts(rows, ROWS_PER_STATEMENT).map((part) => {
-    const compile = (): CompiledQuery => own.insertInto('_sync_files').values(part).compile();
-    const [columns = '', ...others] = new Set(part.map((row) => Object.keys(row).join()));
-    if (others.length > 0) return compile();
-    return compiledOnce(
-      own,
-      `insert ${part.length} ${columns}`,
-      part.flatMap((row) => Object.values(row)),
-      compile,
-    );
-  });
+  return inParts(rows, ROWS_PER_STATEMENT).map((part) => own.insertInto('_sync_files').values(part).compile());
 }
 
 /** Changes one row, if it is still there: whoever erases a record does not wait for its files. */
 export function changeFile(own: Kysely<OwnTables>, key: FileKey, change: Partial<FileRow>): CompiledQuery {
-  const { resource, record_id, field, position, version } = key;
-  const parameters = [...Object.values(change), resource, record_id, field, position, version];
-  return compiledOnce(own, `set ${Object.keys(change).join()}`, parameters, () => compiledChange(own, key, change));
-}
-
-function compiledChange(own: Kysely<OwnTables>, key: FileKey, change: Partial<FileRow>): CompiledQuery {
-  return own
-    .updateTable('_sync_files')
-    .set(change)
-    .where('resource', '=', key.resource)
-    .where('record_id', '=', key.record_id)
-    .where('field', '=', key.field)
-    .where('position', '=', key.position)
-    .where('version', '=', key.version)
-    .compile();
+  return own.updateTable('_sync_files').set(change).where(isRow(key)).compile();
 }
 
 /** Forgets one row. */
-export function removeFile(
-  own: Kysely<OwnTables>,
-  { resource, record_id, field, position, version }: FileKey,
-): CompiledQuery {
-  return own
-    .deleteFrom('_sync_files')
-    .where('resource', '=', resource)
-    .where('record_id', '=', record_id)
-    .where('field', '=', field)
-    .where('position', '=', position)
-    .where('version', '=', version)
-    .compile();
+export function removeFile(own: Kysely<OwnTables>, key: FileKey): CompiledQuery {
+  return own.deleteFrom('_sync_files').where(isRow(key)).compile();
+}
+
+function isRow({ resource, record_id, field, position, version }: FileKey) {
+  return (where: ExpressionBuilder<OwnTables, '_sync_files'>): Expression<SqlBool> =>
+    where.and({ resource, record_id, field, position, version });
 }
 
 /**
@@ -182,7 +136,6 @@ export function replaceFile(
   left: Partial<FileRow>,
   next: Partial<FileRow>,
 ): CompiledQuery[] {
-  const { record_id, field, position, resource, version } = key;
   const copied = own
     .insertInto('_sync_files')
     .columns([...COPIED, 'version'])
@@ -190,13 +143,9 @@ export function replaceFile(
       eb
         .selectFrom('_sync_files')
         .select([...COPIED, sql<number>`"version" + 1`.as('version')])
-        .where('resource', '=', resource)
-        .where('record_id', '=', record_id)
-        .where('field', '=', field)
-        .where('position', '=', position)
-        .where('version', '=', version),
+        .where(isRow(key)),
     );
-  return [copied.compile(), changeFile(own, key, left), changeFile(own, { ...key, version: version + 1 }, next)];
+  return [copied.compile(), changeFile(own, key, left), changeFile(own, { ...key, version: key.version + 1 }, next)];
 }
 
 /** Has all that was last found to be as it is here before a moment asked for again. */
@@ -222,4 +171,18 @@ export function deleteFilesOf(own: Kysely<OwnTables>, resource: string, ids: rea
   return inParts(ids, IDS_PER_STATEMENT).map((part) =>
     own.deleteFrom('_sync_files').where('resource', '=', resource).where('record_id', 'in', part).compile(),
   );
+}
+
+/** How far the records of a resource were looked at for their files; null before the first time. */
+export async function readPassage(own: Kysely<OwnTables>, resource: string): Promise<FilePassageRow | null> {
+  const found = own.selectFrom('_sync_file_passages').selectAll().where('resource', '=', resource);
+  return (await found.executeTakeFirst()) ?? null;
+}
+
+export function savePassage(own: Kysely<OwnTables>, row: FilePassageRow): CompiledQuery {
+  return own
+    .insertInto('_sync_file_passages')
+    .values(row)
+    .onConflict((conflict) => conflict.column('resource').doUpdateSet(row))
+    .compile();
 }

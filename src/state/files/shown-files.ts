@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
 import { MOST_SHOWN_BYTES, RASTER_TYPES } from '../../model/raster-types.ts';
-import type { FileRow } from '../../warehouse/file-rows.ts';
-import type { OwnTables } from '../../warehouse/own-tables.ts';
+import type { FileRow, FileStatus } from '../../warehouse/file-rows.ts';
+import type { OwnTables, TimestampText } from '../../warehouse/own-tables.ts';
 
 /** What a profile says of the files of a resource. */
 interface FilesOfResource {
@@ -83,4 +83,84 @@ export async function fullStore(own: Kysely<OwnTables>): Promise<string | null> 
   const waiting = own.selectFrom('_sync_files').select('error').where('due_at', 'is not', null);
   const row = await waiting.where('code', '=', 'file_store_full').limit(1).executeTakeFirst();
   return row === undefined ? null : (row.error ?? '');
+}
+
+/** Which file of a record; null for any. */
+export interface FileQuestion {
+  resource: string;
+  id: string;
+  field: string | null;
+  position: number;
+}
+
+/** What a record showed at a moment, or shows now where that is null: a row for each field. */
+export function filesAt(own: Kysely<OwnTables>, question: FileQuestion, at: TimestampText | null): Promise<FileRow[]> {
+  const rows = rowsOf(own, question).orderBy('field').orderBy('version');
+  if (at === null) return rows.where('valid_to', 'is', null).execute();
+  return rows
+    .where('valid_from', '<=', at)
+    .where((where) => where.or([where('valid_to', 'is', null), where('valid_to', '>', at)]))
+    .execute();
+}
+
+/** The latest content that a file of a record had, whatever it shows now; null if none ever came. */
+export async function lastContent(own: Kysely<OwnTables>, question: FileQuestion): Promise<FileRow | null> {
+  const last = rowsOf(own, question).where('sha256', 'is not', null).orderBy('version', 'desc').limit(1);
+  return (await last.executeTakeFirst()) ?? null;
+}
+
+function rowsOf(own: Kysely<OwnTables>, { resource, id, field, position }: FileQuestion) {
+  const rows = own.selectFrom('_sync_files').selectAll().where('resource', '=', resource).where('record_id', '=', id);
+  return (field === null ? rows : rows.where('field', '=', field)).where('position', '=', position);
+}
+
+/** How many files that are shown have a status, by resource and field. */
+export interface FileCount {
+  resource: string;
+  field: string;
+  status: FileStatus;
+  files: number;
+  /** Of those whose content is known. */
+  bytes: number;
+}
+
+export async function countFiles(own: Kysely<OwnTables>): Promise<FileCount[]> {
+  const rows = await own
+    .selectFrom('_sync_files')
+    .select(({ fn }) => ['resource', 'field', 'status', fn.countAll().as('files'), fn.sum('bytes').as('bytes')])
+    .where('valid_to', 'is', null)
+    .groupBy(['resource', 'field', 'status'])
+    .orderBy('resource')
+    .orderBy('field')
+    .orderBy('status')
+    .execute();
+  return rows.map(({ resource, field, status, files, bytes }) => {
+    return { resource, field, status, files: Number(files), bytes: Number(bytes ?? 0) };
+  });
+}
+
+/** A file that could not be fetched, for people. */
+export type FileTrouble = Pick<
+  FileRow,
+  'resource' | 'record_id' | 'field' | 'position' | 'url' | 'status' | 'code' | 'error' | 'attempts' | 'due_at'
+>;
+
+/** Files of these statuses that are shown, those that were found first first; of these resources only, if any are given. */
+export function troubledFiles(
+  own: Kysely<OwnTables>,
+  statuses: readonly FileStatus[],
+  limit: number,
+  resources: readonly string[] | null = null,
+): Promise<FileTrouble[]> {
+  if (resources?.length === 0) return Promise.resolve([]);
+  const files = own.selectFrom('_sync_files');
+  return (resources === null ? files : files.where('resource', 'in', resources))
+    .select(['resource', 'record_id', 'field', 'position', 'url', 'status', 'code', 'error', 'attempts', 'due_at'])
+    .where('valid_to', 'is', null)
+    .where('status', 'in', statuses)
+    .orderBy('valid_from')
+    .orderBy('resource')
+    .orderBy('record_id')
+    .limit(limit)
+    .execute();
 }

@@ -1,5 +1,5 @@
 import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
-import { referencesAfter, type Looked, type Reference } from '../../state/files/file-references.ts';
+import { referencesAfter, type Looked, type Reference } from '../../state/files/file-contents.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 
 const PER_STEP = 500;

@@ -5,16 +5,22 @@ import type { FilesSettings, KeptFile } from '../../settings/file-stores.ts';
 import { storedValue } from '../../shape/records/as-record.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { readTables } from '../../state/column-catalog.ts';
-import { readPassage, savePassage } from '../../state/files/file-passages.ts';
-import { deleteFilesOf, lastFiles, recheckFiles, shownRecordsAfter } from '../../state/files/record-files.ts';
+import {
+  readPassage,
+  savePassage,
+  deleteFilesOf,
+  lastFiles,
+  recheckFiles,
+  shownRecordsAfter,
+} from '../../state/files/record-files.ts';
 import type { Lease } from '../../state/leases.ts';
 import { currentBodies } from '../../state/versions.ts';
 import type { TableShape } from '../../model/table.ts';
-import type { FilePassageRow, FileRow } from '../../warehouse/file-rows.ts';
+import type { FilePassageRow } from '../../warehouse/file-rows.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { fileAddresses } from './file-address.ts';
-import { changesOf, type LookedAt } from './file-changes.ts';
-import type { FilesContext } from './files-context.ts';
+import { changesOf } from './file-changes.ts';
+import type { FilesContext } from './fetch-file.ts';
 
 /** Rows that are looked at together. */
 const ROWS_PER_STEP = 500;
@@ -46,7 +52,7 @@ export async function lookForFiles(context: Look, resource: string): Promise<voi
   const isForced = passage !== null && passage.settings !== marked;
   for (let after = ''; ;) {
     const rows = await rowsAfter(context, table, since, after);
-    await settleRows(context, resource, rows, isForced);
+    await settleRows(context, { resource, table, isForced }, rows);
     signal.throwIfAborted();
     const last = rows.at(-1);
     if (last === undefined || rows.length < ROWS_PER_STEP) break;
@@ -126,69 +132,40 @@ async function rowsAfter(
   return rows;
 }
 
-async function settleRows(context: Look, resource: string, rows: readonly SeenRow[], isForced: boolean): Promise<void> {
-  const { warehouse, settings, profile: whole, clock, lease, scrub } = context;
+async function settleRows(
+  context: Look,
+  { resource, table, isForced }: { resource: string; table: TableShape; isForced: boolean },
+  rows: readonly SeenRow[],
+): Promise<void> {
+  const { warehouse, settings, profile: whole, listing, clock, lease, scrub } = context;
   const { own } = warehouse;
   const profile = whole.resources[resource];
   const files = settings.kept[resource] ?? [];
   if (rows.length === 0 || profile === undefined) return;
-  const known = await filesByRecord(
-    context,
-    resource,
-    rows.map(({ id }) => id),
-  );
+  const known = await lastFiles(own, resource, idsOf(rows));
   const isNews = ({ id, hash, gone }: SeenRow): boolean => {
     const shown = known.get(id)?.filter(({ valid_to }) => valid_to === null) ?? [];
     if (gone === 1) return shown.length > 0;
     return isForced || shown.length === 0 || shown.some((row) => row.record_hash !== hash);
   };
   const news = rows.filter(isNews);
-  const live = news.filter(({ gone }) => gone === 0).map(({ id }) => id);
-  const bodies = await currentBodies(own, resource, live);
-  const looked = news.map(({ id, hash, gone }): LookedAt => {
-    const body = gone === 1 ? undefined : bodies.get(id);
-    const found =
-      body === undefined
-        ? []
-        : fileAddresses({ profile, listing: context.listing }, files, id, storedValue(body, profile));
-    return { id, hash, known: known.get(id) ?? [], found };
-  });
-  const gone = await goneSince(
-    context,
-    resource,
-    news.filter((row) => row.gone === 1),
-  );
+  const [live, gone] = [0, 1].map((each) => idsOf(news.filter((row) => row.gone === each)));
+  const bodies = await currentBodies(own, resource, live ?? []);
+  const deleted = await warehouse.stored(table, gone ?? [], []);
   const at = timestampText(clock.now());
   const stores = new Map(files.map(({ field, store }) => [field, store.name]));
-  const statements = looked.flatMap((one): CompiledQuery[] =>
-    changesOf(own, { resource, stores, isForced, at, goneAt: gone.get(one.id) ?? at, scrub }, one),
-  );
+  const statements = news.flatMap(({ id, hash }): CompiledQuery[] => {
+    const body = bodies.get(id);
+    const found = body === undefined ? [] : fileAddresses({ profile, listing }, files, id, storedValue(body, profile));
+    const goneAt = deleted.get(id)?.deletedAt ?? at;
+    const looked = { id, hash, known: known.get(id) ?? [], found };
+    return changesOf(own, { resource, stores, isForced, at, goneAt, scrub }, looked);
+  });
   if (statements.length > 0) await warehouse.apply(statements, lease.proof());
 }
 
-async function filesByRecord(
-  { warehouse }: Look,
-  resource: string,
-  ids: readonly string[],
-): Promise<Map<string, FileRow[]>> {
-  const last = await lastFiles(warehouse.own, resource, ids);
-  return Map.groupBy(last.values(), ({ record_id }) => record_id);
-}
-
-/** When these rows were deleted. */
-async function goneSince(
-  { warehouse }: Look,
-  resource: string,
-  rows: readonly SeenRow[],
-): Promise<Map<string, string>> {
-  const [table] = rows.length === 0 ? [] : ((await readTables(warehouse, resource))?.tables ?? []);
-  if (table === undefined) return new Map();
-  const stored = await warehouse.stored(
-    table,
-    rows.map(({ id }) => id),
-    [],
-  );
-  return new Map(Array.from(stored, ([id, { deletedAt }]) => [id, deletedAt ?? timestampText(0)]));
+function idsOf(rows: readonly SeenRow[]): string[] {
+  return rows.map(({ id }) => id);
 }
 
 /** Forgets files of records that have no row any more, such as those that were deleted long ago. */

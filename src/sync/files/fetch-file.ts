@@ -1,15 +1,28 @@
 import { hash } from 'node:crypto';
 import { readItem } from '../../extract/read-item.ts';
 import type { RequestMeter } from '../../http/client.ts';
-import type { Downloaded } from '../../http/download/downloader.ts';
+import type { Downloader } from '../../http/download/create-downloader.ts';
+import type { Downloaded } from '../../http/download/download-request.ts';
 import { DeferredError, messageOf, SyncError } from '../../model/errors.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
-import type { KeptFile } from '../../settings/file-stores.ts';
+import type { FilesSettings, KeptFile } from '../../settings/file-stores.ts';
+import type { StoreAddress } from '../../source/file-fields.ts';
+import { placeText } from '../../state/files/record-files.ts';
 import type { FileObjectRow, FileRow } from '../../warehouse/file-rows.ts';
-import { fileAddresses, isBelow, type FileAddress } from './file-address.ts';
-import type { FilesContext } from './files-context.ts';
-import type { FileContent, FileOutcome } from './settle-file.ts';
-import { unsigned } from './unsigned-address.ts';
+import type { SourceContext } from '../resource-context.ts';
+import { type FileAddress, fileAddresses, isBelow, unsigned } from './file-address.ts';
+import type { FileContent, FileOutcome } from './file-changes.ts';
+
+/** What the lane of files needs of a source. */
+export interface FilesContext extends Pick<
+  SourceContext,
+  'client' | 'profile' | 'listing' | 'warehouse' | 'clock' | 'scrub'
+> {
+  settings: FilesSettings;
+  downloader: Downloader;
+  /** Opened with its first use. Throws `ConfigError`, and `SyncError` while it cannot be reached. */
+  storeAt: (address: StoreAddress) => Promise<ObjectStore>;
+}
 
 /** A file that is due, and what is known of it. */
 export interface DueFile {
@@ -59,14 +72,14 @@ function failureOf(error: unknown, scrub: Fetch['scrub']): FileOutcome {
 async function downloaded(context: Fetch, asked: DueFile): Promise<FileOutcome> {
   const store = await context.storeAt(asked.file.store);
   const due = await inNewStore(store, asked);
-  const first = await ask(context, store, due);
-  if (first.kind !== 'expired') return settled(context, store, due, first);
+  const answer = await ask(context, store, due);
+  if (answer.kind !== 'expired') return settled(context, store, due, answer);
   const address = await addressAnew(context, due);
-  if (address === null || address.fault !== null || address.url === due.address.url)
-    return expired(context.scrub(first.reason));
+  if (address === null || address.fault !== null || address.url === due.address.url) {
+    return settled(context, store, due, answer);
+  }
   const again = { ...due, address };
-  const second = await ask(context, store, again);
-  return second.kind === 'expired' ? expired(context.scrub(second.reason)) : settled(context, store, again, second);
+  return settled(context, store, again, await ask(context, store, again));
 }
 
 /** What stood in another store may have been carried over to this one. */
@@ -101,35 +114,25 @@ function isUnreadable(error: unknown): boolean {
   return error instanceof SyncError && error.code.startsWith('item_');
 }
 
-function expired(reason: string): FileOutcome {
-  return { is: 'failed', code: 'file_expired', reason };
-}
-
 function ask({ downloader, meter, signal, listing }: Fetch, store: ObjectStore, due: DueFile): Promise<Downloaded> {
-  const { file, address } = due;
+  const { file, address, row } = due;
   const url = new URL(address.url);
   const { etag, last_modified } = validatorsOf(due);
   return downloader.download({
     url,
     isOwn: (asked) => isBelow(asked, listing.baseUrl),
     spool: store.spool,
-    name: spoolName(due),
+    // The same for the same file, so that what a kill left is overwritten.
+    name: hash('sha256', JSON.stringify([row.resource, placeText(row)]), 'hex'),
     most: file.max_bytes,
     mostPixels: file.max_pixels,
     types: file.types,
     declared: address.declared,
     etag,
     lastModified: last_modified,
-    keepsSmall: true,
     meter,
     signal,
   });
-}
-
-/** The same for the same file and address, so that a download that was cut off is gone on with. */
-function spoolName({ row, address }: DueFile): string {
-  const told = JSON.stringify([row.resource, row.record_id, row.field, row.position, unsigned(address.url)]);
-  return hash('sha256', told, 'hex').slice(0, 40);
 }
 
 /** Of the content that is here, if this address may still serve it: a signature in the query makes it no other file. */
@@ -142,9 +145,10 @@ async function settled(
   { scrub }: Fetch,
   store: ObjectStore,
   { address, row, here }: DueFile,
-  answer: Exclude<Downloaded, { kind: 'expired' }>,
+  answer: Downloaded,
 ): Promise<FileOutcome> {
   const url = scrub(address.url);
+  if (answer.kind === 'expired') return { is: 'failed', code: 'file_expired', reason: scrub(answer.reason) };
   if (answer.kind === 'gone') return { is: 'gone', url };
   if (answer.kind === 'unchanged') {
     if (here === null) return { is: 'failed', code: 'file_unasked', reason: UNASKED };
@@ -156,8 +160,8 @@ async function settled(
     // A record and its file may change one after the other: what differs now may be right a minute later.
     return code === 'file_differs' ? { is: 'failed', code, reason } : { is: 'refused', url, code, reason };
   }
-  const { path, content: small, sha256, bytes, type } = answer;
-  await store.put({ path, sha256, bytes, type, ...(small === undefined ? {} : { content: small }) });
+  const { path, sha256, bytes, type } = answer;
+  await store.put({ path, sha256, bytes, type });
   const content = contentOf(
     { ...answer, store: store.name },
     { etag: answer.etag, last_modified: answer.lastModified },

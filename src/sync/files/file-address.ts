@@ -1,6 +1,6 @@
-import { keyParts } from '../../extract/read-item.ts';
 import { listingStart, type ListingTarget } from '../../extract/page-styles/listing-request.ts';
-import { isEach, stepsOf, type PathStep } from '../../model/body-path.ts';
+import { keyParts } from '../../extract/read-item.ts';
+import { isEach, type PathStep, stepsOf } from '../../model/body-path.ts';
 import { messageOf } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import type { KeptFile } from '../../settings/file-stores.ts';
@@ -127,4 +127,18 @@ function hashIn(value: JsonValue | undefined): string | null {
   if (typeof value !== 'string' || isExact(value)) return null;
   const hash = value.replace(/^sha-?256[:-]/i, '').toLowerCase();
   return /^[0-9a-f]{64}$/.test(hash) ? hash : null;
+}
+
+/** Query parameters that sign an address for a while, as the clouds and CDNs write them. */
+const SIGNING =
+  /^(?:x-amz-.*|x-goog-.*|awsaccesskeyid|googleaccessid|signature|expires|key-pair-id|policy|sig|se|st|sp|spr|sr|sv|skoid|sktid|skt|ske|sks|skv|hmac|exp|token|verify)$/i;
+
+/** The address without what signs it: two of the same text lead to the same file, whenever they were made. */
+export function unsigned(address: string): string {
+  const url = URL.parse(address);
+  if (url === null) return address;
+  for (const name of new Set(url.searchParams.keys())) if (SIGNING.test(name)) url.searchParams.delete(name);
+  url.searchParams.sort();
+  url.hash = '';
+  return url.href;
 }

@@ -1,11 +1,12 @@
 import type { CompiledQuery, Kysely } from 'kysely';
+import { timestampText } from '../../model/timestamp-text.ts';
 import { changeFile, insertFiles, placeText, removeFile, replaceFile } from '../../state/files/record-files.ts';
-import type { FileRow } from '../../warehouse/file-rows.ts';
+import type { FileObjectRow, FileRow } from '../../warehouse/file-rows.ts';
 import type { OwnTables, TimestampText } from '../../warehouse/own-tables.ts';
 import type { FileAddress } from './file-address.ts';
 
 /** A record, what is remembered of its files, and which it has by now. */
-export interface LookedAt {
+interface LookedAt {
   id: string;
   hash: string;
   known: readonly FileRow[];
@@ -69,24 +70,17 @@ function freshRow(
   before: FileRow | undefined,
 ): FileRow {
   const isBack = before !== undefined && before.url === url && fault === null;
-  const { store, sha256, bytes, type, width, height, etag, last_modified } = isBack ? before : NO_CONTENT;
   return {
+    ...(isBack ? before : NO_CONTENT),
     resource,
     record_id: id,
     field,
     position,
     version: (before?.version ?? 0) + 1,
     url,
-    store,
-    sha256,
-    bytes,
-    type,
-    width,
-    height,
-    etag,
-    last_modified,
+    next_url: null,
     ...SETTLED,
-    ...(fault === null ? { status: 'waiting', due_at: at, next_url: null } : { ...REFUSED, error: fault }),
+    ...(fault === null ? { status: 'waiting', due_at: at } : { ...REFUSED, error: fault }),
     record_hash: hash,
     fetched_at: null,
     valid_from: before?.valid_to != null && before.valid_to > at ? before.valid_to : at,
@@ -116,13 +110,13 @@ function hideFile(own: Kysely<OwnTables>, row: FileRow, at: TimestampText): Comp
 }
 
 /** What becomes of a row whose content is no longer the one that is shown. */
-export function earlier(row: FileRow, at: TimestampText): Partial<FileRow> {
+function earlier(row: FileRow, at: TimestampText): Partial<FileRow> {
   const valid_to = at < row.valid_from ? row.valid_from : at;
   return { ...SETTLED, status: 'stored', next_url: null, valid_to };
 }
 
 /** From now on the file shows nothing that is here; what it showed before stays as an earlier content. */
-export function withoutContent(
+function withoutContent(
   own: Kysely<OwnTables>,
   row: FileRow,
   change: Partial<FileRow>,
@@ -132,4 +126,93 @@ export function withoutContent(
   const left = earlier(row, at);
   const valid_from = left.valid_to ?? at;
   return replaceFile(own, row, left, { ...NO_CONTENT, ...change, valid_from, valid_to: null });
+}
+
+/** A content that stands in its store, and by what the service tells whether it still serves it. */
+export type FileContent = Pick<FileObjectRow, 'store' | 'sha256' | 'bytes' | 'type' | 'width' | 'height'> &
+  Pick<FileRow, 'etag' | 'last_modified'>;
+
+/** What became of a file that was due. */
+export type FileOutcome =
+  /** Its content is in the store; `bytes` were fetched for it. */
+  | { is: 'here'; url: string; content: FileContent; fetched: number }
+  /** It is still what is here. */
+  | { is: 'unchanged'; url: string; content: FileContent }
+  | { is: 'gone'; url: string }
+  | { is: 'refused'; url: string; code: string; reason: string }
+  | { is: 'failed'; code: string; reason: string }
+  /** It could not be asked for yet, through no fault of its own; epoch milliseconds. */
+  | { is: 'put off'; until: number; code: string; reason: string };
+
+export interface SettledFile {
+  row: FileRow;
+  outcome: FileOutcome;
+}
+
+/** The object that an outcome shows to be in its store; null if it shows none. */
+export function objectOf(outcome: FileOutcome, now: number): FileObjectRow | null {
+  if (outcome.is !== 'here' && outcome.is !== 'unchanged') return null;
+  const { store, sha256, bytes, type, width, height } = outcome.content;
+  return { store, sha256, bytes, type, width, height, stored_at: timestampText(now), checked_at: null, missing: 0 };
+}
+
+/** Between two attempts, by how many have failed: a minute at first, a day at most. */
+const FIRST_WAIT_MS = 60_000;
+const LONGEST_WAIT_MS = 86_400_000;
+const GROWTH = 3;
+
+/** Milliseconds after so many failed attempts in a row. */
+export function waitAfter(attempts: number): number {
+  return Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * GROWTH ** Math.max(0, attempts - 1));
+}
+
+/** The statements that remember an outcome at a moment (epoch milliseconds). */
+export function settleFile(own: Kysely<OwnTables>, row: FileRow, outcome: FileOutcome, now: number): CompiledQuery[] {
+  const at = timestampText(now);
+  if (outcome.is === 'here' || outcome.is === 'unchanged') return withContent(own, row, outcome, at);
+  if (outcome.is === 'gone') {
+    const { url } = outcome;
+    const gone = {
+      ...SETTLED,
+      next_url: null,
+      status: 'gone',
+      url,
+      fetched_at: at,
+      code: 'file_gone',
+      error: GONE,
+    } as const;
+    return withoutContent(own, row, gone, at);
+  }
+  if (outcome.is === 'refused') {
+    const { url, code, reason } = outcome;
+    return withoutContent(
+      own,
+      row,
+      { ...SETTLED, next_url: null, status: 'refused', url, fetched_at: at, code, error: reason },
+      at,
+    );
+  }
+  const { code, reason } = outcome;
+  if (outcome.is === 'put off') {
+    return [changeFile(own, row, { due_at: timestampText(outcome.until), code, error: reason })];
+  }
+  const attempts = row.attempts + 1;
+  const due_at = timestampText(now + waitAfter(attempts));
+  return [changeFile(own, row, { status: 'failed', attempts, due_at, code, error: reason })];
+}
+
+const GONE = 'the service no longer has it';
+
+function withContent(
+  own: Kysely<OwnTables>,
+  row: FileRow,
+  { url, content }: { url: string; content: FileContent },
+  at: string,
+): CompiledQuery[] {
+  const shown = { ...SETTLED, next_url: null, ...content, status: 'stored', url, fetched_at: at } as const;
+  const isOther = row.sha256 !== null && row.sha256 !== content.sha256;
+  const left = earlier(row, at);
+  return isOther
+    ? replaceFile(own, row, left, { ...shown, valid_from: left.valid_to ?? at, valid_to: null })
+    : [changeFile(own, row, shown)];
 }

@@ -1,7 +1,20 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../model/clock.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
-import { fileOwner } from '../../state/files/file-owner.ts';
-import type { KeptFiles } from './store-access.ts';
+import type { FilesSettings } from '../../settings/file-stores.ts';
+import type { StoreAddress } from '../../source/file-fields.ts';
+import type { Warehouse } from '../../warehouse/warehouse.ts';
+
+/** A source's files, for what looks after them without asking the service. */
+export interface KeptFiles {
+  warehouse: Warehouse;
+  settings: FilesSettings;
+  /** Throws `ConfigError` if it cannot be used, or is not there. */
+  storeAt: (address: StoreAddress) => Promise<ObjectStore>;
+  clock: Clock;
+  signal: AbortSignal;
+}
 
 /**
  * Opens stores for who writes to them, or removes from them: each is marked as that of this database, if it is nobody's
@@ -11,7 +24,7 @@ export function ownedStores(
   { warehouse, storeAt }: Pick<KeptFiles, 'warehouse' | 'storeAt'>,
   isMarked = true,
 ): KeptFiles['storeAt'] {
-  const proved = new WeakSet<ObjectStore>();
+  const proved = new Set<ObjectStore>();
   return async (address) => {
     const store = await storeAt(address);
     if (proved.has(store)) return store;
@@ -38,4 +51,14 @@ function taken(shown: string): ConfigError {
       hint: 'give each copy a store of its own in files.store; if that other copy is gone for good, remove .owner from the store, and this one takes it over',
     },
   );
+}
+
+/** The name by which this database, and whatever it is moved to, marks the stores that are its own; made with its first use. */
+async function fileOwner({ own, apply }: Pick<Warehouse, 'own' | 'apply'>): Promise<string> {
+  const found = own.selectFrom('_sync_file_owner').select('owner');
+  const known = await found.executeTakeFirst();
+  if (known !== undefined) return known.owner;
+  const made = own.insertInto('_sync_file_owner').values({ id: 1, owner: randomUUID() });
+  await apply([made.onConflict((conflict) => conflict.doNothing()).compile()]);
+  return (await found.executeTakeFirstOrThrow()).owner;
 }

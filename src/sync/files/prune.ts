@@ -8,14 +8,15 @@ import {
   forgetObjects,
   forgetUnnamed,
   resourcesWithFiles,
-} from '../../state/files/file-leavings.ts';
-import { contentsAmong, knownStores } from '../../state/files/file-references.ts';
+  unnamedObjects,
+  contentsAmong,
+  knownStores,
+} from '../../state/files/file-contents.ts';
 import { FILES_LEASE } from '../../state/files/record-files.ts';
 import { acquireLease, type Lease } from '../../state/leases.ts';
 import type { TimestampText } from '../../warehouse/own-tables.ts';
 import { compareStore } from './compare-store.ts';
-import { ownedStores } from './owned-stores.ts';
-import type { KeptFiles } from './store-access.ts';
+import { ownedStores, type KeptFiles } from './owned-stores.ts';
 
 /** What a pruning has removed, or would remove, and what it keeps and why; sizes in bytes. */
 export interface FilesPruned {
@@ -161,4 +162,34 @@ async function pruneObjects(
 function add(sum: { objects: number; bytes: number }, bytes: number): void {
   sum.objects += 1;
   sum.bytes += bytes;
+}
+
+/**
+ * Takes the contents out of their stores that are remembered and that no file names any more, such as those of records
+ * that were forgotten, whatever `grace` says. Returns how many are left, in stores that the settings do not name. Throws
+ * `lease_held` while files are being fetched, and what a store throws that cannot be used.
+ */
+export async function eraseUnnamed(files: Omit<KeptFiles, 'signal'>): Promise<number> {
+  const { warehouse, settings, clock } = files;
+  const storeAt = ownedStores(files);
+  if ((await unnamedObjects(warehouse.own)).length === 0) return 0;
+  const lease = await acquireLease(warehouse, FILES_LEASE, clock);
+  try {
+    const stores = new Map(storesOf(settings).map((address) => [address.name, address]));
+    const byStore = Map.groupBy(await unnamedObjects(warehouse.own), ({ store }) => store);
+    let left = 0;
+    for (const [name, objects] of byStore) {
+      const address = stores.get(name);
+      if (address === undefined) left += objects.length;
+      if (address === undefined) continue;
+      const store = await storeAt(address);
+      for (const { sha256 } of objects) await store.remove(sha256);
+      // Last: what was not taken out yet is found again.
+      const hashes = objects.map(({ sha256 }) => sha256);
+      await warehouse.apply(forgetObjects(warehouse.own, name, hashes), lease.proof());
+    }
+    return left;
+  } finally {
+    await lease.release();
+  }
 }

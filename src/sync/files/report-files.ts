@@ -1,8 +1,17 @@
-import { countFiles } from '../../state/files/file-counts.ts';
+import type { FileStatus } from '../../warehouse/file-rows.ts';
+import { countFiles } from '../../state/files/shown-files.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import type { Warning } from '../warnings.ts';
-import type { SettledFile } from './file-commits.ts';
-import type { FilesFigures } from './files-figures.ts';
+import type { SettledFile } from './file-changes.ts';
+
+/** What a round did with the files of a resource, and how they stand at its end; sizes in bytes. */
+export interface FilesFigures extends Record<FileStatus, number> {
+  /** Contents that were fetched, and their bytes. */
+  fetched: number;
+  bytes: number;
+  /** Files that were asked for, or whose record tells it, and are as they were. */
+  unchanged: number;
+}
 
 /** The files of one resource. */
 export interface FilesReport {
@@ -34,11 +43,6 @@ export class FileFigures {
     counts.bytes += outcome.fetched;
     if (outcome.content.sha256 === row.sha256) counts.unchanged += 1;
     else counts.fetched += 1;
-  }
-
-  /** Of all resources together. */
-  get fetched(): number {
-    return [...this.#counts.values()].reduce((sum, { fetched }) => sum + fetched, 0);
   }
 
   /** With how the files of these resources stand now; `stopped` is why some were not asked for, by a person's words. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { pMapIterable } from 'p-map';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { SyncError } from '../../model/errors.ts';
-import { codeOf, storeFault } from '../../object-store/file-faults.ts';
+import { codeOf, storeFault } from '../../object-store/file-system.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import { storesOf } from '../../settings/file-stores.ts';
 import {
@@ -14,12 +14,11 @@ import {
   refetchContents,
   type Reference,
   type Showing,
-} from '../../state/files/file-references.ts';
+} from '../../state/files/file-contents.ts';
 import { FILES_LEASE } from '../../state/files/record-files.ts';
 import { acquireLease, type Lease } from '../../state/leases.ts';
 import { compareStore, type Compared } from './compare-store.ts';
-import { ownedStores } from './owned-stores.ts';
-import type { KeptFiles } from './store-access.ts';
+import { ownedStores, type KeptFiles } from './owned-stores.ts';
 
 /** What may be wrong with a content that files name. Stable: scripts may match on them. */
 export const FILE_FAULTS = {
@@ -48,7 +47,7 @@ export interface FilesVerified {
   objects: number;
   files: number;
   bytes: number;
-  faults: { count: number; by_kind: Partial<Record<FileFault, number>>; first: readonly FaultyFile[] };
+  faults: { count: number; by_kind: Partial<Record<FileFault, number>>; first: FaultyFile[] };
   /** In the stores, and named by no file. */
   orphans: { objects: number; bytes: number };
   /** Null where nothing was to be repaired: files that are fetched again, and contents that nothing shows any more. */
@@ -69,128 +68,136 @@ const FILES_NAMED = 3;
 const AT_ONCE = 8;
 const PER_COMMIT = 500;
 
+interface Verification extends KeptFiles, VerifyFilesRequest {
+  /** Null where nothing is to be repaired. */
+  lease: Lease | null;
+  /** Epoch milliseconds. */
+  began: number;
+  found: FilesVerified;
+  repaired: { again: number; left: number };
+}
+
 /**
  * Compares the stores with what files name: that each content is there, of its size, and what its hash says. Writes only
  * when each was last found whole; with `isRepaired` it takes the lease of the files. Throws `lease_held` then, and
  * what a store throws that cannot be read at all.
  */
 export async function verifyFiles(kept: KeptFiles, request: VerifyFilesRequest): Promise<FilesVerified> {
-  const lease = request.isRepaired ? await acquireLease(kept.warehouse, FILES_LEASE, kept.clock) : null;
+  const { isRepaired, isQuick } = request;
+  const lease = isRepaired ? await acquireLease(kept.warehouse, FILES_LEASE, kept.clock) : null;
   try {
-    const verifying = new Verifying(kept, request, lease);
+    const repaired = { again: 0, left: 0 };
+    const found: FilesVerified = {
+      mode: isQuick ? 'quick' : 'whole',
+      verdict: 'equal',
+      objects: 0,
+      files: 0,
+      bytes: 0,
+      faults: { count: 0, by_kind: {}, first: [] },
+      orphans: { objects: 0, bytes: 0 },
+      repaired: isRepaired ? repaired : null,
+    };
+    const verification = { ...kept, ...request, lease, began: kept.clock.now(), found, repaired };
     const stores = storesOf(kept.settings);
     // What is only read may be anybody's.
-    const storeAt = request.isRepaired ? ownedStores(kept) : kept.storeAt;
-    for (const address of stores) await verifying.compare(await storeAt(address));
-    await verifying.tellLost(stores.map(({ name }) => name));
-    return verifying.result();
+    const storeAt = isRepaired ? ownedStores(kept) : kept.storeAt;
+    for (const address of stores) await verifyStore(verification, await storeAt(address));
+    await addLost(
+      verification,
+      stores.map(({ name }) => name),
+    );
+    return found;
   } finally {
     await lease?.release();
   }
 }
 
-class Verifying {
-  readonly #kept: KeptFiles;
-  readonly #request: VerifyFilesRequest;
-  readonly #lease: Lease | null;
-  readonly #began: number;
-  readonly #counts = { objects: 0, files: 0, bytes: 0 };
-  readonly #orphans = { objects: 0, bytes: 0 };
-  readonly #faults = new Map<FileFault, number>();
-  readonly #first: FaultyFile[] = [];
-  readonly #repaired = { again: 0, left: 0 };
-
-  constructor(kept: KeptFiles, request: VerifyFilesRequest, lease: Lease | null) {
-    [this.#kept, this.#request, this.#lease] = [kept, request, lease];
-    this.#began = kept.clock.now();
+async function verifyStore(verification: Verification, store: ObjectStore): Promise<void> {
+  const { warehouse, signal, resources, isQuick } = verification;
+  let whole: string[] = [];
+  const judged = pMapIterable(
+    compareStore(warehouse, store, { resources }),
+    async (one) => ({ ...one, fault: await faultOf(verification, store, one, isQuick) }),
+    { concurrency: AT_ONCE },
+  );
+  for await (const { fault, ...one } of judged) {
+    signal.throwIfAborted();
+    count(verification, one);
+    if (fault !== null && one.reference !== null) await addFault(verification, fault, store, one.reference);
+    else if (one.reference !== null) whole.push(one.sha256);
+    if (whole.length < PER_COMMIT) continue;
+    await remember(verification, store, whole);
+    whole = [];
   }
+  await remember(verification, store, whole);
+}
 
-  async compare(store: ObjectStore): Promise<void> {
-    const { warehouse, signal } = this.#kept;
-    const { resources, isQuick } = this.#request;
-    const compared = compareStore(warehouse, store, { resources });
-    let found: string[] = [];
-    const judged = pMapIterable(
-      compared,
-      async (one) => ({ ...one, fault: await faultOf(this.#kept, store, one, isQuick) }),
-      { concurrency: AT_ONCE },
-    );
-    for await (const { fault, ...one } of judged) {
-      signal.throwIfAborted();
-      this.#count(one);
-      if (fault !== null && one.reference !== null) await this.#tell(fault, store, one.reference);
-      else if (one.reference !== null) found.push(one.sha256);
-      if (found.length < PER_COMMIT) continue;
-      await this.#remember(store, found);
-      found = [];
-    }
-    await this.#remember(store, found);
+function count({ found, resources, began }: Verification, { reference, object }: Compared): void {
+  if (reference !== null) {
+    found.objects += 1;
+    found.files += reference.files;
+    found.bytes += reference.bytes;
+    // What came meanwhile may not have been named yet when the files were read.
+  } else if (object !== null && resources === null && object.storedAt < began) {
+    found.orphans.objects += 1;
+    found.orphans.bytes += object.bytes;
   }
+}
 
-  /** Contents of stores that cannot be looked at, because nobody says any more where they are. */
-  async tellLost(known: readonly string[]): Promise<void> {
-    const { own } = this.#kept.warehouse;
-    for (const store of await knownStores(own)) {
-      if (known.includes(store)) continue;
-      const [first] = await referencesAfter(own, { store, resources: this.#request.resources }, '', 1);
-      if (first === undefined) continue;
-      this.#add({ kind: 'store', store, sha256: null, files: await filesShowing(own, store, first.sha256, 1) });
-      this.#repaired.left += 1;
-    }
+/** Contents of stores that cannot be looked at, because nobody says any more where they are. */
+async function addLost(verification: Verification, known: readonly string[]): Promise<void> {
+  const { warehouse, resources, repaired } = verification;
+  for (const store of await knownStores(warehouse.own)) {
+    if (known.includes(store)) continue;
+    const [first] = await referencesAfter(warehouse.own, { store, resources }, '', 1);
+    if (first === undefined) continue;
+    add(verification, {
+      kind: 'store',
+      store,
+      sha256: null,
+      files: await filesShowing(warehouse.own, store, first.sha256, 1),
+    });
+    repaired.left += 1;
   }
+}
 
-  result(): FilesVerified {
-    const count = [...this.#faults.values()].reduce((sum, each) => sum + each, 0);
-    return {
-      mode: this.#request.isQuick ? 'quick' : 'whole',
-      verdict: count === 0 ? 'equal' : 'differs',
-      ...this.#counts,
-      faults: { count, by_kind: Object.fromEntries(this.#faults), first: this.#first },
-      orphans: this.#orphans,
-      repaired: this.#request.isRepaired ? this.#repaired : null,
-    };
+async function addFault(
+  verification: Verification,
+  kind: FileFault,
+  store: ObjectStore,
+  { sha256, shown }: Reference,
+): Promise<void> {
+  const { warehouse, clock, lease, found, repaired } = verification;
+  const isNamed = found.faults.first.length < MOST_NAMED;
+  const files = isNamed ? await filesShowing(warehouse.own, store.name, sha256, FILES_NAMED) : [];
+  add(verification, { kind, store: store.name, sha256, files });
+  if (lease === null) return;
+  if (shown === 0) {
+    repaired.left += 1;
+    return;
   }
+  // What is not what it says must not be taken for it when it comes again.
+  if (kind !== 'missing') await store.setAside(sha256);
+  const now = timestampText(clock.now());
+  await warehouse.apply(refetchContents(warehouse.own, store.name, [sha256], now), lease.proof());
+  repaired.again += shown;
+}
 
-  #count({ reference, object }: Compared): void {
-    if (reference !== null) {
-      this.#counts.objects += 1;
-      this.#counts.files += reference.files;
-      this.#counts.bytes += reference.bytes;
-      // What came meanwhile may not have been named yet when the files were read.
-    } else if (object !== null && this.#request.resources === null && object.storedAt < this.#began) {
-      this.#orphans.objects += 1;
-      this.#orphans.bytes += object.bytes;
-    }
-  }
+function add({ found }: Verification, fault: FaultyFile): void {
+  const { faults } = found;
+  found.verdict = 'differs';
+  faults.count += 1;
+  faults.by_kind[fault.kind] = (faults.by_kind[fault.kind] ?? 0) + 1;
+  if (faults.first.length < MOST_NAMED) faults.first.push(fault);
+}
 
-  async #tell(kind: FileFault, store: ObjectStore, { sha256, shown }: Reference): Promise<void> {
-    const { own } = this.#kept.warehouse;
-    const isNamed = this.#first.length < MOST_NAMED;
-    const files = isNamed ? await filesShowing(own, store.name, sha256, FILES_NAMED) : [];
-    this.#add({ kind, store: store.name, sha256, files });
-    if (this.#lease === null) return;
-    if (shown === 0) {
-      this.#repaired.left += 1;
-      return;
-    }
-    // What is not what it says must not be taken for it when it comes again.
-    if (kind !== 'missing') await store.setAside(sha256);
-    const now = timestampText(this.#kept.clock.now());
-    await this.#kept.warehouse.apply(refetchContents(own, store.name, [sha256], now), this.#lease.proof());
-    this.#repaired.again += shown;
-  }
-
-  #add(fault: FaultyFile): void {
-    this.#faults.set(fault.kind, (this.#faults.get(fault.kind) ?? 0) + 1);
-    if (this.#first.length < MOST_NAMED) this.#first.push(fault);
-  }
-
-  async #remember({ name }: ObjectStore, found: readonly string[]): Promise<void> {
-    if (found.length === 0) return;
-    const { warehouse, clock } = this.#kept;
-    const checked = this.#request.isQuick ? null : timestampText(clock.now());
-    await warehouse.apply(foundObjects(warehouse.own, name, found, checked));
-  }
+async function remember(
+  { warehouse, clock, isQuick }: Verification,
+  { name }: ObjectStore,
+  whole: readonly string[],
+): Promise<void> {
+  if (whole.length === 0) return;
+  await warehouse.apply(foundObjects(warehouse.own, name, whole, isQuick ? null : timestampText(clock.now())));
 }
 
 /** What is wrong with one content; null if nothing is, or if no file names it. */

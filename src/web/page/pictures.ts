@@ -2,7 +2,7 @@ import { bytesText, countText, NONE } from '../../observe/figures.ts';
 import type { PictureDetails } from '../../serve/status/newest-pictures.ts';
 import type { FilesStatus } from '../../serve/status/file-status.ts';
 import type { ResourceStatus, SourceStatus } from '../../serve/status/snapshot.ts';
-import { pathOfFile } from '../files/file-path.ts';
+import { pathOfFile } from '../file-page.ts';
 import { ago, markup, type Markup } from './markup.ts';
 import { wide, type SectionView } from './page-frame.ts';
 

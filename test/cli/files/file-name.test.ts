@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { fileName } from '../../../src/cli/files/file-name.ts';
+import { fileName } from '../../../src/cli/files/get-file.ts';
 
 const named = (record_id: string, type: string | null, position = 0): string =>
   fileName({ record_id, field: 'file', position, type });

@@ -1,8 +1,8 @@
 import type { LookupAddress } from 'node:dns';
 import { describe, expect, it } from 'vitest';
-import { isAllowedHost, isPublicAddress } from '../../../src/http/download/address-rules.ts';
-import type { Resolve } from '../../../src/http/download/guarded-connector.ts';
-import type { DownloadRequest } from '../../../src/http/download/downloader.ts';
+import { isAllowedHost, isPublicAddress } from '../../../src/http/download/addresses.ts';
+import type { Resolve } from '../../../src/http/download/addresses.ts';
+import type { DownloadRequest } from '../../../src/http/download/download-request.ts';
 import { errorOf, serve, testProfile } from '../stage.ts';
 import { bytesOf, pngOf, stageFor } from './stage.ts';
 

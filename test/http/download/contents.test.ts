@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isAdmitted, kindOf } from '../../../src/http/download/file-kind.ts';
-import { HEAD_BYTES } from '../../../src/http/download/unfinished-file.ts';
+import { HEAD_BYTES } from '../../../src/http/download/file-body.ts';
 import { longOrShort } from '../../support/length.ts';
 import { tempFolder } from '../../support/temp-warehouse.ts';
 import { pngOf } from './stage.ts';

@@ -1,8 +1,7 @@
-import { existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { errorOf, serve, testProfile } from '../stage.ts';
+import { systemClock } from '../../../src/observe/system-clock.ts';
+import { errorOf, openGovernor, serve } from '../stage.ts';
 import { bytesOf, pngOf, sha256, stageFor } from './stage.ts';
 
 const FILE = pngOf(3_000_000);
@@ -18,11 +17,9 @@ interface Ranged {
 /** Answers as a server does that knows ranges and validators. */
 function sendRange(request: IncomingMessage, response: ServerResponse, over: Ranged = {}): void {
   const { etag = '"v1"', upTo, file = FILE } = over;
-  if (request.headers['if-none-match'] === etag) return void response.writeHead(304, { etag }).end();
   const [, asked] = /^bytes=(\d+)-$/.exec(request.headers.range ?? '') ?? [];
   const isPart = asked !== undefined && request.headers['if-range'] === etag;
   const from = isPart ? Number(asked) : 0;
-  if (from >= file.length) return void response.writeHead(416, { 'content-range': `bytes */${file.length}` }).end();
   const range = isPart ? { 'content-range': `bytes ${from}-${file.length - 1}/${file.length}` } : {};
   response.writeHead(isPart ? 206 : 200, { etag, 'content-length': String(file.length - from), ...range });
   if (upTo === undefined) return void response.end(file.subarray(from));
@@ -41,8 +38,6 @@ function goesOn(range: string | undefined): number | null {
 function fromOf(range: string | undefined): number {
   return Number(/^bytes=(\d+)-$/.exec(range ?? '')?.[1]);
 }
-
-const once = { client: { profile: testProfile({ http: { attempts: 1 } }) } };
 
 describe('a connection that is lost midway', () => {
   it('costs the rest of the file, in the same call', async () => {
@@ -136,6 +131,15 @@ describe('a part that is not the rest', () => {
     expect(service.seen).toHaveLength(3);
   });
 
+  it('may be refused: the file is begun again', async () => {
+    const service = await serve((request, response, nth) => {
+      if (nth === 2) response.writeHead(416).end();
+      else sendRange(request, response, { upTo: nth === 1 ? HALF : undefined });
+    });
+    expect(bytesOf(await stageFor(service.origin).fetch(`${service.origin}/f`)).equals(FILE)).toBe(true);
+    expect(service.seen.map(({ headers }) => goesOn(headers.range))).toEqual([null, HALF, null]);
+  });
+
   it('ends the call when there is nothing else', async () => {
     const service = await serve((_, response) => response.writeHead(206, { etag: '"v1"' }).end(FILE));
     const stage = stageFor(service.origin);
@@ -145,75 +149,18 @@ describe('a part that is not the rest', () => {
   });
 });
 
-/** A call that ended in the middle of its file, and what it left. */
-async function halfDone(over: Ranged = {}) {
-  const service = await serve((request, response, nth) =>
-    sendRange(request, response, { ...over, upTo: nth === 1 ? HALF : undefined }),
-  );
-  const stage = stageFor(service.origin, once);
-  const url = `${service.origin}/f`;
-  expect(await errorOf(stage.fetch(url))).toMatchObject({ code: 'connection_lost', recovery: 'retry' });
-  return { service, stage, url, part: path.join(stage.spool, 'a.part'), note: path.join(stage.spool, 'a.json') };
-}
-
-describe('a call that did not come to its end', () => {
-  it('leaves what the next one goes on with', async () => {
-    const { service, stage, url, note } = await halfDone();
-    expect(bytesOf(await stage.fetch(url)).equals(FILE)).toBe(true);
-    expect(goesOn(service.seen[1]?.headers.range)).toBe(HALF);
-    expect(service.seen[1]?.headers['if-range']).toBe('"v1"');
-    expect(existsSync(note)).toBe(false);
-  });
-
-  it('leaves nothing where no strong validator goes with it', async () => {
-    const { service, stage, url } = await halfDone({ etag: 'W/"v1"' });
-    expect(stage.left()).toEqual([]);
-    expect((await stage.fetch(url)).kind).toBe('fetched');
-    expect(service.seen[1]?.headers).not.toHaveProperty('range');
-  });
-
+describe('a large file whose slot others wait for', () => {
   it.each([
-    [
-      'other bytes',
-      ({ part }: { part: string }) =>
-        writeFileSync(part, Buffer.from(FILE.subarray(0, HALF)).fill(0, 700_000, 700_001)),
-    ],
-    ['fewer bytes', ({ part }: { part: string }) => truncateSync(part, 1_000_000)],
-    ['half a note', ({ note }: { note: string }) => truncateSync(note, 40)],
-    [
-      'a note of another address',
-      ({ note }: { note: string }) => writeFileSync(note, readFileSync(note, 'utf8').replace('/f"', '/g"')),
-    ],
-  ])('is begun anew with %s on the disk', async (_, damage) => {
-    const { service, stage, url, part, note } = await halfDone();
-    damage({ part, note });
-    expect(bytesOf(await stage.fetch(url)).equals(FILE)).toBe(true);
-    expect(service.seen[1]?.headers).not.toHaveProperty('range');
-  });
-
-  it('may leave more bytes than its note tells of, as a kill does', async () => {
-    const { service, stage, url, part } = await halfDone();
-    writeFileSync(part, Buffer.alloc(5_000, 'more'), { flag: 'a' });
-    expect(bytesOf(await stage.fetch(url)).equals(FILE)).toBe(true);
-    expect(goesOn(service.seen[1]?.headers.range)).toBe(HALF);
-  });
-
-  it('is begun anew where the service has no rest of it', async () => {
-    const { service, stage, url, note } = await halfDone({ file: FILE.subarray(0, 2_000_000) });
-    writeFileSync(path.join(stage.spool, 'a.part'), FILE);
-    const more = { bytes: FILE.length, sha256: sha256(FILE), total: null };
-    writeFileSync(note, JSON.stringify({ ...JSON.parse(readFileSync(note, 'utf8')), ...more }));
-    expect(bytesOf(await stage.fetch(url)).equals(FILE.subarray(0, 2_000_000))).toBe(true);
-    expect(service.seen.map(({ headers }) => headers.range)).toEqual([undefined, `bytes=${FILE.length}-`, undefined]);
-  });
-
-  it('is asked about once more if all was here but its end', async () => {
-    const { service, stage, url, part, note } = await halfDone();
-    writeFileSync(part, FILE);
-    const all = { bytes: FILE.length, sha256: sha256(FILE) };
-    writeFileSync(note, JSON.stringify({ ...JSON.parse(readFileSync(note, 'utf8')), ...all }));
-    const downloaded = await stage.fetch(url, { etag: '"v0"' });
-    expect(downloaded).toMatchObject({ kind: 'fetched', etag: '"v1"', sha256: sha256(FILE), width: 1 });
-    expect(service.seen[1]?.headers).toMatchObject({ 'if-none-match': '"v1"' });
+    ['gives way after two seconds, and goes on where it was', '"v1"', [null, 1_500_000]],
+    ['keeps the slot where its rest could not be asked for', 'W/"v1"', [null]],
+  ])('%s', async (_, etag, asked) => {
+    const service = await serve((request, response) => sendRange(request, response, { etag }));
+    const governor = { ...openGovernor(), isCrowded: () => true };
+    // A minute passes whenever somebody looks.
+    let minutes = 0;
+    const clock = { ...systemClock, monotonic: () => 60_000 * minutes++ };
+    const stage = stageFor(service.origin, { client: { governor, clock } });
+    expect(bytesOf(await stage.fetch(`${service.origin}/f`)).equals(FILE)).toBe(true);
+    expect(service.seen.map(({ headers }) => goesOn(headers.range)).slice(0, 2)).toEqual(asked);
   });
 });

@@ -3,8 +3,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { onTestFinished } from 'vitest';
 import { newMeter } from '../../../src/http/client.ts';
 import { createClient, type ClientOptions } from '../../../src/http/create-client.ts';
-import { createDownloader, type DownloaderOptions } from '../../../src/http/download/create-downloader.ts';
-import type { Downloaded, Downloader, DownloadRequest } from '../../../src/http/download/downloader.ts';
+import {
+  createDownloader,
+  type Downloader,
+  type DownloaderOptions,
+} from '../../../src/http/download/create-downloader.ts';
+import type { Downloaded, DownloadRequest } from '../../../src/http/download/download-request.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
 import { tempFolder } from '../../support/temp-warehouse.ts';
 import { openGovernor, testProfile } from '../stage.ts';

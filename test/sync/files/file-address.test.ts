@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { fileAddresses, isBelow, valuesAt } from '../../../src/sync/files/file-address.ts';
-import { waitAfter } from '../../../src/sync/files/settle-file.ts';
-import { unsigned } from '../../../src/sync/files/unsigned-address.ts';
+import { waitAfter } from '../../../src/sync/files/file-changes.ts';
+import { unsigned } from '../../../src/sync/files/file-address.ts';
 import { filesOf } from '../../../src/settings/file-stores.ts';
 import { profileSchema } from '../../../src/source/profile.ts';
 import type { JsonValue } from '../../../src/model/json.ts';

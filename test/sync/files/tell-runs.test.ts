@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { parseFault } from '../../sandbox/service/faults/fault-script.ts';
 import type { StoredWarning } from '../../../src/state/run-history.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { eitherDatabase } from '../../support/databases.ts';
-import { servingStage, until } from '../../support/serving.ts';
 import { picture } from './picture-service.ts';
 import { pictureStage, type PictureStage } from './picture-stage.ts';
 
@@ -27,41 +25,7 @@ async function runs({ read }: Pick<PictureStage, 'read'>): Promise<string[]> {
   });
 }
 
-describe.each(eitherDatabase(import.meta.filename))('the runs of a serve with files, on $name', (database) => {
-  it('tell what became of the files behind them', { timeout: 300_000 }, async () => {
-    const stage = await servingStage({
-      database,
-      sandbox: {
-        generate: { images: 5 },
-        fault: [parseFault('status:503,path=000000001/file')],
-      },
-      profile: { resources: { images: { files: FILES } }, http: { attempts: 1 } },
-      source: { resources: ['images'], files: { store: 'disk:files' } },
-    });
-    const { url, apiKey } = stage.sandbox;
-    const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'image/svg+xml' };
-    const body = '<svg xmlns="http://www.w3.org/2000/svg" width="3" height="3"/>';
-    await fetch(`${url}/v1/images/img_000000002/file`, { method: 'PUT', headers, body });
-    const serving = await stage.serve({ isInside: true });
-    const told = async (): Promise<unknown> => {
-      const found = await runs(stage);
-      return found[0] === 'partial files_failed files_refused' || found;
-    };
-    await until('told', told, 120_000);
-    const { stdout } = await stage.run('runs', '--failed');
-    expect(stdout).toMatch(/images.*files_failed/);
-    // A run for which no file is due says the same: none of them is here.
-    expect((await stage.run('sync', 'images')).code).toBe(0);
-    const both = async (): Promise<unknown> => {
-      const found = await runs(stage);
-      return (found.length > 1 && (await told())) || found;
-    };
-    await until('told again', both, 120_000);
-    expect((await serving.stop()).code).toBe(0);
-  });
-});
-
-describe.each(eitherDatabase(`${import.meta.filename} told`))(
+describe.each(eitherDatabase(import.meta.filename))(
   'the newest run of files that come beside walks, on $name',
   (database) => {
     it('says how they stand by now, and why they wait', async () => {

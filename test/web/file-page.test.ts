@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fileAnswer } from '../../../src/web/files/file-answer.ts';
-import { filePathOf } from '../../../src/web/files/file-path.ts';
+import { fileAnswer, filePathOf, parseByteRange } from '../../src/web/file-page.ts';
 
 const SHA256 = 'ab'.repeat(32);
 const PNG = { sha256: SHA256, bytes: 1_000, type: 'image/png' };
@@ -74,4 +73,26 @@ it.each([
   [`//files/blog/${SHA256}`, false],
 ])('%s is the path of a file: %s', (path, is) => {
   expect(filePathOf(path)).toEqual(is ? { source: 'blog', sha256: SHA256 } : null);
+});
+
+it.each([
+  ['bytes=0-9', 100, { from: 0, bytes: 10 }],
+  ['bytes=90-', 100, { from: 90, bytes: 10 }],
+  ['bytes=90-1000', 100, { from: 90, bytes: 10 }],
+  ['bytes=-10', 100, { from: 90, bytes: 10 }],
+  ['bytes=-1000', 100, { from: 0, bytes: 100 }],
+  ['bytes= 5 - 5', 100, { from: 5, bytes: 1 }],
+  ['bytes=100-', 100, 'unmet'],
+  ['bytes=100-200', 100, 'unmet'],
+  ['bytes=-0', 100, 'unmet'],
+  ['bytes=0-', 0, 'unmet'],
+  ['bytes=-5', 0, 'unmet'],
+  ['', 100, 'none'],
+  ['bytes=9-5', 100, 'none'],
+  ['bytes=0-1,3-4', 100, 'none'],
+  ['items=0-1', 100, 'none'],
+  ['bytes=a-b', 100, 'none'],
+  ['bytes=99999999999999999999-', 100, 'none'],
+] as const)('the part of %j in %i bytes', (header, length, expected) => {
+  expect(parseByteRange(header, length)).toEqual(expected);
 });

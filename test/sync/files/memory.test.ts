@@ -8,13 +8,14 @@ import { pngOf } from '../../http/download/stage.ts';
 import { BUCKET, startBucketServer } from '../../support/bucket-server.ts';
 import { startCommand } from '../../support/command.ts';
 import { SQLITE } from '../../support/databases.ts';
+import { longOrShort } from '../../support/length.ts';
 import { pictureStage } from './picture-stage.ts';
 
 const MEGABYTE = 1_000_000;
 const FILES = 8;
 /** The smaller ones fill what is held in memory at once already, many times over: the collector is not quick. */
-const SIZES = [60, 500].map((size) => size * MEGABYTE);
-/** Megabytes that a collector leaves for later; the files themselves have 4,000 of them. */
+const SIZES = longOrShort([60, 500], [10, 40]).map((size) => size * MEGABYTE);
+/** Megabytes that a collector leaves for later; the files themselves have 4,000 of them, or 320. */
 const MOST_MORE = 150;
 
 const PIECE = pngOf(MEGABYTE);
@@ -73,7 +74,7 @@ async function copied(store: string, env: NodeJS.ProcessEnv, bytes: number): Pro
 }
 
 describe.skipIf(process.platform !== 'linux')('the memory of a run with eight large files at once', () => {
-  it.each(['folder', 'bucket'])('is that of small ones, into a %s', async (kind) => {
+  it.each(['folder', 'bucket'])('is that of small ones, into a %s', { timeout: 3_600_000 }, async (kind) => {
     const { env } = kind === 'bucket' ? await startBucketServer() : { env: {} };
     const storeFor = (bytes: number): string => (kind === 'bucket' ? `s3://${BUCKET}/of-${bytes}` : 'disk:files');
     const found: [peak: number, seconds: number][] = [];

@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream';
-import type { Clock } from '../../model/clock.ts';
-import { SyncError } from '../../model/errors.ts';
-import { objectMissing } from '../../object-store/object-store.ts';
-import { openStores } from '../../object-store/open-stores.ts';
-import { storesOf, type FilesSettings } from '../../settings/file-stores.ts';
-import { namedContents, type NamedContent } from '../../state/files/shown-files.ts';
-import type { StatusParts } from '../status/source-status.ts';
+import type { Clock } from '../model/clock.ts';
+import { SyncError } from '../model/errors.ts';
+import { objectMissing } from '../object-store/object-store.ts';
+import { openStores } from '../object-store/open-stores.ts';
+import { storesOf, type FilesSettings } from '../settings/file-stores.ts';
+import { namedContents, type NamedContent } from '../state/files/shown-files.ts';
+import type { StatusParts } from './status/source-status.ts';
 
 /** A content that a row of a copy names. */
 export type ShownFile = Omit<NamedContent, 'store'>;

@@ -1,0 +1,171 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Logger } from 'pino';
+import type { Client } from '../../http/create-client.ts';
+import { createDownloader, type Downloader } from '../../http/download/create-downloader.ts';
+import type { Clock } from '../../model/clock.ts';
+import { DeferredError, errorReport, messageOf, SyncError } from '../../model/errors.ts';
+import type { ObjectStore } from '../../object-store/object-store.ts';
+import { openStores } from '../../object-store/open-stores.ts';
+import { type FilesSettings, storesOf } from '../../settings/file-stores.ts';
+import type { StoreAddress } from '../../source/file-fields.ts';
+import { FILE_LIMITS, type KnownLimits, ownGovernor } from '../../state/open-governor.ts';
+import { lastEndedRun, type RunRecord, type StoredWarning } from '../../state/run-history.ts';
+import { forgetOldRuns, tellOfRun } from '../../state/runs.ts';
+import type { Warehouse } from '../../warehouse/warehouse.ts';
+import { overallStatus, type ResourceReport, type RunReport } from '../report.ts';
+import { endedStatus, isOfFiles, isPartial } from '../warnings.ts';
+import type { FilesContext } from './fetch-file.ts';
+import { fetchFiles, type FilesRequest } from './fetch-files.ts';
+import { ownedStores } from './owned-stores.ts';
+import { FileFigures, type FilesReport } from './report-files.ts';
+
+/** Fetches the files of one source. What is needed for it is opened with its first use. */
+export interface FilesLane {
+  /** Throws `ConfigError` if a store cannot be used at all. */
+  check(): Promise<void>;
+  /** Throws as `fetchFiles` does. */
+  fetch(request: FilesRequest): Promise<FilesReport[]>;
+  /** How the files of these resources stand, without asking for any; `stopped` is what kept them from being fetched. */
+  standing(resources: readonly string[], stopped?: unknown): Promise<FilesReport[]>;
+  /** Has the newest run of each resource tell it. */
+  tell(reports: readonly FilesReport[]): Promise<void>;
+  storeAt(address: StoreAddress): Promise<ObjectStore>;
+  close(): Promise<void>;
+}
+
+interface LaneOptions extends Omit<FilesContext, 'downloader' | 'storeAt'>, KnownLimits {
+  client: Client;
+  /** The longest wait that a service may ask for, and how long ended runs are remembered, in milliseconds. */
+  maxWaitMs: number;
+  keepRunsMs: number;
+}
+
+/** Opens nothing by itself. */
+export function createFilesLane(options: LaneOptions): FilesLane {
+  const { settings, clock, client, warehouse, scrub } = options;
+  const stores = openStores({ clock, isMade: true });
+  let downloader: Downloader | null = null;
+  const storeAt = ownedStores({
+    warehouse,
+    storeAt: (address: StoreAddress): Promise<ObjectStore> => stores.at(address, settings),
+  });
+  const openDownloader = (): Downloader =>
+    createDownloader({
+      client: client.parts,
+      allowHosts: settings.allow_hosts,
+      openGovernor: (origin) => ownGovernor(options, origin, FILE_LIMITS),
+    });
+  return {
+    storeAt,
+    check: async () => {
+      for (const address of storesOf(settings)) await storeAt(address);
+    },
+    fetch: async (request) => {
+      if (request.resources.every((resource) => settings.kept[resource] === undefined)) return [];
+      downloader ??= openDownloader();
+      return fetchFiles({ ...options, downloader, storeAt }, request);
+    },
+    standing: (resources, stopped) => {
+      const why = stopped === undefined ? [] : [scrub(messageOf(stopped))];
+      return new FileFigures().report(warehouse, resources, why);
+    },
+    tell: (reports) => tellNewestRuns(options, reports),
+    close: async () => {
+      await downloader?.close();
+      await stores.close();
+    },
+  };
+}
+
+interface SyncFiles {
+  settings: FilesSettings;
+  lane: FilesLane;
+  scrub: (text: string) => string;
+  log: Pick<Logger, 'info' | 'warn'>;
+  signal: AbortSignal;
+}
+
+/** A run, and behind it the files of the resources that it has synced: it is `ok` if all of those are here as well. */
+export async function withFiles(context: SyncFiles, run: () => Promise<RunReport>): Promise<RunReport> {
+  const { settings, lane, log, scrub } = context;
+  if (Object.keys(settings.kept).length > 0) await lane.check();
+  const report = await run();
+  const synced = report.resources.filter(
+    ({ resource, status }) => isHere(status) && settings.kept[resource] !== undefined,
+  );
+  if (synced.length === 0) return report;
+  const names = synced.map(({ resource }) => resource);
+  const { reports, error } = await filesOf(context, names);
+  tellFiles(log, reports);
+  // Whoever looks at the run later sees what was told of its files.
+  await lane.tell(reports);
+  const all = new Map(reports.map((each) => [each.resource, each]));
+  const resources = report.resources.map((part) => withReport(part, all.get(part.resource), error, scrub));
+  return { ...report, status: overallStatus(resources.map(({ status }) => status)), resources };
+}
+
+function isHere(status: ResourceReport['status'] | RunRecord['status']): boolean {
+  return status === 'ok' || status === 'partial';
+}
+
+/** What stops all files leaves them waiting, and says why. */
+async function filesOf(
+  { lane, signal }: SyncFiles,
+  resources: readonly string[],
+): Promise<{ reports: FilesReport[]; error: SyncError | null }> {
+  try {
+    return { reports: await lane.fetch({ resources, signal }), error: null };
+  } catch (error) {
+    if (!(error instanceof SyncError)) throw error;
+    const isEnding = error.code === 'interrupted' || error instanceof DeferredError;
+    return { reports: await lane.standing(resources, error), error: isEnding ? error : null };
+  }
+}
+
+function withReport(
+  part: ResourceReport,
+  files: FilesReport | undefined,
+  error: SyncError | null,
+  scrub: (text: string) => string,
+): ResourceReport {
+  if (files === undefined) return part;
+  const warnings = [...(part.warnings ?? []), ...files.warnings];
+  const told = { ...part, files: files.figures, ...(warnings.length === 0 ? {} : { warnings }) };
+  if (error?.code === 'interrupted') return { ...told, status: 'interrupted', error: errorReport(error, scrub) };
+  return isPartial(files.warnings) ? { ...told, status: 'partial' } : told;
+}
+
+/** Writes into the log what a round did, unless it found nothing to do. */
+export function tellFiles(log: Pick<Logger, 'info' | 'warn'>, reports: readonly FilesReport[]): void {
+  for (const { resource, figures, warnings } of reports) {
+    if (figures.fetched + figures.unchanged > 0) log.info({ resource, files: figures }, 'files fetched');
+    for (const { message, ...warning } of warnings) log.warn({ resource, ...warning }, message);
+  }
+}
+
+interface Telling {
+  warehouse: Warehouse;
+  clock: Pick<Clock, 'now'>;
+  keepRunsMs: number;
+}
+
+/**
+ * Has the newest run of each resource that has ended say how its files stand, in place of what it said of them: for files
+ * that come beside the walks, whose runs have ended by then. Writes nothing where that is known.
+ */
+async function tellNewestRuns(
+  { warehouse, clock, keepRunsMs }: Telling,
+  reports: readonly FilesReport[],
+): Promise<void> {
+  const { own } = warehouse;
+  for (const { resource, warnings: ofFiles } of reports) {
+    const run = await lastEndedRun(own, resource);
+    if (run === null) continue;
+    const warnings: StoredWarning[] = [...run.warnings.filter((warning) => !isOfFiles(warning)), ...ofFiles];
+    const status = isHere(run.status) ? endedStatus(run, warnings) : run.status;
+    if (status === run.status && isDeepStrictEqual(warnings, run.warnings)) continue;
+    // A run that is told of is never taken for one with the next, which so would not forget any.
+    const forgotten = forgetOldRuns(own, run, keepRunsMs, clock.now());
+    await warehouse.apply([tellOfRun(own, run, { status, warnings }), forgotten]);
+  }
+}
