@@ -55,7 +55,7 @@ describe('the floors', () => {
     ],
     [
       'a room that looks into the next one',
-      'src/web/page/status-page.ts',
+      'src/web/page/overview.ts',
       "import { startReceiver } from '../receiver/start-receiver.ts';",
       'in web page may not see receiver',
     ],

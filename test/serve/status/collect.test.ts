@@ -13,7 +13,7 @@ import type { ResourceStatus, SourceStatus } from '../../../src/serve/status/sna
 import { HandClock } from '../../support/hand-clock.ts';
 import { loading } from '../../support/page-loading.ts';
 import { asOther, tempWarehouse } from '../../support/temp-warehouse.ts';
-import { renderStatusPage } from '../../../src/web/page/status-page.ts';
+import { renderStatusPage } from '../../../src/web/page/overview.ts';
 
 const SCHEDULE = { incremental: '*/10 * * * *', full: null, timezone: 'UTC', next_at: null, overdue_at: null };
 
