@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { type Context, type Handler, Hono } from 'hono';
+import { compress } from 'hono/compress';
 import { SyncError } from '../model/errors.ts';
 import type { Control } from '../serve/controls/control-request.ts';
 import type { SourceTables } from '../serve/dictionary/table-reader.ts';
@@ -16,7 +17,7 @@ import { renderDictionaryPage } from './page/dictionary-page.ts';
 import { renderStatusPage } from './page/overview.ts';
 import { type PagePath, pagePathOf, type PageView } from './page/page-frame.ts';
 import { renderRefusedPage, renderRunPage, renderSourcePage } from './page/source-page.ts';
-import { compressResponse, jsonResponse, textResponse } from './responses.ts';
+import { jsonResponse, textResponse } from './responses.ts';
 
 export interface WorkerPagesOptions {
   ready: () => Promise<Readiness>;
@@ -97,9 +98,12 @@ function createApp(options: WorkerPagesOptions): Hono<PageEnv> {
     const { headers } = context.res;
     const defaults = { ...DEFAULT_HEADERS, 'content-security-policy': NOTHING };
     for (const [name, value] of Object.entries(defaults)) if (!headers.has(name)) headers.set(name, value);
-    const accepted = context.req.header('accept-encoding') ?? '';
-    if (context.env.isLocal !== true) context.res = await compressResponse(context.res, accepted);
   });
+  const compressed = compress();
+  // Files are sent as they are, and commands read lines as they come.
+  app.use((context, next) =>
+    context.env.isLocal === true || filePathOf(context.req.path) ? next() : compressed(context, next),
+  );
   app.notFound(noSuchPage);
   app.onError((error) => {
     options.failed(error);
