@@ -123,7 +123,7 @@ function answerResponse(answer: ControlAnswer): Response {
   return jsonResponse(answer.done ? 200 : answer.code === 'serve_version' ? 400 : 409, answer, 0);
 }
 
-export function isJsonType(headers: Headers): boolean {
+function isJsonType(headers: Headers): boolean {
   return /^application\/json\b/i.test(headers.get('content-type') ?? '');
 }
 

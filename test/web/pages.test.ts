@@ -17,9 +17,10 @@ function get(path: string, options: Parameters<typeof pagesOf>[1] = {}, headers:
   );
 }
 
+const serve = () => ({ auth: AUTH, host: '127.0.0.1', hosts: [] });
+
 /** Asks for a name and a password; nobody waits for long. */
 function guarded(changes: Partial<DoorOptions> = {}) {
-  const serve = () => ({ auth: AUTH, host: '127.0.0.1', hosts: [] });
   return createDoor({ serve, clock: hurriedClock(1_000), refused: () => undefined, ...changes });
 }
 

@@ -144,7 +144,7 @@ async function detailedRuns(own: Kysely<OwnTables>, resources: readonly string[]
   const read = await Promise.all(
     resources.map(async (resource) => {
       const runs = await readRuns(own, resource, RUNS);
-      return runs.map((run): DetailedRun => ({ ...run, resource }));
+      return runs.map((run): DetailedRun => Object.assign(run, { resource }));
     }),
   );
   return read.flat().toSorted((a, b) => b.started_at - a.started_at);

@@ -286,7 +286,7 @@ interface Load {
  * Limits how much waits in an inbox without a query for each delivery: it adds up the last count, the deliveries stored
  * since, and those in flight. Deliveries processed since the count are included until the next one.
  */
-export class WaitingLoad {
+class WaitingLoad {
   readonly #limit: () => Load;
   readonly #inFlight: Load = { rows: 0, bytes: 0 };
   #counted: Load = { rows: 0, bytes: 0 };

@@ -32,7 +32,7 @@ interface Histogram {
 }
 
 /** Requests to one source's address since the process started. */
-export interface SourceFigures {
+interface SourceFigures {
   received: number;
   /** Answered with a 2xx after they were committed: those that have to be worked on, and those that were there. */
   stored: number;
