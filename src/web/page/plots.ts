@@ -40,7 +40,9 @@ interface Plot {
 /** The plot as inline SVG: axes with units, no script, colours by class. Null if there is nothing to be seen on it. */
 export function plotMarkup(plot: Plot): Markup | null {
   const lines = plot.lines ?? [];
-  const isBlank = (plot.bars ?? []).every(isEmpty) && lines.every(({ values }) => values.every(isNothing));
+  const isBlank =
+    !(plot.bars ?? []).some((bar) => bar !== null && bar !== 0) &&
+    lines.every(({ values }) => values.every((value) => value === null));
   if (isBlank && !(plot.marks ?? []).includes(true)) return null;
   const top = ceiling(Math.max(plot.least, ...highest(plot)));
   const x = (index: number) => LEFT + (index * (WIDTH - LEFT - RIGHT)) / plot.minutes.length;
@@ -59,14 +61,6 @@ ${tooltips(plot, step, x)}
 </g></svg>`;
 }
 
-function isEmpty(value: number | null): boolean {
-  return value === null || value === 0;
-}
-
-function isNothing(value: number | null): boolean {
-  return value === null;
-}
-
 function highest({ bars = [], lines = [], level }: Plot): number[] {
   const values = [...bars, ...lines.flatMap((line) => line.values)].filter((value) => value !== null);
   return level ? [...values, level.at] : values;
@@ -78,8 +72,8 @@ function ceiling(value: number): number {
   return ([1, 2, 5, 10].find((factor) => factor * power >= value * 0.999) ?? 10) * power;
 }
 
-function gridLine(y: number, text: string): Markup {
-  return markup`<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${y}" y2="${y}"/><text class="axis" x="${LEFT - 6}" y="${y + 3.5}" text-anchor="end">${text}</text>`;
+function gridLine(y: number, text: string, from = LEFT, to = WIDTH - RIGHT): Markup {
+  return markup`<line class="grid" x1="${from}" x2="${to}" y1="${y}" y2="${y}"/><text class="axis" x="${from - 6}" y="${y + 3.5}" text-anchor="end">${text}</text>`;
 }
 
 /** Every fifteen minutes by the clock, so that marks do not jump at each refresh. */
@@ -214,10 +208,7 @@ export function growthPlot({ resource, runs, live, width }: Growth): Markup | nu
   const path = points.map((point, at) =>
     at === 0 ? `M${x(point)} ${y(point.rows)}` : `H${x(point)}V${y(point.rows)}`,
   );
-  const lines = [least, most].map(
-    (rows) =>
-      markup`<line class="grid" x1="${AROUND.left}" x2="${width - AROUND.right}" y1="${y(rows)}" y2="${y(rows)}"/><text class="axis" x="${AROUND.left - 8}" y="${y(rows) + 3.5}" text-anchor="end">${countText(rows)}</text>`,
-  );
+  const lines = [least, most].map((rows) => gridLine(y(rows), countText(rows), AROUND.left, width - AROUND.right));
   const ticks =
     points.length === 1
       ? [tick(first, x(first), 'middle')]
