@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { FLOORS, violations, type SourceTree } from './support/floors.ts';
+import { FLOORS, type SourceTree, violations } from './support/floors.ts';
 import { OWN_FILES, ROOMS } from './support/rooms.ts';
 
 const root = path.join(import.meta.dirname, '..');
@@ -55,7 +55,7 @@ describe('the floors', () => {
     ],
     [
       'a room that looks into the next one',
-      'src/web/page/status-page.ts',
+      'src/web/page/overview.ts',
       "import { startReceiver } from '../receiver/start-receiver.ts';",
       'in web page may not see receiver',
     ],

@@ -9,7 +9,7 @@ import { findDelivery, replayDeliveries, replayedText, type Replayed } from '../
 import { DELIVERY_STATES, type DeliveryRow, type DeliveryState } from '../warehouse/inbox.ts';
 import { openInboxToRead } from '../warehouse/databases.ts';
 import type { CliContext } from './command/context.ts';
-import { failureOf, findServe, silently } from './command/find-serve.ts';
+import { failureOf, findServe } from './command/find-serve.ts';
 import { forEachSource, withSourceOptions, type ChosenSource, type SourceOptions } from './command/sources.ts';
 import { alignedLines, print } from './command/output.ts';
 import { whileOpen } from './command/with-app.ts';
@@ -92,7 +92,7 @@ async function replay(context: CliContext, chosen: ChosenSource, names: readonly
   const { name: source, warehouse } = chosen.source;
   const door = await findServe(context, chosen);
   const ids = names === null ? {} : { ids: [...names] };
-  const asked = await door?.ask({ action: 'replay', source, ...ids }, silently(context.signal));
+  const asked = await door?.ask({ action: 'replay', source, ...ids }, context.signal);
   const told = replayedSchema.safeParse(asked?.answer.result);
   if (told.success) return told.data;
   if (asked !== undefined && asked.answer.code !== 'unknown_source') throw failureOf(asked.answer);

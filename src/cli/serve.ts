@@ -3,29 +3,31 @@ import type { Logger } from 'pino';
 import { untilAborted } from '../model/waiting.ts';
 import { lostLines } from '../observe/log-stream.ts';
 import { createLog, setLogLevel } from '../observe/log.ts';
-import { createMetrics } from '../observe/metrics.ts';
+import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import { isShared } from '../serve/cluster/join-cluster.ts';
 import type { Control } from '../serve/controls/control-request.ts';
-import { openControlSocket } from '../serve/controls/control-socket.ts';
-import { serveSources, type ServedSources } from '../serve/serve-sources.ts';
-import { settingsWarnings, serveWarnings } from '../serve/serve-warnings.ts';
+import { type ServedSources, serveSources } from '../serve/serve-sources.ts';
+import { serveWarnings, settingsWarnings } from '../serve/serve-warnings.ts';
 import type { ServeSettings, Settings, SourceSettings } from '../settings/settings.ts';
 import { hiddenFields } from '../source/record-fields.ts';
 import { inboxAddress } from '../warehouse/databases.ts';
-import { createPages } from '../web/pages.ts';
+import { createControlDoor } from '../web/control-door.ts';
+import { openControlSocket } from '../web/control-socket.ts';
+import { createDoor, refusalNote } from '../web/door.ts';
+import { createPages, type Pages } from '../web/pages.ts';
+import { createRefusalLog } from '../web/receiver/refusal-log.ts';
 import type { ReceivedSource } from '../web/receiver/setup.ts';
-import { startReceiver, type Receiver } from '../web/receiver/start-receiver.ts';
-import { recipientOf } from '../web/receiver/recipient.ts';
-import { pageDoors, type PageDoors } from './page-doors.ts';
+import { type Receiver, startReceiver } from '../web/receiver/start-receiver.ts';
+import { recipientOf } from '../web/receiver/webhook.ts';
 import type { CliContext } from './command/context.ts';
-import { logNote } from './command/log-note.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
+import { logNote } from './command/log-note.ts';
 import {
   readSettings,
   reloadedSettings,
+  type SourceOptions,
   tellRefused,
   withSourceOptions,
-  type SourceOptions,
 } from './command/sources.ts';
 
 type ServeOptions = SourceOptions & { host?: string; port?: number };
@@ -76,14 +78,14 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   warnOf(log, settings, options, clock.now());
   const metrics = createMetrics(version, () => lostLines(stderr));
   const control: Control = (...asked) => served.control(...asked);
-  const doors = pageDoors({ clock, log, metrics, control }, addressOf(settings.serve, options));
+  let current = addressOf(settings.serve, options);
   const served = await serveSources({
     settings,
     load: () => reloadedSettings(context, () => settingsOf(context, options)),
     changed: (next) => {
       setLogLevel(log, options.logLevel ?? next.log.level);
       warnOf(log, next, options, clock.now());
-      doors.change(addressOf(next.serve, options));
+      current = addressOf(next.serve, options);
     },
     version,
     clock,
@@ -91,8 +93,8 @@ export async function startServing(context: CliContext, options: ServeOptions): 
     secrets,
     metrics,
   });
-  const parts: ListenParts = { context, log, served, doors };
-  const receiver = await listen(parts, addressOf(settings.serve, options), settings).catch(async (error: unknown) => {
+  const pages = pagesOf({ context, log, served, control, metrics, serve: () => current });
+  const receiver = await listen({ context, log, served, pages }, current, settings).catch(async (error: unknown) => {
     await served.stop();
     throw error;
   });
@@ -104,7 +106,7 @@ export async function startServing(context: CliContext, options: ServeOptions): 
     forget: (source) => receiver.forget(source),
   });
   const { control: path } = settings;
-  const socket = path === null ? null : await openControlSocket({ path, follow: served.follow, clock, log });
+  const socket = path === null ? null : await openControlSocket({ path, pages, log });
   context.reloads?.(() => void served.reload({ via: 'signal', by: null }));
   return {
     url: receiver.url,
@@ -135,31 +137,50 @@ function warnOf(log: Logger, settings: Settings, options: ServeOptions, now: num
   for (const { message, ...about } of warnings) log.warn(about, message);
 }
 
+interface PageParts {
+  context: CliContext;
+  log: Logger;
+  served: ServedSources;
+  control: Control;
+  metrics: Metrics;
+  /** The settings that hold now. */
+  serve: () => ServeSettings;
+}
+
+function pagesOf({ context: { clock }, log, served, control, metrics, serve }: PageParts): Pages {
+  const refusals = createRefusalLog((told) => log.warn(told, 'a form of the page was not obeyed'), clock);
+  const refused = (reason: string): void => refusals.refused(null, reason);
+  const controls = createControlDoor({ control, serve, clock, refused });
+  return createPages({
+    snapshot: () => served.snapshot(),
+    ready: () => served.ready(),
+    details: (asked) => served.details(asked),
+    tables: () => served.tables(),
+    files: served.files,
+    metrics: () => served.metrics(),
+    door: createDoor({ serve, clock, refused: refusalNote(metrics, log) }),
+    control,
+    // Without a name and a password, whoever can reach the page could tell the process what to do.
+    controls: () => (serve().auth === undefined ? null : controls),
+    failed: (error) => log.error({ error }, 'a page could not be made'),
+  });
+}
+
 interface ListenParts {
   context: CliContext;
   log: Logger;
   served: ServedSources;
-  doors: PageDoors;
+  pages: Pages;
 }
 
 function listen(parts: ListenParts, serve: ServeSettings, { sources }: Settings): Promise<Receiver> {
-  const { context, log, served, doors } = parts;
+  const { context, log, served, pages } = parts;
   return startReceiver({
     serve,
     clock: context.clock,
     secrets: context.secrets,
     sources: Object.values(sources).flatMap(receivedSource),
-    pages: createPages({
-      snapshot: () => served.snapshot(),
-      ready: () => served.ready(),
-      details: (asked) => served.details(asked),
-      tables: () => served.tables(),
-      files: served.files,
-      metrics: () => served.metrics(),
-      door: doors.door,
-      controls: doors.controls,
-      failed: (error) => log.error({ error }, 'a page could not be made'),
-    }),
+    pages,
     onArrival: (source) => served.wake(source),
     onFigures: (figures) => {
       for (const [source, answers] of Object.entries(figures.sources)) served.received(source, answers);

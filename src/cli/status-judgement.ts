@@ -1,10 +1,8 @@
 import { createMetrics } from '../observe/metrics.ts';
-import { attentionOf, lastError, type Attention } from '../serve/status/attention.ts';
-import { headlineOf } from '../serve/status/headline.ts';
+import { type Attention, attentionOf, headlineOf, lastError } from '../serve/status/attention.ts';
 import { createCollector } from '../serve/status/collect.ts';
 import type { StatusSnapshot } from '../serve/status/snapshot.ts';
-import { readSuccesses, storedParts } from '../serve/status/stored-parts.ts';
-import type { StatusParts } from '../serve/status/source-status.ts';
+import { readSuccesses, type StatusParts, storedParts } from '../serve/status/source-status.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import { openInboxToRead } from '../warehouse/databases.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';

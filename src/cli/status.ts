@@ -3,23 +3,30 @@ import { lifetimeText } from '../model/service-notice.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countOf, countText, durationText } from '../observe/figures.ts';
-import { apiStatus, type ApiStatus } from '../serve/status/api-status.ts';
 import type { Attention, Severity } from '../serve/status/attention.ts';
-import { filesText, NO_FILES, readFileStatus, type FilesStatus } from '../serve/status/file-status.ts';
-import { countRows, readResource, type StoredResource } from '../serve/status/stored.ts';
+import type { ApiStatus, FilesStatus } from '../serve/status/snapshot.ts';
+import { apiStatus } from '../serve/status/source-status.ts';
+import {
+  countRows,
+  filesText,
+  NO_FILES,
+  readFileStatus,
+  readResource,
+  type StoredResource,
+} from '../serve/status/stored.ts';
 import { versionText } from '../source/http-fields.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
 import { resourcesNotCopied } from '../state/column-catalog.ts';
 import { readLifetime } from '../state/notices.ts';
-import { readPauses, type Pause } from '../state/pauses.ts';
+import { type Pause, readPauses } from '../state/pauses.ts';
 import { countWindows, type WindowCounts } from '../state/windows.ts';
 import { openWarehouseToRead, shownPlace } from '../warehouse/databases.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
-import { painter, toneOfStatus, type Paint, type Tone } from './command/colour.ts';
+import { type Paint, painter, type Tone, toneOfStatus } from './command/colour.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
-import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { alignedLines, print, tellError } from './command/output.ts';
+import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
 import { whileOpen } from './command/with-app.ts';
 
 /** One resource as the command prints it; times are UTC text, `lag_seconds` counts from the last success. */

@@ -13,6 +13,7 @@ import type { SettingsChange } from '../serve/reload/settings-change.ts';
 import { settingsWarnings, openPages } from '../serve/serve-warnings.ts';
 import { logWalks, sourceWatcher } from '../serve/source-watcher.ts';
 import type { Settings, SourceSettings } from '../settings/settings.ts';
+import { createDoor, refusalNote } from '../web/door.ts';
 import { createWorkerPages, type PagesOptions } from '../web/pages.ts';
 import { startReceiver, type Receiver } from '../web/receiver/start-receiver.ts';
 import type { CliContext } from './command/context.ts';
@@ -25,7 +26,6 @@ import {
   withSourceOptions,
   type SourceOptions,
 } from './command/sources.ts';
-import { doorFor } from './page-doors.ts';
 import { port } from './serve.ts';
 
 type WorkerOptions = SourceOptions & { atOnce?: number; host?: string; port?: number };
@@ -61,15 +61,15 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
     secrets,
     ...(atOnce === undefined ? {} : { atOnce }),
   });
-  const newDoor = (next: Settings) => doorFor({ clock, log, metrics }, { ...next.serve, ...hostOf(next, options) });
-  let door = newDoor(settings);
+  let current = settings;
+  const serve = () => ({ ...current.serve, ...hostOf(current, options) });
   const parts: ListenParts = {
     context,
     log,
     metrics,
     cluster,
     known,
-    door: (headers, client) => door(headers, client),
+    door: createDoor({ serve, clock, refused: refusalNote(metrics, log) }),
   };
   const receiver = await listen(parts, settings, options).catch(async (error) => {
     await cluster.stop();
@@ -78,7 +78,7 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   const load = (): Settings => reloadedSettings(context, () => sharedSettings(context, options));
   const apply = async ({ added, removed, changed }: SettingsChange, next: Settings): Promise<void> => {
     setLogLevel(log, options.logLevel ?? next.log.level);
-    door = newDoor(next);
+    current = next;
     const altered = changed.filter(({ isWork }) => isWork);
     for (const source of removed) known.delete(source.name);
     await Promise.all([...removed, ...altered.map(({ old }) => old)].map((source) => cluster.leave(source)));

@@ -1,19 +1,19 @@
+import type { Clock } from '../model/clock.ts';
 import type { WebhookAnswers } from '../observe/status-gauges.ts';
 import type { Settings } from '../settings/settings.ts';
-import { controlledSource } from './controlled.ts';
-import type { ControlledSource } from './controls/controlled-source.ts';
 import type { AlertSource } from './alerts/alert-memory.ts';
 import { alertSettings, createAlerts } from './alerts/alerts.ts';
-import type { Control, ControlAnswer, ControlOrigin } from './controls/control-request.ts';
-import { createControls, type Controls } from './controls/create-controls.ts';
+import { askElsewhere } from './controls/ask-serve.ts';
+import type { Control, ControlAnswer, ControlledSource, ControlOrigin } from './controls/control-request.ts';
+import { createControls } from './controls/create-controls.ts';
 import type { SourceTables } from './dictionary/table-reader.ts';
-import { createShownFiles, type ShownFiles } from './shown-files.ts';
 import type { Receiving } from './received-inbox.ts';
 import { createReloader } from './reload/reloader.ts';
 import type { SettingsChange } from './reload/settings-change.ts';
 import type { ServedSource, ServedSourceOptions } from './served-source.ts';
+import { createShownFiles, type ShownFiles } from './shown-files.ts';
 import { SourceSet } from './source-set.ts';
-import { createCollector, type Collector } from './status/collect.ts';
+import { type Collector, createCollector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
 
 export interface ServeSourcesOptions extends Omit<ServedSourceOptions, 'lastLook'> {
@@ -43,8 +43,6 @@ export interface ServedSources extends Omit<Collector, 'lastLook'> {
   metrics(): Promise<string>;
   /** What the process can be told to do, by whoever may. */
   readonly control: Control;
-  /** The same for one who follows the walks that are asked for. */
-  readonly follow: Controls['follow'];
   /** Reads the settings again; sources that did not change go on as they are. Never rejects. */
   reload(origin: ControlOrigin): Promise<ControlAnswer>;
   /** Finishes or rolls back what is under way, and closes all sources. */
@@ -60,7 +58,7 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
   const { settings, load, changed, version, clock, log, metrics } = options;
   const startedAt = clock.now();
   const sources: SourceSet = new SourceSet(
-    { ...options, lastLook: (parts) => collector.lastLook(parts), follow: (...asked) => controls.follow(...asked) },
+    { ...options, lastLook: (parts) => collector.lastLook(parts), control: (...asked) => control(...asked) },
     settings,
   );
   await sources.ready();
@@ -82,12 +80,12 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     alerts: () => alerts.status(),
     stopping: () => sources.isStopping,
   });
-  const controls: Controls = controlsOf(options, sources, (origin) => reloader.reload(origin));
+  const control = controlsOf(options, sources, (origin) => reloader.reload(origin));
   const alerts = alertsOf(options, sources, () => collector.snapshot());
   const files = createShownFiles({ source: (name) => shownSource(sources.get(name)), clock });
   return {
     ...collector,
-    ...controls,
+    control,
     files,
     start: (receiving) => {
       sources.start(receiving);
@@ -134,10 +132,23 @@ function controlsOf(
   { clock, log }: ServeSourcesOptions,
   sources: SourceSet,
   reload: (origin: ControlOrigin) => Promise<ControlAnswer>,
-): Controls {
+): Control {
   const source = (name: string): ControlledSource | undefined => {
     const served = sources.get(name);
-    return served === undefined ? undefined : controlledSource({ ...served, clock });
+    return served === undefined ? undefined : controlledSource(served, clock);
   };
   return createControls({ source, reload, clock, log });
+}
+
+/** A source with its keeper, as the controls see it. */
+function controlledSource({ source, keeper }: ServedSource, clock: Clock): ControlledSource {
+  return {
+    source,
+    clock,
+    scheduler: () => keeper.scheduler,
+    elsewhere: () => (keeper.isLed ? null : askElsewhere(source.warehouse, clock)),
+    retry: (resources, now) => keeper.retry(resources, now),
+    pausesChanged: () => keeper.pausesChanged(),
+    wake: () => keeper.wake(),
+  };
 }

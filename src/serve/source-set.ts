@@ -5,7 +5,7 @@ import type { Settings, SourceSettings } from '../settings/settings.ts';
 import { cronTick, sharedTicks } from '../trigger/schedule/scheduler.ts';
 import { LocalApps } from './at-rest/local-apps.ts';
 import { isShared, joinCluster, type Cluster } from './cluster/join-cluster.ts';
-import type { Controls } from './controls/create-controls.ts';
+import type { Control } from './controls/control-request.ts';
 import type { Receiving } from './received-inbox.ts';
 import type { ChangedSource, SettingsChange } from './reload/settings-change.ts';
 import {
@@ -22,7 +22,7 @@ const CHANGED_AT_ONCE = 4;
 
 interface SourceSetOptions extends ServedSourceOptions {
   /** Does what other processes ask for by way of a database that they share. */
-  follow: Controls['follow'];
+  control: Control;
 }
 
 /** The sources that this process keeps, each of which can be added, changed and taken out while the others go on. */

@@ -1,6 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
+import type { Logger } from 'pino';
 import type { Clock } from '../model/clock.ts';
+import type { Metrics } from '../observe/metrics.ts';
 import type { ServeSettings } from '../settings/settings.ts';
 
 /**
@@ -12,11 +14,12 @@ export type Admission = 'in' | 'unnamed' | 'wrong' | 'busy' | 'elsewhere';
 /** Decides by the headers of a request, and the address that it came from, which pages its client may see. */
 export type Door = (headers: Headers, client: string) => Promise<Admission>;
 
+/** Who may see the pages, and the names by which browsers may know them, besides those that nobody outside can make lead here. */
+export type DoorSettings = Pick<ServeSettings, 'auth' | 'host' | 'hosts'>;
+
 export interface DoorOptions {
-  /** Null if everybody may see everything. */
-  access: Access | null;
-  /** Names by which browsers may know the page, besides those that nobody outside can make lead here. */
-  hosts: readonly string[];
+  /** The settings that hold now; without `auth`, everybody may see everything. */
+  serve: () => DoorSettings;
   clock: Clock;
   /** Called for each wrong name or password, with how many there were lately. */
   refused: (lately: number) => void;
@@ -31,7 +34,7 @@ const MAX_WAITING = 8;
 const MAX_COUNTED = 1_000;
 
 /** Decides who may see the pages. The right password neither waits nor is refused, whatever else is sent. */
-export function createDoor({ access, hosts, clock, refused }: DoorOptions): Door {
+export function createDoor({ serve, clock, refused }: DoorOptions): Door {
   const counted = new Map<string, { count: number; at: number }>();
   let waiting = 0;
 
@@ -56,10 +59,11 @@ export function createDoor({ access, hosts, clock, refused }: DoorOptions): Door
   }
 
   return async (headers, client) => {
-    if (access === null) return isOurs(headers.get('host') ?? '', hosts) ? 'in' : 'elsewhere';
+    const { auth, host, hosts } = serve();
+    if (auth === undefined) return isOurs(headers.get('host') ?? '', [...hosts, host]) ? 'in' : 'elsewhere';
     const header = headers.get('authorization');
     if (header === null) return 'unnamed';
-    if (isAuthorized(access, header)) return 'in';
+    if (isAuthorized(auth, header)) return 'in';
     const [user = ''] = credentialsIn(header).toString().split(':', 1);
     return refuseWrong(`${client} ${user.slice(0, 64)}`);
   };
@@ -101,4 +105,12 @@ export function isAuthorized(access: Access, authorization: string): boolean {
 
 function digest(bytes: Buffer): Buffer {
   return createHash('sha256').update(bytes).digest();
+}
+
+/** Counts and logs wrong names and passwords: the 1st, 2nd, 4th, 8th and so on, however many guesses there are. */
+export function refusalNote(metrics: Pick<Metrics, 'pageRefused'>, log: Logger): (lately: number) => void {
+  return (lately) => {
+    metrics.pageRefused();
+    if (Number.isInteger(Math.log2(lately))) log.warn({ lately }, 'a wrong name or password was sent for the page');
+  };
 }

@@ -1,22 +1,20 @@
 import { randomBytes } from 'node:crypto';
-import { Hono, type Context, type Handler } from 'hono';
-import { attentionOf } from '../serve/status/attention.ts';
-import type { Readiness } from '../serve/status/collect.ts';
-import { headlineOf } from '../serve/status/headline.ts';
-import type { DetailsAsked, SourceDetails } from '../serve/status/source-details.ts';
-import type { StatusSnapshot } from '../serve/status/snapshot.ts';
+import { type Context, type Handler, Hono } from 'hono';
+import { compress } from 'hono/compress';
+import type { Control } from '../serve/controls/control-request.ts';
 import type { SourceTables } from '../serve/dictionary/table-reader.ts';
 import type { ShownFiles } from '../serve/shown-files.ts';
-import { compressResponse } from './compress.ts';
-import { CONTROL_PATH, type ControlDoor, type FormRefusal } from './control-door.ts';
-import { CHALLENGE, type Admission, type Door } from './door.ts';
+import { attentionOf, headlineOf } from '../serve/status/attention.ts';
+import type { Readiness } from '../serve/status/collect.ts';
+import type { StatusSnapshot } from '../serve/status/snapshot.ts';
+import type { DetailsAsked, SourceDetails } from '../serve/status/source-details.ts';
+import { answerCommand, CONTROL_PATH, type ControlDoor } from './control-door.ts';
+import { type Admission, CHALLENGE, type Door } from './door.ts';
 import { answerFile, filePathOf } from './file-page.ts';
 import { renderDictionaryPage } from './page/dictionary-page.ts';
-import { choiceOf } from './page/overview-choice.ts';
-import type { PageView } from './page/page-frame.ts';
-import { renderRefusedPage, renderResourcePage, renderRunPage, renderSourcePage } from './page/source-page.ts';
-import { renderStatusPage } from './page/status-page.ts';
-import { pagePathOf, type PagePath } from './page-path.ts';
+import { renderStatusPage } from './page/overview.ts';
+import { type PagePath, pagePathOf, type PageView } from './page/page-frame.ts';
+import { renderRefusedPage, renderRunPage, renderSourcePage } from './page/source-page.ts';
 import { jsonResponse, textResponse } from './responses.ts';
 
 export interface WorkerPagesOptions {
@@ -34,7 +32,9 @@ export interface PagesOptions extends WorkerPagesOptions {
   tables: () => Promise<SourceTables[]>;
   /** The contents of files that the copies name. */
   files: ShownFiles;
-  /** Handles the forms of the page; null without authentication, when there are none. */
+  /** Does what a command asks for on the control socket. */
+  control: Control;
+  /** Takes what is asked for on the port; null without authentication, when nothing may be. */
   controls: () => ControlDoor | null;
 }
 
@@ -42,8 +42,10 @@ export interface PagesOptions extends WorkerPagesOptions {
 export interface PageBindings {
   /** Address of the client. */
   client: string;
-  /** Reads the form in the body; null if the server itself has refused the body. */
-  readForm: () => Promise<string | null>;
+  /** True on the control socket: whoever can open it may see and do everything. */
+  isLocal?: boolean;
+  /** Reads the body; null if the server itself has refused it. */
+  readBody: () => Promise<string | null>;
 }
 
 /** The pages as the HTTP server calls them; never rejects. */
@@ -76,7 +78,7 @@ export function createPages(options: PagesOptions): Pages {
   app.get('/files/*', existsIf(filePathOf), guarded(filePage(options)));
   app.get('/tables', guarded(tablesPage(options)));
   app.get('/status.json', guarded(statusJson(options)));
-  app.post(CONTROL_PATH, formPage(options, guarded));
+  app.post(CONTROL_PATH, controlPage(options, guarded));
   return async (request, bindings) => app.fetch(request, bindings);
 }
 
@@ -94,8 +96,12 @@ function createApp(options: WorkerPagesOptions): Hono<PageEnv> {
     const { headers } = context.res;
     const defaults = { ...DEFAULT_HEADERS, 'content-security-policy': NOTHING };
     for (const [name, value] of Object.entries(defaults)) if (!headers.has(name)) headers.set(name, value);
-    context.res = await compressResponse(context.res, context.req.header('accept-encoding') ?? '');
   });
+  const compressed = compress();
+  // Files are sent as they are, and commands read lines as they come.
+  app.use((context, next) =>
+    context.env.isLocal === true || filePathOf(context.req.path) ? next() : compressed(context, next),
+  );
   app.notFound(noSuchPage);
   app.onError((error) => {
     options.failed(error);
@@ -121,9 +127,13 @@ type PageHandler = (context: PageContext) => Promise<Response>;
 function guardBy({ door }: WorkerPagesOptions) {
   return (page: PageHandler): PageHandler =>
     async (context) => {
-      const admission = await door(context.req.raw.headers, context.env.client);
+      const admission = await admitted(door, context);
       return admission === 'in' ? page(context) : REFUSALS[admission]();
     };
+}
+
+async function admitted(door: Door, { req, env }: PageContext): Promise<Admission> {
+  return env.isLocal === true ? 'in' : door(req.raw.headers, env.client);
 }
 
 const REFUSALS: Readonly<Record<Exclude<Admission, 'in'>, () => Response>> = {
@@ -137,28 +147,16 @@ function askForPassword(): Response {
   return textResponse(401, 'Name and password, please.', { 'www-authenticate': CHALLENGE });
 }
 
-const FORM_REFUSALS: Readonly<Record<FormRefusal, string>> = {
-  other_site: 'Nothing was done: another site sent this.',
-  other_origin:
-    'Nothing was done: this came from a page of another name. Behind a proxy, put the name of the page under serve.hosts.',
-  no_form: 'Nothing was done: there is no form in this.',
-  no_token: 'Nothing was done: this is not a form of the page.',
-  wrong_token: 'Nothing was done: the page is older than the process that runs now. Load it again.',
-  wrong_request: 'Nothing was done: this is none of the controls.',
-};
-
-/** Reads the form only if its client may send it. */
-function formPage({ controls }: PagesOptions, guarded: (page: PageHandler) => PageHandler): PageHandler {
+/** Reads the body only if its client may send it. */
+function controlPage({ control, controls }: PagesOptions, guarded: (page: PageHandler) => PageHandler): PageHandler {
   return async (context) => {
+    const { req, env } = context;
+    if (env.isLocal === true) return answerCommand(control, await env.readBody());
     const taken = controls();
     if (taken === null) return noSuchPage();
-    return guarded(async ({ req, env }) => {
-      const body = await env.readForm();
-      if (body === null) return new Response(null, { status: 400 });
-      const outcome = await taken.take(req.raw.headers, body);
-      return 'refused' in outcome
-        ? textResponse(403, FORM_REFUSALS[outcome.refused])
-        : textResponse(303, 'Done; the page says what.', { location: outcome.to });
+    return guarded(async () => {
+      const body = await env.readBody();
+      return body === null ? new Response(null, { status: 400 }) : taken.take({ headers: req.raw.headers, body });
     })(context);
   };
 }
@@ -203,8 +201,7 @@ async function renderPage(options: PagesOptions, req: PageContext['req'], view: 
   if (path === null) return null;
   const snapshot = await options.snapshot();
   if (path.page === 'overview') {
-    const { pathname, search } = new URL(req.url);
-    return { page: renderStatusPage(snapshot, view, choiceOf(`${pathname}${search}`)), images: OWN };
+    return { page: renderStatusPage(snapshot, view, new URL(req.url).searchParams), images: OWN };
   }
   const { source: name } = path;
   if (snapshot.refused.some(({ source }) => source === name)) {
@@ -222,10 +219,7 @@ async function renderPage(options: PagesOptions, req: PageContext['req'], view: 
   // Contents of records are shown only with authentication.
   const details = await options.details({ source: name, resource, bodies: options.controls() !== null });
   if (details === null) return null;
-  const page =
-    status === undefined
-      ? renderSourcePage(snapshot, source, details, view)
-      : renderResourcePage(snapshot, source, status, details, view);
+  const page = renderSourcePage(snapshot, source, status ?? null, details, view);
   return { page, images: details.pictures.length === 0 ? OWN : `${OWN} 'self'` };
 }
 
@@ -255,8 +249,8 @@ function metricsPage({ metrics }: WorkerPagesOptions): PageHandler {
 
 /** Names the sources only to clients that may see everything. */
 function readyPage({ ready, failed, door }: WorkerPagesOptions): PageHandler {
-  return async ({ req, env }) => {
-    const admission = await door(req.raw.headers, env.client);
+  return async (context) => {
+    const admission = await admitted(door, context);
     try {
       const { sources, ...readiness } = await ready();
       return jsonResponse(readiness.ready ? 200 : 503, admission === 'in' ? { ...readiness, sources } : readiness);

@@ -1,8 +1,8 @@
 import { mkdtempSync } from 'node:fs';
-import path from 'node:path';
 import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Dictionary } from '../../src/serve/dictionary/dictionary.ts';
+import type { Dictionary } from '../../src/serve/dictionary/read-dictionary.ts';
 import { asOtherClient, DATABASES, type TestDatabase } from '../support/databases.ts';
 import { journey } from '../support/journey.ts';
 import type { Client, ReadableCopy } from './client.ts';

@@ -4,7 +4,6 @@ import { systemClock } from '../../src/observe/system-clock.ts';
 import { createControlDoor, type ControlDoorOptions } from '../../src/web/control-door.ts';
 import { createDoor } from '../../src/web/door.ts';
 import type { Pages } from '../../src/web/pages.ts';
-import { refusalLog } from '../../src/web/refusal-log.ts';
 import { HandClock } from '../support/hand-clock.ts';
 import { rawRequest } from '../support/raw-request.ts';
 import { ask, pagesOf, type Asked } from './page-server.ts';
@@ -22,16 +21,19 @@ function controlled(changes: Partial<ControlDoorOptions> = {}) {
   const door = createControlDoor({
     control: async (request, origin) => {
       asked.push([request, origin]);
-      return { done: true, message: 'content: a <full> walk begins', hint: null };
+      return { answer: { done: true, message: 'content: a <full> walk begins', hint: null }, report: null };
     },
-    user: AUTH.user,
-    hosts: ['proxied.example.com'],
+    serve: () => ({ auth: AUTH, host: '127.0.0.1', hosts: ['proxied.example.com'] }),
     clock: systemClock,
     refused: (reason) => refusals.push(reason),
     ...changes,
   });
   const pages = pagesOf(richSnapshot, {
-    door: createDoor({ access: AUTH, hosts: [], clock: systemClock, refused: () => undefined }),
+    door: createDoor({
+      serve: () => ({ auth: AUTH, host: '127.0.0.1', hosts: [] }),
+      clock: systemClock,
+      refused: () => undefined,
+    }),
     controls: () => door,
   });
   return { pages, asked, refusals };
@@ -102,7 +104,10 @@ describe('a form of the page', () => {
   });
 
   it('is worth nothing to another user or another process, and its token differs on each page', async () => {
-    const [stage, other] = [controlled(), controlled({ user: 'other' })];
+    const [stage, other] = [
+      controlled(),
+      controlled({ serve: () => ({ auth: { ...AUTH, user: 'other' }, host: '127.0.0.1', hosts: [] }) }),
+    ];
     const [token, again] = [await tokenOf(stage), await tokenOf(stage)];
     expect(token).not.toBe(again);
     const { status } = await post(other, { fields: { token } });
@@ -149,24 +154,24 @@ describe('a form of the page', () => {
     expect((await answer).status).toBe(303);
   });
 
-  it('is told in the log when it is refused: each of ten a minute, and how many more there were', async () => {
-    const clock = new HandClock();
-    const lines: object[] = [];
-    const log = refusalLog(clock, (line) => lines.push(line));
-    for (let at = 0; at < 25; at += 1) log('no_token');
-    expect(lines).toHaveLength(10);
-    await clock.advance(60_000);
-    log('other_site');
-    expect(lines.at(-1)).toStrictEqual({ reason: 'other_site', further: 15 });
+  it('is JSON for programs, with the same password, that no other site has a browser send', async () => {
+    const stage = controlled();
+    const json = { 'content-type': 'application/json' };
+    const answer = await post(stage, { headers: json, body: SYNC });
+    expect([answer.status, JSON.parse(answer.body)]).toMatchObject([200, { done: true, hint: null }]);
+    expect(stage.asked).toHaveLength(1);
+    const forged = await post(stage, { headers: { ...json, origin: 'https://evil.example.com' }, body: SYNC });
+    expect([forged.status, (await post(stage, { headers: json, body: 'token=1' })).status]).toStrictEqual([403, 403]);
+    expect(stage.asked).toHaveLength(1);
   });
 });
 
 describe('a form on its way through the receiver', () => {
   it('reaches the pages if it may, is small, and is a form', async () => {
     const seen: (string | undefined)[] = [];
-    const pages: Pages = async ({ method, headers }, { readForm }) => {
+    const pages: Pages = async ({ method, headers }, { readBody }) => {
       if (!headers.has('authorization')) return new Response('no', { status: 401 });
-      seen.push(`${method} ${(await readForm()) ?? '-'}`);
+      seen.push(`${method} ${(await readBody()) ?? '-'}`);
       return new Response(null, { status: 303 });
     };
     const stage = await receiverStage({ pages });
@@ -178,12 +183,12 @@ describe('a form on its way through the receiver', () => {
     expect(seen).toStrictEqual(['POST token=1', 'POST token=2']);
     seen.splice(0);
     expect(await send({ 'content-type': 'application/x-www-form-urlencoded' }, 'token=1')).toBe(401);
-    expect(await send({ ...form, 'content-type': 'application/json' }, '{}')).toBe(415);
+    expect(await send({ ...form, 'content-type': 'text/plain' }, '{}')).toBe(415);
     expect(await send(form, 'x'.repeat(20_000))).toBe(413);
     expect(await send(form, 'token=1', 'PUT')).toBe(405);
     expect(await send({}, '', 'GET')).toBe(405);
     expect(seen.filter((line) => line !== 'POST -')).toStrictEqual([]);
-    expect(stage.notes.map(({ event, error }) => [event, error])).toStrictEqual([
+    expect(stage.notes.map(({ event, reason }) => [event, reason])).toStrictEqual([
       ['control_refused', 'content_type'],
       ['control_refused', 'too_large'],
     ]);

@@ -30,6 +30,7 @@ export function pagesOf(snapshot: () => StatusSnapshot, options: Partial<PagesOp
     files: { find: () => Promise.resolve(null), read: () => Promise.reject(new Error('there is none')) },
     metrics: async () => 'up 1\n',
     door: () => Promise.resolve('in'),
+    control: () => Promise.reject(new Error('there is no control socket')),
     controls: () => null,
     failed: (error) => {
       throw error;
@@ -55,7 +56,7 @@ interface AskOptions {
 /** Requests a page without a server. */
 export async function ask(pages: Pages, path: string, { method, headers, body }: AskOptions = {}): Promise<Asked> {
   const request = new Request(`http://localhost${path}`, { method: method ?? 'GET', headers: headers ?? {} });
-  const response = await pages(request, { client: '192.0.2.1', readForm: async () => body ?? null });
+  const response = await pages(request, { client: '192.0.2.1', readBody: async () => body ?? null });
   return { status: response.status, headers: Object.fromEntries(response.headers), body: await response.text() };
 }
 

@@ -14,10 +14,9 @@ export function notedControls() {
   const door = createControlDoor({
     control: async (request) => {
       asked.push(request);
-      return { done: true, message: `${request.action}: noted`, hint: null };
+      return { answer: { done: true, message: `${request.action}: noted`, hint: null }, report: null };
     },
-    user: 'ops',
-    hosts: [],
+    serve: () => ({ auth: { user: 'ops', password: 'secret word' }, host: '127.0.0.1', hosts: [] }),
     clock: systemClock,
     refused: (reason) => refusals.push(reason),
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { SyncError } from '../../src/model/errors.ts';
-import { answerFile } from '../../src/web/file-page.ts';
 import { createDoor, type DoorOptions } from '../../src/web/door.ts';
+import { answerFile } from '../../src/web/file-page.ts';
 import { HandClock } from '../support/hand-clock.ts';
 import { hurriedClock } from '../support/hurried-clock.ts';
 import { ask, pagesOf } from './page-server.ts';
@@ -17,14 +17,16 @@ function get(path: string, options: Parameters<typeof pagesOf>[1] = {}, headers:
   );
 }
 
+const serve = () => ({ auth: AUTH, host: '127.0.0.1', hosts: [] });
+
 /** Asks for a name and a password; nobody waits for long. */
 function guarded(changes: Partial<DoorOptions> = {}) {
-  return createDoor({ access: AUTH, hosts: [], clock: hurriedClock(1_000), refused: () => undefined, ...changes });
+  return createDoor({ serve, clock: hurriedClock(1_000), refused: () => undefined, ...changes });
 }
 
 /** Leaves out nobody but those who ask for a name that is not ours. */
-function open(hosts: readonly string[] = []) {
-  return guarded({ access: null, hosts });
+function open(hosts: string[] = []) {
+  return guarded({ serve: () => ({ host: '127.0.0.1', hosts }) });
 }
 
 async function readiness(headers: Record<string, string>): Promise<unknown> {

@@ -1,10 +1,10 @@
-import { exampleQueries } from '../../src/serve/dictionary/example-queries.ts';
-import type {
-  Dictionary,
-  DictionaryColumn,
-  DictionaryRelation,
-  DictionaryTable,
-} from '../../src/serve/dictionary/dictionary.ts';
+import {
+  type Dictionary,
+  type DictionaryColumn,
+  type DictionaryRelation,
+  type DictionaryTable,
+  exampleQueries,
+} from '../../src/serve/dictionary/read-dictionary.ts';
 import { VIEW_DIALECT } from '../../src/warehouse/sqlite/views/dialect.ts';
 import { NOW } from './sample-status.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { renderStatusPage } from '../../src/web/page/status-page.ts';
+import { renderStatusPage } from '../../src/web/page/overview.ts';
 import type { ResourceStatus } from '../../src/serve/status/snapshot.ts';
 import { naughtyStrings } from '../support/corpora.ts';
 import {
@@ -58,9 +58,9 @@ describe('what the page says', () => {
       'content-sync deletes confirm --source blog content',
     ],
     [
-      'rejects by reason',
+      'rejects',
       { rejects: [{ reason: 'id_null', count: 3, last_seen_at: NOW, example: 'id is null' }] },
-      'id_null 3 just now id is null',
+      '3 records are set aside',
     ],
     [
       'progress',

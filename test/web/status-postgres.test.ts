@@ -5,7 +5,7 @@ import { systemClock } from '../../src/observe/system-clock.ts';
 import { attentionOf } from '../../src/serve/status/attention.ts';
 import { createCollector } from '../../src/serve/status/collect.ts';
 import type { StatusParts } from '../../src/serve/status/source-status.ts';
-import { renderStatusPage } from '../../src/web/page/status-page.ts';
+import { renderStatusPage } from '../../src/web/page/overview.ts';
 import { asOtherClient, POSTGRES, warehouseOn, preparedAddress } from '../support/databases.ts';
 import { snapshotWith, VIEW } from './sample-status.ts';
 

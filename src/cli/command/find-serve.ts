@@ -1,11 +1,8 @@
 import { existsSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
-import { findLeader } from '../../serve/controls/ask-leader.ts';
-import type { WalkFollower } from '../../serve/controls/create-controls.ts';
-import { findSocket, type ServeDoor } from '../../serve/controls/ask-socket.ts';
-import type { ControlAnswer, ControlRequest } from '../../serve/controls/control-request.ts';
 import { ConfigError, type SyncError } from '../../model/errors.ts';
-import { errorOf } from '../../serve/controls/answers.ts';
+import { findLeader, findSocket, type ServeDoor } from '../../serve/controls/ask-serve.ts';
+import { errorOf, type ControlAnswer, type ControlRequest } from '../../serve/controls/control-request.ts';
 import type { CliContext } from './context.ts';
 import type { ChosenSource } from './sources.ts';
 
@@ -39,7 +36,7 @@ export async function askServe(
   request: ControlRequest,
   signal: AbortSignal,
 ): Promise<ControlAnswer | null> {
-  const { answer } = await door.ask(request, silently(signal));
+  const { answer } = await door.ask(request, signal);
   if (answer.code === 'unknown_source') return null;
   if (!answer.done) throw failureOf(answer);
   return answer;
@@ -50,11 +47,4 @@ export function failureOf(answer: ControlAnswer): SyncError {
   const { code, message, hint } = answer;
   if (code !== 'usage') return errorOf(answer);
   return new ConfigError('usage', message, hint === null ? {} : { hint });
-}
-
-const nothing = (): void => undefined;
-
-/** One who only waits for the answer. */
-export function silently(signal: AbortSignal): WalkFollower {
-  return { answered: nothing, news: nothing, signal };
 }

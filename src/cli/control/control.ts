@@ -1,8 +1,7 @@
 import { Command } from 'commander';
 import { newMeter } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
-import type { ControlAnswer, ControlRequest } from '../../serve/controls/control-request.ts';
-import { done } from '../../serve/controls/answers.ts';
+import { done, type ControlAnswer, type ControlRequest } from '../../serve/controls/control-request.ts';
 import { firstPage } from '../../checks/listing-walk.ts';
 import { pauseResources, readPauses, resumeResources } from '../../state/pauses.ts';
 import { openWarehouse } from '../../warehouse/databases.ts';

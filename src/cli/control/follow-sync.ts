@@ -1,11 +1,14 @@
 import { SyncError } from '../../model/errors.ts';
-import { together } from '../../serve/controls/ask-walks.ts';
-import type { ServeDoor } from '../../serve/controls/ask-socket.ts';
+import { repeatUntilAborted } from '../../model/waiting.ts';
+import type { ServeDoor } from '../../serve/controls/ask-serve.ts';
+import { together } from '../../serve/controls/create-controls.ts';
+import { readCheckpoint } from '../../state/checkpoints.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { RunReport } from '../../sync/report.ts';
+import { openWarehouseToRead } from '../../warehouse/databases.ts';
 import type { CliContext } from '../command/context.ts';
 import { failureOf } from '../command/find-serve.ts';
-import { followRun } from '../command/follow-run.ts';
+import { followRun, type FollowedRun } from '../command/follow-run.ts';
 import type { ChosenSource } from '../command/sources.ts';
 
 interface FollowSync {
@@ -20,10 +23,12 @@ interface FollowSync {
 }
 
 const MODES = { sync: 'incremental', backfill: 'full' } as const;
+/** How often the progress of the syncs is read. */
+const LOOK_MS = 300;
 
 /**
- * Has a running `serve` walk resources, and follows that to its end. Null if that one does not keep the source. Throws
- * what keeps it from being done, and `SyncError('interrupted')` on Ctrl-C: the walks go on then.
+ * Has a running `serve` sync resources, and follows that to its end. Null if that one does not keep the source. Throws
+ * what keeps it from being done, and `SyncError('interrupted')` on Ctrl-C: the syncs go on then.
  */
 export async function followSync(asked: FollowSync): Promise<RunReport | null> {
   const { context, chosen } = asked;
@@ -31,6 +36,7 @@ export async function followSync(asked: FollowSync): Promise<RunReport | null> {
   const shown = followRun({ context, log, resources, live: asked.live });
   const leaving = new AbortController();
   const parts: Part = { ...asked, shown, signal: AbortSignal.any([context.signal, leaving.signal]), paused: [] };
+  const showing = showProgress(parts);
   try {
     const report = await together(source, resources, (resource) => followOne(parts, resource));
     if (report.resources.length === 0 && parts.paused.length > 0) throw parts.paused[0];
@@ -42,15 +48,31 @@ export async function followSync(asked: FollowSync): Promise<RunReport | null> {
   } finally {
     // The others of a request that failed are not followed any more.
     leaving.abort();
+    await showing;
     shown.finish();
   }
 }
 
 interface Part extends FollowSync {
-  shown: ReturnType<typeof followRun>;
+  shown: FollowedRun;
   signal: AbortSignal;
   /** The refusals of resources that are paused. */
   paused: SyncError[];
+}
+
+/** Shows the pages that the syncs have stored, whichever process does them. Never rejects. */
+async function showProgress({ context: { clock }, chosen, shown, signal }: Part): Promise<void> {
+  const reader = await openWarehouseToRead(chosen.source.warehouse, clock).catch(() => null);
+  if (reader === null) return;
+  await repeatUntilAborted({ clock, everyMs: LOOK_MS, signal }, async () => {
+    for (const resource of chosen.resources) {
+      const stored = await readCheckpoint(reader.own, resource);
+      if (stored === null || stored.walk_mode === null) continue;
+      const { walk_mode: mode, walk_records: records, walk_pages: pages, walk_total: total } = stored;
+      shown.news({ resource, mode, records, pages, total });
+    }
+  });
+  await reader.close();
 }
 
 const OTHER = new SyncError('unknown_source', 'another process keeps the source', { recovery: 'stop' });
@@ -58,18 +80,13 @@ const OTHER = new SyncError('unknown_source', 'another process keeps the source'
 async function followOne(part: Part, resource: string): Promise<RunReport> {
   const { chosen, door, command, shown, signal, areNamed } = part;
   const { name } = chosen.source;
-  const request = { action: 'sync', source: name, resource, mode: MODES[command] } as const;
-  const { answer, report } = await door.ask(request, {
-    answered: ({ message, done }) => {
-      if (done) chosen.log.info({ resource }, `asked the running serve: ${message}`);
-    },
-    news: (news) => shown.news(news),
-    signal,
-  });
+  const { answer, report } = await door.ask({ action: 'sync', source: name, resource, mode: MODES[command] }, signal);
   if (answer.code === 'unknown_source') throw OTHER;
   if (report !== null) {
-    for (const each of report.resources) shown.ended(each);
-    return report;
+    chosen.log.info({ resource }, `asked the running serve: ${answer.message}`);
+    const ended = await report;
+    for (const each of ended.resources) shown.ended(each);
+    return ended;
   }
   const failure = failureOf(answer);
   if (failure.code !== 'paused' || areNamed) throw failure;

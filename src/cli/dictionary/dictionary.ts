@@ -3,14 +3,17 @@ import path from 'node:path';
 import { Command, Option } from 'commander';
 import { ConfigError, messageOf } from '../../model/errors.ts';
 import { scrubOwn } from '../../observe/scrub/scrub.ts';
-import { countDictionary } from '../../serve/dictionary/count-rows.ts';
-import type { Dictionary, RowCounts } from '../../serve/dictionary/dictionary.ts';
-import { readDictionary } from '../../serve/dictionary/read-dictionary.ts';
-import { scrubTexts } from '../../serve/dictionary/scrub-texts.ts';
+import {
+  countDictionary,
+  type Dictionary,
+  readDictionary,
+  type RowCounts,
+} from '../../serve/dictionary/read-dictionary.ts';
+import { scrubTexts } from '../../serve/status/snapshot.ts';
 import { openWarehouseToRead, shownPlace } from '../../warehouse/databases.ts';
 import { renderDictionaryPage } from '../../web/page/dictionary-page.ts';
 import type { CliContext } from '../command/context.ts';
-import { forEachSource, withSourceOptions, type ChosenSource, type SourceOptions } from '../command/sources.ts';
+import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from '../command/sources.ts';
 import { whileOpen } from '../command/with-app.ts';
 import { markdownOf } from './markdown.ts';
 

@@ -1,4 +1,4 @@
-import type { Dictionary, DictionaryRelation, DictionaryTable } from '../../serve/dictionary/dictionary.ts';
+import type { Dictionary, DictionaryRelation, DictionaryTable } from '../../serve/dictionary/read-dictionary.ts';
 
 /** One entity per copied table that a relation names, with its keys and references, as an `erDiagram` of Mermaid. */
 export function erDiagram({ tables, relations }: Pick<Dictionary, 'tables' | 'relations'>): string {

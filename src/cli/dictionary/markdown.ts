@@ -1,7 +1,7 @@
 import { formatColumnChange } from '../../model/schema-change.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { countText, NONE } from '../../observe/figures.ts';
-import type { Dictionary, DictionaryTable, RowCounts } from '../../serve/dictionary/dictionary.ts';
+import type { Dictionary, DictionaryTable, RowCounts } from '../../serve/dictionary/read-dictionary.ts';
 import { erDiagram } from './er-diagram.ts';
 
 /** A dictionary for people as Markdown (GitHub's), with its diagram for Mermaid. Every text of the service is escaped. */

@@ -1,9 +1,9 @@
 import { timestampText } from '../../model/timestamp-text.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { countText, delayText, NONE } from '../../observe/figures.ts';
-import { runFacts } from '../../serve/status/run-facts.ts';
+import { runFacts } from '../../serve/status/source-details.ts';
 import type { RunDetails, RunRecord } from '../../state/run-history.ts';
-import { toneOfStatus, type Paint } from '../command/colour.ts';
+import { type Paint, toneOfStatus } from '../command/colour.ts';
 import { alignedLines } from '../command/output.ts';
 
 const HEAD = ['run', 'resource', 'status', 'mode', 'began (UTC)', 'took', 'rows', 'requests', 'note'] as const;

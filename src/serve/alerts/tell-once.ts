@@ -4,10 +4,9 @@ import type { SourceSettings } from '../../settings/settings.ts';
 import { openWarehouse } from '../../warehouse/databases.ts';
 import { createCollector } from '../status/collect.ts';
 import type { StatusSnapshot } from '../status/snapshot.ts';
-import type { StatusParts } from '../status/source-status.ts';
-import { readSuccesses, storedParts } from '../status/stored-parts.ts';
+import { readSuccesses, type StatusParts, storedParts } from '../status/source-status.ts';
 import type { AlertSource } from './alert-memory.ts';
-import { createAlerts, type AlertsOptions } from './alerts.ts';
+import { type AlertsOptions, createAlerts } from './alerts.ts';
 
 export interface TellOnceOptions extends Pick<AlertsOptions, 'channels' | 'publicUrl' | 'clock' | 'log' | 'secrets'> {
   sources: readonly SourceSettings[];

@@ -10,7 +10,7 @@ import { queuedWork } from './queued-work.ts';
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import { errorLogger } from './error-logger.ts';
-import type { Controls } from '../controls/create-controls.ts';
+import type { Control } from '../controls/control-request.ts';
 import { takeControls } from './take-controls.ts';
 import { keepLead, type Lead } from './lead.ts';
 import type { ClusterSource } from './open-apps.ts';
@@ -24,7 +24,7 @@ export interface ClusterOptions {
   /** Walks under way at once in each database; 8 if absent. */
   atOnce?: number;
   /** Does what other processes ask for of sources that this one leads; absent in a process that leads none. */
-  follow?: Controls['follow'];
+  control?: Control;
 }
 
 /** This process as one of many that work on the same databases. */
@@ -138,7 +138,7 @@ async function closeDatabase({ work, lead, controls }: SharedDatabase): Promise<
 }
 
 function openDatabase(
-  { clock, log, secrets, atOnce = AT_ONCE, follow }: ClusterOptions,
+  { clock, log, secrets, atOnce = AT_ONCE, control }: ClusterOptions,
   address: string,
 ): SharedDatabase {
   const failed = errorLogger(log, clock);
@@ -154,7 +154,7 @@ function openDatabase(
     },
     leaderOf: (source) => {
       const keeper = keepers.get(source);
-      return follow === undefined || keeper?.isLed !== true ? null : { name: keeper.name, follow };
+      return control === undefined || keeper?.isLed !== true ? null : { name: keeper.name, control };
     },
   });
   return { address, work, keepers, led: new Set(), lead: null, controls, failed };

@@ -1,11 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../model/clock.ts';
-import { messageOf } from '../../model/errors.ts';
 import { repeatUntilAborted, waitAtMost } from '../../model/waiting.ts';
 import type { Coordination, StoredControl } from '../../warehouse/coordination.ts';
 import { openCoordination } from '../../warehouse/databases.ts';
-import { controlRequestSchema, type ControlOrigin, type ControlRequest } from '../controls/control-request.ts';
-import type { Controls } from '../controls/create-controls.ts';
+import {
+  controlRequestSchema,
+  failed as failedAnswer,
+  type Control,
+  type ControlRequest,
+} from '../controls/control-request.ts';
 
 export interface TakeControlsOptions {
   /** The warehouse of one of the sources, which are all in the same database. */
@@ -16,7 +19,7 @@ export interface TakeControlsOptions {
   /** Called with every request for one of the sources, whoever leads it. */
   heard: (source: string, request: ControlRequest) => void;
   /** Carries out a request if this process leads the source; null if it does not. */
-  leaderOf: (source: string) => { name: string; follow: Controls['follow'] } | null;
+  leaderOf: (source: string) => { name: string; control: Control } | null;
   /** Called with each error; the next look tries again. */
   failed: (error: unknown) => void;
 }
@@ -45,7 +48,7 @@ export function takeControls(options: TakeControlsOptions): { stop(): Promise<vo
     const leader = leaderOf(stored.source);
     if (request === null || leader === null || taken.has(stored.id)) return;
     taken.add(stored.id);
-    const told = carryOut({ post, owner, clock }, stored, named(request, leader.name), leader.follow)
+    const told = carryOut({ post, owner, clock }, stored, named(request, leader.name), leader.control)
       .catch(failed)
       .finally(() => underWay.delete(told));
     underWay.add(told);
@@ -94,26 +97,20 @@ async function carryOut(
   { post, owner, clock }: Carrying,
   { id, by }: StoredControl,
   request: ControlRequest,
-  follow: Controls['follow'],
+  control: Control,
 ): Promise<void> {
   if (!(await post.takeControl(id, owner))) return;
   const ended = new AbortController();
   const tell = (told: { answer?: object; report?: object | null; isEnded: boolean }): Promise<void> =>
     post.tellControl(id, { answer: textOf(told.answer), report: textOf(told.report), isEnded: told.isEnded });
-  const origin: ControlOrigin = { via: 'database', by };
   // A command that waits is told that somebody is still at it.
   const beating = repeatUntilAborted({ clock, everyMs: BEAT_MS, signal: ended.signal }, () => tell({ isEnded: false }));
   try {
-    const follower = {
-      answered: (answer: object): void => void tell({ answer, isEnded: false }).catch(() => undefined),
-      news: () => undefined,
-      signal: ended.signal,
-    };
-    const { answer, report } = await follow(request, origin, follower);
-    await tell({ answer, report, isEnded: true });
+    const { answer, report } = await control(request, { via: 'database', by });
+    await tell({ answer, isEnded: report === null });
+    if (report !== null) await tell({ report: await report, isEnded: true });
   } catch (error) {
-    const answer = { done: false, code: 'bug', message: messageOf(error), hint: null };
-    await tell({ answer, isEnded: true });
+    await tell({ answer: failedAnswer(error), isEnded: true });
   } finally {
     ended.abort();
     await beating;

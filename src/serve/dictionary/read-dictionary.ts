@@ -1,25 +1,94 @@
-import type { ColumnType } from '../../model/vocabulary.ts';
-import { visibleText } from '../../model/visible-text.ts';
-import { pathText } from '../../shape/columns/source-path.ts';
-import { readShapes } from '../../state/column-catalog.ts';
-import { readViews, type StoredView } from '../../state/view-catalog.ts';
 import type { ResourceShape, TableShape } from '../../model/table.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import { visibleText } from '../../model/visible-text.ts';
+import type { ColumnType } from '../../model/vocabulary.ts';
+import { pathText } from '../../shape/columns/source-path.ts';
 import { isHidden } from '../../shape/mask-fields.ts';
 import type { Profile } from '../../source/profile.ts';
+import { readShapes } from '../../state/column-catalog.ts';
+import { readViews, type StoredView } from '../../state/view-catalog.ts';
 import { isNameOf } from '../../views/plan-views.ts';
 import type { ColumnRow } from '../../warehouse/own-tables.ts';
 import type { WarehouseReader } from '../../warehouse/reading.ts';
-import {
-  TABLE_KINDS,
-  type Dictionary,
-  type DictionaryColumn,
-  type DictionaryTable,
-  type Freshness,
-  type TableKind,
-} from './dictionary.ts';
+import type { ViewDialect } from '../../warehouse/view-dialect.ts';
+import type { SchemaChangeStatus } from '../status/snapshot.ts';
 import { momentOf, readSchemaChanges } from '../status/stored.ts';
-import { exampleQueries } from './example-queries.ts';
-import { relationsOf } from './relations-of.ts';
+
+/** What a table or view is to those who read it; `global` is of the whole source, `view` any other of ours. */
+const TABLE_KINDS = ['live', 'summary', 'history', 'changes', 'states', 'view', 'global', 'table'] as const;
+type TableKind = (typeof TABLE_KINDS)[number];
+
+export interface DictionaryColumn {
+  name: string;
+  type: ColumnType;
+  /** The type in the database's own words. */
+  declared: string;
+  /** The way from the record to the value; null if it is none of the service's. */
+  source: string | null;
+  description: string | null;
+  /** `content.id` if it holds the key of a record. */
+  references: string | null;
+  /** True for the columns that name a row. */
+  isKey: boolean;
+  /** True if the profile hashes or excludes the field. */
+  isPersonal: boolean;
+  /** Epoch milliseconds. */
+  first_seen: number | null;
+}
+
+/** A table or view that people may read. */
+export interface DictionaryTable {
+  name: string;
+  kind: TableKind;
+  /** Null if it is of the whole source. */
+  resource: string | null;
+  /** The copied table that a live view shows, and a table itself; null for all others. */
+  table: string | null;
+  description: string;
+  columns: readonly DictionaryColumn[];
+  /** Absent unless its resource is no longer copied. */
+  is_copied?: false;
+}
+
+/** A column of one copied table that holds the key of another. */
+export interface DictionaryRelation {
+  from: { table: string; column: string };
+  to: { table: string; column: string };
+  /** `child`: an element of a list of the record. `key`: its column is all of the row's key, so that there is one at most. */
+  kind: 'child' | 'key' | 'reference';
+}
+
+/** Times in epoch milliseconds; null if it has not happened yet. */
+interface Freshness {
+  resource: string;
+  last_success_at: number | null;
+  last_full_at: number | null;
+}
+
+/** A query to begin with. */
+export interface ExampleQuery {
+  title: string;
+  sql: string;
+}
+
+/** All that a copy says of itself. Every text of it may have come from the service. */
+export interface Dictionary {
+  source: string;
+  /** Where it is; without user and password. */
+  warehouse: string;
+  /** When it was read, epoch milliseconds. */
+  read_at: number;
+  /** Those that people read first: by kind, each in the order of their names. */
+  tables: readonly DictionaryTable[];
+  relations: readonly DictionaryRelation[];
+  freshness: readonly Freshness[];
+  /** The newest first, a few hundred at most. */
+  schema_log: readonly SchemaChangeStatus[];
+  examples: readonly ExampleQuery[];
+}
+
+/** Rows that can be read, by table or view; those that are not counted are left out. */
+export type RowCounts = Readonly<Record<string, number>>;
 
 /** What a dictionary is read from. */
 export type DictionaryReader = Pick<WarehouseReader, 'own' | 'dialect'>;
@@ -167,4 +236,140 @@ async function readFreshness(own: DictionaryReader['own']): Promise<Freshness[]>
     last_success_at: momentOf(last_success_at),
     last_full_at: momentOf(last_full_at),
   }));
+}
+
+/** The relations between the copied tables, by the columns of their live views; those to a missing table are left out. */
+function relationsOf(tables: readonly DictionaryTable[], shapes: readonly ResourceShape[]): DictionaryRelation[] {
+  const live = tables.filter(({ kind }) => kind === 'live');
+  const copied = new Map(live.flatMap((view) => (view.table === null ? [] : [[view.table, view] as const])));
+  const parents = new Map(
+    shapes.flatMap(({ tables: [own, ...children] }) => children.map(({ name }) => [name, own?.name] as const)),
+  );
+  return [...copied].flatMap(([name, { columns }]) =>
+    columns.flatMap((column): DictionaryRelation[] => {
+      const [table = '', to = ''] = column.references?.split('.') ?? [];
+      if (!(copied.get(table)?.columns.some((each) => each.name === to) ?? false)) return [];
+      const isChild = parents.get(name) === table && columns[0] === column;
+      const isWholeKey = column.isKey && columns.filter(({ isKey }) => isKey).length === 1;
+      const kind = isChild ? 'child' : isWholeKey ? 'key' : 'reference';
+      return [{ from: { table: name, column: column.name }, to: { table, column: to }, kind }];
+    }),
+  );
+}
+
+/** Counts what can be counted in an index: the copied tables, and the live views, which show their live rows. */
+export async function countDictionary(
+  { tables, relations }: Pick<Dictionary, 'tables' | 'relations'>,
+  warehouse: Pick<WarehouseReader, 'count' | 'countDeleted' | 'countAll'>,
+): Promise<RowCounts> {
+  const children = new Set(relations.filter(({ kind }) => kind === 'child').map(({ from }) => from.table));
+  const counts: Record<string, number> = {};
+  for (const { name } of tables.filter(({ kind }) => kind === 'table')) {
+    const live = children.has(name) ? await warehouse.countAll(name) : await warehouse.count(name);
+    const deleted = children.has(name) ? 0 : await warehouse.countDeleted(name, '');
+    counts[name] = live + deleted;
+    for (const view of tables) if (view.kind === 'live' && view.table === name) counts[view.name] = live;
+  }
+  return counts;
+}
+
+type Described = Pick<Dictionary, 'tables' | 'relations'>;
+
+/** A few queries that run on this copy, with the names that it has; `at` is the moment to look back from. */
+export function exampleQueries(described: Described, dialect: ViewDialect, at: number): ExampleQuery[] {
+  return [
+    ...byMonth(described, dialect),
+    ...joined(described, 'reference', dialect),
+    ...joined(described, 'child', dialect),
+    ...asOf(described, dialect, at),
+    ...changed(described, dialect),
+  ];
+}
+
+/** Names as most people write them; whatever is no plain word is quoted. Columns are never reserved words here. */
+function plain(name: string, dialect: ViewDialect): string {
+  return /^[a-z_][a-z0-9_]*$/.test(name) ? name : dialect.id(name);
+}
+
+function liveOf({ tables }: Described, table: string): DictionaryTable | undefined {
+  return tables.find((each) => each.kind === 'live' && each.table === table);
+}
+
+/** Views of whole records, the most telling ones first: those with many columns. */
+function recordViews({ tables, relations }: Described): DictionaryTable[] {
+  const children = new Set(relations.filter(({ kind }) => kind === 'child').map(({ from }) => from.table));
+  const views = tables.filter(({ kind, table }) => kind === 'live' && !children.has(table ?? ''));
+  return views.toSorted((a, b) => b.columns.length - a.columns.length);
+}
+
+/** What most questions of time are about, the best first. */
+const TELLING = ['published', 'created', 'date', 'updated'];
+
+function timeOf({ columns }: DictionaryTable): DictionaryColumn | undefined {
+  const times = columns.filter(({ type, source }) => source !== null && (type === 'timestamp' || type === 'date'));
+  const told = TELLING.flatMap((word) => times.find(({ name }) => name.startsWith(word)) ?? []);
+  return told[0] ?? times[0];
+}
+
+function byMonth(described: Described, dialect: ViewDialect): ExampleQuery[] {
+  const view = recordViews(described).find((each) => timeOf(each) !== undefined);
+  const time = view === undefined ? undefined : timeOf(view);
+  if (view === undefined || time === undefined) return [];
+  const month = dialect.month(plain(time.name, dialect), time.type);
+  const sql = `SELECT ${month} AS month, count(*) AS records
+FROM ${plain(view.name, dialect)}
+WHERE ${plain(time.name, dialect)} IS NOT NULL
+GROUP BY 1
+ORDER BY 1`;
+  return [{ title: `Records of ${view.name} per month of ${time.name}`, sql }];
+}
+
+function label({ columns }: DictionaryTable, key: string): string {
+  const texts = columns.filter(({ type, isKey }) => type === 'text' && !isKey);
+  const words = ['title', 'name', 'slug', 'handle'];
+  const named = words.flatMap((word) => texts.find(({ name }) => name.includes(word)) ?? []);
+  return (named[0] ?? texts[0])?.name ?? key;
+}
+
+/** Records of one table counted by those of another that they belong to. */
+function joined(described: Described, kind: 'reference' | 'child', dialect: ViewDialect): ExampleQuery[] {
+  const relation = described.relations.find((each) => each.kind === kind);
+  if (relation === undefined) return [];
+  const { from, to } = relation;
+  const [many, one] = [liveOf(described, from.table), liveOf(described, to.table)];
+  if (many === undefined || one === undefined) return [];
+  const [key, shown] = [to.column, label(one, to.column)].map((name) => `one.${plain(name, dialect)}`);
+  const columns = key === shown ? key : `${key}, ${shown}`;
+  const reference = `many.${plain(from.column, dialect)}`;
+  const sql = `SELECT ${columns}, count(${reference}) AS records
+FROM ${plain(one.name, dialect)} AS one
+LEFT JOIN ${plain(many.name, dialect)} AS many ON ${reference} = ${key}
+GROUP BY ${columns}
+ORDER BY records DESC, ${key}
+LIMIT 20`;
+  return [{ title: `How many of ${many.name} belong to each of ${one.name}`, sql }];
+}
+
+function asOf({ tables }: Described, dialect: ViewDialect, at: number): ExampleQuery[] {
+  const history = tables.find(({ kind }) => kind === 'history');
+  if (history === undefined) return [];
+  const moment = dialect.at(timestampText(at));
+  const sql = `SELECT *
+FROM ${plain(history.name, dialect)}
+WHERE valid_from <= ${moment}
+  AND (valid_to > ${moment} OR valid_to IS NULL)
+  AND NOT is_deleted
+LIMIT 20`;
+  return [{ title: `${history.name} as of a moment`, sql }];
+}
+
+function changed({ tables }: Described, dialect: ViewDialect): ExampleQuery[] {
+  const changes = tables.find(({ kind }) => kind === 'changes');
+  if (changes === undefined) return [];
+  const sql = `SELECT field, count(*) AS changes
+FROM ${plain(changes.name, dialect)}
+GROUP BY field
+ORDER BY changes DESC, field
+LIMIT 20`;
+  return [{ title: `Which fields change most in ${changes.name}`, sql }];
 }

@@ -3,12 +3,9 @@ import type { Profile } from '../../source/profile.ts';
 import { shownPlace } from '../../warehouse/databases.ts';
 import type { WarehouseReader } from '../../warehouse/reading.ts';
 import { createCachedReader } from '../status/cached-reader.ts';
-import type { Problem } from '../status/snapshot.ts';
+import { type Problem, scrubTexts } from '../status/snapshot.ts';
 import { problemOf } from '../status/source-status.ts';
-import { countDictionary } from './count-rows.ts';
-import type { Dictionary, RowCounts } from './dictionary.ts';
-import { readDictionary } from './read-dictionary.ts';
-import { scrubTexts } from './scrub-texts.ts';
+import { countDictionary, type Dictionary, readDictionary, type RowCounts } from './read-dictionary.ts';
 
 type ReadTables = Pick<WarehouseReader, 'own' | 'dialect' | 'count' | 'countAll' | 'countDeleted'>;
 

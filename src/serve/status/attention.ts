@@ -1,10 +1,9 @@
 import { lifetimeText } from '../../model/service-notice.ts';
-import { countText, durationText, agoText, bytesText, countOf, inText } from '../../observe/figures.ts';
+import { agoText, bytesText, countOf, countText, durationText, inText } from '../../observe/figures.ts';
 import { CLOCK_SKEW_MS } from '../../sync/future-times.ts';
 import { sharedDatabase } from '../../warehouse/databases.ts';
-import { filesMissing, filesStopped } from './file-findings.ts';
-import type { ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
-import { untold } from './untold.ts';
+import type { AlertChannelStatus, ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
+import { troubleText } from './stored.ts';
 
 /** How bad it is: nothing works; the copy grows old; a person should look. Worst first. */
 const SEVERITIES = ['down', 'late', 'look'] as const;
@@ -233,4 +232,72 @@ function finding(severity: Severity, what: string, next: string | null, command:
 export function lastError({ runs, running }: ResourceStatus) {
   const last = runs.find(({ status }) => status !== 'running');
   return running === null && last?.status === 'failed' ? last.error : null;
+}
+
+/** How everything stands. `quiet`: nothing is wrong, and there is nothing to be proud of yet. */
+export interface Headline {
+  tone: Severity | 'fine' | 'quiet';
+  text: string;
+}
+
+/** How everything stands, in one sentence, and how bad the worst of it is. */
+export function headlineOf(snapshot: StatusSnapshot, found: readonly Attention[]): Headline {
+  const resources = snapshot.sources.flatMap((source) => source.resources);
+  const [worst] = found;
+  if (worst !== undefined) {
+    const things = countOf(found.length, 'thing needs attention', 'things need attention');
+    return { tone: worst.severity, text: `${things}; ${freshnessText(worst, resources, snapshot.at)}` };
+  }
+  const successes = resources.map((status) => status.last_success_at);
+  if (snapshot.sources.length === 0) return { tone: 'quiet', text: 'There are no sources' };
+  if (successes.includes(null)) return { tone: 'quiet', text: firstCopyText(resources) };
+  const oldest = Math.min(...successes.filter((at) => at !== null));
+  const age = resources.length === 0 ? '' : `, the oldest synced ${agoText(oldest, snapshot.at)}`;
+  return { tone: 'fine', text: `Everything is fresh: ${countOf(resources.length, 'resource')}${age}` };
+}
+
+function freshnessText(worst: Attention, resources: readonly ResourceStatus[], now: number): string {
+  const overdue = resources.filter((status) => isOverdue(status, now)).length;
+  if (overdue > 0) return `${overdue} of ${countOf(resources.length, 'resource')} overdue`;
+  return worst.severity === 'down' ? 'how fresh the data is cannot be told' : 'no resource is overdue';
+}
+
+function firstCopyText(resources: readonly ResourceStatus[]): string {
+  const done = resources.filter((status) => status.last_success_at !== null).length;
+  const running = resources.some((status) => status.running !== null);
+  const what = running ? 'The first copy is being made' : 'The first copy has yet to be made';
+  return `${what}: ${done} of ${countOf(resources.length, 'resource')} done`;
+}
+
+/** Nothing is lost meanwhile, and nothing of what is new comes. */
+function filesStopped({ files_stopped: stopped }: SourceStatus, now: number) {
+  if (stopped === undefined) return null;
+  const since = stopped.since === null ? '' : `, which began ${agoText(stopped.since, now)}`;
+  const what = `No files are fetched${since}: ${stopped.message} [${stopped.code}]`;
+  return { severity: 'late' as const, what, next: stopped.hint ?? 'it goes on by itself once it can', command: null };
+}
+
+/** What is not here of the files that records show; what the service no longer has is no fault of anybody's. */
+function filesMissing({ files }: ResourceStatus, _now: number, { source }: SourceStatus) {
+  if (files === undefined || files.failed + files.refused === 0) return null;
+  const more =
+    files.failed > 0 && files.refused > 0 ? `; ${countOf(files.refused, 'file is', 'files are')} refused` : '';
+  const next =
+    files.failed > 0
+      ? 'they are asked for again by themselves; see which'
+      : 'the profile does not admit them: see which, and change `files` if they should be copied';
+  const command = `content-sync files status --source ${source}`;
+  return { severity: 'look' as const, what: `${troubleText(files)}${more}`, next, command };
+}
+
+/** A channel of `alerts` that cannot be reached: who relies on it must be able to see so. */
+function untold({ channel, problem, since }: AlertChannelStatus) {
+  if (problem === null) return [];
+  const from = since === null ? '' : ` since ${new Date(since).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+  const what = `Alerts do not get through${from}: ${problem}`;
+  const command = `content-sync alerts test ${channel}`;
+  const next = 'they are tried again; see whether address and credential are right';
+  return [
+    { severity: 'look' as const, what, next, command, source: `alerts.${channel}`, resource: null, check: 'untold' },
+  ];
 }

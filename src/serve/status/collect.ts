@@ -3,14 +3,20 @@ import PQueue from 'p-queue';
 import type { Clock } from '../../model/clock.ts';
 import { renderFaults } from '../../settings/file/fault.ts';
 import type { RefusedSource } from '../../settings/settings.ts';
+import { databaseAt } from '../../warehouse/databases.ts';
 import { createCachedReader, type Hurry, type LastRead } from './cached-reader.ts';
 import type { AlertChannelStatus, RefusedStatus, SettingsStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
-import { NO_FILES, readFileStatus, type StoredFiles } from './file-status.ts';
-import { readDetails, type DetailsAsked, type SourceDetails } from './source-details.ts';
-import { sourceStatus, type StatusParts, type WaitingFigures } from './source-status.ts';
-import { webhookStatus } from './webhook-status.ts';
-import { databaseAt } from '../../warehouse/databases.ts';
-import { countRows, readState, type RowCount, type StoredState } from './stored.ts';
+import { type DetailsAsked, readDetails, type SourceDetails } from './source-details.ts';
+import { sourceStatus, type StatusParts, type WaitingFigures, webhookStatus } from './source-status.ts';
+import {
+  countRows,
+  NO_FILES,
+  readFileStatus,
+  readState,
+  type RowCount,
+  type StoredFiles,
+  type StoredState,
+} from './stored.ts';
 
 /** Whether this process can do its work. Contains no paths and no messages; `sources` is shown only to authorized clients. */
 export interface Readiness {

@@ -1,10 +1,11 @@
 import type { ColumnChange } from '../../model/schema-change.ts';
-import type { WalkError } from '../../observe/activity.ts';
+import type { ApiLifetime } from '../../model/service-notice.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
+import type { WalkError } from '../../observe/activity.ts';
+import type { FileTrouble } from '../../state/files/shown-files.ts';
 import type { RunFigures } from '../../state/runs.ts';
+import type { FileStatus } from '../../warehouse/file-rows.ts';
 import type { RunRow } from '../../warehouse/own-tables.ts';
-import { scrubApi, type ApiStatus } from './api-status.ts';
-import { scrubFiles, type FilesStatus } from './file-status.ts';
 
 /** Epoch milliseconds; null for "never" or "not known". */
 type Moment = number | null;
@@ -65,6 +66,13 @@ export interface SourceStatus {
   schema_changes: SchemaChangeStatus[];
   /** Why no files are fetched, and since when; absent while they are, or where none are copied. */
   files_stopped?: Problem & { since: Moment };
+}
+
+/** The version of the service's API that is asked for, and how long it will be there. */
+export interface ApiStatus {
+  version: string;
+  /** Null if the service says nothing about it. */
+  lifetime: (ApiLifetime & { days_left: number | null }) | null;
 }
 
 /** Something that went wrong and what to do about it. */
@@ -186,6 +194,19 @@ export interface WebhookStatus {
   minutes: { at: number; received: number; refused: number; p50_ms: number | null; p95_ms: number | null }[];
 }
 
+/** Files of a resource's records that are copied too: how many of those that are shown have which status. */
+export interface FilesStatus extends Record<FileStatus, number> {
+  /** Of those whose content is known. */
+  bytes: number;
+  /** One that could not be fetched, the first one there was; null if there is none. */
+  trouble: TroubledFile | null;
+}
+
+/** A file that is not here as it is served, and why. */
+export interface TroubledFile extends Pick<FileTrouble, 'record_id' | 'field' | 'status' | 'code'> {
+  message: string;
+}
+
 export interface SchemaChangeStatus extends ColumnChange {
   changed_at: number;
   resource: string;
@@ -193,34 +214,11 @@ export interface SchemaChangeStatus extends ColumnChange {
   column: string;
 }
 
-type Scrub = (text: string) => string;
-
-/** The same status, with secrets taken out of whatever a service or a record may have brought into it. */
-export function scrubStatus(status: SourceStatus, scrub: Scrub): SourceStatus {
-  return {
-    ...status,
-    api: scrubApi(status.api, scrub),
-    resources: status.resources.map((resource) => scrubResource(resource, scrub)),
-    ...(status.files_stopped && {
-      files_stopped: { ...status.files_stopped, ...scrubProblem(status.files_stopped, scrub) },
-    }),
-    schema_changes: status.schema_changes.map(({ table, column, renamed_to, ...change }) => {
-      const renamed = renamed_to === undefined ? {} : { renamed_to: scrub(renamed_to) };
-      return { ...change, ...renamed, table: scrub(table), column: scrub(column) };
-    }),
-  };
-}
-
-function scrubResource({ runs, rejects, suspects, files, ...status }: ResourceStatus, scrub: Scrub): ResourceStatus {
-  return {
-    ...status,
-    ...(files === undefined ? {} : { files: scrubFiles(files, scrub) }),
-    runs: runs.map((run) => ({ ...run, error: run.error === null ? null : scrubProblem(run.error, scrub) })),
-    rejects: rejects.map((reject) => ({ ...reject, example: scrub(reject.example) })),
-    suspects: { ...suspects, held_why: suspects.held_why === null ? null : scrub(suspects.held_why) },
-  };
-}
-
-export function scrubProblem({ code, message, hint }: Problem, scrub: Scrub): Problem {
-  return { code, message: scrub(message), hint: hint === null ? null : scrub(hint) };
+/** The same value with every text in it passed through `scrub`. For data of JSON's kinds. */
+export function scrubTexts<T>(value: T, scrub: (text: string) => string): T;
+export function scrubTexts(value: unknown, scrub: (text: string) => string): unknown {
+  if (typeof value === 'string') return scrub(value);
+  if (Array.isArray(value)) return value.map((part: unknown) => scrubTexts(part, scrub));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, scrubTexts(part, scrub)]));
 }

@@ -1,12 +1,16 @@
-import { sql, type Kysely } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
+import { formatColumnChange } from '../../model/schema-change.ts';
+import type { TableShape } from '../../model/table.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
 import { waitAtMost } from '../../model/waiting.ts';
+import { bytesText, countOf, countText, delayText, NONE } from '../../observe/figures.ts';
+import { readShapes } from '../../state/column-catalog.ts';
+import { newestPictures, type ShownPicture } from '../../state/files/shown-files.ts';
+import { MOST_REJECTS, readRunDetails, type RunDetails } from '../../state/run-history.ts';
 import type { DeliveryRow, DeliveryState, Inbox } from '../../warehouse/inbox.ts';
 import type { OwnTables, RejectRow, VerificationRow } from '../../warehouse/own-tables.ts';
-import { readPictures, type PictureDetails } from './newest-pictures.ts';
-import { readRunDetails, type RunDetails } from '../../state/run-history.ts';
-import { runFacts, type RunFact } from './run-facts.ts';
-import type { PastRun, Problem, SchemaChangeStatus } from './snapshot.ts';
+import { type PastRun, type Problem, type SchemaChangeStatus, scrubTexts } from './snapshot.ts';
 import { problemOf, type StatusParts } from './source-status.ts';
 import { momentOf, readRuns, readSchemaChanges } from './stored.ts';
 
@@ -111,56 +115,46 @@ const NOTHING = {
 /** Does not throw, and waits some seconds at most. */
 export async function readDetails(parts: DetailsParts, asked: DetailsAsked, clock: Clock): Promise<SourceDetails> {
   try {
-    const read = await waitAtMost(clock, PATIENCE_MS, readAll(parts, asked));
-    if (read !== null) return read.value;
+    const reading = parts.read(({ own }) => readFrom(own, parts, asked));
+    const read = await waitAtMost(clock, PATIENCE_MS, reading);
+    if (read !== null) return scrubTexts(read.value, parts.scrub);
     throw new Error('the warehouse has not answered for some seconds');
   } catch (error) {
     return { problem: problemOf(error, parts.scrub), ...NOTHING };
   }
 }
 
-async function readAll(parts: DetailsParts, asked: DetailsAsked): Promise<SourceDetails> {
-  return parts.read(({ own }) => readFrom(own, parts, asked));
-}
-
 async function readFrom(own: Kysely<OwnTables>, parts: DetailsParts, asked: DetailsAsked): Promise<SourceDetails> {
-  if (asked.run !== undefined) return { problem: null, ...NOTHING, run: await readRun(own, asked.run, parts.scrub) };
+  if (asked.run !== undefined) return { problem: null, ...NOTHING, run: await readRun(own, asked.run) };
   const resources = asked.resource === null ? parts.source.resources : [asked.resource];
   return {
     problem: null,
-    runs: await detailedRuns(own, resources, parts.scrub),
+    runs: await detailedRuns(own, resources),
     run: [],
-    rejects: await readRejectsOf(own, resources, asked.bodies, parts.scrub),
-    deliveries: parts.deliveries === null ? null : await deliveriesOf(parts.deliveries, asked, parts.scrub),
+    rejects: await readRejectsOf(own, resources, asked.bodies),
+    deliveries: parts.deliveries === null ? null : await deliveriesOf(parts.deliveries, asked),
     schema_changes: await schemaChanges(own, asked.resource),
     verifications: await verificationsOf(own, resources),
-    pictures: asked.bodies ? await readPictures(own, resources, parts.scrub) : [],
+    pictures: asked.bodies ? await readPictures(own, resources) : [],
   };
 }
 
-type Scrub = StatusParts['scrub'];
-
-async function detailedRuns(own: Kysely<OwnTables>, resources: readonly string[], scrub: Scrub) {
+async function detailedRuns(own: Kysely<OwnTables>, resources: readonly string[]) {
   const read = await Promise.all(
     resources.map(async (resource) => {
       const runs = await readRuns(own, resource, RUNS);
-      return runs.map((run): DetailedRun => Object.assign({}, run, { resource, error: scrubbed(run.error, scrub) }));
+      return runs.map((run): DetailedRun => Object.assign(run, { resource }));
     }),
   );
   return read.flat().toSorted((a, b) => b.started_at - a.started_at);
 }
 
-async function readRun(own: Kysely<OwnTables>, id: string, scrub: Scrub): Promise<RunPart[]> {
+async function readRun(own: Kysely<OwnTables>, id: string): Promise<RunPart[]> {
   const parts = await readRunDetails(own, id);
   return parts.map((part) => {
     const { resource, command, mode, status } = part;
-    const facts = runFacts(part).map(({ title, lines }) => ({ title, lines: lines.map(scrub) }));
-    return { resource, command, mode, status, facts };
+    return { resource, command, mode, status, facts: runFacts(part) };
   });
-}
-
-function scrubbed(error: Problem | null, scrub: Scrub): Problem | null {
-  return error && { ...error, message: scrub(error.message), hint: error.hint && scrub(error.hint) };
 }
 
 type StoredReject = Pick<
@@ -172,7 +166,6 @@ async function readRejectsOf(
   own: Kysely<OwnTables>,
   resources: readonly string[],
   bodies: boolean,
-  scrub: Scrub,
 ): Promise<RejectDetails[]> {
   const rows: StoredReject[] = await own
     .selectFrom('_sync_rejects')
@@ -190,35 +183,35 @@ async function readRejectsOf(
     resource,
     reason,
     record_id,
-    detail: scrub(detail),
+    detail: detail,
     first_seen_at: momentOf(first_seen),
     last_seen_at: momentOf(last_seen),
-    body: bodies ? scrub(body) : null,
+    body: bodies ? body : null,
     length,
   }));
 }
 
-async function deliveriesOf(list: Inbox['list'], { resource, bodies }: DetailsAsked, scrub: Scrub) {
+async function deliveriesOf(list: Inbox['list'], { resource, bodies }: DetailsAsked) {
   const rows = await list({ limit: DELIVERIES });
   const named = rows.filter((row) => resource === null || row.resource === resource);
-  return named.map((row): DeliveryDetails => deliveryOf(row, bodies, scrub));
+  return named.map((row): DeliveryDetails => deliveryOf(row, bodies));
 }
 
-function deliveryOf(row: DeliveryRow, bodies: boolean, scrub: Scrub): DeliveryDetails {
+function deliveryOf(row: DeliveryRow, bodies: boolean): DeliveryDetails {
   const { seq, state, attempts, kind, resource, record_id, repeats } = row;
   return {
     seq,
-    id: scrub(row.delivery_id),
+    id: row.delivery_id,
     received_at: momentOf(row.received_at),
     state,
-    reason: row.reason === null ? null : scrub(row.reason),
+    reason: row.reason,
     attempts,
     due_at: momentOf(row.due_at),
     kind,
     resource,
     record_id,
     repeats,
-    body: bodies ? scrub(Buffer.from(row.body).toString('utf8', 0, BODY_LETTERS)) : null,
+    body: bodies ? Buffer.from(row.body).toString('utf8', 0, BODY_LETTERS) : null,
     length: row.body.length,
   };
 }
@@ -241,4 +234,144 @@ async function verificationsOf(own: Kysely<OwnTables>, resources: readonly strin
     const seconds = began === null || ended === null ? null : (ended - began) / 1_000;
     return { resource, mode, verdict, differences, requests, ended_at: ended, seconds };
   });
+}
+
+/** A picture that a record shows now. */
+export interface PictureDetails extends Pick<ShownPicture, 'resource' | 'record_id' | 'sha256' | 'bytes'> {
+  /** Pixels; null if they are not known. */
+  width: number | null;
+  height: number | null;
+  /** What the record itself says of it, for who does not see it; null if it says nothing. */
+  alt: string | null;
+  /** Since when the record shows it, as far as the copy saw. */
+  seen_at: number | null;
+}
+
+const PICTURES = 24;
+/** Columns by which records describe their pictures, the best first. */
+const DESCRIBING = ['alt', 'alt_text', 'title', 'caption', 'description', 'name', 'file_name', 'filename'];
+const MOST_LETTERS = 200;
+
+/** Those that came last of all these resources together, the newest first. */
+async function readPictures(own: Kysely<OwnTables>, resources: readonly string[]): Promise<PictureDetails[]> {
+  const all: ShownPicture[] = [];
+  for (const resource of resources) all.push(...(await newestPictures(own, resource, PICTURES)));
+  const newest = all.toSorted((a, b) => (a.valid_from < b.valid_from ? 1 : -1)).slice(0, PICTURES);
+  if (newest.length === 0) return [];
+  const texts = await describe(own, newest);
+  return newest.map(({ resource, record_id, sha256, bytes, width, height, valid_from }) => {
+    const alt = texts.get(placeOf({ resource, record_id })) ?? null;
+    const said = alt === null ? null : alt.slice(0, MOST_LETTERS);
+    return { resource, record_id, sha256, bytes, width, height, alt: said, seen_at: momentOf(valid_from) };
+  });
+}
+
+function placeOf({ resource, record_id }: Pick<ShownPicture, 'resource' | 'record_id'>): string {
+  return `${resource} ${record_id}`;
+}
+
+/** What the rows of the records say, by `placeOf`. */
+async function describe(own: Kysely<OwnTables>, pictures: readonly ShownPicture[]): Promise<Map<string, string>> {
+  const texts = new Map<string, string>();
+  const shapes = new Map((await readShapes(own)).map(({ resource, tables }) => [resource, tables[0]]));
+  for (const [resource, shown] of Map.groupBy(pictures, (picture) => picture.resource)) {
+    const table = shapes.get(resource);
+    if (table === undefined) continue;
+    const ids = [...new Set(shown.map(({ record_id }) => record_id))];
+    for (const { id, alt } of await describedRows(own, table, ids)) {
+      if (alt !== null && alt !== '') texts.set(placeOf({ resource, record_id: id }), alt);
+    }
+  }
+  return texts;
+}
+
+interface Described {
+  id: string;
+  alt: string | null;
+}
+
+async function describedRows(own: Kysely<OwnTables>, table: TableShape, ids: readonly string[]): Promise<Described[]> {
+  const [key] = table.key;
+  const columns = DESCRIBING.flatMap((name) => table.columns.find((column) => column.name === name) ?? []);
+  const texts = columns.filter(({ type }) => type === 'text').map(({ name }) => sql`NULLIF(${sql.id(name)}, '')`);
+  if (key === undefined || texts.length === 0) return [];
+  // One alone is no argument list in SQLite.
+  const alt = sql<string | null>`COALESCE(${sql.join([...texts, sql`NULL`])})`;
+  // By the query builder, which knows the schema.
+  const copied = own.withTables<Record<string, Record<string, string | null>>>();
+  return copied
+    .selectFrom(copied.dynamic.table(table.name).as('rows'))
+    .select([sql<string>`${sql.id(key)}`.as('id'), alt.as('alt')])
+    .where(sql<string>`${sql.id(key)}`, 'in', ids)
+    .execute();
+}
+
+/** What there is to know of one resource's part in a run, as lines under a title: the CLI and the page show the same. */
+interface RunFact {
+  title: string;
+  lines: string[];
+}
+
+export function runFacts(part: RunDetails): RunFact[] {
+  const changes = part.schema_changes.map(
+    ({ table, column, ...change }) => `${table}.${column}: ${formatColumnChange(change)}`,
+  );
+  const all = [
+    ...timeFacts(part),
+    fact('records', recordsText(part)),
+    fact('requests', requestsText(part)),
+    ...errorFacts(part),
+    ...part.warnings.map(({ code, message, hint, accepted }) =>
+      fact(accepted === true ? 'accepted' : 'warning', `${message} [${code}]`, `→ ${hint}`),
+    ),
+    fact('schema', ...changes),
+    fact('set aside', ...rejectLines(part)),
+  ];
+  return all.filter(({ lines }) => lines.length > 0);
+}
+
+function fact(title: string, ...lines: string[]): RunFact {
+  return { title, lines };
+}
+
+function timeFacts({ started_at, finished_at, runs, first_started_at, ...part }: RunDetails): RunFact[] {
+  const took = finished_at === null ? 'is under way' : `took ${delayText(finished_at - started_at)}`;
+  const began = fact('began', `${timestampText(started_at)} UTC, ${took}`);
+  if (runs === 1) return [began];
+  const before = `${countText(runs)} runs that changed nothing, the first at ${timestampText(first_started_at)} UTC`;
+  const sum = `${countOf(part.all_requests, 'request')}, ${bytesText(part.all_bytes)}`;
+  return [began, fact('stands for', `${before}: ${sum} in all`)];
+}
+
+function recordsText({ records, inserted, updated, unchanged, deleted, held, rejected, pages }: RunDetails): string {
+  const parts = [
+    `${countText(inserted)} new`,
+    `${countText(updated)} changed`,
+    `${countText(unchanged)} unchanged`,
+    `${countText(deleted)} deleted`,
+    ...(held > 0 ? [`${countText(held)} deletes held`] : []),
+    ...(rejected > 0 ? [`${countText(rejected)} set aside`] : []),
+  ];
+  return `${countText(records)} on ${countOf(pages, 'page')}: ${parts.join(', ')}`;
+}
+
+function requestsText({ requests, retries, limited, bytes, outcomes, runs }: RunDetails): string {
+  const counted = Object.entries(outcomes).map(([outcome, count]) => `${countText(count)} ${outcome}`);
+  const by = counted.length === 0 ? '' : `; by outcome${runs > 1 ? ', of all runs' : ''}: ${counted.join(', ')}`;
+  return `${countText(requests)}, ${countText(retries)} retried, ${countText(limited)} limited, ${bytesText(bytes)}${by}`;
+}
+
+function errorFacts({ error }: RunDetails): RunFact[] {
+  if (error === null) return [];
+  const lines = [`${error.message} [${error.code}]`, ...(error.hint === null ? [] : [`→ ${error.hint}`])];
+  return [fact('error', ...lines), fact('request id', ...(error.request_id === null ? [] : [error.request_id]))];
+}
+
+function rejectLines({ rejects, rejected }: RunDetails): string[] {
+  const lines = rejects.map(
+    ({ reason, record_id, detail, is_resolved }) =>
+      `${reason}  ${record_id ?? NONE}  ${detail}${is_resolved ? ' (came in well since, or is no longer listed)' : ''}`,
+  );
+  const isCut = rejects.length === MOST_REJECTS && rejected > MOST_REJECTS;
+  return isCut ? [...lines, `and more, of ${countText(rejected)}: all stand in _sync_rejects`] : lines;
 }

@@ -1,35 +1,41 @@
+import type { Kysely } from 'kysely';
+import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
+import { type ApiLifetime, daysLeft } from '../../model/service-notice.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
-import type { RunningWalk, SourceActivity, WalkError } from '../../observe/activity.ts';
+import { type RunningWalk, SourceActivity, type WalkError } from '../../observe/activity.ts';
+import type { Metrics } from '../../observe/metrics.ts';
 import type { Minute } from '../../observe/minute-series.ts';
 import { ratesOf } from '../../observe/progress.ts';
+import { scrubOwn } from '../../observe/scrub/scrub.ts';
 import type { GovernorFigures } from '../../queue/governor.ts';
 import type { FilesSettings } from '../../settings/file-stores.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
-import type { Versioned } from '../../source/http-fields.ts';
+import { type Versioned, versionText } from '../../source/http-fields.ts';
 import type { Profile } from '../../source/profile.ts';
+import { readCheckpoint } from '../../state/checkpoints.ts';
 import { isThisProcess } from '../../state/leases.ts';
+import { dueOf, type StoredSuccess, timesOf } from '../../trigger/schedule/due.ts';
 import { databaseAt } from '../../warehouse/databases.ts';
 import type { Inbox, InboxFigures } from '../../warehouse/inbox.ts';
 import type { NameState } from '../../warehouse/name-state.ts';
-import type { LeaseRow } from '../../warehouse/own-tables.ts';
+import type { LeaseRow, OwnTables } from '../../warehouse/own-tables.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
-import { apiStatus } from './api-status.ts';
 import type { LastRead } from './cached-reader.ts';
-import type { FilesStatus, StoredFiles } from './file-status.ts';
 import {
+  type ApiStatus,
+  type FilesStatus,
   type LimitStatus,
   type PastRun,
   type Problem,
   type ResourceStatus,
   type RunningStatus,
   type ScheduleStatus,
-  scrubProblem,
-  scrubStatus,
+  scrubTexts,
   type SourceStatus,
   type WebhookStatus,
 } from './snapshot.ts';
-import { NOTHING_STORED, type RowCount, type StoredState } from './stored.ts';
+import { NOTHING_STORED, type RowCount, type StoredFiles, type StoredState } from './stored.ts';
 
 /** What waits in an inbox. */
 export type WaitingFigures = Omit<InboxFigures, 'bytes' | 'walBytes'>;
@@ -102,7 +108,9 @@ export function sourceStatus(
     schema_changes: stored.value?.schemaChanges ?? [],
     ...stoppedFiles(activity, files),
   };
-  return scrubStatus(status, parts.scrub);
+  // What this process itself has counted holds no text of anybody else's.
+  const { limit, webhooks: counted, ...foreign } = status;
+  return { ...scrubTexts(foreign, parts.scrub), limit, webhooks: counted };
 }
 
 /** This process knows why it stopped; another one has left it with a file that waits. */
@@ -236,5 +244,112 @@ function warehouseStatus(
 export function problemOf(error: unknown, scrub: (text: string) => string): Problem {
   const isOurs = error instanceof SyncError;
   const hint = isOurs ? (error.hint ?? null) : null;
-  return scrubProblem({ code: isOurs ? error.code : 'bug', message: messageOf(error), hint }, scrub);
+  return scrubTexts({ code: isOurs ? error.code : 'bug', message: messageOf(error), hint }, scrub);
+}
+
+/** Null if no webhooks are configured. */
+export async function webhookStatus(parts: StatusParts, now: number): Promise<WebhookStatus | null> {
+  const { activity, inbox, scrub, source } = parts;
+  if (inbox === null) return null;
+  const traffic = webhookTraffic(activity, now);
+  try {
+    const figures = await inbox();
+    const { waiting, dead, different, oldest } = figures;
+    const oldest_at = oldest === null ? null : timestampMs(oldest);
+    return { ...traffic, problem: null, waiting, full: fullness(figures, source.webhook), dead, different, oldest_at };
+  } catch (error) {
+    const nothing = { waiting: 0, full: 0, dead: 0, different: 0, oldest_at: null };
+    return { ...traffic, problem: problemOf(error, scrub), ...nothing };
+  }
+}
+
+function fullness({ waiting, waitingBytes }: WaitingFigures, webhook: SourceSettings['webhook']): number {
+  if (webhook === null) return 0;
+  return Math.min(1, Math.max(waiting / webhook.max_waiting, waitingBytes / webhook.max_waiting_size));
+}
+
+/** The webhooks that came in; the figures of the inbox are added by the caller. */
+function webhookTraffic(
+  activity: SourceActivity,
+  now: number,
+): Omit<WebhookStatus, 'problem' | 'waiting' | 'full' | 'oldest_at' | 'dead' | 'different'> {
+  const delays = activity.delays.total(now);
+  const [refused, spread] = [activity.refused.minutes(now), activity.delays.minutes(now)];
+  return {
+    path: `/webhooks/${activity.source}`,
+    last_received_at: activity.lastReceivedAt,
+    received: activity.received.total(now).count,
+    refused: activity.refused.total(now).count,
+    refused_by: activity.refusedBy,
+    delay_p50_ms: delays.p50,
+    delay_p95_ms: delays.p95,
+    minutes: activity.received.minutes(now).map((minute, index) => ({
+      at: minute.at,
+      received: minute.count,
+      refused: refused[index]?.count ?? 0,
+      p50_ms: spread[index]?.p50 ?? null,
+      p95_ms: spread[index]?.p95 ?? null,
+    })),
+  };
+}
+
+interface StoredSource extends Pick<StatusParts, 'read' | 'inbox'> {
+  clock: Clock;
+  metrics: Metrics;
+  secrets: readonly string[];
+  /** By resource; those that were never walked are not there. */
+  successes: ReadonlyMap<string, StoredSuccess>;
+}
+
+/** The status of a source that this process does not keep: what its warehouse and inbox remember, and nothing more. */
+export function storedParts(
+  source: SourceSettings,
+  { clock, metrics, secrets, successes, read, inbox }: StoredSource,
+): StatusParts {
+  return {
+    source,
+    activity: new SourceActivity(source.name, clock, metrics),
+    read,
+    version: () => null,
+    governor: () => null,
+    schedule: (resource) => scheduleOf(source, resource, successes.get(resource) ?? null, clock.now()),
+    inbox,
+    deliveries: null,
+    names: () => [],
+    scrub: (text) => scrubOwn(text, secrets),
+  };
+}
+
+/** When each resource was last walked, by its name. Throws what the warehouse throws. */
+export async function readSuccesses(
+  { resources }: Pick<SourceSettings, 'resources'>,
+  own: Kysely<OwnTables>,
+): Promise<Map<string, StoredSuccess>> {
+  const successes = new Map<string, StoredSuccess>();
+  for (const resource of resources) {
+    const checkpoint = await readCheckpoint(own, resource);
+    if (checkpoint !== null) successes.set(resource, checkpoint);
+  }
+  return successes;
+}
+
+function scheduleOf(
+  { name: source, profile, schedule }: SourceSettings,
+  resource: string,
+  stored: StoredSuccess | null,
+  now: number,
+): ScheduleStatus {
+  const { timezone, resources, ...usual } = schedule;
+  const { incremental = usual.incremental, full = usual.full } = resources[resource] ?? {};
+  const hasFilter = (profile.resources[resource]?.incremental ?? null) !== null;
+  const times = timesOf({ source, resource, hasFilter }, schedule);
+  const elapsed = { success: null, full: null };
+  const { nextAt, overdueAt } = dueOf({ times, stored, elapsed, now, watchedSince: now });
+  return { incremental, full, timezone, next_at: nextAt, overdue_at: overdueAt };
+}
+
+/** `now` in epoch milliseconds. */
+export function apiStatus(profile: Versioned, lifetime: ApiLifetime | null, now: number): ApiStatus {
+  const version = versionText(profile);
+  return { version, lifetime: lifetime === null ? null : { ...lifetime, days_left: daysLeft(lifetime, now) } };
 }

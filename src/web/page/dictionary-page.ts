@@ -1,11 +1,19 @@
 import { createHash } from 'node:crypto';
-import { raw } from 'hono/html';
+import { formatColumnChange } from '../../model/schema-change.ts';
+import { agoText, countOf, countText, momentText, NONE } from '../../observe/figures.ts';
+import type {
+  Dictionary,
+  DictionaryColumn,
+  DictionaryTable,
+  RowCounts,
+} from '../../serve/dictionary/read-dictionary.ts';
 import type { SourceTables } from '../../serve/dictionary/table-reader.ts';
-import { dictionarySection } from './dictionary-section.ts';
-import { tabIcon } from './icon.ts';
-import { markup, type Markup, time } from './markup.ts';
-import { STYLESHEET } from './stylesheet.ts';
-import { TABLES_SCRIPT, TABLES_STYLESHEET } from './tables-stylesheet.ts';
+import { dataTable, linesOf, markup, type Markup, problemNote, tabIcon, time } from './markup.ts';
+import { htmlDocument, utcText } from './page-frame.ts';
+import { TABLES_SCRIPT } from './script.ts';
+import { STYLESHEET, TABLES_STYLESHEET } from './stylesheet.ts';
+
+const STYLE = `${STYLESHEET}${TABLES_STYLESHEET}`;
 
 export interface DictionaryPageOptions {
   /** Of content-sync. */
@@ -16,28 +24,27 @@ export interface DictionaryPageOptions {
   nonce?: string;
 }
 
-const STYLE = `${STYLESHEET}${TABLES_STYLESHEET}`;
-
 /** The dictionaries of all sources as one HTML document, which loads nothing; its one script is the search. */
 export function renderDictionaryPage(
   sources: readonly SourceTables[],
   { version, at, nonce }: DictionaryPageOptions,
 ): string {
-  const allowed = nonce === undefined ? null : markup` nonce="${nonce}"`;
-  const page = markup`<!doctype html>
-<html lang="en"><head><meta charset="utf-8">${nonce === undefined && policy()}<title>Tables · content-sync</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark"><meta name="robots" content="noindex">
-<link rel="icon" href="${tabIcon('quiet')}"><style${allowed}>${raw(STYLE)}</style></head>
-<body><main class="tables"><header><h1>content-sync: tables</h1>
-<p>as of ${time(at, `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`)}</p></header>
+  const body = markup`<main class="tables"><header><h1>content-sync: tables</h1><p>as of ${time(at, utcText(at))}</p></header>
 ${sources.length > 1 && contents(sources)}
 <div class="search" hidden><input id="search" type="search" placeholder="Find a table or column" aria-label="Find a table or column"></div>
 ${sources.map((source) => ('dictionary' in source ? dictionarySection(source, at) : problemSection(source)))}
 <footer><p>content-sync ${version} · all times UTC</p>${
     nonce !== undefined && markup`<nav aria-label="Other pages"><a href="./">status</a></nav>`
-  }</footer></main><script${allowed}>${raw(TABLES_SCRIPT)}</script></body></html>`;
-  return page.toString();
+  }</footer></main>`;
+  return htmlDocument({
+    title: 'Tables · content-sync',
+    picture: tabIcon('quiet'),
+    nonce: nonce ?? null,
+    head: nonce === undefined ? policy() : null,
+    style: STYLE,
+    body,
+    script: TABLES_SCRIPT,
+  });
 }
 
 /** Of a file that is opened by itself: its own style and script, and nothing else. */
@@ -52,8 +59,129 @@ function contents(sources: readonly SourceTables[]): Markup {
 }
 
 function problemSection({ source, problem }: Extract<SourceTables, { source: string }>): Markup {
+  const content = problemNote(`The tables cannot be shown: ${problem.message}`, problem);
   return markup`<section class="source stale" id="${source}" aria-labelledby="${source}-title"><div class="title"><h2 id="${source}-title">${source}</h2></div>
-<p class="problem"><span>The tables cannot be shown: ${problem.message} <code>${problem.code}</code>${
-    problem.hint === null ? null : markup`<br><span class="hint">→ ${problem.hint}</span>`
-  }</span></p></section>`;
+${content}</section>`;
+}
+
+interface Shown {
+  dictionary: Dictionary;
+  counts: RowCounts | null;
+}
+
+/** All of one source: tables, freshness, relations, queries, columns, schema log. A search hides what is not of `.found`. */
+function dictionarySection(shown: Shown, now: number): Markup {
+  const { source, warehouse, tables } = shown.dictionary;
+  return markup`<section class="source" id="${source}" aria-labelledby="${source}-title">
+<div class="title"><h2 id="${source}-title">${source}</h2><p class="facts"><span>${warehouse}</span><span>${countOf(tables.length, 'table or view', 'tables and views')}</span></p></div>
+${tables.length === 0 ? markup`<p class="empty">Nothing has been copied yet.</p>` : overview(shown)}
+<div class="unsearched">${freshness(shown.dictionary, now)}
+${relations(shown.dictionary)}
+${examples(shown.dictionary)}</div>
+${tables.length === 0 ? null : markup`<h3>Columns</h3>`}
+${tables.map((table) => tableSection(table, shown))}
+<div class="unsearched">${schemaLog(shown.dictionary, now)}</div></section>`;
+}
+
+/** Names hold letters and digits of any script, and `_`. */
+function idOf(source: string, table: string): string {
+  return `${source}-table-${table}`;
+}
+
+function linkTo(source: string, table: string): Markup {
+  return markup`<a href="#${encodeURIComponent(idOf(source, table))}"><code>${table}</code></a>`;
+}
+
+/** The rows of a table; NONE if they are not counted. */
+function rowsOf(counts: RowCounts | null, name: string): string {
+  const count = counts !== null && Object.hasOwn(counts, name) ? counts[name] : undefined;
+  return count === undefined ? NONE : countText(count);
+}
+
+function overview({ dictionary: { source, tables }, counts }: Shown): Markup {
+  const rows = tables.map(({ name, kind, description, columns }) => [
+    linkTo(source, name),
+    kind,
+    rowsOf(counts, name),
+    columns.length,
+    textOf(description),
+  ]);
+  const columns = ['Name', 'Kind', ['Rows', 'number'], ['Columns', 'number'], 'What it holds'] as const;
+  const table = dataTable({ id: `${source}-tables`, label: `Tables of ${source}`, columns, rows });
+  return markup`<h3>Tables and views</h3>${table}`;
+}
+
+function textOf(description: string | null): Markup | string {
+  return description === null || description === '' ? '' : markup`<span class="text">${description}</span>`;
+}
+
+function freshness({ source, freshness: resources }: Dictionary, now: number): Markup | null {
+  if (resources.length === 0) return null;
+  const moment = (at: number | null) => (at === null ? 'never' : time(at, agoText(at, now)));
+  const rows = resources.map(({ resource, last_success_at, last_full_at }) => [
+    resource,
+    moment(last_success_at),
+    moment(last_full_at),
+  ]);
+  const columns = ['Resource', 'Last success', 'Last full walk'];
+  return markup`<h3>Freshness</h3>${dataTable({ id: `${source}-freshness`, label: `Freshness of ${source}`, columns, rows })}`;
+}
+
+function relations({ source, relations: all }: Dictionary): Markup | null {
+  if (all.length === 0) return null;
+  const rows = all.map(({ from, to }) => [
+    markup`${linkTo(source, from.table)}<code>.${from.column}</code>`,
+    markup`${linkTo(source, to.table)}<code>.${to.column}</code>`,
+  ]);
+  const columns = ['Column', 'References'];
+  return markup`<h3>Relations</h3>${dataTable({ id: `${source}-relations`, label: `Relations of ${source}`, columns, rows })}`;
+}
+
+function examples({ source, examples: queries }: Dictionary): Markup | null {
+  if (queries.length === 0) return null;
+  const shown = queries.map(
+    ({ title, sql }, at) =>
+      markup`<div class="query"><h4>${title}</h4><pre id="${source}-query-${at}" tabindex="0"><code>${linesOf(sql)}</code></pre></div>`,
+  );
+  return markup`<h3>Queries to begin with</h3>${shown}`;
+}
+
+function tableSection(table: DictionaryTable, { dictionary: { source }, counts }: Shown): Markup {
+  const { name, kind, description, columns } = table;
+  const id = idOf(source, name);
+  const rows = rowsOf(counts, name);
+  const titles = ['Column', 'Type', 'Source', 'References', 'Since', 'Description'];
+  const label = `Columns of ${name}`;
+  const body = dataTable({ id: `${id}-columns`, label, columns: titles, rows: columns.map(columnCells) });
+  // What a copied table holds, its live view shows too.
+  return markup`<details class="found" id="${id}"${kind === 'table' ? null : markup` open`}><summary><h4><code>${name}</code></h4> <span class="sub">${kind}${rows === NONE ? null : ` · ${rows} rows`}</span></summary>
+<p class="text">${description}</p>${body}</details>`;
+}
+
+function columnCells(column: DictionaryColumn) {
+  const { name, declared, source, references, first_seen, isKey, isPersonal, description } = column;
+  return [
+    markup`<code>${name}</code>${isKey && markup` <span class="sub">key</span>`}${isPersonal && markup` <span class="sub">personal</span>`}`,
+    markup`<code>${declared}</code>`,
+    source === null ? NONE : markup`<code class="path">${source}</code>`,
+    references === null ? NONE : markup`<code>${references}</code>`,
+    first_seen === null ? NONE : time(first_seen, new Date(first_seen).toISOString().slice(0, 10)),
+    textOf(description),
+  ];
+}
+
+/** A longer one is folded in. */
+const LONG_LOG = 40;
+
+function schemaLog({ source, schema_log: changes }: Dictionary, now: number): Markup | null {
+  const [newest] = changes;
+  if (newest === undefined) return null;
+  const rows = changes.map(({ changed_at, table, column, ...change }) => [
+    time(changed_at, momentText(changed_at, now)),
+    markup`<code>${table}.${column}</code>`,
+    textOf(formatColumnChange(change)),
+  ]);
+  const label = `Schema log of ${source}`;
+  const table = dataTable({ id: `${source}-log`, label, columns: ['When', 'Column', 'Change'], rows });
+  return markup`<details id="${source}-schema-log"${changes.length > LONG_LOG ? null : markup` open`}><summary><h3>Schema log</h3> <span class="sub">${countOf(changes.length, 'change')}, the newest ${agoText(newest.changed_at, now)}</span></summary>${table}</details>`;
 }

@@ -1,14 +1,146 @@
 import { countOf, countText, NONE, percentText } from '../../observe/figures.ts';
-import type { Attention } from '../../serve/status/attention.ts';
-import type { ResourceStatus, StatusSnapshot } from '../../serve/status/snapshot.ts';
-import { icon, type Tone } from './icon.ts';
-import { ago, markup, type Markup, until } from './markup.ts';
-import { addressOf, type OverviewChoice, type Sort } from './overview-choice.ts';
+import { attentionOf, headlineOf, type Attention, type Headline } from '../../serve/status/attention.ts';
+import type { RefusedStatus, ResourceStatus, SourceStatus, StatusSnapshot } from '../../serve/status/snapshot.ts';
+import { reloadButton } from './controls.ts';
+import { ago, icon, markup, until, type Markup, type Tone } from './markup.ts';
+import { framed, sectionView, type PageView } from './page-frame.ts';
+import { sparkline } from './plots.ts';
 import { resultOf } from './resources.ts';
-import { chosenRows, sourceRows, type SourceRow } from './source-row.ts';
-import { sparkline } from './sparkline.ts';
+import { attentionList, groupFindings, refusedSection, sourceSection, summary } from './source-section.ts';
 
-/** How a source stands, in a word. */
+/** So many sources are shown with all that is known of them; of more, each has a row, and a page of its own. */
+const FEW_SOURCES = 6;
+/** What needs attention of many sources at once stands in their rows. */
+const MOST_FINDINGS = 8;
+
+/** By what the table of sources is sorted. */
+const SORTS = ['state', 'name', 'fresh', 'rows', 'changes', 'requests', 'next'] as const;
+type Sort = (typeof SORTS)[number];
+
+/** What a reader wants to see of many sources. */
+interface OverviewChoice {
+  sort: Sort;
+  isReversed: boolean;
+  /** Only sources whose name, or that of a resource, holds it; '' for all. */
+  find: string;
+  /** Only sources that need attention. */
+  trouble: boolean;
+}
+
+const LONGEST_NAME = 80;
+
+/** Reads the query of the page's address; whatever it does not know counts as not there. */
+function choiceOf(asked: URLSearchParams): OverviewChoice {
+  const named = asked.get('sort') ?? '';
+  const sort = SORTS.find((one) => one === named.replace(/^-/, '')) ?? 'state';
+  const find = (asked.get('find') ?? '').trim().slice(0, LONGEST_NAME);
+  return { sort, isReversed: named.startsWith('-'), find, trouble: asked.get('only') === 'trouble' };
+}
+
+/** The address of the page as it shows this, relative to itself. */
+function addressOf({ sort, isReversed, find, trouble }: OverviewChoice): string {
+  const query = new URLSearchParams();
+  if (sort !== 'state' || isReversed) query.set('sort', `${isReversed ? '-' : ''}${sort}`);
+  if (find !== '') query.set('find', find);
+  if (trouble) query.set('only', 'trouble');
+  return query.size === 0 ? './' : `./?${query.toString()}`;
+}
+
+/**
+ * The status page as a whole HTML document: all that is known of a few sources, or a table of many as the `query` wants
+ * to see them.
+ */
+export function renderStatusPage(snapshot: StatusSnapshot, view: PageView, query = new URLSearchParams()): string {
+  const found = attentionOf(snapshot);
+  const headline: Headline = headlineOf(snapshot, found);
+  const title = `${found.length === 0 ? '' : `(${found.length}) `}content-sync`;
+  const count = snapshot.sources.length + snapshot.refused.length;
+  const isFew = count <= FEW_SOURCES;
+  const frame = { title, tone: headline.tone, path: '', trail: [], snapshot };
+  const rows = isFew ? [] : sourceRows(snapshot, found);
+  const content = markup`${summary(headline)}
+${shownFindings(found, count, isFew)}
+${reloadButton(view.token !== null)}
+${isFew ? fewSources(snapshot, view) : [sourceMap(rows), overviewTable(rows, snapshot.at, choiceOf(query))]}`;
+  return framed(frame, view, content);
+}
+
+function shownFindings(found: readonly Attention[], sources: number, isFew: boolean): Markup | null {
+  if (found.length === 0) return null;
+  const groups = groupFindings(found);
+  const shown = (isFew ? groups : groups.slice(0, MOST_FINDINGS)).flat();
+  const left = found.length - shown.length;
+  const more =
+    left === 0
+      ? null
+      : markup`<li class="more"><div>and ${left} more: each source's worst stands in the table below</div></li>`;
+  return attentionList(shown, '', sources > 1, more);
+}
+
+function fewSources(snapshot: StatusSnapshot, page: PageView): Markup[] {
+  const view = sectionView(snapshot, '', page);
+  if (snapshot.sources.length + snapshot.refused.length === 0) {
+    return [
+      markup`<section class="source"><p class="empty">No source is kept. Put one under <code>sources</code> in the config, and have it read again: <code>content-sync reload</code>.</p></section>`,
+    ];
+  }
+  return [...snapshot.sources.map((source) => sourceSection(source, view)), ...snapshot.refused.map(refusedSection)];
+}
+
+/** A source in one row of many. */
+interface SourceRow {
+  source: string;
+  /** Null if its settings cannot be used. */
+  status: SourceStatus | null;
+  tone: Tone;
+  /** What needs attention, the worst first. */
+  found: readonly Attention[];
+  /** The oldest success among its resources; null if one of them has none. */
+  freshAt: number | null;
+  nextAt: number | null;
+  /** Null until all were counted. */
+  rows: number | null;
+  changes: number;
+  requests: number;
+  running: readonly ResourceStatus[];
+}
+
+/** All sources, in the order of the settings. */
+function sourceRows({ sources, refused }: StatusSnapshot, found: readonly Attention[]): SourceRow[] {
+  const bySource = Map.groupBy(found, ({ source }) => source);
+  return [
+    ...sources.map((status) => rowOf(status, bySource.get(status.source) ?? [])),
+    ...refused.map((one) => refusedRow(one, bySource.get(one.source) ?? [])),
+  ];
+}
+
+function rowOf(status: SourceStatus, found: readonly Attention[]): SourceRow {
+  const { resources, changes, limit } = status;
+  const successes = resources.map(({ last_success_at }) => last_success_at);
+  const isKnown = resources.length > 0 && !successes.includes(null);
+  const freshAt = isKnown ? Math.min(...successes.filter((at) => at !== null)) : null;
+  const nexts = resources.map(({ schedule }) => schedule.next_at).filter((at) => at !== null);
+  const counts = resources.map(({ rows }) => rows?.live ?? null);
+  return {
+    source: status.source,
+    status,
+    found,
+    tone: found[0]?.severity ?? (freshAt === null ? 'quiet' : 'fine'),
+    freshAt,
+    nextAt: nexts.length === 0 ? null : Math.min(...nexts),
+    rows: counts.includes(null) ? null : counts.reduce<number>((sum, count) => sum + (count ?? 0), 0),
+    changes: changes.by_webhook + changes.by_schedule,
+    requests: limit.requests,
+    running: resources.filter(({ running }) => running !== null),
+  };
+}
+
+function refusedRow({ source }: RefusedStatus, found: readonly Attention[]): SourceRow {
+  const nothing = { freshAt: null, nextAt: null, rows: null, changes: 0, requests: 0, running: [] };
+  return { source, status: null, tone: 'down', found, ...nothing };
+}
+
+/** How a source stands, in a word; the worst first. */
 const WORDS: Readonly<Record<Tone, string>> = {
   down: 'Broken',
   late: 'Late',
@@ -16,23 +148,11 @@ const WORDS: Readonly<Record<Tone, string>> = {
   quiet: 'First copy',
   fine: 'Fresh',
 };
-
-/** All sources at a glance, in the order of the settings: each keeps its place however it stands. */
-export function sourceMap(snapshot: StatusSnapshot, found: readonly Attention[]): Markup {
-  const tiles = sourceRows(snapshot, found).map(
-    ({ source, tone }) =>
-      markup`<a class="${tone}" href="${hrefOf(source)}" title="${source}: ${WORDS[tone]}">${icon(tone)}<span>${source}</span></a>`,
-  );
-  return markup`<nav class="map" aria-label="All sources">${tiles}</nav>`;
-}
-
-function hrefOf(source: string): string {
-  return `sources/${encodeURIComponent(source)}`;
-}
+const TONES = Object.keys(WORDS);
 
 interface ColumnTitle {
   title: string;
-  /** Null for one that it cannot be sorted by. */
+  /** By what it is sorted, the least at the top; names decide where it is the same. Null for one that it cannot be sorted by. */
   sort: Sort | null;
   kind?: string;
   note?: string;
@@ -50,12 +170,52 @@ const COLUMNS: readonly ColumnTitle[] = [
   { title: 'What', sort: null },
 ];
 
+const KEYS: Readonly<Record<Sort, (row: SourceRow) => number>> = {
+  state: ({ tone, found }) => TONES.indexOf(tone) * 1_000 - Math.min(999, found.length),
+  name: () => 0,
+  // The oldest first, and before all who has none.
+  fresh: ({ freshAt }) => freshAt ?? -Infinity,
+  rows: ({ rows }) => -(rows ?? -1),
+  changes: ({ changes }) => -changes,
+  requests: ({ requests }) => -requests,
+  next: ({ nextAt }) => nextAt ?? Infinity,
+};
+
+/** Those that the reader wants to see, in the order that he wants. */
+function chosenRows(rows: readonly SourceRow[], choice: OverviewChoice): SourceRow[] {
+  const wanted = choice.find.toLowerCase();
+  const keyOf = KEYS[choice.sort];
+  const sorted = rows
+    .filter((row) => (!choice.trouble || row.found.length > 0) && isFound(row, wanted))
+    .map((row) => ({ row, key: keyOf(row) }))
+    .toSorted((a, b) => (a.key === b.key ? (a.row.source < b.row.source ? -1 : 1) : a.key < b.key ? -1 : 1))
+    .map(({ row }) => row);
+  return choice.isReversed ? sorted.toReversed() : sorted;
+}
+
+function isFound({ source, status }: SourceRow, wanted: string): boolean {
+  if (wanted === '' || source.includes(wanted)) return true;
+  return status?.resources.some(({ resource }) => resource.includes(wanted)) ?? false;
+}
+
+/** All sources at a glance, in the order of the settings: each keeps its place however it stands. */
+function sourceMap(rows: readonly SourceRow[]): Markup {
+  const tiles = rows.map(
+    ({ source, tone }) =>
+      markup`<a class="${tone}" href="${hrefOf(source)}" title="${source}: ${WORDS[tone]}">${icon(tone)}<span>${source}</span></a>`,
+  );
+  return markup`<nav class="map" aria-label="All sources">${tiles}</nav>`;
+}
+
+function hrefOf(source: string): string {
+  return `sources/${encodeURIComponent(source)}`;
+}
+
 /** More than a person reads: a page stays small however many sources there are. */
 const MOST_ROWS = 250;
 
 /** A row for each of many sources, the worst first unless the reader wants it otherwise. */
-export function overviewTable(snapshot: StatusSnapshot, found: readonly Attention[], choice: OverviewChoice): Markup {
-  const all = sourceRows(snapshot, found);
+function overviewTable(all: readonly SourceRow[], now: number, choice: OverviewChoice): Markup {
   const rows = chosenRows(all, choice);
   const titles = COLUMNS.map((column) => columnTitle(column, choice));
   const shown = rows.slice(0, MOST_ROWS);
@@ -64,7 +224,7 @@ export function overviewTable(snapshot: StatusSnapshot, found: readonly Attentio
   const none = markup`<tr><td class="empty" colspan="${COLUMNS.length}">No source is like that. <a href="./" data-here>Show all</a></td></tr>`;
   return markup`<section class="source overview" aria-labelledby="overview-title"><div class="title"><h2 id="overview-title">Sources</h2>
 ${choiceForm(choice, all.length, rows.length)}</div>
-<table class="sources"><thead><tr>${titles}</tr></thead><tbody>${rows.length === 0 ? none : shown.map((row) => sourceRow(row, snapshot.at))}</tbody></table>${more}</section>`;
+<table class="sources"><thead><tr>${titles}</tr></thead><tbody>${rows.length === 0 ? none : shown.map((row) => sourceRow(row, now))}</tbody></table>${more}</section>`;
 }
 
 /** Works without a script as well. */
@@ -100,16 +260,11 @@ function nowOf({ running, status }: SourceRow, now: number): Markup {
     const more = running.length === 1 ? null : ` +${running.length - 1}`;
     return markup`<b class="state run">${mode === 'full' ? 'Full' : 'Incremental'} ${done ?? countText(records)}${more}</b>`;
   }
-  const paused = status?.resources.filter((one) => one.paused !== null).length ?? 0;
-  if (paused > 0) return markup`<span class="state look">Paused</span>`;
-  const parked = status?.resources.find((one) => isParked(one, now));
-  return parked === undefined
-    ? markup`<span class="quiet">${status === null ? NONE : 'idle'}</span>`
-    : markup`<span class="state look">Waits</span>`;
-}
-
-function isParked({ parked_until }: ResourceStatus, now: number): boolean {
-  return parked_until !== null && parked_until > now;
+  const resources = status?.resources ?? [];
+  if (resources.some(({ paused }) => paused !== null)) return markup`<span class="state look">Paused</span>`;
+  return resources.some(({ parked_until: parked }) => parked !== null && parked > now)
+    ? markup`<span class="state look">Waits</span>`
+    : markup`<span class="quiet">${status === null ? NONE : 'idle'}</span>`;
 }
 
 /** The worst that is wrong, or what the last run did. */

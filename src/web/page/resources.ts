@@ -1,52 +1,52 @@
-import { countText, durationText, NONE, percentText, rateText, countOf, tookText } from '../../observe/figures.ts';
-import { ago, lasting, markup, type Markup, moment, until } from './markup.ts';
-import type { SectionView } from './page-frame.ts';
-import type { PastRun, SourceStatus, ResourceStatus, RunningStatus } from '../../serve/status/snapshot.ts';
-import { icon, type Tone } from './icon.ts';
+import { countOf, countText, durationText, NONE, percentText, rateText, tookText } from '../../observe/figures.ts';
 import { isOverdue } from '../../serve/status/attention.ts';
+import type { PastRun, ResourceStatus, RunningStatus, SourceStatus } from '../../serve/status/snapshot.ts';
+import {
+  ago,
+  countCell,
+  dataTable,
+  hintLine,
+  icon,
+  lasting,
+  markup,
+  moment,
+  until,
+  type Column,
+  type Markup,
+  type Tone,
+} from './markup.ts';
+import type { SectionView } from './page-frame.ts';
 
-const COLUMNS: readonly (readonly [title: string, kind: '' | 'number', note?: string])[] = [
-  ['Resource', ''],
-  ['Freshness', ''],
-  ['Now', ''],
-  ['Next run', ''],
+const COLUMNS: readonly Column[] = [
+  'Resource',
+  'Freshness',
+  'Now',
+  'Next run',
   ['Live rows', 'number'],
   ['Deleted', 'number'],
   ['Set aside', 'number', 'records that could not become rows'],
-  ['Last run', ''],
+  'Last run',
 ];
 
 /** How each resource of a source stands, a row each. */
-export function resourceTable(status: SourceStatus, view: SectionView, shown = status.resources): Markup {
-  const { source } = status;
-  return markup`<div class="wide" id="${source}-resources" tabindex="0" role="region" aria-label="Resources of ${source}">
-<table class="resources" role="table"><thead role="rowgroup"><tr role="row">${COLUMNS.map(
-    ([title, kind, note]) =>
-      markup`<th scope="col" role="columnheader" class="${kind}"${note === undefined ? null : markup` title="${note}"`}>${title}</th>`,
-  )}</tr></thead>
-<tbody role="rowgroup">${shown.map((resource) => row(resource, status, view))}</tbody></table></div>`;
-}
-
-function row(status: ResourceStatus, source: SourceStatus, { now, root }: SectionView): Markup {
-  const { resource, rows, rejects } = status;
-  const href = `${root}sources/${encodeURIComponent(source.source)}/${encodeURIComponent(resource)}`;
-  const name = root === '../../' ? resource : markup`<a href="${href}">${resource}</a>`;
-  const aside = rejects.reduce((sum, reject) => sum + reject.count, 0);
-  const cells: Markup[] = [
-    freshness(status, now),
-    activity(status, now),
-    nextRun(status, now),
-    rows === null ? markup`<span class="quiet">counting…</span>` : markup`${countText(rows.live)}`,
-    markup`${rows === null ? NONE : countText(rows.deleted)}`,
-    markup`${countText(aside)}`,
-    lastRun(status.runs, `${root}sources/${encodeURIComponent(source.source)}/runs`, now),
-  ];
-  return markup`<tr role="row" id="${source.source}.${resource}"><th scope="row" role="rowheader">${name}</th>${cells.map(
-    (cell, at) => {
-      const [title, kind] = COLUMNS[at + 1] ?? ['', ''];
-      return markup`<td role="cell" class="${kind}" data-title="${title}"><div>${cell}</div></td>`;
-    },
-  )}</tr>`;
+export function resourceTable({ source, resources }: SourceStatus, { now, root }: SectionView): Markup {
+  const base = `${root}sources/${encodeURIComponent(source)}`;
+  const rows = resources.map((status) => {
+    const { resource, rows: counted, rejects } = status;
+    const aside = rejects.reduce((sum, reject) => sum + reject.count, 0);
+    return [
+      root === '../../' ? resource : markup`<a href="${base}/${encodeURIComponent(resource)}">${resource}</a>`,
+      freshness(status, now),
+      activity(status, now),
+      nextRun(status, now),
+      counted === null ? markup`<span class="quiet">counting…</span>` : countText(counted.live),
+      counted === null ? NONE : countText(counted.deleted),
+      countText(aside),
+      lastRun(status.runs, `${base}/runs`, now),
+    ];
+  });
+  const label = `Resources of ${source}`;
+  return dataTable({ id: `${source}-resources`, label, kind: 'resources', columns: COLUMNS, rows });
 }
 
 function freshness(status: ResourceStatus, now: number): Markup {
@@ -147,7 +147,7 @@ export function resultOf({ error, inserted, updated, deleted }: PastRun): Markup
 /** Runs that a source's table shows. */
 const MOST_RUNS = 12;
 
-export interface NamedRun extends PastRun {
+interface NamedRun extends PastRun {
   resource: string;
 }
 
@@ -176,28 +176,35 @@ export function runTable({ source, resources }: SourceStatus, view: SectionView)
 /** Runs, the newest first, each with what it did and why it failed. */
 export function runsTable(source: string, runs: readonly NamedRun[], { now, root }: SectionView): Markup {
   if (runs.length === 0) return markup`<p class="empty">No run yet: the schedule starts the first one by itself.</p>`;
-  return markup`<div class="wide" id="${source}-runs" tabindex="0" role="region" aria-label="Last runs of ${source}">
-<table class="runs">
-<thead><tr><th scope="col">Started</th><th scope="col">Resource</th><th scope="col">Mode</th><th scope="col">Status</th>
-<th scope="col" class="number">Took</th>
-${FIGURES.map(([title]) => markup`<th scope="col" class="number">${title}</th>`)}</tr></thead>
-<tbody>${runs.map((run, at) => [runRow(run, `${root}sources/${encodeURIComponent(source)}/runs/${run.run_id}`, now), errorRow(run, runs.slice(0, at))])}</tbody></table></div>`;
+  const base = `${root}sources/${encodeURIComponent(source)}/runs`;
+  const counts = FIGURES.map(([title]) => [title, 'number'] as const);
+  const columns: Column[] = ['Started', 'Resource', 'Mode', 'Status', ['Took', 'number'], ...counts];
+  const rows = runs.flatMap((run, at) => [
+    runCells(run, `${base}/${run.run_id}`, now),
+    ...errorRow(run, runs.slice(0, at)),
+  ]);
+  return dataTable({ id: `${source}-runs`, label: `Last runs of ${source}`, kind: 'runs', columns, rows });
 }
 
-function runRow(run: NamedRun, href: string, now: number): Markup {
-  return markup`<tr><td><a href="${href}">${moment(run.started_at, now)}</a></td><td>${run.resource}</td>
-<td>${run.mode}</td><td>${runStatus(run.status)}</td><td class="number">${run.seconds === null ? NONE : tookText(run.seconds)}</td>${FIGURES.map(
-    ([, figure]) =>
-      markup`<td class="number${run[figure] === 0 ? ' quiet' : ''}">${run.status === 'running' ? NONE : countText(run[figure])}</td>`,
-  )}</tr>`;
+function runCells(run: NamedRun, href: string, now: number) {
+  const { started_at, resource, mode, status, seconds } = run;
+  return [
+    markup`<a href="${href}">${moment(started_at, now)}</a>`,
+    resource,
+    mode,
+    runStatus(status),
+    seconds === null ? NONE : tookText(seconds),
+    ...FIGURES.map(([, figure]) => countCell(run[figure], status === 'running' ? NONE : countText(run[figure]))),
+  ];
 }
 
 /** Why a run failed; once, where several in a row failed for the same reason. */
-function errorRow({ resource, error }: NamedRun, newer: readonly NamedRun[]): Markup | null {
-  if (error === null) return null;
+function errorRow({ resource, error }: NamedRun, newer: readonly NamedRun[]): Markup[] {
+  if (error === null) return [];
   const next = newer.findLast((run) => run.resource === resource)?.error;
   const isTold = next?.code === error.code && next.message === error.message;
-  const hint = error.hint === null ? null : markup`<br><span class="hint">→ ${error.hint}</span>`;
-  const text = isTold ? markup`<span class="hint">the same</span>` : markup`${error.message}${hint}`;
-  return markup`<tr class="why"><td></td><td colspan="${FIGURES.length + 4}"><code>${error.code}</code> ${text}</td></tr>`;
+  const text = isTold ? markup`<span class="hint">the same</span>` : markup`${error.message}${hintLine(error.hint)}`;
+  return [
+    markup`<tr class="why"><td></td><td colspan="${FIGURES.length + 4}"><code>${error.code}</code> ${text}</td></tr>`,
+  ];
 }

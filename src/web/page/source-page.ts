@@ -1,61 +1,68 @@
-import { attentionOf } from '../../serve/status/attention.ts';
-import { headlineOf } from '../../serve/status/headline.ts';
-import type { ResourceStatus, SourceStatus, StatusSnapshot } from '../../serve/status/snapshot.ts';
-import type { RunPart, SourceDetails } from '../../serve/status/source-details.ts';
-import { deliveryTable, rejectTable } from './bodies.ts';
-import { controlBar } from './controls.ts';
-import { growthPlot } from './growth-plot.ts';
-import { icon } from './icon.ts';
-import { ago, markup, type Markup } from './markup.ts';
-import { framed, sectionView, type PageView, type SectionView } from './page-frame.ts';
-import { filesContent } from './pictures.ts';
-import { resourceTable, runStatus, runsTable } from './resources.ts';
-import { verificationTable } from './verifications.ts';
-import { attentionList, heldDeletes, refusedSection, schemaTable, sectionOf } from './source-section.ts';
-import { summary } from './status-page.ts';
+import { formatColumnChange } from '../../model/schema-change.ts';
+import { bytesText, countText, NONE, tookText } from '../../observe/figures.ts';
+import { attentionOf, headlineOf } from '../../serve/status/attention.ts';
+import type {
+  ResourceStatus,
+  SourceStatus,
+  StatusSnapshot,
+  WebhookStatus,
+  FilesStatus,
+} from '../../serve/status/snapshot.ts';
+import type {
+  DeliveryDetails,
+  PictureDetails,
+  RejectDetails,
+  RunPart,
+  SourceDetails,
+  VerificationStatus,
+} from '../../serve/status/source-details.ts';
+import { pathOfFile } from '../file-page.ts';
+import { controlBar, replayButton } from './controls.ts';
+import {
+  ago,
+  countCell,
+  dataTable,
+  icon,
+  linesOf,
+  listed,
+  markup,
+  type Markup,
+  moment,
+  problemNote,
+  type Tone,
+  until,
+} from './markup.ts';
+import { framed, type PageView, panel, sectionView, type SectionView } from './page-frame.ts';
+import { growthPlot } from './plots.ts';
+import { resourceTable, runsTable, runStatus } from './resources.ts';
+import { attentionList, heldDeletes, refusedSection, sectionOf, summary } from './source-section.ts';
 
-/** The page of one source as a whole HTML document. */
+/** The page of one source, or of one of its resources, as a whole HTML document. */
 export function renderSourcePage(
   snapshot: StatusSnapshot,
   source: SourceStatus,
+  resource: ResourceStatus | null,
   details: SourceDetails,
   page: PageView,
 ): string {
-  const name = source.source;
-  const only = { ...snapshot, sources: [source], refused: [] };
-  const view = sectionView(snapshot, '../', page.token !== null);
-  const held = heldDeletes(source, view);
-  const growth = source.resources.map((status) => grown(status, details, 400));
-  const content = markup`${headOf(only, view, true)}
-${sectionOf(source, view, [held && markup`<div class="notes">${held}</div>`])}
-${growth.some((one) => one !== null) ? panel('growth', 'Rows over time', markup`<div class="plots">${growth}</div>`) : null}
-${detailPanels(source, details, view)}`;
-  const path = `sources/${encodeURIComponent(name)}`;
-  return framed(frameOf(only, path, [name]), page, content);
+  const trail = [source.source, ...(resource === null ? [] : [resource.resource])];
+  const shown = resource === null ? source : { ...source, resources: [resource] };
+  const only = { ...snapshot, sources: [shown], refused: [] };
+  const path = ['sources', ...trail].map(encodeURIComponent).join('/');
+  const view = sectionView(snapshot, path, page);
+  const growth = shown.resources.map((status) => grown(status, details, resource === null ? 400 : 1_200));
+  const plots = resource === null ? markup`<div class="plots">${growth}</div>` : markup`${growth}`;
+  const content = markup`${headOf(only, view, resource === null)}
+${resource === null ? sectionOf(source, view, heldDeletes(source, view)) : resourceSection(shown, resource, view)}
+${growth.some((one) => one !== null) ? panel('growth', 'Rows over time', plots) : null}
+${detailPanels(shown, details, view)}`;
+  return framed(frameOf(only, path, trail), page, content);
 }
 
-/** The page of one resource as a whole HTML document. */
-export function renderResourcePage(
-  snapshot: StatusSnapshot,
-  source: SourceStatus,
-  status: ResourceStatus,
-  details: SourceDetails,
-  page: PageView,
-): string {
-  const { source: name } = source;
-  const { resource } = status;
-  const only = { ...snapshot, sources: [{ ...source, resources: [status] }], refused: [] };
-  const view = sectionView(snapshot, '../../', page.token !== null);
-  const held = heldDeletes({ ...source, resources: [status] }, view);
-  const facts = markup`<div class="title"><h2 id="${name}-title">${resource}</h2>${controlBar(source, status, view.may)}</div>
-${resourceTable(source, view, [status])}${held && markup`<div class="notes">${held}</div>`}`;
-  const growth = grown(status, details, 1_200);
-  const content = markup`${headOf(only, view, false)}
-<section class="source" id="${name}" aria-labelledby="${name}-title">${facts}</section>
-${growth && panel('growth', 'Rows over time', growth)}
-${detailPanels({ ...source, resources: [status] }, details, view)}`;
-  const path = `sources/${encodeURIComponent(name)}/${encodeURIComponent(resource)}`;
-  return framed(frameOf(only, path, [name, resource]), page, content);
+function resourceSection(shown: SourceStatus, status: ResourceStatus, view: SectionView): Markup {
+  const name = shown.source;
+  return markup`<section class="source" id="${name}" aria-labelledby="${name}-title"><div class="title"><h2 id="${name}-title">${status.resource}</h2>${controlBar(shown, status, view.may)}</div>
+${resourceTable(shown, view)}${heldDeletes(shown, view)}</section>`;
 }
 
 /** The page of one run: what `content-sync runs show` prints. */
@@ -66,7 +73,7 @@ export function renderRunPage(
   { problem, run }: Pick<SourceDetails, 'problem' | 'run'>,
   page: PageView,
 ): string {
-  const content = problem === null ? run.map(runPanel) : panel('unread', 'Run', problemText(problem));
+  const content = problem === null ? run.map(runPanel) : panel('unread', 'Run', unreadNote(problem));
   const path = `sources/${encodeURIComponent(name)}/runs/${id}`;
   const title = `${name} / run ${id} · content-sync`;
   return framed({ title, tone: 'quiet', path, trail: [name, `run ${id}`], snapshot }, page, markup`${content}`);
@@ -108,45 +115,184 @@ function grown({ resource, rows }: ResourceStatus, { runs }: SourceDetails, widt
   return plot && markup`<figure><figcaption><h4>${resource}</h4></figcaption>${plot}</figure>`;
 }
 
-function filesPanel(source: SourceStatus, { pictures }: SourceDetails, view: SectionView): Markup | null {
-  const content = filesContent(source, pictures, view);
-  return content && panel('files', 'Files', content);
-}
-
 function detailPanels(source: SourceStatus, details: SourceDetails, view: SectionView): (Markup | null)[] {
   const { source: name, webhooks } = source;
   const { now } = view;
-  const { problem, runs, rejects, deliveries, schema_changes: changes, verifications } = details;
-  if (problem !== null) return [panel('unread', 'Runs, rejects and deliveries', problemText(problem))];
-  const isReceived = deliveries !== null && webhooks !== null;
+  const { problem, runs, rejects, deliveries, schema_changes: changes, verifications, pictures } = details;
+  if (problem !== null) return [panel('unread', 'Runs, rejects and deliveries', unreadNote(problem))];
+  const files = filesContent(source, pictures, view);
   return [
-    filesPanel(source, details, view),
+    files && panel('files', 'Files', files),
     panel('runs', 'Runs', runsTable(name, runs, view)),
-    rejects.length === 0
-      ? panel('rejects', 'Set aside', markup`<p class="empty">No record is set aside.</p>`)
-      : panel('rejects', 'Set aside', rejectTable(name, rejects, now)),
-    isReceived ? panel('deliveries', 'Deliveries', deliveryTable(name, deliveries, webhooks, view)) : null,
-    changes.length === 0
-      ? null
-      : panel(
-          'schema',
-          'Schema log',
-          markup`<p class="sub">the newest ${newest(changes[0]?.changed_at, now)}</p>${schemaTable(name, changes, now)}`,
-        ),
+    panel('rejects', 'Set aside', rejectTable(name, rejects, now)),
+    deliveries && webhooks && panel('deliveries', 'Deliveries', deliveryTable(name, deliveries, webhooks, view)),
+    changes.length === 0 ? null : panel('schema', 'Schema log', schemaTable(name, changes, now)),
     verifications.length === 0
       ? null
       : panel('verifications', 'Verifications', verificationTable(name, verifications, now)),
   ];
 }
 
-function newest(at: number | undefined, now: number): Markup | null {
-  return at === undefined ? null : ago(at, now);
+function unreadNote(problem: NonNullable<SourceDetails['problem']>): Markup {
+  return problemNote(`They cannot be read: ${problem.message}`, problem);
 }
 
-function problemText({ message, hint, code }: NonNullable<SourceDetails['problem']>): Markup {
-  return markup`<p class="problem">${icon('down')}<span>They cannot be read: ${message} <code>${code}</code>${hint && markup`<br><span class="hint">→ ${hint}</span>`}</span></p>`;
+function schemaTable(source: string, changes: SourceDetails['schema_changes'], now: number): Markup {
+  const rows = changes.map(({ changed_at, table, column, ...change }) => [
+    moment(changed_at, now),
+    markup`<code>${table}.${column}</code>`,
+    formatColumnChange(change),
+  ]);
+  const label = `Schema changes of ${source}`;
+  return markup`<p class="sub">the newest ${ago(changes[0]?.changed_at ?? now, now)}</p>${dataTable({ id: 'schema-table', label, columns: ['When', 'Column', 'Change'], rows })}`;
 }
 
-function panel(id: string, title: string, content: Markup): Markup {
-  return markup`<section class="source" id="${id}" aria-labelledby="${id}-title"><div class="title"><h2 id="${id}-title">${title}</h2></div>${content}</section>`;
+/** Records that could not become rows, each with what it holds, where the reader may see that. */
+function rejectTable(source: string, rejects: readonly RejectDetails[], now: number): Markup {
+  if (rejects.length === 0) return markup`<p class="empty">No record is set aside.</p>`;
+  const rows = rejects.map(({ resource, reason, record_id, detail, last_seen_at, body, length }, at) => [
+    resource,
+    markup`<code>${reason}</code>`,
+    record_id ?? NONE,
+    detail,
+    last_seen_at === null ? NONE : ago(last_seen_at, now),
+    bodyFold(`reject-${at}`, body, length, countText(length)),
+  ]);
+  const columns = ['Resource', 'Reason', 'Record', ['Fault', 'text'], 'Last seen', ['Body', 'record']] as const;
+  return dataTable({ id: 'rejects-table', label: `Records of ${source} set aside`, columns, rows });
+}
+
+const STATES: Readonly<Record<DeliveryDetails['state'], Tone>> = {
+  waiting: 'quiet',
+  done: 'fine',
+  ignored: 'quiet',
+  dead: 'late',
+};
+
+/** What webhooks have told lately, and why some of them were refused. */
+function deliveryTable(
+  source: string,
+  deliveries: readonly DeliveryDetails[],
+  webhooks: WebhookStatus,
+  { now, may }: SectionView,
+): Markup {
+  const rows = deliveries.map((one, at) => [
+    one.received_at === null ? NONE : moment(one.received_at, now),
+    stateWord(STATES[one.state], one.state),
+    one.kind ?? NONE,
+    one.resource === null ? NONE : [one.resource, one.record_id].filter((part) => part !== null).join(' '),
+    reasonOf(one, now),
+    markup`${one.state === 'dead' ? replayButton(source, String(one.seq), may) : null}${bodyFold(`delivery-${at}`, one.body, one.length, bytesText(one.length))}`,
+  ]);
+  const columns = ['Received', 'State', 'Event', 'Record', ['Reason', 'text'], ['Body', 'record']] as const;
+  const replay = webhooks.dead > 0 ? markup`<div class="controls">${replayButton(source, null, may)}</div>` : null;
+  const table =
+    rows.length === 0
+      ? markup`<p class="empty">None has come yet. The service has to post them to <code>${webhooks.path}</code>.</p>`
+      : dataTable({ id: 'deliveries-table', label: `Deliveries of ${source}`, columns, rows });
+  return markup`${refusals(webhooks)}${replay}${table}`;
+}
+
+function stateWord(tone: Tone, word: string): Markup {
+  return markup`<span class="state ${tone}">${icon(tone)}${word}</span>`;
+}
+
+function refusals({ refused_by }: WebhookStatus): Markup {
+  const reasons = Object.entries(refused_by).filter(([, count]) => count > 0);
+  if (reasons.length === 0) return markup`<p class="reasons sub">None was refused since the start.</p>`;
+  const told = reasons
+    .toSorted((a, b) => b[1] - a[1])
+    .map(([reason, count]) => markup`<span><code>${reason}</code> ${countText(count)}</span> `);
+  return markup`<p class="reasons"><span class="sub">Refused since the start:</span> ${told}</p>`;
+}
+
+function reasonOf({ reason, attempts, due_at, repeats }: DeliveryDetails, now: number): Markup {
+  return listed([
+    ...(reason === null ? [] : [reason]),
+    ...(attempts > 1 ? [`attempt ${attempts}`] : []),
+    ...(due_at !== null && due_at > now ? [markup`again ${until(due_at, now)}`] : []),
+    ...(repeats > 0 ? [`came ${repeats + 1} times`] : []),
+  ]);
+}
+
+function bodyFold(id: string, body: string | null, length: number, size: string): Markup {
+  if (body === null) return markup`<span class="sub">shown where serve.auth is set</span>`;
+  const cut = body.length < length ? markup`\n… cut here, of ${size}` : null;
+  return markup`<details id="${id}"><summary>${size}</summary><pre tabindex="0"><code>${linesOf(body)}${cut}</code></pre></details>`;
+}
+
+const VERDICTS: Readonly<Record<VerificationStatus['verdict'], Tone>> = {
+  equal: 'fine',
+  differs: 'late',
+  unproved: 'look',
+};
+
+/** When the copy was last compared with its service, and what that found. */
+function verificationTable(source: string, all: readonly VerificationStatus[], now: number): Markup {
+  const rows = all.map(({ resource, mode, verdict, ended_at, seconds, differences, requests }) => [
+    ended_at === null ? NONE : ago(ended_at, now),
+    resource,
+    mode,
+    stateWord(VERDICTS[verdict], verdict),
+    countText(differences),
+    countText(requests),
+    seconds === null ? NONE : tookText(seconds),
+  ]);
+  const counts = ['Differences', 'Requests', 'Took'].map((title) => [title, 'number'] as const);
+  const columns = ['Ended', 'Resource', 'Mode', 'Verdict', ...counts];
+  return dataTable({ id: 'verifications-table', label: `Verifications of ${source}`, columns, rows });
+}
+
+/** The files of a source's records, and the pictures among them that came last; null if none are copied. */
+function filesContent(
+  { source, resources }: SourceStatus,
+  pictures: readonly PictureDetails[],
+  view: SectionView,
+): Markup | null {
+  const known = resources.flatMap(({ resource, files }) => (files === undefined ? [] : [{ resource, files }]));
+  if (known.length === 0 && pictures.length === 0) return null;
+  return markup`${known.length > 0 && filesTable(source, known)}${gallery(source, pictures, view)}`;
+}
+
+const FILE_COUNTS = ['stored', 'waiting', 'failed', 'refused', 'gone'] as const satisfies (keyof FilesStatus)[];
+
+function filesTable(source: string, known: readonly { resource: string; files: FilesStatus }[]): Markup {
+  const rows = known.map(({ resource, files }) => [
+    resource,
+    ...FILE_COUNTS.map((status) => countCell(files[status], countText(files[status]))),
+    bytesText(files.bytes),
+    troubleOf(files),
+  ]);
+  const counts = [...FILE_COUNTS, 'size'].map(
+    (status) => [`${status.slice(0, 1).toUpperCase()}${status.slice(1)}`, 'number'] as const,
+  );
+  const columns = ['Resource', ...counts, ['For example', 'text'] as const];
+  return dataTable({ id: 'files-table', label: `Files of ${source}`, columns, rows });
+}
+
+function troubleOf({ trouble }: FilesStatus): Markup | string {
+  if (trouble === null) return NONE;
+  const code = trouble.code === null ? null : markup` <code>${trouble.code}</code>`;
+  return markup`${trouble.field} of ${trouble.record_id}: ${trouble.message}${code}`;
+}
+
+function gallery(source: string, pictures: readonly PictureDetails[], { may, now, root }: SectionView): Markup {
+  if (!may) return markup`<p class="empty">Pictures are shown where serve.auth is set.</p>`;
+  if (pictures.length === 0) return markup`<p class="empty">No picture is here yet.</p>`;
+  const items = pictures.map((picture) => pictureItem(picture, `${root}${pathOfFile({ source, ...picture })}`, now));
+  return markup`<h3 class="hidden">The newest pictures</h3><ul class="pictures">${items}</ul>`;
+}
+
+/** Its own size keeps the place of one that has not come yet. */
+function pictureItem(
+  { resource, record_id, alt, bytes, width, height, seen_at }: PictureDetails,
+  address: string,
+  now: number,
+): Markup {
+  const name = `${resource} ${record_id}`;
+  const isSized = width !== null && height !== null;
+  const size = isSized ? markup` width="${width}" height="${height}"` : null;
+  const pixels = isSized ? `${countText(width)} × ${countText(height)} · ` : null;
+  return markup`<li><a href="${address}"><img src="${address}" alt="${alt ?? name}"${size} loading="lazy" decoding="async"></a>
+<span class="sub">${name}<br>${pixels}${bytesText(bytes)}${seen_at !== null && markup` · ${ago(seen_at, now)}`}</span></li>`;
 }

@@ -1,42 +1,45 @@
-import { formatColumnChange } from '../../model/schema-change.ts';
-import { bytesText, countOf, countText, NONE } from '../../observe/figures.ts';
-import type { Attention } from '../../serve/status/attention.ts';
-import type { RefusedStatus, SchemaChangeStatus, SourceStatus } from '../../serve/status/snapshot.ts';
-import { controlBar, heldControls } from './controls.ts';
-import { icon } from './icon.ts';
-import { ago, markup, type Markup, moment } from './markup.ts';
-import { wide, type SectionView } from './page-frame.ts';
+import {
+  bytesText,
+  countOf,
+  countText,
+  delayText,
+  minuteText,
+  NONE,
+  percentText,
+  rateText,
+} from '../../observe/figures.ts';
+import type { Attention, Headline } from '../../serve/status/attention.ts';
+import type { LimitStatus, RefusedStatus, SourceStatus, WebhookStatus } from '../../serve/status/snapshot.ts';
+import { controlBar, heldControls, replayButton } from './controls.ts';
+import { ago, hintLine, icon, listed, markup, moment, problemNote, until, type Markup } from './markup.ts';
+import type { SectionView } from './page-frame.ts';
+import { plotMarkup } from './plots.ts';
 import { resourceTable, runTable } from './resources.ts';
-import { trafficPlots } from './traffic.ts';
+
+/** How everything stands, in one line. */
+export function summary({ tone, text }: Headline): Markup {
+  const content = markup`${icon(tone)}<h2 id="headline">${text}</h2>`;
+  return markup`<section class="summary ${tone}" aria-labelledby="headline">${content}</section>`;
+}
 
 /** All of a source as the overview of a few shows it. */
 export function sourceSection(source: SourceStatus, view: SectionView): Markup {
-  const name = source.source;
-  const history = runTable(source, view);
-  return sectionOf(source, view, [
-    sourceNotes(source, view),
-    markup`<details id="${name}-history" open><summary><h3>Last runs</h3></summary>${history}</details>`,
-  ]);
+  const runs = markup`<details id="${source.source}-history" open><summary><h3>Last runs</h3></summary>${runTable(source, view)}</details>`;
+  return sectionOf(source, view, markup`${heldDeletes(source, view)}${runs}`);
 }
 
 /** A source's facts, controls, resources and traffic, and what follows them. */
-export function sectionOf(source: SourceStatus, view: SectionView, more: readonly (Markup | null)[]): Markup {
+export function sectionOf(source: SourceStatus, view: SectionView, more: Markup | null): Markup {
   const { problem } = source.warehouse;
   const { now, root, may } = view;
   const name = source.source;
-  const attributes = markup` class="source${problem === null ? '' : ' stale'}" id="${name}" aria-labelledby="${name}-title"`;
   const link = root === '' ? markup`<a href="sources/${encodeURIComponent(name)}">${name}</a>` : name;
-  const content = markup`<div class="title"><h2 id="${name}-title">${link}</h2>
+  return markup`<section class="source${problem === null ? '' : ' stale'}" id="${name}" aria-labelledby="${name}-title"><div class="title"><h2 id="${name}-title">${link}</h2>
 ${factLine(source, now)}${controlBar(source, null, may)}</div>
-${
-  problem &&
-  markup`<p class="problem">${icon('down')}<span>The warehouse cannot be read: ${problem.message}
-<code>${problem.code}</code>${problem.hint === null ? null : markup`<br><span class="hint">→ ${problem.hint}</span>`}</span></p>`
-}
+${problem && problemNote(`The warehouse cannot be read: ${problem.message}`, problem)}
 <h3 class="hidden">Resources</h3>${resourceTable(source, view)}
 <h3 class="hidden">Traffic</h3>${trafficPlots(source, view)}
-${more}`;
-  return markup`<section${attributes}>${content}</section>`;
+${more}</section>`;
 }
 
 /** A source that is not there, with every line that has to be corrected. */
@@ -44,9 +47,7 @@ export function refusedSection({ source, problem }: RefusedStatus): Markup {
   const lines = problem.message.split('\n').map((line) => markup`<br><code>${line}</code>`);
   return markup`<section class="source stale" id="${source}" aria-labelledby="${source}-title">
 <div class="title"><h2 id="${source}-title">${source}</h2></div>
-<p class="problem">${icon('down')}<span>Its settings cannot be used:${lines}${
-    problem.hint === null ? null : markup`<br><span class="hint">→ ${problem.hint}</span>`
-  }</span></p></section>`;
+<p class="problem">${icon('down')}<span>Its settings cannot be used:${lines}${hintLine(problem.hint)}</span></p></section>`;
 }
 
 /** Findings of several resources that say the same, in the place of the first; `more` are those that the list leaves out. */
@@ -106,18 +107,6 @@ function lifetimeShort({ days_left, deprecated, about }: NonNullable<SourceStatu
   return deprecated === null ? `about its end: ${about ?? 'nothing more'}` : 'deprecated';
 }
 
-/** Things that a person may want to look into, a box each; empty boxes are left out. */
-function sourceNotes(source: SourceStatus, view: SectionView): Markup | null {
-  const { now } = view;
-  const notes = [heldDeletes(source, view), rejects(source, now), schemaChanges(source, now)];
-  const shown = notes.filter((note) => note !== null);
-  return shown.length === 0 ? null : markup`<div class="notes">${shown}</div>`;
-}
-
-function box(id: string, title: Markup, content: Markup, isOpen: boolean): Markup {
-  return markup`<details id="${id}"${isOpen ? markup` open` : null}><summary><h4>${title}</h4></summary>${content}</details>`;
-}
-
 /** What waits for a person's word, with the commands and the buttons for it. */
 export function heldDeletes({ source, resources }: SourceStatus, { now, may }: SectionView): Markup | null {
   const held = resources.filter(({ suspects }) => suspects.held > 0);
@@ -132,37 +121,120 @@ content-sync deletes confirm ${name}   # they are gone
 content-sync deletes discard ${name}   # they are not</code></pre></li>`;
   });
   const total = held.reduce((sum, { suspects }) => sum + suspects.held, 0);
-  return box(`${source}-held`, markup`Held deletes: ${countText(total)}`, markup`<ul>${rows}</ul>`, true);
+  return markup`<div class="notes"><details id="${source}-held" open><summary><h4>Held deletes: ${countText(total)}</h4></summary><ul>${rows}</ul></details></div>`;
 }
 
-function rejects({ source, resources }: SourceStatus, now: number): Markup | null {
-  const rows = resources.flatMap(({ resource, rejects }) => rejects.map((reject) => ({ resource, ...reject })));
-  if (rows.length === 0) return null;
-  const total = rows.reduce((sum, { count }) => sum + count, 0);
-  const body = rows.map(
-    ({ resource, reason, count, last_seen_at, example }) =>
-      markup`<tr><td>${resource}</td><td><code>${reason}</code></td><td class="number">${countText(count)}</td><td>${
-        last_seen_at === null ? NONE : ago(last_seen_at, now)
-      }</td><td class="text">${example}</td></tr>`,
-  );
-  const head = markup`<thead><tr><th scope="col">Resource</th><th scope="col">Reason</th><th scope="col" class="number">Records</th><th scope="col">Last seen</th><th scope="col">For example</th></tr></thead>`;
-  const label = `Records of ${source} set aside`;
-  const table = wide(`${source}-rejects-table`, label, markup`${head}<tbody>${body}</tbody>`);
-  return box(`${source}-rejects`, markup`Set aside: ${countOf(total, 'record')}`, table, true);
+/** The traffic of a source: how much of the limit was used, and what webhooks brought. */
+function trafficPlots(source: SourceStatus, view: SectionView): Markup {
+  const { webhooks } = source;
+  const plots =
+    webhooks === null ? [noWebhooks(source)] : [webhookPlot(source, webhooks, view), delayPlot(source, webhooks, view)];
+  return markup`<div class="plots">${limitPlot(source.source, source.limit, view)}${plots}</div>`;
 }
 
-function schemaChanges({ source, schema_changes: changes }: SourceStatus, now: number): Markup | null {
-  const [newest] = changes;
-  if (newest === undefined) return null;
-  const title = markup`Last schema changes, the newest ${ago(newest.changed_at, now)}`;
-  return box(`${source}-schema`, title, schemaTable(source, changes, now), false);
+function figure(
+  title: Markup | string,
+  value: string,
+  notes: readonly (Markup | string)[],
+  plot: Markup | null,
+  button: Markup | null = null,
+): Markup {
+  return markup`<figure><figcaption><h4>${title}</h4><strong>${value}</strong> <span class="sub">${listed(notes)}</span>${button}</figcaption>${plot}</figure>`;
 }
 
-export function schemaTable(source: string, changes: readonly SchemaChangeStatus[], now: number): Markup {
-  const rows = changes.map(
-    ({ changed_at, table, column, ...change }) =>
-      markup`<tr><td>${moment(changed_at, now)}</td><td><code>${table}.${column}</code></td><td>${formatColumnChange(change)}</td></tr>`,
-  );
-  const head = markup`<thead><tr><th scope="col">When</th><th scope="col">Column</th><th scope="col">Change</th></tr></thead>`;
-  return wide(`${source}-schema-table`, `Schema changes of ${source}`, markup`${head}<tbody>${rows}</tbody>`);
+function limitPlot(source: string, limit: LimitStatus, { now, period }: SectionView): Markup {
+  const { minutes, allowed_per_second: allowed, used, share, limited, requests, paused_until } = limit;
+  const isKnown = minutes.some((minute) => minute.used !== null);
+  const paused =
+    paused_until !== null && paused_until > now ? [markup`paused, goes on ${until(paused_until, now)}`] : [];
+  const notes = [
+    allowed === null ? 'the service states no limit' : `of ${rateText(allowed).replace(/\.0$/, '')} requests/s`,
+    countOf(requests, 'request'),
+    `${countText(limited)} × 429`,
+  ];
+  const plot = plotMarkup({
+    id: `${source}-limit`,
+    title: isKnown ? 'Part of the limit used per minute' : 'Requests per minute',
+    summary: `${period}: ${notes.join(', ')}`,
+    minutes: minutes.map(({ at }) => at),
+    bars: minutes.map((minute) => (isKnown ? minute.used : minute.requests)),
+    marks: minutes.map((minute) => minute.limited > 0),
+    level: isKnown && share < 1 ? { at: share, text: `share ${percentText(share)}` } : null,
+    least: isKnown ? 1 : 10,
+    axisText: isKnown ? percentText : perMinuteText,
+    minuteText: (index) => limitText(minutes[index]),
+  });
+  const title = `${isKnown ? 'Limit used' : 'Requests'} ${period}`;
+  return figure(title, isKnown && used !== null ? percentText(used) : countText(requests), [...notes, ...paused], plot);
+}
+
+function perMinuteText(value: number): string {
+  return `${value < 1_000 ? countText(value) : `${value / 1_000}k`}/min`;
+}
+
+function limitText(minute: LimitStatus['minutes'][number] | undefined): string {
+  if (minute === undefined) return '';
+  const used = minute.used === null ? '' : ` (${percentText(minute.used)} of the limit)`;
+  return `${minuteText(minute.at)}: ${countOf(minute.requests, 'request')}${used}, ${countText(minute.limited)} × 429`;
+}
+
+function webhookPlot({ source, changes }: SourceStatus, webhooks: WebhookStatus, { now, period }: SectionView): Markup {
+  const { minutes, received, refused, last_received_at: last } = webhooks;
+  const since = last === null ? 'none since the start' : markup`last ${ago(last, now)}`;
+  const notes = [
+    `${countText(refused)} refused`,
+    `brought ${countOf(changes.by_webhook, 'change')}, the schedule ${countText(changes.by_schedule)}`,
+  ];
+  const plot = plotMarkup({
+    id: `${source}-webhooks`,
+    title: 'Webhooks received per minute',
+    summary: `${period}: ${countText(received)} received, ${notes.join(', ')}`,
+    minutes: minutes.map(({ at }) => at),
+    bars: minutes.map((minute) => minute.received),
+    marks: minutes.map((minute) => minute.refused > 0),
+    least: 10,
+    axisText: perMinuteText,
+    minuteText: (index) => {
+      const minute = minutes[index];
+      return minute === undefined
+        ? ''
+        : `${minuteText(minute.at)}: ${countText(minute.received)} received, ${countText(minute.refused)} refused`;
+    },
+  });
+  return figure(`Webhooks ${period}`, countText(received), [since, ...notes], plot);
+}
+
+function delayPlot({ source }: SourceStatus, webhooks: WebhookStatus, { may, period }: SectionView): Markup {
+  const { minutes, delay_p50_ms: p50, delay_p95_ms: p95, waiting, dead } = webhooks;
+  const notes = [`half within ${knownDelay(p50)}`, `${countText(waiting)} waiting`, `${countText(dead)} dead`];
+  const plot = plotMarkup({
+    id: `${source}-delay`,
+    title: 'Delay from a webhook to its row',
+    summary: `${period}: 95 % within ${knownDelay(p95)}, ${notes.join(', ')}`,
+    minutes: minutes.map(({ at }) => at),
+    lines: [
+      { tone: 'other', values: minutes.map((minute) => minute.p95_ms) },
+      { tone: 'main', values: minutes.map((minute) => minute.p50_ms) },
+    ],
+    least: 100,
+    axisText: delayText,
+    minuteText: (index) => {
+      const minute = minutes[index];
+      return minute === undefined
+        ? ''
+        : `${minuteText(minute.at)}: half within ${knownDelay(minute.p50_ms)}, 95 % within ${knownDelay(minute.p95_ms)}`;
+    },
+  });
+  const legend = markup`<span class="legend"><i class="main"></i>p50 <i class="other"></i>p95</span>`;
+  const title = markup`Webhook to row ${period} ${plot && legend}`;
+  return figure(title, knownDelay(p95), ['p95', ...notes], plot, dead > 0 ? replayButton(source, null, may) : null);
+}
+
+function knownDelay(ms: number | null): string {
+  return ms === null ? NONE : delayText(ms);
+}
+
+function noWebhooks({ source }: SourceStatus): Markup {
+  return markup`<div class="empty"><h4>No webhooks</h4><p>Changes arrive with the schedule only.
+To have them within a second, put <code>webhook: { secrets: [...] }</code> under <code>sources.${source}</code> in the config, and have the service post to <code>/webhooks/${source}</code>.</p></div>`;
 }

@@ -1,5 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
+import { hasToken, type SignatureScheme } from '../../source/signature-scheme.ts';
+import { challengeMethods } from '../../trigger/signature/challenges.ts';
 
 /** Bytes of bodies that are held in memory, over all connections. */
 export interface BodyBudget {
@@ -96,7 +98,7 @@ export function mediaTypeIn(contentType: string | undefined): string {
 }
 
 /** Content codings that are read. */
-export const DECODERS = new Map<string, (body: Buffer, options: { maxOutputLength: number }) => Buffer>([
+const DECODERS = new Map<string, (body: Buffer, options: { maxOutputLength: number }) => Buffer>([
   ['identity', (body) => body],
   ['gzip', gunzipSync],
   ['x-gzip', gunzipSync],
@@ -111,7 +113,7 @@ export const DECODERS = new Map<string, (body: Buffer, options: { maxOutputLengt
 export function jsonIn(
   body: Buffer,
   headers: IncomingHttpHeaders,
-  { maxBody, signsFields }: { maxBody: number; signsFields: boolean },
+  { maxBody, signsFields }: Admission,
 ): Buffer | 'too_large' | 'content_encoding' | 'content_type' {
   let json = body;
   try {
@@ -123,4 +125,51 @@ export function jsonIn(
   if (signsFields || mediaTypeIn(headers['content-type']) !== FORM_TYPE) return json;
   const payload = new URLSearchParams(json.toString()).get('payload');
   return payload === null ? 'content_type' : Buffer.from(payload);
+}
+
+/** Requests that a source takes at all. */
+export interface Admission {
+  methods: ReadonlySet<string>;
+  isTaken: (contentType: string) => boolean;
+  maxBody: number;
+  /** True if the scheme signs the fields of a form. */
+  signsFields: boolean;
+}
+
+const JSON_TYPE = /^application\/(?:json|[\w.!#$&^-]{1,80}\+json)$/;
+
+/**
+ * JSON; forms if the scheme signs the body or its fields; plain text if the sender verifies the address with it. Browsers
+ * send the latter two to any address without a preflight request, but cannot sign them.
+ */
+export function admissionOf(scheme: SignatureScheme, maxBody: number): Admission {
+  const others = new Set<string>();
+  const signsFields = hasToken(scheme.signed, 'form_sorted');
+  if (signsFields || hasToken(scheme.signed, 'body', 'body_sha256')) others.add(FORM_TYPE);
+  if (asksInPlainText(scheme.challenge)) others.add('text/plain');
+  return {
+    methods: new Set(['POST', ...challengeMethods(scheme)]),
+    isTaken: (type) => JSON_TYPE.test(type) || others.has(type),
+    maxBody,
+    signsFields,
+  };
+}
+
+function asksInPlainText(challenge: SignatureScheme['challenge']): boolean {
+  if (challenge === null || typeof challenge === 'string') return challenge === 'msgraph';
+  return challenge.method.includes('POST') && challenge.echo.from === 'query';
+}
+
+/** Why a request is refused before its body is read; null if it is not. */
+export function refusalBeforeBody(
+  { methods, isTaken, maxBody }: Admission,
+  method: string,
+  headers: IncomingHttpHeaders,
+): 'method' | 'content_type' | 'content_encoding' | 'too_large' | null {
+  if (!methods.has(method)) return 'method';
+  if (method !== 'GET') {
+    if (!isTaken(mediaTypeIn(headers['content-type']))) return 'content_type';
+    if (!DECODERS.has(headers['content-encoding'] ?? 'identity')) return 'content_encoding';
+  }
+  return Number(headers['content-length'] ?? 0) > maxBody ? 'too_large' : null;
 }

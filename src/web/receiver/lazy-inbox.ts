@@ -1,4 +1,3 @@
-import PQueue from 'p-queue';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError, messageOf } from '../../model/errors.ts';
 import { sleepOrAbort } from '../../model/waiting.ts';
@@ -13,14 +12,6 @@ const REOPEN_MS = 5_000;
 const LINGER_MS = 5_000;
 /** Two changes within a moment may leave a file the same time. */
 const SETTLED_MS = 100;
-/** Files that are opened at the same time only to look at them. */
-const MAX_CONCURRENT_LOOKS = 3;
-/** If more files are open than this, a file that was opened only for a look is closed at once. */
-const MAX_OPEN_AFTER_LOOK = 3;
-
-const looks = new PQueue({ concurrency: MAX_CONCURRENT_LOOKS });
-let openCount = 0;
-
 /**
  * The inbox at an address, which is opened when it is used, and closed while it is idle if it is a file. While it cannot
  * be opened, all calls throw the reason.
@@ -105,17 +96,14 @@ export class LazyInbox {
     return this.#used(work);
   }
 
-  /** Reads without keeping many files open, however many inboxes there are. */
+  /** Reads without keeping the file open: there may be hundreds of inboxes. */
   async #look<T>(work: (inbox: Inbox) => Promise<T>): Promise<T> {
-    if (this.#inbox !== null || this.#mark() === null) return this.#used(work);
-    return looks.add(async () => {
-      const isOpenedForThis = this.#inbox === null && this.#opening === null;
-      try {
-        return await this.#used(work);
-      } finally {
-        if (isOpenedForThis && openCount > MAX_OPEN_AFTER_LOOK) await this.rest().catch(() => undefined);
-      }
-    });
+    const isOpenedForThis = this.#inbox === null && this.#opening === null;
+    try {
+      return await this.#used(work);
+    } finally {
+      if (isOpenedForThis) await this.rest().catch(() => undefined);
+    }
   }
 
   async #used<T>(work: (inbox: Inbox) => Promise<T>): Promise<T> {
@@ -149,7 +137,6 @@ export class LazyInbox {
       const { is } = this.nameState();
       if (is !== 'named') throw nameLost(shownPlace(this.#address), is);
       this.#inbox = await openInbox(this.#address, this.#clock, this.#options);
-      openCount += 1;
       this.#known = this.#mark()?.identity ?? null;
       this.problem = null;
     } catch (error) {
@@ -175,7 +162,6 @@ export class LazyInbox {
     const inbox = this.#inbox;
     this.#inbox = null;
     if (inbox === null) return this.#closing;
-    openCount -= 1;
     this.#closing = this.#closing.catch(() => undefined).then(() => inbox.close());
     return this.#closing;
   }

@@ -1,9 +1,16 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
+import { decodeText } from '../../http/body/decode-text.ts';
+import { stepsOf } from '../../model/body-path.ts';
+import type { JsonObject, JsonValue } from '../../model/json.ts';
 import { isJson } from '../../observe/scrub/scrub-json.ts';
 import { scrub, scrubOwn } from '../../observe/scrub/scrub.ts';
 import type { WebhookSettings } from '../../settings/settings.ts';
+import { keysOfText, pathText } from '../../shape/columns/source-path.ts';
+import { parseJson } from '../../shape/json/parse-json.ts';
+import { isObject } from '../../shape/records/field-at.ts';
 import type { SignatureScheme } from '../../source/signature-scheme.ts';
+import { eventFieldsOf, type WebhookProfile } from '../../source/webhooks.ts';
 import type { NewDelivery } from '../../warehouse/inbox.ts';
 
 /** Replaces a secret if `***` would break the JSON: in a number, or a list of bytes. */
@@ -44,4 +51,81 @@ function maskedBody(body: Uint8Array, clean: Clean): Uint8Array {
   if (masked === text) return body;
   const isBroken = isJson(text) && !isJson(masked);
   return Buffer.from(isBroken ? clean(text, DIGIT_STAND_IN) : masked, encoding);
+}
+
+/** Stands for what is hidden. */
+const HIDDEN = '***';
+/** What lies deeper is hidden whole; a body that deep is read by nobody. */
+const MOST_LEVELS = 120;
+
+interface Search {
+  /** Keys of the hidden fields in lower case, from their record on. */
+  hidden: readonly (readonly string[])[];
+  /** Places that events are read by, as texts: what lies there is needed. */
+  read: ReadonlySet<string>;
+}
+
+/**
+ * A delivery without the values of fields that are hidden: where its body holds a record, on any level, or an object
+ * that looks like one. A body that is no JSON is hidden whole, because nobody knows what it holds.
+ */
+export function withoutFields(delivery: NewDelivery, hidden: readonly string[], profile: WebhookProfile): NewDelivery {
+  const { body } = delivery;
+  const search = { hidden: hidden.map((path) => keysOfText(path.toLowerCase())), read: placesOf(profile) };
+  return { ...delivery, body: hiddenIn(Buffer.from(body.buffer, body.byteOffset, body.byteLength), search) };
+}
+
+function hiddenIn(body: Buffer, search: Search): Buffer {
+  try {
+    const value = parseJson(decodeText(body, '').text);
+    const rest = hide(value, [], search);
+    return rest === value ? body : Buffer.from(JSON.stringify(rest));
+  } catch {
+    return Buffer.from(HIDDEN);
+  }
+}
+
+function placesOf(profile: WebhookProfile): ReadonlySet<string> {
+  const base = keysIn(profile.events ?? '');
+  const fields = eventFieldsOf(profile).filter(({ from }) => from === 'json');
+  return new Set(fields.map(({ name }) => pathText([...base, ...keysIn(name)])));
+}
+
+function keysIn(path: string): string[] {
+  return stepsOf(path).filter((step) => typeof step === 'string');
+}
+
+/** Returns the same value if nothing in it is hidden. `at` are the keys that lead to it. */
+function hide(value: JsonValue, at: readonly string[], search: Search): JsonValue {
+  if (at.length > MOST_LEVELS) return HIDDEN;
+  if (Array.isArray(value)) {
+    const elements = value.map((element) => hide(element, at, search));
+    return elements.some((element, index) => element !== value[index]) ? elements : value;
+  }
+  if (!isObject(value)) return value;
+  const object = search.hidden.reduce<JsonObject>((rest, keys) => hideField(rest, keys, at, search), value);
+  return withMembers(object, (key, member) => hide(member, [...at, key], search));
+}
+
+/** A sender may write keys in another case than the listing does, or several as one with dots (`"author.email"`). */
+function hideField(object: JsonObject, keys: readonly string[], at: readonly string[], search: Search): JsonObject {
+  return withMembers(object, (name, member) => {
+    const named = name.toLowerCase();
+    const [first = ''] = keys;
+    if (!named.startsWith(first)) return member;
+    const count = keys.findIndex((_, index) => keys.slice(0, index + 1).join('.') === named) + 1;
+    return count === 0 ? member : hideAt(member, keys.slice(count), [...at, name], search);
+  });
+}
+
+function hideAt(value: JsonValue, keys: readonly string[], at: readonly string[], search: Search): JsonValue {
+  if (keys.length === 0) return value === null || search.read.has(pathText(at)) ? value : HIDDEN;
+  if (!Array.isArray(value)) return isObject(value) ? hideField(value, keys, at, search) : value;
+  const elements = value.map((element) => hideAt(element, keys, at, search));
+  return elements.some((element, index) => element !== value[index]) ? elements : value;
+}
+
+function withMembers(object: JsonObject, change: (key: string, member: JsonValue) => JsonValue): JsonObject {
+  const members = Object.entries(object).map(([key, member]) => [key, change(key, member)] as const);
+  return members.some(([key, member]) => member !== object[key]) ? Object.fromEntries(members) : object;
 }

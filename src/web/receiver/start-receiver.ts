@@ -2,19 +2,14 @@ import pMap from 'p-map';
 import type { Clock } from '../../model/clock.ts';
 import { waitAtMost } from '../../model/waiting.ts';
 import type { ReceivedInbox } from '../../serve/received-inbox.ts';
-import { refusalLog } from '../refusal-log.ts';
-import type { PageBindings, Pages } from '../pages.ts';
-import { textResponse } from '../responses.ts';
+import type { Pages } from '../pages.ts';
 import { bodyBudget } from './body.ts';
-import { sourceFigures, type ReceiverFigures } from './figures.ts';
-import { readForm } from './form.ts';
-import { recipientOf } from './recipient.ts';
-import { refusedDeliveries } from './refused-deliveries.ts';
+import { createRefusalLog } from './refusal-log.ts';
 import { requestHandler } from './requests.ts';
 import { closeServer, createReceiverServer, guardConnections, listen } from './server.ts';
 import { RECEIVER_LIMITS, type ReceivedSource, type ReceiverLimits, type ReceiverNote } from './setup.ts';
 import { SourceInbox } from './source-inbox.ts';
-import { webhookReceiver, type Addressee } from './webhook.ts';
+import { recipientOf, sourceFigures, webhookReceiver, type Addressee, type ReceiverFigures } from './webhook.ts';
 
 export interface ReceiverOptions {
   /** The setting that holds host and port, for messages; `serve` if absent. */
@@ -102,18 +97,18 @@ function serveRequests(options: ReceiverOptions, limits: ReceiverLimits, sources
   let isStopping = false;
   const budget = bodyBudget(limits.bodyBytes);
   const connections = guardConnections(limits);
-  const refusals = refusedDeliveries(note, clock);
-  const webhook = webhookReceiver({ clock, note, budget, addressees: sources, refusals });
-  const refusedForm = refusalLog(clock, ({ reason, further }) => {
-    const more = further === undefined ? '' : `, after ${further} more`;
-    note({ level: 'warn', event: 'control_refused', error: `${reason}${more}` });
-  });
+  const refusals = createRefusalLog((told) => {
+    const more = 'count' in told ? `: and ${told.count} more in this minute` : '';
+    note({ level: 'warn', event: `delivery_refused${more}`, ...told });
+  }, clock);
+  const bodies = createRefusalLog((told) => note({ level: 'warn', event: 'control_refused', ...told }), clock);
   const handlers = requestHandler({
-    webhook,
-    page: boundedPages(options, limits),
-    form: (request, invite) => readForm(request, { maxBytes: limits.formBytes, budget }, invite),
-    refusedForm,
+    webhook: webhookReceiver({ clock, note, budget, addressees: sources, refusals }),
+    pages: options.pages,
+    budget,
+    refusedBody: (reason) => bodies.refused(null, reason),
     limits,
+    clock,
     isStopping: () => isStopping,
     connections,
     note,
@@ -127,26 +122,6 @@ function serveRequests(options: ReceiverOptions, limits: ReceiverLimits, sources
       await closeServer(http, limits.closeMs);
       refusals.flush(true);
     },
-  };
-}
-
-const RETRY_SOON = { 'retry-after': '2' };
-
-/** Answers 503 if too many pages are in progress, or if one takes too long. */
-function boundedPages({ clock, pages }: ReceiverOptions, limits: ReceiverLimits) {
-  let inProgress = 0;
-  return async (request: Request, bindings: PageBindings): Promise<Response> => {
-    if (inProgress >= limits.pages) return textResponse(503, 'Too many pages are being made.', RETRY_SOON);
-    inProgress += 1;
-    try {
-      const making = pages(request, bindings);
-      const made = await waitAtMost(clock, limits.pageMs, making);
-      if (made !== null) return made.value;
-      making.then(({ body }) => body?.cancel()).catch(() => undefined);
-      return textResponse(503, 'The page was not ready in time, because the process is busy.', RETRY_SOON);
-    } finally {
-      inProgress -= 1;
-    }
   };
 }
 

@@ -1,16 +1,96 @@
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../model/clock.ts';
-import { SyncError, messageOf } from '../../model/errors.ts';
+import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
+import { eventFieldsOf, type WebhookProfile } from '../../source/webhooks.ts';
+import { answerChallenge, type ChallengeAnswer } from '../../trigger/signature/challenges.ts';
+import { createVerifier, verifierForNobody, type Verify } from '../../trigger/signature/create-verifier.ts';
 import type { Delivery, SignatureVerdict } from '../../trigger/signature/delivery.ts';
-import type { NewDelivery } from '../../warehouse/inbox.ts';
-import type { ReceiverNote } from './setup.ts';
-import { countUp, observe, type SourceFigures } from './figures.ts';
-import { refusalBeforeBody } from './admission.ts';
-import { refused, type Outcome, type RefusalReason } from './answer.ts';
-import { jsonIn, readBody, type BodyBudget, type HeldBody } from './body.ts';
-import { decoyRecipient, type Recipient } from './recipient.ts';
-import type { RefusedDeliveries } from './refused-deliveries.ts';
+import type { InboxEffect, NewDelivery } from '../../warehouse/inbox.ts';
+import {
+  type Admission,
+  admissionOf,
+  type BodyBudget,
+  type HeldBody,
+  jsonIn,
+  readBody,
+  refusalBeforeBody,
+} from './body.ts';
+import { deliveryMask, withoutFields } from './mask-delivery.ts';
+import type { RefusalLog } from './refusal-log.ts';
+import { type Outcome, type RefusalReason, refused } from './requests.ts';
+import type { ReceivedSource, ReceiverNote } from './setup.ts';
+
+/** Counts of values, by the bucket that they fall into. */
+interface Histogram {
+  /** Upper bounds in seconds, both alike long; what is beyond the last one stands in `count` only. */
+  bounds: readonly number[];
+  /** Values up to the bound, not counting those of the buckets before. */
+  counts: number[];
+  sum: number;
+  count: number;
+}
+
+/** Requests to one source's address since the process started. */
+interface SourceFigures {
+  received: number;
+  /** Answered with a 2xx after they were committed: those that have to be worked on, and those that were there. */
+  stored: number;
+  repeats: number;
+  challenges: number;
+  refused: Record<string, number>;
+  /** Seconds from the request's headers to the 2xx. */
+  acks: Histogram;
+}
+
+export interface ReceiverFigures {
+  sources: Record<string, SourceFigures>;
+}
+
+/** By the conventions of Prometheus for short waits. */
+const ACK_BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
+
+/** A source as the receiver of its deliveries, made ready once. */
+interface Recipient {
+  admission: Admission;
+  verify: Verify;
+  challenge: (delivery: Delivery, verified: boolean, now: number) => ChallengeAnswer | null;
+  /** Names of the headers that are stored, in lower case. */
+  keptHeaders: readonly string[];
+  /** Takes secrets out before the delivery is stored. */
+  mask: (delivery: NewDelivery) => NewDelivery;
+  /** Resolves once it is committed. */
+  store: (delivery: NewDelivery) => Promise<InboxEffect>;
+}
+
+/** A source's recipient without its inbox; the `masked` secrets do not get there. Throws `ConfigError` for secrets that its scheme cannot use. */
+export function recipientOf(source: ReceivedSource, masked: readonly string[]): Omit<Recipient, 'store'> {
+  const { webhook, profile, hidden = [] } = source;
+  const { secrets } = webhook;
+  const scheme = profile.signature;
+  const maskSecrets = deliveryMask(masked, scheme, webhook);
+  return {
+    admission: admissionOf(scheme, webhook.max_body),
+    verify: createVerifier(scheme, secrets, webhook.public_url ?? null),
+    challenge: (delivery, verified, now) => answerChallenge(scheme, delivery, { verified, secrets, now }),
+    keptHeaders: headersWithEvents(profile),
+    mask: hidden.length === 0 ? maskSecrets : (delivery) => maskSecrets(withoutFields(delivery, hidden, profile)),
+  };
+}
+
+/** Stands for sources that do not exist: it takes as long as one that does, so that the time of its answer shows nothing. */
+function decoyRecipient(recipient: Recipient): Recipient {
+  return {
+    ...recipient,
+    verify: verifierForNobody(recipient.verify),
+    challenge: () => null,
+    store: () => Promise.reject(new Error('a delivery for nobody was believed')),
+  };
+}
+
+function headersWithEvents(profile: WebhookProfile): string[] {
+  return [...new Set(eventFieldsOf(profile).flatMap(({ from, name }) => (from === 'header' ? [name] : [])))];
+}
 
 /** A source that takes deliveries, and what it has counted of them. */
 export interface Addressee {
@@ -23,7 +103,7 @@ interface WebhookParts {
   budget: BodyBudget;
   addressees: ReadonlyMap<string, Addressee>;
   note: (note: ReceiverNote) => void;
-  refusals: Pick<RefusedDeliveries, 'refused'>;
+  refusals: Pick<RefusalLog, 'refused'>;
 }
 
 /** Why an inbox has not taken a delivery, by the code of its error. */
@@ -134,4 +214,21 @@ function countOutcome(figures: SourceFigures, outcome: Outcome, seconds: number)
   if (outcome.effect === 'repeat') figures.repeats += 1;
   else figures.stored += 1;
   observe(figures.acks, seconds);
+}
+
+export function sourceFigures(): SourceFigures {
+  const acks = { bounds: ACK_BOUNDS, counts: ACK_BOUNDS.map(() => 0), sum: 0, count: 0 };
+  return { received: 0, stored: 0, repeats: 0, challenges: 0, refused: {}, acks };
+}
+
+function observe(histogram: Histogram, seconds: number): void {
+  const { bounds, counts } = histogram;
+  const bucket = bounds.findIndex((bound) => seconds <= bound);
+  if (bucket !== -1) counts[bucket] = (counts[bucket] ?? 0) + 1;
+  histogram.sum += seconds;
+  histogram.count += 1;
+}
+
+function countUp(counts: Record<string, number>, name: string): void {
+  counts[name] = (counts[name] ?? 0) + 1;
 }

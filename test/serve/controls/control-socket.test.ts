@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import path from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { findSocket } from '../../../src/serve/controls/ask-socket.ts';
+import { findSocket } from '../../../src/serve/controls/ask-serve.ts';
 import { controlPath } from '../../../src/settings/control-place.ts';
 import { beginCommand } from '../../support/command.ts';
 import { SQLITE } from '../../support/databases.ts';
@@ -17,12 +17,16 @@ async function send(socket: string, bytes: string | Buffer): Promise<string> {
   client.setEncoding('utf8').on('data', (text: string) => (told += text));
   client.on('error', () => undefined);
   client.write(bytes);
-  await once(client, 'close');
+  const { promise, resolve } = Promise.withResolvers<void>();
+  client.once('close', () => resolve());
+  await promise;
   return told;
 }
 
-const asked = (request: object, rest: object = { content_sync: 1, by: null }): string =>
-  `${JSON.stringify({ ...rest, request })}\n`;
+const posted = (body: string): string =>
+  `POST /control HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+const asked = (request: object, rest: object = { content_sync: 2, by: null }): string =>
+  posted(JSON.stringify({ ...rest, request }));
 
 async function stageWith(latency = 0): Promise<ServingStage & { socket: string }> {
   const generate = { content: latency === 0 ? 20 : 400, images: 5, analytics: 5 };
@@ -41,13 +45,12 @@ it('has a socket of its own user, which does nothing for what is no request', as
   const before = stage.sandbox.requests.total;
   const pause = { action: 'pause', source: 'blog' };
   const forged: (string | Buffer)[] = [
-    'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n',
-    'null\n',
-    '[]\n',
     '{"content_sync":1}\n',
     Buffer.from([0xff, 0xfe, 0x00, 0x0a]),
-    asked(pause, { content_sync: 2, by: null }),
-    asked(pause, { content_sync: 1, by: null, also: 1 }),
+    posted('null'),
+    posted('{"content_sync":2}'),
+    asked(pause, { content_sync: 1, by: null }),
+    asked(pause, { content_sync: 2, by: null, also: 1 }),
     asked({ ...pause, action: 'exec' }),
     asked({ ...pause, source: '../blog' }),
     asked({ ...pause, resource: "x'; DROP TABLE content" }),
@@ -57,7 +60,8 @@ it('has a socket of its own user, which does nothing for what is no request', as
   ];
   for (const bytes of forged) {
     const told = await send(stage.socket, bytes);
-    for (const line of told.split('\n').filter((text) => text !== '')) expect(line).not.toContain('"done":true');
+    expect(told).toMatch(/^HTTP\/1\.1 4/);
+    expect(told).not.toContain('"done":true');
   }
   // One that hangs up, and one that says nothing, keep nobody else waiting.
   connect(stage.socket)

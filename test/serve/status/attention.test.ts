@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { attentionOf } from '../../../src/serve/status/attention.ts';
-import { headlineOf } from '../../../src/serve/status/headline.ts';
+import { attentionOf, headlineOf } from '../../../src/serve/status/attention.ts';
 import type { ResourceStatus, SourceStatus } from '../../../src/serve/status/snapshot.ts';
 import {
-  NOW,
   limitWith,
+  NOW,
   resourceWith,
   runWith,
   snapshotWith,

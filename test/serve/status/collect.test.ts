@@ -1,19 +1,19 @@
 import { renameSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { SyncError } from '../../../src/model/errors.ts';
 import { timestampText } from '../../../src/model/timestamp-text.ts';
 import { SourceActivity } from '../../../src/observe/activity.ts';
-import { webhookSchema } from '../../../src/settings/webhook-schema.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
-import { placeOfProcess } from '../../../src/state/leases.ts';
-import { SyncError } from '../../../src/model/errors.ts';
 import { attentionOf } from '../../../src/serve/status/attention.ts';
-import { createCollector, type Collector } from '../../../src/serve/status/collect.ts';
-import type { StatusParts } from '../../../src/serve/status/source-status.ts';
+import { type Collector, createCollector } from '../../../src/serve/status/collect.ts';
 import type { ResourceStatus, SourceStatus } from '../../../src/serve/status/snapshot.ts';
+import type { StatusParts } from '../../../src/serve/status/source-status.ts';
+import { webhookSchema } from '../../../src/settings/webhook-schema.ts';
+import { placeOfProcess } from '../../../src/state/leases.ts';
+import { renderStatusPage } from '../../../src/web/page/overview.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { loading } from '../../support/page-loading.ts';
 import { asOther, tempWarehouse } from '../../support/temp-warehouse.ts';
-import { renderStatusPage } from '../../../src/web/page/status-page.ts';
 
 const SCHEDULE = { incremental: '*/10 * * * *', full: null, timezone: 'UTC', next_at: null, overdue_at: null };
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { signatureSchema } from '../../../src/source/signature-scheme.ts';
-import { admissionOf, refusalBeforeBody } from '../../../src/web/receiver/admission.ts';
+import { admissionOf, refusalBeforeBody } from '../../../src/web/receiver/body.ts';
 
 const JSON_BODY = { 'content-type': 'application/json' };
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { webhooksSchema } from '../../../src/source/webhooks.ts';
-import { withoutFields } from '../../../src/web/receiver/hide-fields.ts';
+import { withoutFields } from '../../../src/web/receiver/mask-delivery.ts';
 
 const HIDDEN = ['author.email', 'contacts.mail', 'phone', 'type'];
 

@@ -1,9 +1,8 @@
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import type { ReceiverFigures } from '../../../src/web/receiver/figures.ts';
 import type { ReceiverNote } from '../../../src/web/receiver/setup.ts';
 import { startReceiver, type Receiver, type ReceiverOptions } from '../../../src/web/receiver/start-receiver.ts';
 import { startScript } from '../../support/child-script.ts';
@@ -59,22 +58,6 @@ function fileOf(address: string): string {
 }
 
 describe.for(eitherDatabase(import.meta.filename))('the receiver on $name', (database) => {
-  it('stores deliveries, reports them, and settles them', async () => {
-    const { receiver, port, source, arrivals } = await started({}, database);
-    expect((await send(port, signed(source, { id: 'msg_a' }))).status).toBe(202);
-    await vi.waitFor(() => expect(arrivals).toEqual([['blog', 1]]));
-    const inbox = receiver.inbox('blog');
-    const [row, ...others] = await inbox.waiting(0, LATER, 9);
-    expect([row?.delivery_id, others]).toEqual(['msg_a', []]);
-    expect(await inbox.figures()).toMatchObject({ waiting: 1, dead: 0 });
-    await inbox.settle([{ seq: 1, state: 'done', finished_at: LATER, ...SETTLED }]);
-    expect(await inbox.waiting(0, LATER, 9)).toEqual([]);
-    expect(await receiver.figures()).toMatchObject({
-      sources: { blog: { received: 1, stored: 1, acks: { count: 1 } } },
-    });
-    expect(await inbox.figures()).toMatchObject({ waiting: 0, dead: 0 });
-  });
-
   it('answers what is in hand when it is closed, and takes nothing new', async () => {
     const { receiver, port, source } = await started({}, database);
     const answers = Promise.all(Array.from({ length: 50 }, () => send(port, signed(source)).catch(() => null)));
@@ -91,19 +74,6 @@ describe.for(eitherDatabase(import.meta.filename))('the receiver on $name', (dat
 });
 
 describe('the receiver', () => {
-  it('tells its figures without being asked', async () => {
-    const onFigures = vi.fn<(figures: ReceiverFigures) => void>();
-    const { port, source } = await started({ onFigures });
-    await send(port, signed(source));
-    await vi.waitFor(
-      () =>
-        expect(onFigures).toHaveBeenLastCalledWith(
-          expect.objectContaining({ sources: { blog: expect.objectContaining({ stored: 1 }) } }),
-        ),
-      { timeout: 10_000 },
-    );
-  });
-
   it('answers the health check itself, and asks for all other pages', async () => {
     const asked: unknown[] = [];
     const pages = async ({ method, url, headers }: Request): Promise<Response> => {
@@ -172,17 +142,5 @@ describe('the receiver', () => {
       name: 'ConfigError',
       code: 'warehouse_unreachable',
     });
-  });
-
-  it('lives on where an answer cannot be sent', async () => {
-    const { port, source, notes } = await started({
-      pages: async () => new Response(new ReadableStream({ start: (body) => body.error(new Error('a bug')) })),
-    });
-    expect(await send(port, { method: 'GET', path: '/' })).toMatchObject({
-      status: 503,
-      body: 'The page failed; the log says why.\n',
-    });
-    await vi.waitFor(() => expect(notes).toEqual([expect.objectContaining({ event: 'request_failed' })]));
-    expect((await send(port, signed(source))).status).toBe(202);
   });
 });

@@ -5,19 +5,19 @@ import { visibleText } from '../../../model/visible-text.ts';
 import { countOf } from '../../../observe/figures.ts';
 import { scrubOwn } from '../../../observe/scrub/scrub.ts';
 import { readDictionary } from '../../../serve/dictionary/read-dictionary.ts';
-import { scrubTexts } from '../../../serve/dictionary/scrub-texts.ts';
+import { scrubTexts } from '../../../serve/status/snapshot.ts';
 import { databaseAt, openWarehouseToRead } from '../../../warehouse/databases.ts';
 import type { CliContext } from '../../command/context.ts';
 import { EXIT_CODES } from '../../command/exit-code.ts';
 import { print } from '../../command/output.ts';
-import { forEachSource, withSourceOptions, type ChosenSource, type SourceOptions } from '../../command/sources.ts';
+import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from '../../command/sources.ts';
 import { whileOpen } from '../../command/with-app.ts';
+import { writeOwnedFiles, type WrittenFiles } from '../owned-files.ts';
 import type { DbtSource } from './described-source.ts';
 import { maxAge } from './max-age.ts';
 import { plainName } from './names.ts';
-import { readStates } from './read-states.ts';
-import { writeOwnedFiles, type WrittenFiles } from '../owned-files.ts';
 import { projectFiles } from './project-files.ts';
+import { readStates } from './read-states.ts';
 
 type Options = SourceOptions & { force?: true; json?: true };
 

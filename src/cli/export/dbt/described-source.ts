@@ -1,4 +1,4 @@
-import type { Dictionary, DictionaryColumn, DictionaryTable } from '../../../serve/dictionary/dictionary.ts';
+import type { Dictionary, DictionaryColumn, DictionaryTable } from '../../../serve/dictionary/read-dictionary.ts';
 import { plainName, stagingName, withoutJinja } from './names.ts';
 
 /** A source as a project is made of it. */

@@ -1,9 +1,9 @@
 import { stringify } from 'yaml';
-import type { DictionaryTable } from '../../../serve/dictionary/dictionary.ts';
+import type { DictionaryTable } from '../../../serve/dictionary/read-dictionary.ts';
 import { isNameOf } from '../../../views/plan-views.ts';
-import { dbtColumns, stagedViews, type DbtSource, type Staged } from './described-source.ts';
+import { dbtColumns, type DbtSource, type Staged, stagedViews } from './described-source.ts';
 import { plainName, quoted, withoutJinja } from './names.ts';
-import { README, profilesOf } from './project-texts.ts';
+import { profilesOf, README } from './project-texts.ts';
 
 /** The oldest dbt that reads tests' arguments and the freshness of tables as they are written here. */
 const DBT_VERSION = ['>=1.10.8', '<3.0.0'];

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Dictionary } from '../../../serve/dictionary/dictionary.ts';
+import type { Dictionary } from '../../../serve/dictionary/read-dictionary.ts';
 import type { Profile } from '../../../source/profile.ts';
 import type { WarehouseReader } from '../../../warehouse/reading.ts';
 import type { DbtSource } from './described-source.ts';

@@ -1,5 +1,6 @@
+import { countText, minuteText } from '../../observe/figures.ts';
+import type { DetailedRun } from '../../serve/status/source-details.ts';
 import { markup, type Markup } from './markup.ts';
-import { minuteText } from '../../observe/figures.ts';
 
 /** Drawn in these units and scaled to the width of the column. */
 const WIDTH = 400;
@@ -9,14 +10,14 @@ const RIGHT = 4;
 const TOP = 10;
 const BOTTOM = 18;
 
-export interface PlotLine {
+interface PlotLine {
   /** Class for its colour. */
   tone: 'main' | 'other' | 'bad';
   values: readonly (number | null)[];
 }
 
 /** A plot over minutes, oldest first. Null is a gap: nothing is known. */
-export interface Plot {
+interface Plot {
   /** Part of the page's ids. */
   id: string;
   title: string;
@@ -39,7 +40,9 @@ export interface Plot {
 /** The plot as inline SVG: axes with units, no script, colours by class. Null if there is nothing to be seen on it. */
 export function plotMarkup(plot: Plot): Markup | null {
   const lines = plot.lines ?? [];
-  const isBlank = (plot.bars ?? []).every(isEmpty) && lines.every(({ values }) => values.every(isNothing));
+  const isBlank =
+    !(plot.bars ?? []).some((bar) => bar !== null && bar !== 0) &&
+    lines.every(({ values }) => values.every((value) => value === null));
   if (isBlank && !(plot.marks ?? []).includes(true)) return null;
   const top = ceiling(Math.max(plot.least, ...highest(plot)));
   const x = (index: number) => LEFT + (index * (WIDTH - LEFT - RIGHT)) / plot.minutes.length;
@@ -58,14 +61,6 @@ ${tooltips(plot, step, x)}
 </g></svg>`;
 }
 
-function isEmpty(value: number | null): boolean {
-  return value === null || value === 0;
-}
-
-function isNothing(value: number | null): boolean {
-  return value === null;
-}
-
 function highest({ bars = [], lines = [], level }: Plot): number[] {
   const values = [...bars, ...lines.flatMap((line) => line.values)].filter((value) => value !== null);
   return level ? [...values, level.at] : values;
@@ -77,8 +72,8 @@ function ceiling(value: number): number {
   return ([1, 2, 5, 10].find((factor) => factor * power >= value * 0.999) ?? 10) * power;
 }
 
-function gridLine(y: number, text: string): Markup {
-  return markup`<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${y}" y2="${y}"/><text class="axis" x="${LEFT - 6}" y="${y + 3.5}" text-anchor="end">${text}</text>`;
+function gridLine(y: number, text: string, from = LEFT, to = WIDTH - RIGHT): Markup {
+  return markup`<line class="grid" x1="${from}" x2="${to}" y1="${y}" y2="${y}"/><text class="axis" x="${from - 6}" y="${y + 3.5}" text-anchor="end">${text}</text>`;
 }
 
 /** Every fifteen minutes by the clock, so that marks do not jump at each refresh. */
@@ -159,4 +154,98 @@ function aloneDots({ tone, values }: PlotLine, x: (index: number) => number, y: 
 
 function round(value: number): number {
   return Math.round(value * 100) / 100;
+}
+
+/** Room around a plot of rows, for its longer numbers. */
+const AROUND = { left: 62, right: 16, top: 16, bottom: 22 };
+
+/** Live rows from a moment on, epoch milliseconds. */
+interface Point {
+  at: number;
+  rows: number;
+}
+
+/**
+ * Live rows after each run, the oldest first: counted back from those of now by what each run added and deleted. What
+ * webhooks have brought is not told apart, and counts as there from the beginning.
+ */
+function pointsOf(runs: readonly DetailedRun[], live: number): Point[] {
+  let rows = live;
+  const points = runs
+    .filter(({ status }) => status !== 'running')
+    .toSorted((a, b) => b.started_at - a.started_at)
+    .map(({ started_at, seconds, inserted, deleted }) => {
+      const point = { at: started_at + (seconds ?? 0) * 1_000, rows: Math.max(0, rows) };
+      rows -= inserted - deleted;
+      return point;
+    });
+  return points.toReversed();
+}
+
+/** What a plot is of: `live` rows now, null if they are not counted; `width` as its column is. */
+interface Growth {
+  resource: string;
+  runs: readonly DetailedRun[];
+  live: number | null;
+  width: number;
+}
+
+/** Rows over time as a plot; null before the first run. One point is a dot with its number. */
+export function growthPlot({ resource, runs, live, width }: Growth): Markup | null {
+  const points = live === null ? [] : pointsOf(runs, live);
+  const [first] = points;
+  const last = points.at(-1);
+  if (first === undefined || last === undefined) return null;
+  const counts = points.map(({ rows }) => rows);
+  const [least, most] = rangeOf(Math.min(...counts), Math.max(...counts));
+  const span = Math.max(1, last.at - first.at);
+  const x = ({ at }: Point): number =>
+    points.length === 1
+      ? width / 2
+      : round(AROUND.left + ((at - first.at) / span) * (width - AROUND.left - AROUND.right));
+  const y = (rows: number): number =>
+    round(HEIGHT - AROUND.bottom - ((rows - least) / (most - least)) * (HEIGHT - AROUND.top - AROUND.bottom));
+  const path = points.map((point, at) =>
+    at === 0 ? `M${x(point)} ${y(point.rows)}` : `H${x(point)}V${y(point.rows)}`,
+  );
+  const lines = [least, most].map((rows) => gridLine(y(rows), countText(rows), AROUND.left, width - AROUND.right));
+  const ticks =
+    points.length === 1
+      ? [tick(first, x(first), 'middle')]
+      : [tick(first, AROUND.left, 'start'), tick(last, width - AROUND.right, 'end')];
+  return markup`<svg class="plot" viewBox="0 0 ${width} ${HEIGHT}" role="img" aria-labelledby="growth-${resource}-t growth-${resource}-d">
+<title id="growth-${resource}-t">Live rows over time</title><desc id="growth-${resource}-d">${countText(first.rows)} rows after the first of these runs, ${countText(last.rows)} after the last one</desc>
+<g aria-hidden="true">${lines}<path class="line main" d="${path.join('')}"/>
+${points.map((point) => markup`<circle class="dot" cx="${x(point)}" cy="${y(point.rows)}" r="3"><title data-at="${point.at}">${stampText(point.at)}: ${countText(point.rows)} live rows</title></circle>`)}
+<text class="point-text" x="${x(last)}" y="${y(last.rows) - 7}" text-anchor="${points.length === 1 ? 'middle' : 'end'}">${countText(last.rows)}</text>${ticks}</g></svg>`;
+}
+
+/** A little more than there is, so that a line that stands still lies within. */
+function rangeOf(least: number, most: number): [number, number] {
+  const room = Math.max(1, Math.ceil((most - least) * 0.15));
+  return [Math.max(0, least - room), most + room];
+}
+
+function tick(point: Point, x: number, anchor: string): Markup {
+  return markup`<text class="axis" x="${x}" y="${HEIGHT - 5}" text-anchor="${anchor}" data-at="${point.at}">${stampText(point.at)}</text>`;
+}
+
+/** UTC `2026-11-20 14:05`, until the page's script knows the reader's zone. */
+function stampText(at: number): string {
+  return new Date(at).toISOString().slice(0, 16).replace('T', ' ');
+}
+
+const SPARK_HEIGHT = 12;
+
+/** Counts per minute as a row of small bars beside the figure that they add up to; null if there are none. */
+export function sparkline(counts: readonly number[]): Markup | null {
+  const most = Math.max(0, ...counts);
+  if (most === 0) return null;
+  const bars = counts.map((count, at) => (count === 0 ? '' : `M${at} ${SPARK_HEIGHT}v-${heightOf(count / most)}`));
+  return markup`<svg viewBox="-.5 0 ${counts.length} ${SPARK_HEIGHT}" preserveAspectRatio="none" aria-hidden="true"><path d="${bars.join('')}"/></svg>`;
+}
+
+/** What is there is seen, however little it is. */
+function heightOf(part: number): number {
+  return Math.max(1, Math.round(part * SPARK_HEIGHT));
 }
