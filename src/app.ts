@@ -7,7 +7,7 @@ import { keepsRefreshToken, otherTokenOrigin } from './http/auth/create-credenti
 import type { TokenStore } from './http/auth/shared-token.ts';
 import type { Clock } from './model/clock.ts';
 import { runScope } from './observe/run-scope.ts';
-import { scrubOwn } from './observe/scrub/scrub.ts';
+import { scrubOwn } from './observe/scrub.ts';
 import type { Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';
 import { budgetName, credentialName } from './source/account-name.ts';

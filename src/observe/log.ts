@@ -5,7 +5,7 @@ import type { LogLevel } from '../model/vocabulary.ts';
 import { runScope } from './run-scope.ts';
 import { logStream, type LineSink } from './log-stream.ts';
 import { asStarted } from './started-as.ts';
-import { scrubJson } from './scrub/scrub-json.ts';
+import { scrubJson } from './scrub.ts';
 
 export interface LogOptions {
   level: LogLevel;

@@ -1,7 +1,7 @@
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
-import { holdsSecret, scrub } from '../observe/scrub/scrub.ts';
+import { holdsSecret, scrub } from '../observe/scrub.ts';
 import { openAsker, RequestsSpent, unreachable } from './asker.ts';
 import { probeId } from './body.ts';
 import { type Credential, formNamed } from './credential.ts';

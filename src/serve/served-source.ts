@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../model/clock.ts';
 import { SourceActivity } from '../observe/activity.ts';
 import type { Metrics } from '../observe/metrics.ts';
-import { scrubOwn } from '../observe/scrub/scrub.ts';
+import { scrubOwn } from '../observe/scrub.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import type { TickSource } from '../trigger/schedule/scheduler.ts';
 import { NAMED } from '../warehouse/name-state.ts';

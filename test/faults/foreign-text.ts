@@ -6,8 +6,7 @@ import { scrubbedSnippet, shownUrl, snippet } from '../../src/http/body/safe-tex
 import { isSecretName } from '../../src/model/secret-name.ts';
 import { visibleText } from '../../src/model/visible-text.ts';
 import { createLog } from '../../src/observe/log.ts';
-import { scrubJson } from '../../src/observe/scrub/scrub-json.ts';
-import { scrub, scrubOwn } from '../../src/observe/scrub/scrub.ts';
+import { scrub, scrubJson, scrubOwn } from '../../src/observe/scrub.ts';
 import { readAnswerLimits } from '../../src/queue/limits/answer-limits.ts';
 import { policyMembers, rateLimitMembers } from '../../src/queue/limits/ratelimit-field.ts';
 import { rateDialectSchema } from '../../src/source/rate-dialect.ts';

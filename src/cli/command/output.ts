@@ -1,7 +1,6 @@
 import { ConfigError, SyncError, messageOf } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import { scrubJson } from '../../observe/scrub/scrub-json.ts';
-import { scrubOwn } from '../../observe/scrub/scrub.ts';
+import { scrubJson, scrubOwn } from '../../observe/scrub.ts';
 import { asStarted } from '../../observe/started-as.ts';
 import type { CliContext } from './context.ts';
 

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Command, Option } from 'commander';
 import { ConfigError, messageOf } from '../../model/errors.ts';
-import { scrubOwn } from '../../observe/scrub/scrub.ts';
+import { scrubOwn } from '../../observe/scrub.ts';
 import { countDictionary } from '../../serve/dictionary/count-rows.ts';
 import type { Dictionary, RowCounts } from '../../serve/dictionary/dictionary.ts';
 import { readDictionary } from '../../serve/dictionary/read-dictionary.ts';

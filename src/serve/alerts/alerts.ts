@@ -4,7 +4,7 @@ import type { Clock } from '../../model/clock.ts';
 import { messageOf } from '../../model/errors.ts';
 import { repeatUntilAborted } from '../../model/waiting.ts';
 import type { Metrics } from '../../observe/metrics.ts';
-import { scrubOwn } from '../../observe/scrub/scrub.ts';
+import { scrubOwn } from '../../observe/scrub.ts';
 import type { AlertsSettings, ChannelSettings } from '../../settings/alerts-schema.ts';
 import type { Settings } from '../../settings/settings.ts';
 import type { AlertChannelStatus, StatusSnapshot } from '../status/snapshot.ts';

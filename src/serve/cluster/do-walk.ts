@@ -1,7 +1,7 @@
 import type { App } from '../../app.ts';
 import type { Clock } from '../../model/clock.ts';
 import { errorReport, SyncError } from '../../model/errors.ts';
-import { scrubOwn } from '../../observe/scrub/scrub.ts';
+import { scrubOwn } from '../../observe/scrub.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import type { RunReport } from '../../sync/report.ts';
 import type { RunWatcher } from '../../sync/run-options.ts';

@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
 import { SourceActivity } from '../../observe/activity.ts';
 import type { Metrics } from '../../observe/metrics.ts';
-import { scrubOwn } from '../../observe/scrub/scrub.ts';
+import { scrubOwn } from '../../observe/scrub.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { dueOf, timesOf, type StoredSuccess } from '../../trigger/schedule/due.ts';

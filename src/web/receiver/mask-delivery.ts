@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
-import { isJson } from '../../observe/scrub/scrub-json.ts';
-import { scrub, scrubOwn } from '../../observe/scrub/scrub.ts';
+import { isJson, scrub, scrubOwn } from '../../observe/scrub.ts';
 import type { WebhookSettings } from '../../settings/settings.ts';
 import type { SignatureScheme } from '../../source/signature-scheme.ts';
 import type { NewDelivery } from '../../warehouse/inbox.ts';

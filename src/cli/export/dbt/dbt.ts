@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { ConfigError, messageOf } from '../../../model/errors.ts';
 import { visibleText } from '../../../model/visible-text.ts';
 import { countOf } from '../../../observe/figures.ts';
-import { scrubOwn } from '../../../observe/scrub/scrub.ts';
+import { scrubOwn } from '../../../observe/scrub.ts';
 import { readDictionary } from '../../../serve/dictionary/read-dictionary.ts';
 import { scrubTexts } from '../../../serve/dictionary/scrub-texts.ts';
 import { databaseAt, openWarehouseToRead } from '../../../warehouse/databases.ts';
