@@ -79,11 +79,10 @@ async function main(): Promise<void> {
   v8.setFlagsFromString('--heap-growing-percent=150');
   // Files created before the settings are read, or without any, are for their owner only.
   process.umask(OWNER_ONLY);
-  const [{ runCli }, { tellError }, { SyncError }, { spareMemory }] = await Promise.all([
+  const [{ runCli }, { tellError }, { SyncError }] = await Promise.all([
     import('./cli/commands.ts'),
     import('./cli/command/output.ts'),
     import('./model/errors.ts'),
-    import('./cli/command/spare-memory.ts'),
   ]);
   v8.setFlagsFromString('--semi-space-growth-factor=1');
   const secrets: string[] = [];
@@ -109,7 +108,7 @@ async function main(): Promise<void> {
     process.on('SIGHUP', () => (isTTY && !isatty(process.stderr.fd) ? onSignal('SIGHUP') : listener()));
   };
   const { signal } = interruption;
-  const code = await runCli(process.argv.slice(2), { version, signal, secrets, reloads, spareMemory });
+  const code = await runCli(process.argv.slice(2), { version, signal, secrets, reloads });
   process.exitCode = code;
   // The work is done: a signal that comes now changes no exit code.
   const leave = (): void => process.exit(code);

@@ -8,8 +8,7 @@ import { createLog, setLogLevel } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import type { ClusterSource } from '../serve/cluster/open-apps.ts';
 import { isShared, joinCluster, type Cluster } from '../serve/cluster/join-cluster.ts';
-import { createReloader } from '../serve/reload/reloader.ts';
-import type { SettingsChange } from '../serve/reload/settings-change.ts';
+import { createReloader, type SettingsChange } from '../serve/reload.ts';
 import { settingsWarnings, openPages } from '../serve/serve-warnings.ts';
 import { logWalks, sourceWatcher } from '../serve/source-watcher.ts';
 import type { Settings, SourceSettings } from '../settings/settings.ts';
@@ -79,10 +78,9 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   const apply = async ({ added, removed, changed }: SettingsChange, next: Settings): Promise<void> => {
     setLogLevel(log, options.logLevel ?? next.log.level);
     door = newDoor(next);
-    const altered = changed.filter(({ isWork }) => isWork);
     for (const source of removed) known.delete(source.name);
-    await Promise.all([...removed, ...altered.map(({ old }) => old)].map((source) => cluster.leave(source)));
-    for (const source of [...added, ...altered.map((each) => each.source)]) cluster.join(watch(source));
+    await Promise.all([...removed, ...changed.map(({ old }) => old)].map((source) => cluster.leave(source)));
+    for (const source of [...added, ...changed.map((each) => each.source)]) cluster.join(watch(source));
     await cluster.closeUnused();
   };
   const reloader = createReloader({ settings, load, apply, clock, log });

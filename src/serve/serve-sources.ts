@@ -9,26 +9,25 @@ import { createControls, type Controls } from './controls/create-controls.ts';
 import type { SourceTables } from './dictionary/table-reader.ts';
 import { createShownFiles, type ShownFiles } from './files/shown-files.ts';
 import type { Receiving } from './received-inbox.ts';
-import { createReloader } from './reload/reloader.ts';
-import type { SettingsChange } from './reload/settings-change.ts';
+import { createReloader, type SettingsChange } from './reload.ts';
 import type { ServedSource, ServedSourceOptions } from './served-source.ts';
 import { SourceSet } from './source-set.ts';
 import { createCollector, type Collector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
 
-export interface ServeSourcesOptions extends Omit<ServedSourceOptions, 'lastLook'> {
+export interface ServeSourcesOptions extends ServedSourceOptions {
   /** Those sources that are to be served, and all that holds beside them. */
   settings: Settings;
   /** Reads the settings again, whole. Throws `ConfigError` if they cannot be used. */
   load: () => Settings;
   /** Called with settings that were read again, before the sources change; puts into effect what stands beside them. */
-  changed: (settings: Settings, change: SettingsChange) => void;
+  changed: (settings: Settings) => void;
   /** Of content-sync. */
   version: string;
 }
 
 /** The sources that a process keeps fresh, as the part sees them that listens for deliveries and page requests. */
-export interface ServedSources extends Omit<Collector, 'lastLook'> {
+export interface ServedSources extends Collector {
   /** Starts to keep all sources fresh. */
   start(receiving: Receiving): void;
   /** Called when deliveries for a source have been stored. */
@@ -59,15 +58,12 @@ export interface ServedSources extends Omit<Collector, 'lastLook'> {
 export async function serveSources(options: ServeSourcesOptions): Promise<ServedSources> {
   const { settings, load, changed, version, clock, log, metrics } = options;
   const startedAt = clock.now();
-  const sources: SourceSet = new SourceSet(
-    { ...options, lastLook: (parts) => collector.lastLook(parts), follow: (...asked) => controls.follow(...asked) },
-    settings,
-  );
+  const sources: SourceSet = new SourceSet({ ...options, follow: (...asked) => controls.follow(...asked) }, settings);
   await sources.ready();
   let { refused } = settings;
   const apply = async (change: SettingsChange, next: Settings): Promise<void> => {
     refused = next.refused;
-    changed(next, change);
+    changed(next);
     await sources.apply(change, next);
     alerts.configure(alertSettings(next));
   };

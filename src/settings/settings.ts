@@ -1,7 +1,6 @@
 import { hashKey, privacyKey } from './secret-keys.ts';
 import { z } from 'zod';
-import type { MemoryUse } from '../model/memory-use.ts';
-import { LOG_LEVELS, MEMORY_USES, type LogLevel } from '../model/vocabulary.ts';
+import { LOG_LEVELS, type LogLevel } from '../model/vocabulary.ts';
 import { authSchema, type AuthSettings } from '../source/auth.ts';
 import { cronExpression, timezone } from '../source/cron.ts';
 import type { Deprecation } from '../source/deprecated-words.ts';
@@ -143,10 +142,7 @@ const beside = {
   worker: workerSchema.prefault({}),
   alerts: alertsSchema.prefault({}),
   log: z.strictObject({ level: z.enum(LOG_LEVELS).default('info') }).prefault({}),
-  memory: z
-    .enum(MEMORY_USES)
-    .default('normal')
-    .meta({ description: 'low: at most 160 MB, for hosts that have little; slower', examples: ['low'] }),
+  memory: z.unknown().optional().meta({ deprecated: true, description: 'Deprecated and ignored' }),
   keep_runs: timeSpan
     .prefault('90d')
     .meta({ description: 'How long ended runs are remembered; the last one of a resource always is' }),
@@ -224,8 +220,8 @@ export interface Settings {
   readonly worker: WorkerSettings;
   readonly alerts: AlertsSettings;
   readonly log: { readonly level: LogLevel };
-  /** How much memory the process may take to be fast. */
-  readonly memory: MemoryUse;
+  /** Has no effect any more. */
+  readonly memory?: unknown;
   /** All credentials in the settings: texts that must not be logged or printed. */
   readonly secrets: readonly string[];
 }

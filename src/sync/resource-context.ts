@@ -5,7 +5,6 @@ import { newMeter, type ApiClient, type RequestMeter } from '../http/client.ts';
 import type { CopiedProfile, LoadContext } from '../load/load-context.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
-import { memoryUse, type MemoryUse } from '../model/memory-use.ts';
 import type { Profile } from '../source/profile.ts';
 import { readTables } from '../state/column-catalog.ts';
 import type { OwnedResource, OwnedResources } from '../state/owned-resource.ts';
@@ -49,8 +48,6 @@ export interface ResourceContext
   inLine: number;
 }
 
-/** Pages that are fetched ahead take most of what a walk needs. */
-const MOST_AHEAD: Readonly<Record<MemoryUse, number>> = { normal: Infinity, low: 2 };
 const MOST_IN_LINE = 2;
 
 /** `meter` counts the requests; `signal` ends them. Throws `ConfigError` if the profile has no such resource. */
@@ -66,10 +63,20 @@ export function resourceContext(
   }
   const load = { warehouse, owned, profile, whole, runId, clock, signal };
   const proof = itemProof(client, owned.resource);
-  const runAhead = Math.min(whole.http.concurrency, MOST_AHEAD[memoryUse()]);
-  // Only where no more can be sent than are ahead.
-  const inLine = runAhead === whole.http.concurrency ? MOST_IN_LINE : 0;
-  return { ...load, client, listing, meter, credential, deletes, scrub, notices, proof, runAhead, inLine };
+  const runAhead = whole.http.concurrency;
+  return {
+    ...load,
+    client,
+    listing,
+    meter,
+    credential,
+    deletes,
+    scrub,
+    notices,
+    proof,
+    runAhead,
+    inLine: MOST_IN_LINE,
+  };
 }
 
 /**

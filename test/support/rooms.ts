@@ -13,12 +13,10 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
   // The server puts the receiver and the pages together; neither knows the other.
   web: { '.': ['page', 'receiver', 'files'], page: ['.', 'files'], receiver: ['.'], files: [] },
   serve: {
-    '.': ['alerts', 'at-rest', 'cluster', 'work-items', 'status', 'dictionary', 'controls', 'reload', 'files'],
+    '.': ['alerts', 'cluster', 'work-items', 'status', 'dictionary', 'controls', 'files'],
     files: ['status'],
-    'at-rest': ['.'],
     cluster: ['.', 'work-items', 'controls'],
     controls: [],
-    reload: ['controls'],
     'work-items': [],
     status: [],
     alerts: ['status'],

@@ -28,12 +28,10 @@ describe.runIf(POSTGRES.missing === null)('the status of a source on Postgres', 
       },
       activity: new SourceActivity('blog', systemClock, metrics),
       read: (work) => work(warehouse),
-      version: () => null,
       governor: () => null,
       schedule: () => ({ incremental: null, full: null, timezone: 'UTC', next_at: null, overdue_at: null }),
       inbox: null,
       deliveries: null,
-      names: () => [],
       scrub: (text) => text,
     };
     const sizeNow = async (): Promise<number> => {

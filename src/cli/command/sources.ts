@@ -104,10 +104,6 @@ export function readSettings(context: CliContext, options: SourceOptions): Setti
   // At a second reading most of them are known.
   context.secrets.push(...settings.secrets.filter((secret) => !context.secrets.includes(secret)));
   context.umask(umaskOf(settings.file_mode));
-  const { spareMemory } = context;
-  // Only at the start of the process.
-  delete context.spareMemory;
-  if (settings.memory === 'low') spareMemory?.();
   return settings;
 }
 

@@ -1,6 +1,5 @@
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Clock } from '../../model/clock.ts';
-import { untilAborted } from '../../model/waiting.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { resourcesToErase } from '../../state/forget-requests.ts';
 import { readPauses } from '../../state/pauses.ts';
@@ -59,13 +58,10 @@ export function queuedWork({ source, log, watcher, clock, shared, opening, inbox
         clock,
         log,
         watcher,
-        version: () => null,
-        read: (work) => work(warehouse),
         use: (work) => shared.use(name, work),
       });
       return {
         read: (work) => work(warehouse),
-        nameState: () => warehouse.nameState(),
         checkpoints: (resource) => readCheckpoint(warehouse.own, resource),
         isPaused: async (resource) => (await readPauses(warehouse.own)).has(resource),
         walk: (resource, command, signal, cause) => {
@@ -75,7 +71,6 @@ export function queuedWork({ source, log, watcher, clock, shared, opening, inbox
         },
         startDrain: () => null,
         upkeep: [() => queueWaiting(warehouse), files],
-        untilReopening: untilAborted,
       };
     },
   };

@@ -10,7 +10,6 @@ import type { Profile } from '../../source/profile.ts';
 import type { Versioned } from '../../source/version.ts';
 import { isThisProcess } from '../../state/process-lookup.ts';
 import type { Inbox, InboxFigures } from '../../warehouse/inbox.ts';
-import type { NameState } from '../../warehouse/name-state.ts';
 import type { LeaseRow } from '../../warehouse/own-tables.ts';
 import { databaseAt } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
@@ -46,10 +45,6 @@ export interface StatusParts {
   activity: SourceActivity;
   /** Gives an open warehouse to `work`; throws the reason if there is none. */
   read: <T>(work: (warehouse: StoredTables) => Promise<T>) => Promise<T>;
-  /** Stays the same while what is stored does; null if it may change at any time. */
-  version: () => string | null;
-  /** When the opening that is in progress began; null while the source waits for it, absent if it stays open. */
-  openingSince?: (() => number | null) | undefined;
   /** Null if the source is not open. */
   governor: () => GovernorFigures | null;
   schedule: (resource: string) => ScheduleStatus;
@@ -57,8 +52,6 @@ export interface StatusParts {
   inbox: (() => Promise<WaitingFigures>) | null;
   /** Lists them; null if no webhooks are configured. */
   deliveries: Inbox['list'] | null;
-  /** States of the open files, of warehouse and inbox; empty if there are none. */
-  names: () => readonly NameState[];
   /** Takes secrets out of a text. */
   scrub: (text: string) => string;
 }

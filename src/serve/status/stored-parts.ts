@@ -27,12 +27,10 @@ export function storedParts(
     source,
     activity: new SourceActivity(source.name, clock, metrics),
     read,
-    version: () => null,
     governor: () => null,
     schedule: (resource) => scheduleOf(source, resource, successes.get(resource) ?? null, clock.now()),
     inbox,
     deliveries: null,
-    names: () => [],
     scrub: (text) => scrubOwn(text, secrets),
   };
 }

@@ -1,5 +1,4 @@
 import { newMeter } from '../../http/client.ts';
-import { memoryUse, type MemoryUse } from '../../model/memory-use.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
@@ -17,7 +16,7 @@ import { Origins } from './origins.ts';
 import { FileFigures, type FilesReport } from './report-files.ts';
 
 /** Files under way at once: some are being fetched, as the governor allows, others written. */
-const AT_ONCE: Readonly<Record<MemoryUse, number>> = { normal: 32, low: 8 };
+const AT_ONCE = 16;
 
 export interface FilesRequest {
   resources: readonly string[];
@@ -84,7 +83,7 @@ class Lane {
       }
     };
     const failed = (error: unknown): void => this.#failing.abort(error);
-    await Promise.all(Array.from({ length: AT_ONCE[memoryUse()] }, () => hand().catch(failed)));
+    await Promise.all(Array.from({ length: AT_ONCE }, () => hand().catch(failed)));
     // Also what was fetched before something failed.
     await this.#commits.flush();
     this.#signal.throwIfAborted();

@@ -1,5 +1,4 @@
 import { AheadWindow } from '../../extract/requests/ahead-window.ts';
-import { memoryUse, type MemoryUse } from '../../model/memory-use.ts';
 import type { RunContext } from '../run-progress.ts';
 import { readRange, type RangeAnswer, type RangeRequest, type TooMuch } from './read-range.ts';
 import type { ReportWindow } from './report-days.ts';
@@ -7,7 +6,7 @@ import type { ReportRange } from './report-ranges.ts';
 import { rangeFrom, type ReportWalk } from './report-walk.ts';
 
 /** Source bytes of all ranges together that are ahead: beyond that, each waits between two pages until it is its turn. */
-const MOST_BYTES: Readonly<Record<MemoryUse, number>> = { normal: 16_777_216, low: 2_097_152 };
+const MOST_BYTES = 8_388_608;
 
 /** A range that was asked for, maybe ahead of its turn. */
 export interface BegunRange {
@@ -124,7 +123,7 @@ export class RangesAhead {
   }
 
   #isFull(): boolean {
-    return this.#begun.reduce((sum, { bytes }) => sum + bytes, 0) >= MOST_BYTES[memoryUse()];
+    return this.#begun.reduce((sum, { bytes }) => sum + bytes, 0) >= MOST_BYTES;
   }
 
   #launch(runAhead: number): void {

@@ -80,7 +80,11 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     apply: (queries, lease) => transact(lease, () => runAll(queries)),
     clean: () => cleanFile(db, retryWhileLocked),
     persist: () => syncLog(db.name),
-    upkeep: () => Promise.resolve(upkeep()),
+    upkeep: () => {
+      // Of many sources most are idle, and each would keep its cache.
+      db.pragma('shrink_memory');
+      return Promise.resolve(upkeep());
+    },
     nameState: () => name.state(),
     close: async () => {
       // If another program has the file open too, closing does not copy what was written.

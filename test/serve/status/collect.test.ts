@@ -54,12 +54,10 @@ async function stage(parts: Partial<StatusParts> = {}): Promise<Stage> {
     source,
     activity,
     read: (work) => work(warehouse),
-    version: () => null,
     governor: () => governor,
     schedule: () => SCHEDULE,
     inbox: null,
     deliveries: null,
-    names: () => [warehouse.nameState()],
     scrub: (text) => text.replaceAll('s3cret', '***'),
     ...parts,
   };
