@@ -6,7 +6,7 @@ import { createClient } from './http/create-client.ts';
 import { keepsRefreshToken, otherTokenOrigin } from './http/auth/create-credentials.ts';
 import type { TokenStore } from './http/auth/shared-token.ts';
 import type { Clock } from './model/clock.ts';
-import { runScope } from './observe/run-scope.ts';
+import { runScope } from './observe/log.ts';
 import { scrubOwn } from './observe/scrub.ts';
 import type { Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';

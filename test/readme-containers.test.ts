@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { renderTemplate } from '../src/cli/export/template-files.ts';
+import { renderTemplate } from '../src/cli/deployment.ts';
 import { codeBlocks, readReadme } from './support/readme.ts';
 
 const readme = readReadme();

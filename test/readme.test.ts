@@ -25,13 +25,13 @@ const { scripts }: { scripts: Record<string, string> } = JSON.parse(
 /** Commands that take no sources of a config. */
 const WITHOUT_SOURCES = new Set([
   'init',
-  'probe',
-  'profiles list',
-  'profiles show',
+  'config probe',
+  'config profiles list',
+  'config profiles show',
   'demo',
-  'sandbox',
+  'demo sandbox',
   'config schema',
-  'alerts test',
+  'config alerts test',
   'export monitoring',
 ]);
 

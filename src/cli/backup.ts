@@ -19,7 +19,7 @@ import {
   type SourceOptions,
 } from './command/sources.ts';
 import { whileOpen, withApp } from './command/with-app.ts';
-import { carryForgotten, eraseAgain } from './forget/forget-again.ts';
+import { carryForgotten, eraseAgain } from './forget-again.ts';
 
 type BackupOptions = SourceOptions & { json?: true };
 

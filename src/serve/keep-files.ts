@@ -16,6 +16,7 @@ interface FilesWork {
   source: SourceSettings;
   clock: Clock;
   log: Logger;
+  read: <T>(work: (warehouse: Warehouse) => Promise<T>) => Promise<T>;
   use: <T>(work: (app: App) => Promise<T>, signal: AbortSignal) => Promise<T>;
   watcher: Pick<SourceWatcher, 'filesAsked' | 'filesStand'>;
 }
@@ -37,7 +38,7 @@ export function keepFiles(work: FilesWork): (signal: AbortSignal) => Promise<voi
     if (Object.keys(source.files.kept).length === 0 || now < parkedUntil) return;
     let due: string[] = [];
     try {
-      const { resources, ended } = await work.use((app) => whatIsDue(app.warehouse, source, now), signal);
+      const { resources, ended } = await work.read((warehouse) => whatIsDue(warehouse, source, now));
       const news = [...ended].filter(([name, run]) => !resources.includes(name) && told.get(name) !== run);
       const untold = news.map(([name]) => name);
       due = resources;

@@ -99,7 +99,7 @@ export class LocalWork implements SourceWork {
       upkeep: [
         async () => void (await warehouse.upkeep()),
         (signal) => deleteAsked(app, signal),
-        keepFiles({ source, clock, log, watcher, use: (work) => work(app) }),
+        keepFiles({ source, clock, log, watcher, read: (work) => work(warehouse), use: (work) => work(app) }),
       ],
     };
   }

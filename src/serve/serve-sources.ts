@@ -1,9 +1,8 @@
-import type { WebhookAnswers } from '../observe/status-gauges.ts';
+import type { WebhookAnswers } from '../observe/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
 import { controlledSource } from './controlled.ts';
 import type { ControlledSource } from './controls/controlled-source.ts';
-import type { AlertSource } from './alerts/alert-memory.ts';
-import { alertSettings, createAlerts } from './alerts/alerts.ts';
+import { type AlertSource, alertSettings, createAlerts } from './alerts/alerts.ts';
 import type { Control, ControlAnswer, ControlOrigin } from './controls/control-request.ts';
 import { createControls, type Controls } from './controls/create-controls.ts';
 import type { SourceTables } from './dictionary/table-reader.ts';

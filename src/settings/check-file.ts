@@ -6,8 +6,7 @@ import { deprecationsIn, type Deprecation } from '../source/deprecated-words.ts'
 import type { Profile } from '../source/profile.ts';
 import { crossCheck } from './cross-check.ts';
 import { checkValue } from './file/check-value.ts';
-import type { Fault, SettingsFinding } from './file/fault.ts';
-import { isPlainMap, pathKey, valueAt } from './file/field-path.ts';
+import { type Fault, type SettingsFinding, isPlainMap, pathKey, valueAt } from './file/fault.ts';
 import { interpolate, type Surroundings } from './file/interpolate.ts';
 import { holdsLiteralSecret, isReadableByOthers } from './file/secret-fields.ts';
 import { readYamlFile, type YamlFile } from './file/yaml-file.ts';

@@ -5,9 +5,8 @@ import { checkFile, type CheckedFile, readSourceFolder, type SourceFile } from '
 import { bucketSecrets, credentialsIn } from './credentials.ts';
 import { controlPath } from './control-place.ts';
 import { placementFindings } from './cross-check.ts';
-import { settingsError, type Fault, type SettingsFinding } from './file/fault.ts';
-import { isPlainMap, replaceAt, valueAt } from './file/field-path.ts';
-import { isReadableByOthers, withSecretParts } from './file/secret-fields.ts';
+import { settingsError, type Fault, type SettingsFinding, isPlainMap, replaceAt, valueAt } from './file/fault.ts';
+import { isReadableByOthers, withSecretParts, readSecretFile } from './file/secret-fields.ts';
 import {
   type RefusedSource,
   type Settings,
@@ -22,7 +21,6 @@ import { filesOf, storeFindings, storesOf, withUsualStore } from './file-stores.
 import { networkFindings, networkOf, networkSecrets } from './network.ts';
 import { tlsFaults } from './transport.ts';
 import { addressSecrets, sourceAddress, warehouseTransportFault } from './warehouse-address.ts';
-import { readSecretFile } from './file/secret-file.ts';
 import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
 import { profileReader, type ProfilePlace } from './load-profile.ts';
 

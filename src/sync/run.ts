@@ -13,7 +13,7 @@ import { resourceContext, type ResourceContext } from './resource-context.ts';
 import type { RunOptions } from './run-options.ts';
 import { prepareResource, type PreparedResource, prepareAgain, SetBack } from './prepare-resource.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
-import { withinRun } from '../observe/run-scope.ts';
+import { withinRun } from '../observe/log.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { NO_WALK, readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
 import { forgetSeen } from '../state/seen.ts';

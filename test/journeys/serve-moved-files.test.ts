@@ -35,11 +35,9 @@ describe('serve whose files are moved under its hands', { timeout: 120_000 }, ()
 
   /** That it is told, by `/readyz` and on the page, as long as the file is away. */
   async function expectTold(file: string): Promise<void> {
-    expect(await isReady()).toBe(false);
-    const { attention } = await serving.status();
-    expect(attention).toContainEqual(
-      expect.objectContaining({ severity: 'down', source: 'blog', what: expect.stringContaining(file) }),
-    );
+    await until('not ready', async () => !(await isReady()));
+    const isTold = (what: string): boolean => what.includes(file);
+    await until('told', async () => (await serving.status()).attention.some(({ what }) => isTold(what)));
     expect((await serving.page('/')).body).toContain(path.basename(file));
   }
 

@@ -4,8 +4,7 @@ import { json } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { createLog } from '../../src/observe/log.ts';
-import { lostLines } from '../../src/observe/log-stream.ts';
+import { createLog, lostLines } from '../../src/observe/log.ts';
 
 const SECRET = 'Canary-4711/Secret"Value';
 

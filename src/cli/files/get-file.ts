@@ -20,7 +20,7 @@ import type { CliContext } from '../command/context.ts';
 import { print } from '../command/output.ts';
 import { forEachSource, readSettings, withSourceOptions, type SourceOptions } from '../command/sources.ts';
 import { whileOpen } from '../command/with-app.ts';
-import { momentFrom } from '../runs/moment-from.ts';
+import { momentFrom } from '../runs.ts';
 import { fileName } from './file-name.ts';
 
 interface GetOptions extends SourceOptions {

@@ -6,8 +6,7 @@ import { createCollector } from '../status/collect.ts';
 import type { StatusSnapshot } from '../status/snapshot.ts';
 import type { StatusParts } from '../status/source-status.ts';
 import { readSuccesses, storedParts } from '../status/stored-parts.ts';
-import type { AlertSource } from './alert-memory.ts';
-import { createAlerts, type AlertsOptions } from './alerts.ts';
+import { type AlertSource, createAlerts, type AlertsOptions } from './alerts.ts';
 
 export interface TellOnceOptions extends Pick<AlertsOptions, 'channels' | 'publicUrl' | 'clock' | 'log' | 'secrets'> {
   sources: readonly SourceSettings[];

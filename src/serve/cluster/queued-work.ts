@@ -58,6 +58,7 @@ export function queuedWork({ source, log, watcher, clock, shared, opening, inbox
         clock,
         log,
         watcher,
+        read: (work) => work(warehouse),
         use: (work) => shared.use(name, work),
       });
       return {

@@ -106,11 +106,12 @@ function refusedStatus({ name, faults }: RefusedSource): RefusedStatus {
   return { source: name, problem: { code: 'settings_invalid', message: renderFaults(faults), hint } };
 }
 
-async function probe({ source, read }: StatusParts): Promise<true> {
+async function probe({ source, read, inbox }: StatusParts): Promise<true> {
   await read(async ({ own }) => {
     await databaseAt(source.warehouse).storedSizes(() => own);
     await own.selectFrom('_sync_leases').select('name').limit(1).execute();
   });
+  await inbox?.();
   return true;
 }
 

@@ -1,7 +1,6 @@
 import { SyncError, messageOf } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
-import type { RunningWalk, SourceActivity, WalkError } from '../../observe/activity.ts';
-import type { Minute } from '../../observe/minute-series.ts';
+import type { RunningWalk, SourceActivity, WalkError, Minute } from '../../observe/activity.ts';
 import { ratesOf } from '../../observe/progress.ts';
 import type { GovernorFigures } from '../../queue/governor.ts';
 import type { FilesSettings } from '../../settings/file-stores.ts';

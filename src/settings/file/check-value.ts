@@ -1,8 +1,16 @@
 import { z } from 'zod';
 import { shownAddress } from '../warehouse-address.ts';
-import { suggestion } from './did-you-mean.ts';
-import type { SettingsFinding } from './fault.ts';
-import { fieldPath, pathKey, replaceAt, valueAt, isPlainMap, partAt, type FieldPath } from './field-path.ts';
+import {
+  suggestion,
+  type SettingsFinding,
+  fieldPath,
+  pathKey,
+  replaceAt,
+  valueAt,
+  isPlainMap,
+  partAt,
+  type FieldPath,
+} from './fault.ts';
 import { isSecretField, isWarehouseAddress } from './secret-fields.ts';
 
 /** Either the schema's output, or all that is wrong with the value. */

@@ -1,6 +1,5 @@
 import { messageOf } from '../../model/errors.ts';
-import type { SettingsFinding } from './fault.ts';
-import { pathKey, type FieldPath } from './field-path.ts';
+import { type SettingsFinding, pathKey, type FieldPath } from './fault.ts';
 import { isWarehouseAddress, mustBeMasked } from './secret-fields.ts';
 
 /** The sources of `${…}`. */

@@ -2,7 +2,7 @@ import { renameSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { timestampText } from '../../../src/model/timestamp-text.ts';
 import { SourceActivity } from '../../../src/observe/activity.ts';
-import { webhookSchema } from '../../../src/settings/webhook-schema.ts';
+import { webhookSchema } from '../../../src/settings/settings.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { placeOfProcess } from '../../../src/state/process-lookup.ts';
 import { SyncError } from '../../../src/model/errors.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { judge } from '../../../src/serve/alerts/conditions.ts';
+import { judge } from '../../../src/serve/alerts/plan-telling.ts';
 import { attentionOf } from '../../../src/serve/status/attention.ts';
 import type { FilesStatus } from '../../../src/serve/status/file-status.ts';
 import { NOW, resourceWith, runWith, snapshotWith, sourceWith } from '../../web/sample-status.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { suggestion } from '../../../src/settings/file/did-you-mean.ts';
+import { suggestion } from '../../../src/settings/file/fault.ts';
 
 const KNOWN = ['share', 'requests_per_second', 'rate'];
 

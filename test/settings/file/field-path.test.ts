@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { fieldName, partAt, replaceAt, textsIn, valueAt } from '../../../src/settings/file/field-path.ts';
+import { fieldName, partAt, replaceAt, textsIn, valueAt } from '../../../src/settings/file/fault.ts';
 
 const VALUE = { sources: { blog: { resources: ['content', 'images'], port: 80 } } };
 

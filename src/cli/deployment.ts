@@ -1,20 +1,20 @@
 import { userInfo } from 'node:os';
 import path from 'node:path';
 import { Command } from 'commander';
-import { loadSettings } from '../../settings/load-settings.ts';
-import type { Settings } from '../../settings/settings.ts';
-import { occurrencesOf } from '../../source/cron.ts';
-import { databaseAt, sharedDatabase } from '../../warehouse/databases.ts';
-import type { CliContext } from '../command/context.ts';
-import { readSettings, withSourceOptions, type SourceOptions } from '../command/sources.ts';
-import {
-  exportFiles,
-  renderTemplate,
-  toYaml,
-  type ExportOptions,
-  type TemplateValues,
-  type Variables,
-} from './template-files.ts';
+import { loadSettings } from '../settings/load-settings.ts';
+import type { Settings } from '../settings/settings.ts';
+import { occurrencesOf } from '../source/cron.ts';
+import { databaseAt, sharedDatabase } from '../warehouse/databases.ts';
+import type { CliContext } from './command/context.ts';
+import { readSettings, withSourceOptions, type SourceOptions } from './command/sources.ts';
+import { readFileSync } from 'node:fs';
+import { stringify } from 'yaml';
+import { ConfigError, messageOf } from '../model/errors.ts';
+import { visibleText } from '../model/visible-text.ts';
+import { countOf } from '../observe/figures.ts';
+import { packageRoot } from '../settings/load-profile.ts';
+import { print } from './command/output.ts';
+import { writeOwnedFiles } from './owned-files.ts';
 
 const YAML_FILES = ['compose.yaml', 'kubernetes/deployment.yaml', 'kubernetes/cronjob.yaml'];
 const SERVE_UNIT = 'systemd/content-sync.service';
@@ -132,4 +132,115 @@ function smallestGap(times: readonly number[]): number {
 function quoteForSystemd(word: string): string {
   const text = word.replaceAll('%', '%%').replaceAll('$', '$$$$');
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `"${text.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
+}
+
+/** The files by the names of their templates. */
+const FILES = {
+  'content-sync.rules.yml': 'content-sync.rules.yml',
+  'scrape.yml': 'scrape.yml',
+  'content-sync-dashboard.json': 'content-sync-dashboard.json',
+  'about.md': 'README.md',
+};
+
+/** `content-sync export monitoring`: rules for Prometheus and a dashboard for Grafana; sends no request. */
+export function monitoringCommand(context: CliContext): Command {
+  return new Command('monitoring')
+    .description('rules and a scrape config for Prometheus, and a dashboard for Grafana')
+    .argument('<dir>', 'their folder; files in it that were changed by hand are left alone')
+    .option('-c, --config <file>', 'config file (else CONTENT_SYNC_CONFIG, else config/content-sync.yaml)')
+    .option('--force', 'also overwrite files that were changed by hand')
+    .option('--json', 'print one JSON object on stdout')
+    .action(async (dir: string, options: Pick<SourceOptions, 'config'> & ExportOptions) => {
+      const values = scrapeValues(readSettings(context, options));
+      const files = new Map(
+        Object.entries(FILES).map(([template, name]) => [name, renderTemplate(`monitoring/${template}`, values)]),
+      );
+      await exportFiles(context, dir, files, options);
+    });
+}
+
+/** Prometheus reads the password from a file of its own. */
+function scrapeValues({ serve, worker }: Pick<Settings, 'serve' | 'worker'>) {
+  return {
+    target: toYaml(`${toTarget(serve.host)}:${serve.port}`),
+    workerTarget: worker.port === null ? '' : toYaml(`${toTarget(worker.host)}:${worker.port}`),
+    user: serve.auth === undefined ? '' : toYaml(serve.auth.user),
+  };
+}
+
+/** A process that listens on all addresses is reached by its own. */
+function toTarget(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return 'localhost';
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+/** Texts are written as they are; a list or a condition (false, '' and [] are none) belongs to a section. */
+export type TemplateValues = Readonly<Record<string, string | boolean | readonly string[]>>;
+
+const SECTION = /^\{\{([#^])(\w+)\}\}\n([^]*?)^\{\{\/\2\}\}\n/gm;
+
+/** Reads a template below `config/deploy` and fills it in. */
+export function renderTemplate(name: string, values: TemplateValues): string {
+  return render(readFileSync(path.join(packageRoot(), 'config', 'deploy', name), 'utf8'), values);
+}
+
+/**
+ * `{{name}}` is a value. `{{#name}}` to `{{/name}}`, each on a line of its own, is repeated for each `{{item}}` of a list,
+ * or written if the condition holds; `{{^name}}` is written if it does not.
+ */
+function render(template: string, values: TemplateValues): string {
+  const filled = template.replaceAll(SECTION, (_, sign: string, name: string, body: string) => {
+    const value = values[name] ?? '';
+    if (typeof value === 'object') return value.map((item) => render(body, { ...values, item })).join('');
+    return (value !== '' && value !== false) === (sign === '#') ? render(body, values) : '';
+  });
+  return filled.replaceAll(/\{\{(\w+)\}\}/g, (whole, name: string) => String(values[name] ?? whole));
+}
+
+/** A text as a YAML scalar. */
+export function toYaml(text: string): string {
+  return stringify(text, { lineWidth: 0 }).trimEnd();
+}
+
+export interface ExportOptions {
+  force?: true;
+  json?: true;
+}
+
+/** Names of environment variables. */
+export interface Variables {
+  required: readonly string[];
+  optional: readonly string[];
+}
+
+/** Writes the files, and prints what was written and which variables they expect. */
+async function exportFiles(
+  context: CliContext,
+  dir: string,
+  files: ReadonlyMap<string, string>,
+  { force, json }: ExportOptions,
+  variables: Variables | null = null,
+): Promise<void> {
+  // They hold no secret, and systemd, Docker and Prometheus read them as users of their own.
+  context.umask(0o022);
+  const folder = path.resolve(context.cwd, dir);
+  const choice = { force: force === true, isWhole: false };
+  const done = await writeOwnedFiles(folder, files, choice).catch((error: unknown) => {
+    const hint = 'name a folder that this user may write to';
+    throw new ConfigError('usage', `${folder} cannot be written: ${messageOf(error)}`, { hint, cause: error });
+  });
+  const lines = [
+    `${folder}: ${countOf(done.written.length, 'file')} written, ${done.unchanged.length} unchanged`,
+    ...done.kept.map((name) => `not written, because it was changed by hand: ${name}`),
+    ...(done.kept.length === 0 ? [] : ['  → move your changes to a file of your own, or overwrite them with --force']),
+    ...listVariables('set where it runs', variables?.required),
+    ...listVariables('may be set where it runs', variables?.optional),
+  ];
+  const named = variables === null ? {} : { secrets: variables.required, optional: variables.optional };
+  const report = { folder, ...named, ...done };
+  print(context, json === true ? report : lines.map(visibleText).join('\n'));
+}
+
+function listVariables(label: string, names: readonly string[] = []): string[] {
+  return names.length === 0 ? [] : [`${label}: ${names.join(', ')}`];
 }

@@ -3,25 +3,26 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { Command } from 'commander';
-import { sql } from 'kysely';
+import { sql, type Kysely } from 'kysely';
 import type { Logger } from 'pino';
-import type { App } from '../../app.ts';
-import { SyncError } from '../../model/errors.ts';
-import { asStarted } from '../../observe/started-as.ts';
-import { countText, percentText, rateText } from '../../observe/figures.ts';
-import { filesText, readFileStatus } from '../../serve/status/file-status.ts';
-import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
-import type { SyncCommand } from '../../sync/plan.ts';
-import type { CliContext } from '../command/context.ts';
-import { FIRST_STEPS } from '../command/first-steps.ts';
-import { EXIT_CODES } from '../command/exit-code.ts';
-import { alignedLines } from '../command/output.ts';
-import { summaryText } from '../command/run-summary.ts';
-import { forEachSource } from '../command/sources.ts';
-import { watchRun } from '../command/watch-run.ts';
-import { withApp } from '../command/with-app.ts';
-import { demoEditor, type DemoEditor } from './demo-editor.ts';
-import { demoServe } from './demo-serve.ts';
+import type { App } from '../app.ts';
+import { SyncError } from '../model/errors.ts';
+import { asStarted } from '../observe/started-as.ts';
+import { countText, percentText, rateText } from '../observe/figures.ts';
+import { filesText, readFileStatus } from '../serve/status/file-status.ts';
+import { startSandbox, type Sandbox } from '../sandbox/sandbox.ts';
+import type { SyncCommand } from '../sync/plan.ts';
+import type { CliContext } from './command/context.ts';
+import { FIRST_STEPS, alignedLines } from './command/output.ts';
+import { EXIT_CODES } from './command/exit-code.ts';
+import { summaryText, watchRun } from './command/watch-run.ts';
+import { forEachSource } from './command/sources.ts';
+import { withApp, whileOpen } from './command/with-app.ts';
+import type { OwnTables } from '../warehouse/own-tables.ts';
+import { openWarehouse } from '../warehouse/databases.ts';
+import { untilAborted } from '../model/waiting.ts';
+import { startServing } from './serve.ts';
+import { request } from 'undici';
 
 const RECORDS = { content: 2_000, images: 150, analytics: 20_000 };
 const RATE = { rate: 40, burst: 20 };
@@ -173,3 +174,146 @@ const DEMO_QUESTIONS: readonly { question: string; sql: string }[] = [
  WHERE v.resource = 'content' AND v.valid_to IS NOT NULL ORDER BY v.id LIMIT 3`,
   },
 ];
+
+/** The stage for the second half of the demo. */
+interface ServeScene {
+  config: string;
+  source: string;
+  /** Address of its warehouse. */
+  warehouse: string;
+  secret: string;
+  editor: DemoEditor;
+  say: (text: string) => void;
+  /** True to go on until the process is told to stop. */
+  keep: boolean;
+}
+
+/** Until a row is given up on: a demo that hangs explains nothing. */
+const PATIENCE_MS = 20_000;
+const LOOK_EVERY_MS = 5;
+/** An editor's pace: of a record that changes all the time, readings are about a second apart. */
+const BETWEEN_CHANGES_MS = 1_200;
+
+/** Starts `serve`, subscribes it to the service's webhooks, changes records, and shows how soon their rows follow. */
+async function demoServe(context: CliContext, scene: ServeScene): Promise<void> {
+  const { config, source, secret, editor, say, keep } = scene;
+  const serving = await startServing(context, { config, port: 0 });
+  try {
+    say(`\nServe: its page is at ${serving.url}/, and the service tells ${serving.url}/webhooks/${source} of changes.`);
+    await editor.subscribe(`${serving.url}/webhooks/${source}`, secret);
+    await watchRows(context, scene);
+    if (!keep) return;
+    say(`\nIt goes on: ${serving.url}/ (Ctrl-C ends it).`);
+    await untilAborted(context.signal);
+  } finally {
+    await serving.stop();
+  }
+}
+
+/** One change in the service, and the row that a reader of the warehouse must see afterwards. */
+interface Change {
+  told: string;
+  make: () => Promise<void>;
+  isThere: (row: Row | undefined) => boolean;
+}
+
+interface Row {
+  title: string | null;
+  status: string | null;
+  deleted_at: string | null;
+}
+
+async function watchRows(context: CliContext, { warehouse: address, editor, say }: ServeScene): Promise<void> {
+  // A connection of its own, as every other reader has.
+  await whileOpen(await openWarehouse(address, context.clock), async (warehouse) => {
+    const { id } = await editor.create({ title: 'Written while you watch', status: 'draft' });
+    for (const { told, make, isThere } of changesOf(editor, id)) {
+      const began = context.clock.monotonic();
+      await make();
+      const ms = await until(context, began, async () => isThere(await rowOf(warehouse.own, id)));
+      say(`  ${told.padEnd(20)} the row followed after ${String(Math.round(ms)).padStart(4)} ms`);
+      await context.clock.sleep(BETWEEN_CHANGES_MS, context.signal);
+    }
+  });
+}
+
+function changesOf(editor: DemoEditor, id: string): Change[] {
+  const renamed = 'Renamed while you watch';
+  const restored = 'Restored while you watch';
+  return [
+    { told: 'a post was written', make: async () => undefined, isThere: (row) => row?.deleted_at === null },
+    {
+      told: 'it was renamed',
+      make: () => editor.change(id, { title: renamed }),
+      isThere: (row) => row?.title === renamed,
+    },
+    {
+      told: 'it was published',
+      make: () => editor.change(id, { status: 'published' }),
+      isThere: (row) => row?.status === 'published',
+    },
+    {
+      told: 'it was deleted',
+      make: () => editor.remove(id),
+      isThere: (row) => row !== undefined && row.deleted_at !== null,
+    },
+    {
+      told: 'it was restored',
+      make: async () => void (await editor.create({ id, title: restored, status: 'published' })),
+      isThere: (row) => row?.deleted_at === null && row.title === restored,
+    },
+  ];
+}
+
+async function rowOf(own: Kysely<OwnTables>, id: string): Promise<Row | undefined> {
+  const { rows } =
+    await sql<Row>`SELECT title, status, _deleted_at AS deleted_at FROM content WHERE id = ${id}`.execute(own);
+  return rows[0];
+}
+
+/** Milliseconds since `began` until it holds. */
+async function until({ clock, signal }: CliContext, began: number, holds: () => Promise<boolean>): Promise<number> {
+  while (!(await holds())) {
+    if (clock.monotonic() - began > PATIENCE_MS) {
+      throw new SyncError('demo_failed', 'the change did not reach the warehouse', { recovery: 'stop' });
+    }
+    await clock.sleep(LOOK_EVERY_MS, signal);
+  }
+  return clock.monotonic() - began;
+}
+
+/** A post, as far as the demo looks into it. */
+export interface Post {
+  id: string;
+  title: string;
+}
+
+function pathOf(id: string): string {
+  return `content/${encodeURIComponent(id)}`;
+}
+
+type DemoEditor = ReturnType<typeof demoEditor>;
+
+/** The service as an editor's tool uses it: through its API, with the same key. */
+function demoEditor({ url, apiKey }: Sandbox) {
+  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
+  const ask = async (method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, record?: object): Promise<string> => {
+    const body = record === undefined ? null : JSON.stringify(record);
+    const answer = await request(`${url}/v1/${path}`, { method, headers, body });
+    const text = await answer.body.text();
+    if (answer.statusCode >= 300) throw new Error(`the sandbox answered ${answer.statusCode}: ${text}`);
+    return text;
+  };
+  return {
+    /** The first posts of the listing. */
+    list: async (limit: number): Promise<Post[]> => JSON.parse(await ask('GET', `content?limit=${limit}`)).data,
+    /** Returns the post that was made. */
+    create: async (fields: Partial<Post> & { status: string }): Promise<Post> =>
+      JSON.parse(await ask('POST', 'content', fields)),
+    change: async (id: string, fields: object) => void (await ask('PATCH', pathOf(id), fields)),
+    remove: async (id: string) => void (await ask('DELETE', pathOf(id))),
+    /** Has the service send every change to an address. */
+    subscribe: async (address: string, secret: string) =>
+      void (await ask('POST', 'webhooks', { url: address, events: ['*'], secret })),
+  };
+}

@@ -1,15 +1,17 @@
 import { Command, Option } from 'commander';
-import { ConfigError } from '../../model/errors.ts';
-import { timestampText } from '../../model/timestamp-text.ts';
-import { readRunDetails, readRuns, runThatHolds, type RunDetails, type RunRecord } from '../../state/run-history.ts';
-import { openWarehouseToRead } from '../../warehouse/databases.ts';
-import { painter } from '../command/colour.ts';
-import type { CliContext } from '../command/context.ts';
-import { print } from '../command/output.ts';
-import { forEachSource, withSourceOptions, type SourceOptions } from '../command/sources.ts';
-import { whileOpen } from '../command/with-app.ts';
-import { momentFrom } from './moment-from.ts';
-import { detailsText, runsTable } from './runs-text.ts';
+import { ConfigError } from '../model/errors.ts';
+import { timestampText } from '../model/timestamp-text.ts';
+import { readRunDetails, readRuns, runThatHolds, type RunDetails, type RunRecord } from '../state/run-history.ts';
+import { openWarehouseToRead } from '../warehouse/databases.ts';
+import { painter, toneOfStatus, type Paint } from './command/colour.ts';
+import type { CliContext } from './command/context.ts';
+import { print, alignedLines } from './command/output.ts';
+import { forEachSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
+import { whileOpen } from './command/with-app.ts';
+import { visibleText } from '../model/visible-text.ts';
+import { countText, delayText, NONE } from '../observe/figures.ts';
+import { runFacts } from '../serve/status/run-facts.ts';
+import { timeSpan } from '../source/duration-and-size.ts';
 
 interface RunsOptions extends SourceOptions {
   json?: true;
@@ -117,4 +119,92 @@ function limitFrom(text: string): number {
   const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0;
   if (limit > 0) return limit;
   throw new ConfigError('usage', `--limit must be a whole number from 1 to 999999, not "${text}"`);
+}
+
+const HEAD = ['run', 'resource', 'status', 'mode', 'began (UTC)', 'took', 'rows', 'requests', 'note'] as const;
+const STATUS = HEAD.indexOf('status');
+
+/** The history for a person: a line for each row of it. */
+export function runsTable(runs: readonly RunRecord[], paint: Paint): string {
+  if (runs.length === 0) return '  no such runs';
+  const cells = runs.map((run) =>
+    [
+      run.run_id,
+      run.resource,
+      run.status,
+      run.mode,
+      timestampText(run.started_at).slice(0, 19),
+      tookText(run),
+      rowsText(run),
+      countText(run.all_requests),
+      noteOf(run),
+    ].map(visibleText),
+  );
+  const painted = (cell: string, column: number): string =>
+    column === STATUS ? paint(cell, toneOfStatus(cell.trim())) : cell;
+  return alignedLines([HEAD, ...cells], painted)
+    .map((line) => `  ${line}`)
+    .join('\n');
+}
+
+function tookText({ started_at, finished_at }: RunRecord): string {
+  return finished_at === null ? NONE : delayText(finished_at - started_at);
+}
+
+/** What became of records; `unchanged` where nothing did. */
+function rowsText({ inserted, updated, deleted, held, rejected, unchanged }: RunRecord): string {
+  const parts = [
+    [inserted, 'new'],
+    [updated, 'changed'],
+    [deleted, 'deleted'],
+    [held, 'held'],
+    [rejected, 'set aside'],
+  ] as const;
+  const said = parts.filter(([count]) => count > 0).map(([count, what]) => `${countText(count)} ${what}`);
+  return said.length === 0 ? `${countText(unchanged)} unchanged` : said.join(', ');
+}
+
+function noteOf({ error, warnings, runs, first_started_at }: RunRecord): string {
+  const since = timestampText(first_started_at).slice(0, 19);
+  return [
+    ...(runs > 1 ? [`${countText(runs)} runs since ${since} that changed nothing`] : []),
+    ...(error === null ? [] : [error.code]),
+    ...warnings.map(({ code }) => code),
+  ].join('; ');
+}
+
+/** One run for a person: what there is to know of each resource's part in it. */
+function detailsText(
+  { source, run_id }: { source: string; run_id: string },
+  parts: readonly RunDetails[],
+  paint: Paint,
+): string {
+  return [`${source}  run ${run_id}`, ...parts.flatMap((part) => ['', ...partLines(part, paint)])].join('\n');
+}
+
+function partLines(part: RunDetails, paint: Paint): string[] {
+  const { resource, command, mode, status } = part;
+  const lines = runFacts(part).flatMap(({ title, lines: texts }) =>
+    texts.map((text, at) => `  ${(at === 0 ? title : '').padEnd(12)}${visibleText(text)}`.trimEnd()),
+  );
+  return [`${visibleText(resource)}  ${paint(status, toneOfStatus(status))} (${command}, ${mode})`, ...lines];
+}
+
+const DATE = /^\d{4}-\d{2}-\d{2}$/;
+const MOMENT = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})?$/;
+
+/**
+ * Epoch milliseconds of what a person writes: a date or a time, in UTC where it names no zone, or a span before `now`
+ * (`7d`, `12h`). Throws `ConfigError` for anything else.
+ */
+export function momentFrom(text: string, now: number): number {
+  const span = timeSpan.safeParse(text);
+  if (span.success) return now - span.data;
+  const [isTime, zone] = MOMENT.exec(text) ?? [];
+  const written = isTime === undefined || zone !== undefined ? text : `${text}Z`;
+  const at = DATE.test(text) || isTime !== undefined ? Date.parse(written.replace(' ', 'T')) : Number.NaN;
+  if (!Number.isNaN(at)) return at;
+  throw new ConfigError('usage', `"${text}" is no time`, {
+    hint: 'write a date (2026-11-20), a time (2026-11-20T08:00:00Z) or a span before now (7d, 12h, 30m)',
+  });
 }

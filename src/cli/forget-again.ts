@@ -1,19 +1,81 @@
-import type { App } from '../../app.ts';
-import { ConfigError, SyncError } from '../../model/errors.ts';
-import { timestampText } from '../../model/timestamp-text.ts';
-import { noteForgotten, openRequests } from '../../state/forget-requests.ts';
-import { readTables } from '../../state/column-catalog.ts';
-import { eraseUnnamed } from '../../sync/files/erase-unnamed.ts';
-import { syncedResources } from '../../serve/start-drain.ts';
-import { forgetDeliveries, type ForgottenDeliveries } from '../../trigger/drain/forget-deliveries.ts';
-import { inboxAddress, openInbox, openInboxToRead } from '../../warehouse/databases.ts';
-import type { ForgottenRow } from '../../warehouse/operator-rows.ts';
-import type { OwnTables } from '../../warehouse/own-tables.ts';
-import type { CliContext } from '../command/context.ts';
-import { whileOpen } from '../command/with-app.ts';
+import type { App } from '../app.ts';
+import { timestampText } from '../model/timestamp-text.ts';
+import { syncedResources } from '../serve/start-drain.ts';
+import type { SourceSettings } from '../settings/settings.ts';
+import { readTables } from '../state/column-catalog.ts';
+import { askToForget, openRequests, rememberForgotten, noteForgotten, unerased } from '../state/forget-requests.ts';
+import { checkPrivacyKey, forgottenFingerprint } from '../state/forgotten.ts';
+import { knownIds } from '../sync/forget/known-ids.ts';
+import { idsInDeliveries, forgetDeliveries, type ForgottenDeliveries } from '../trigger/drain/forget-deliveries.ts';
+import type { RestoredParts } from '../warehouse/backup.ts';
+import type { ForgottenRow } from '../warehouse/operator-rows.ts';
+import type { CliContext } from './command/context.ts';
+import { ConfigError, SyncError } from '../model/errors.ts';
+import { eraseUnnamed } from '../sync/files/erase-unnamed.ts';
+import { inboxAddress, openInbox, openInboxToRead } from '../warehouse/databases.ts';
+import type { OwnTables } from '../warehouse/own-tables.ts';
+import { whileOpen } from './command/with-app.ts';
+
+/**
+ * Has a restored warehouse know of the records that were erased in the one that it replaces, and asks for those that are
+ * in it to be erased again. Returns how many these are. Throws `ConfigError('privacy_key')` if the settings cannot tell
+ * them.
+ */
+export async function carryForgotten(
+  { clock, version }: Pick<CliContext, 'clock' | 'version'>,
+  source: SourceSettings,
+  restored: RestoredParts,
+  forgotten: readonly ForgottenRow[],
+): Promise<number> {
+  const { warehouse } = restored;
+  const { name, privacy_key: key } = source;
+  await warehouse.apply(rememberForgotten(warehouse.own, forgotten));
+  await checkPrivacyKey(warehouse.own, { source: name, key });
+  if (key === undefined) return 0;
+  const at = timestampText(clock.now());
+  let found = 0;
+  for (const [resource, rows] of Map.groupBy(forgotten, (row) => row.resource)) {
+    const fingerprints = new Set(rows.map(({ fingerprint }) => fingerprint));
+    const isErased = (id: string): boolean => fingerprints.has(forgottenFingerprint(key, name, resource, id));
+    const ids = await idsThat(isErased, source, restored, resource);
+    found += ids.length;
+    const asked = { resource, ids, version, at };
+    if (ids.length > 0) await warehouse.apply(askToForget(warehouse.own, { source: name, key }, asked));
+  }
+  return found;
+}
+
+async function idsThat(
+  isErased: (id: string) => boolean,
+  source: SourceSettings,
+  { warehouse, inbox }: RestoredParts,
+  resource: string,
+): Promise<string[]> {
+  const profile = source.profile.resources[resource];
+  if (profile === undefined) return [];
+  const ids = new Set<string>();
+  const shape = await readTables(warehouse, resource);
+  for await (const id of knownIds({ warehouse, resource, shape, profile })) if (isErased(id)) ids.add(id);
+  if (inbox === null) return [...ids];
+  const rules = { webhooks: source.profile.webhooks, resources: syncedResources(source) };
+  for await (const id of idsInDeliveries({ inbox, rules, resource })) if (isErased(id)) ids.add(id);
+  return [...ids];
+}
+
+/** Erases whatever a warehouse was asked to forget and still has. Returns the resources of which something is left. */
+export async function eraseAgain(context: CliContext, app: App): Promise<string[]> {
+  const left: string[] = [];
+  for (const resource of Object.keys(app.source.profile.resources)) {
+    if ((await openRequests(app.warehouse.own, resource)).length === 0) continue;
+    const isErased = await eraseWhenFree(context, app, resource);
+    const isDone = isErased && (await finishForgetting(context, app, resource)).isClean;
+    if (!isDone) left.push(resource);
+  }
+  return left;
+}
 
 /** What is left of records that are erased from the tables. */
-export interface FinishedForgetting {
+interface FinishedForgetting {
   /** As they are remembered from now on. */
   rows: readonly ForgottenRow[];
   /** Deliveries that wait, and are erased by the next `serve`. */
@@ -129,5 +191,35 @@ async function untilClean({ clock, signal }: CliContext, clean: () => Promise<bo
     if (await clean()) return true;
     if (left === 0 || signal.aborted) return false;
     await clock.sleep(PAUSE_MS);
+  }
+}
+
+const LOOK_MS = 500;
+/** A walk of another process may take hours. */
+const PATIENCE_MS = 10 * 60_000;
+
+/**
+ * Erases what was asked for. Where another process owns the resource, that one does it (a `serve`, within seconds) or
+ * ends; this one looks again until then. Returns false if it still waits when the command is interrupted, or after ten
+ * minutes.
+ */
+export async function eraseWhenFree(
+  { clock, signal, stderr }: Pick<CliContext, 'clock' | 'signal' | 'stderr'>,
+  app: App,
+  resource: string,
+): Promise<boolean> {
+  const until = clock.monotonic() + PATIENCE_MS;
+  for (let isTold = false; ;) {
+    try {
+      await app.eraseForgotten(resource, signal);
+    } catch (error) {
+      if (!(error instanceof SyncError) || error.code !== 'lease_held') throw error;
+      if (!isTold)
+        stderr.write(`content-sync: ${error.message}: it erases the records, or this command does once it has ended\n`);
+      isTold = true;
+    }
+    if ((await unerased(app.warehouse.own, resource)).length === 0) return true;
+    if (signal.aborted || clock.monotonic() >= until) return false;
+    await clock.sleep(LOOK_MS);
   }
 }
