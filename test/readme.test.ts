@@ -33,6 +33,7 @@ const WITHOUT_SOURCES = new Set([
   'config schema',
   'config alerts test',
   'export monitoring',
+  'export deployment',
 ]);
 
 /** Commands and their options as the help of each lists them. */

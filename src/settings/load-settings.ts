@@ -33,7 +33,6 @@ export interface SettingsPlace {
   env: NodeJS.ProcessEnv;
   /** Relative paths of the config file and of the warehouse start here. */
   cwd: string;
-  noteVariable?: ConfigPlace['noteVariable'];
   /** The only source to read, if the config has it: nothing that the others need has to be there. All of them if absent. */
   source?: string | undefined;
   /** True if secrets that are missing are no fault. */
@@ -47,14 +46,14 @@ export interface SettingsPlace {
  *   its own, and faults in it, is `refused` alone as long as another one can be used.
  */
 export function loadSettings(settingsPlace: SettingsPlace): Settings {
-  const { path, env, cwd, noteVariable, source: only, secretsOptional = false } = settingsPlace;
+  const { path, env, cwd, source: only, secretsOptional = false } = settingsPlace;
   const configPath = resolve(cwd, path ?? (env['CONTENT_SYNC_CONFIG'] || DEFAULT_PATH));
   const shown = (file: string): string => shownPath(file, cwd);
   if (!existsSync(configPath)) throw notFound(shown(configPath));
   const { read, faults } = readYamlFile(configPath, shown(configPath));
   if (read === null) throw settingsError({ faults });
   const readers = { readSecret: readSecretFile, readProfile: profileReader() };
-  const place: ConfigPlace = { env, cwd, noteVariable, only, secretsOptional, shown, ...readers };
+  const place: ConfigPlace = { env, cwd, only, secretsOptional, shown, ...readers };
   const isFolder = typeof valueAt(read.value, ['sources']) === 'string';
   const loaded = (isFolder ? readFolder : readWhole)(read, place);
   const all = [...loaded.faults, ...tlsFaults(env)];

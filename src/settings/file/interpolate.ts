@@ -7,8 +7,6 @@ export interface Surroundings {
   env: Readonly<Record<string, string | undefined>>;
   /** The text of a secret file without its trailing newline and BOM; throws an error fit for a person. */
   readSecret(this: void, path: string): string;
-  /** Called with each variable that the files name. */
-  noteVariable?: ((name: string, hasDefault: boolean) => void) | undefined;
   /** True if a secret that is missing is no fault, because the command does not use it. */
   secretsOptional?: boolean;
 }
@@ -82,10 +80,9 @@ function missingSecret(path: FieldPath, isBeginning: boolean): string {
   return isAddress && isBeginning ? MISSING_ADDRESS : MISSING_SECRET;
 }
 
-function fromEnv(inner: string, path: FieldPath, { env, noteVariable }: Surroundings): string {
+function fromEnv(inner: string, path: FieldPath, { env }: Surroundings): string {
   const [, name, preset] = VARIABLE.exec(inner) ?? [];
   if (name === undefined) throw new Error('expected ${VAR}, ${VAR:-default}, ${file:/path} or $${ for a literal ${');
-  noteVariable?.(name, preset !== undefined);
   const value = env[name];
   if (value !== undefined && value !== '') return value;
   if (preset !== undefined) return preset;
