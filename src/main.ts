@@ -63,7 +63,8 @@ async function main(): Promise<void> {
     process.stdout.write(`${version}\n`);
     return;
   }
-  (await import('./observe/exclude-environment.ts')).excludeEnvironment();
+  // The diagnostic reports that Node writes (`--report-...`) must not have the environment, which holds secrets.
+  process.report.excludeEnv = true;
   // Compiled code is kept between starts, in the package's own folder: nobody else can put code there. Where that is
   // read-only, a start just takes longer.
   const compiled = path.join(folder, 'node_modules', '.cache', 'content-sync');
