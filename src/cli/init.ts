@@ -1,7 +1,7 @@
 import { existsSync, appendFileSync, chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
-import { ConfigError, SyncError } from '../model/errors.ts';
+import { ConfigError } from '../model/errors.ts';
 import { placementFindings } from '../settings/cross-check.ts';
 import { settingsError } from '../settings/file/fault.ts';
 import { readSecretFile } from '../settings/file/secret-fields.ts';
@@ -17,7 +17,7 @@ import { print } from './command/output.ts';
 import { silentLog } from './command/sources.ts';
 import { findService, type FoundService, type Recognised } from './init/find-service.ts';
 import { OwnProfile } from './init/own-profile.ts';
-import type { Writable } from 'node:stream';
+import { openQuestions, type Questions } from './init/questions.ts';
 import { isMap, parseDocument, stringify } from 'yaml';
 import { ENV_FILE } from '../settings/env-file.ts';
 
@@ -219,116 +219,6 @@ function nameFor(url: string): string {
   const host = URL.parse(url)?.hostname ?? '';
   const first = host.split('.').find((part) => !['www', 'api', 'cms', 'localhost'].includes(part)) ?? '';
   return SOURCE_NAME.test(first) ? first : 'content';
-}
-
-/** One thing that has to be known, and the option that says it where nobody can be asked. */
-interface Question {
-  message: string;
-  option: string;
-  /** Taken if nothing is typed, and where nobody is asked. */
-  preset?: string | undefined;
-  /** True if nothing may be the answer. */
-  isOptional?: boolean;
-  /** Returns what is wrong with an answer; undefined if nothing is. */
-  refuse?: (answer: string) => string | undefined;
-}
-
-/** Asks a person on a terminal; elsewhere takes what the options say, and refuses if one is missing. */
-export interface Questions {
-  /** Whether there is somebody to ask. */
-  readonly isAsking: boolean;
-  text(question: Question, given: string | undefined): Promise<string>;
-  /** What is typed is not shown. */
-  secret(question: Question): Promise<string>;
-  choice<T extends string>(message: string, choices: readonly { value: T; label: string }[], preset: T): Promise<T>;
-  /** True without asking where nobody is there, or everything was agreed to beforehand. */
-  confirm(message: string): Promise<boolean>;
-}
-
-/** `agrees`: `--yes`, so that nothing is asked that has a usual answer. */
-function openQuestions({ stdin, stdout }: CliContext, agrees: boolean): Questions {
-  return stdin.isTTY === true && stdout.isTTY === true ? onTerminal(stdin, stdout, agrees) : fromOptions();
-}
-
-function missing({ message, option }: Question): ConfigError {
-  const hint = `give ${option}`;
-  return new ConfigError('usage', `${message}: not said, and nobody can be asked without a terminal`, { hint });
-}
-
-function fromOptions(): Questions {
-  return {
-    isAsking: false,
-    text: async (question, given) => {
-      const answer = given ?? question.preset;
-      if (answer === undefined) throw missing(question);
-      return accepted(question, answer);
-    },
-    secret: async (question) => {
-      throw missing(question);
-    },
-    choice: async (_message, _choices, preset) => preset,
-    confirm: async () => true,
-  };
-}
-
-/** Throws `ConfigError` for an answer of an option that is refused: nobody is there to give another one. */
-function accepted({ option, refuse }: Question, answer: string): string {
-  const fault = refuse?.(answer);
-  if (fault === undefined) return answer;
-  throw new ConfigError('usage', `${option}: ${fault}`);
-}
-
-/** The answer to a prompt of the library, which gives a symbol for Ctrl-C. */
-async function answered<T>(prompt: Promise<T>): Promise<Exclude<T, symbol>> {
-  const answer = await prompt;
-  if (isAnswer(answer)) return answer;
-  throw new SyncError('interrupted', 'stopped at a question; nothing was written', { recovery: 'stop' });
-}
-
-function isAnswer<T>(answer: T): answer is Exclude<T, symbol> {
-  return typeof answer !== 'symbol';
-}
-
-function validated({ refuse, preset, isOptional = false }: Question) {
-  return {
-    validate: (typed: string | undefined) => {
-      const answer = typed === undefined || typed === '' ? (preset ?? '') : typed;
-      if (answer === '') return isOptional ? undefined : 'something is needed here';
-      return refuse?.(answer);
-    },
-  };
-}
-
-function onTerminal(stdin: CliContext['stdin'], stdout: Writable, agrees: boolean): Questions {
-  const streams = { input: stdin, output: stdout };
-  const library = import('@clack/prompts');
-  return {
-    isAsking: true,
-    text: async (question, given) => {
-      if (given !== undefined) return accepted(question, given);
-      const { message, preset } = question;
-      if (agrees && preset !== undefined) return preset;
-      const { text } = await library;
-      const shown = preset === undefined ? {} : { placeholder: preset, defaultValue: preset };
-      return answered(text({ message, ...shown, ...validated(question), ...streams }));
-    },
-    secret: async (question) => {
-      const { password } = await library;
-      return (await answered(password({ message: question.message, ...validated(question), ...streams }))) ?? '';
-    },
-    choice: async (message, choices, preset) => {
-      if (agrees) return preset;
-      const { select } = await library;
-      const options = choices.map(({ value, label }) => ({ value, label }));
-      const chosen = await answered(select<string>({ message, options, initialValue: preset, ...streams }));
-      return choices.find(({ value }) => value === chosen)?.value ?? preset;
-    },
-    confirm: async (message) => {
-      if (agrees) return true;
-      const { confirm } = await library;
-      return answered(confirm({ message, ...streams }));
-    },
-  };
 }
 
 const OWNER_ONLY = 0o600;

@@ -1,7 +1,7 @@
 import type { Profile } from '../source/profile.ts';
 import type { FieldPath, Fault, SettingsFinding } from './file/fault.ts';
 import type { SourcesFile } from './settings.ts';
-import { isIP } from 'node:net';
+import { isLoopback } from './warehouse-address.ts';
 
 /** Addresses to which a source's credential would be sent without encryption, unless `allow_insecure` says so. */
 export function insecureFindings(sources: SourcesFile, profiles: ReadonlyMap<string, Profile>): SettingsFinding[] {
@@ -38,11 +38,4 @@ export function tlsFaults(env: NodeJS.ProcessEnv): Fault[] {
   const message =
     'expected to be unset, got 0: certificates would not be checked; for an authority of your own set NODE_EXTRA_CA_CERTS';
   return [{ file: 'environment', line: 1, column: 1, field, message }];
-}
-
-/** True for names and addresses that never leave this machine, as they stand in a URL. */
-export function isLoopback(host: string): boolean {
-  const bare = host.replace(/^\[|\]$/g, '').toLowerCase();
-  if (isIP(bare) === 4) return bare.startsWith('127.');
-  return bare === '::1' || bare.startsWith('::ffff:7f') || bare === 'localhost' || bare.endsWith('.localhost');
 }

@@ -1,9 +1,9 @@
+import { isIP } from 'node:net';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { existsSync } from 'node:fs';
 import { unescape } from 'node:querystring';
 import { suggestion } from './file/fault.ts';
-import { isLoopback } from './transport.ts';
 
 /** For somebody who has not chosen yet: a file per source, below the folder in which content-sync is started. */
 export const USUAL_WAREHOUSE = 'sqlite:data/{source}.db';
@@ -283,4 +283,11 @@ export function shownAddress(address: string): string {
   if (!address.startsWith(`${scheme}://`) || URL.parse(address) === null) return `${scheme}:***`;
   // To the last @: one that belongs to the password may stand there as it is.
   return address.replace(/\/\/.*@/s, '//***@').replace(/[?#].*$/s, '?***');
+}
+
+/** True for names and addresses that never leave this machine, as they stand in a URL. */
+export function isLoopback(host: string): boolean {
+  const bare = host.replace(/^\[|\]$/g, '').toLowerCase();
+  if (isIP(bare) === 4) return bare.startsWith('127.');
+  return bare === '::1' || bare.startsWith('::ffff:7f') || bare === 'localhost' || bare.endsWith('.localhost');
 }

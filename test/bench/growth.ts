@@ -36,16 +36,13 @@ export async function benchSizes(
 interface Load {
   service: Service;
   records: number;
-  settings?: object;
 }
 
 async function loadOnce(bench: BackfillBench, database: BenchDatabase, load: Load): Promise<Measured> {
-  const { service, records, settings = {} } = load;
+  const { service, records } = load;
   const { setting } = await database.make('sizes');
   await database.settle();
-  const measured = await measure(
-    backfillOf(bench.main, bench.folder, { url: service.url, warehouse: setting, settings }),
-  );
+  const measured = await measure(backfillOf(bench.main, bench.folder, { url: service.url, warehouse: setting }));
   await database.drop('sizes');
   expectRecords(measured.stdout, records);
   return measured;
@@ -54,4 +51,3 @@ async function loadOnce(bench: BackfillBench, database: BenchDatabase, load: Loa
 function memoryFigure(name: string, { peakMegabytes }: Measured, wanted: Pick<Figure, 'floor' | 'aim'>): Figure {
   return { name, value: peakMegabytes, unit: 'MB', better: 'less', ...wanted };
 }
-

@@ -1,6 +1,6 @@
 import type { CliContext } from '../command/context.ts';
 import { print } from '../command/output.ts';
-import type { Questions } from '../init.ts';
+import type { Questions } from './questions.ts';
 import { progressOn, refuseInsecure } from '../probe.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { openAsker, unreachable, type Answer } from '../../probe/asker.ts';
