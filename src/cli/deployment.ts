@@ -44,7 +44,8 @@ async function writeTemplates(context: CliContext, templates: string, dir: strin
   const values = valuesOf(readSettings(context, options), options.image ?? '');
   const from = path.join(packageRoot(), 'config', 'deploy', templates);
   const names = readdirSync(from, { recursive: true, encoding: 'utf8' }).filter((name) => path.extname(name) !== '');
-  const files = names.map((name): [string, string] => [name, filled(path.join(from, name), values)]);
+  const nameOf = (name: string): string => (name === 'about.md' ? 'README.md' : name);
+  const files = names.map((name): [string, string] => [nameOf(name), filled(path.join(from, name), values)]);
   // They hold no secret, and systemd, Docker and Prometheus read them as users of their own.
   context.umask(0o022);
   const folder = path.resolve(context.cwd, dir);
