@@ -13,6 +13,8 @@ import { checkKubernetes, composeFaults, expectKnownFields, type KubernetesObjec
 const documentsIn = (text: string): (KubernetesObject & Record<string, never>)[] =>
   parseAllDocuments(text).map((each) => each.toJS());
 
+const WAREHOUSE = 'sqlite:data/{source}.db';
+
 it('what is written is what Compose and Kubernetes read', async () => {
   const folder = tempFolder();
   const blog = {
@@ -20,7 +22,10 @@ it('what is written is what Compose and Kubernetes read', async () => {
     auth: { type: 'api_key', key: '${BLOG_KEY}' },
     profile: 'content-service',
   };
-  writeFileSync(path.join(folder, 'content-sync.yaml'), JSON.stringify({ worker: { port: 9124 }, sources: { blog } }));
+  writeFileSync(
+    path.join(folder, 'content-sync.yaml'),
+    JSON.stringify({ warehouse: WAREHOUSE, worker: { port: 9124 }, sources: { blog } }),
+  );
   const command = ['export', 'deployment', 'out', '--config', 'content-sync.yaml', '--image', 'x/sync:1'];
   expect(await runCommand(command, folder, { BLOG_KEY: 'k3y' })).toMatchObject({ code: 0, stderr: '' });
   const text = (name: string): string => readFileSync(path.join(folder, 'out', name), 'utf8');
@@ -45,7 +50,7 @@ it('what is written is what Compose and Kubernetes read', async () => {
 it('leaves alone what was changed by hand, unless it is forced', async () => {
   const folder = tempFolder();
   const blog = { base_url: 'https://cms.example.com', profile: 'content-service' };
-  writeFileSync(path.join(folder, 'content-sync.yaml'), JSON.stringify({ sources: { blog } }));
+  writeFileSync(path.join(folder, 'content-sync.yaml'), JSON.stringify({ warehouse: WAREHOUSE, sources: { blog } }));
   const again = async (...args: string[]): Promise<unknown> => {
     const command = ['export', 'deployment', 'out', '--config', 'content-sync.yaml', '--json', ...args];
     return JSON.parse((await runCommand(command, folder)).stdout);
