@@ -44,13 +44,14 @@ async function writeTemplates(context: CliContext, templates: string, dir: strin
   const values = valuesOf(readSettings(context, options), options.image ?? '');
   const from = path.join(packageRoot(), 'config', 'deploy', templates);
   const names = readdirSync(from, { recursive: true, encoding: 'utf8' }).filter((name) => path.extname(name) !== '');
-  const nameOf = (name: string): string => (name === 'about.md' ? 'README.md' : name);
-  const files = names.map((name): [string, string] => [nameOf(name), filled(path.join(from, name), values)]);
+  const files = names.toSorted().map((name): [string, string] => {
+    return [name === 'about.md' ? 'README.md' : name, filled(path.join(from, name), values)];
+  });
   // They hold no secret, and systemd, Docker and Prometheus read them as users of their own.
   context.umask(0o022);
   const folder = path.resolve(context.cwd, dir);
   const choice = { force: options.force === true, isWhole: false };
-  const done = await writeOwnedFiles(folder, new Map(files.toSorted()), choice).catch((error: unknown) => {
+  const done = await writeOwnedFiles(folder, new Map(files), choice).catch((error: unknown) => {
     const hint = 'name a folder that this user may write to';
     throw new ConfigError('usage', `${folder} cannot be written: ${messageOf(error)}`, { hint, cause: error });
   });

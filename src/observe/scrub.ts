@@ -78,10 +78,9 @@ export function isJson(text: string): boolean {
 function formsOf(secret: string): Forms {
   const before = known.get(secret);
   if (before !== undefined) return before;
-  const escaped = new Set([secret]);
   // What a service quotes may be quoted again, by another one and by the log.
-  for (let times = 0; times < 2; times += 1)
-    for (const form of [...escaped]) for (const one of escapes(form)) escaped.add(one);
+  const once = escapes(secret);
+  const escaped = new Set([secret, ...once, ...once.flatMap(escapes)]);
   const isShort = secret.length <= SHORT;
   const written = [...(isShort ? [] : escaped), ...(secret.length < ENCODED_FROM ? [] : encodings(secret))];
   const forms = { word: isShort ? wordOf(secret) : null, written: written.toSorted((a, b) => b.length - a.length) };

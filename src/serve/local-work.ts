@@ -75,6 +75,7 @@ export class LocalWork implements SourceWork {
     const reading = new AbortController();
     opened.defer(() => reading.abort(interruption()));
     const { warehouse } = app;
+    const persist = (): Promise<void> => warehouse.persist();
     const pauses = new KnownPauses(() => readPauses(warehouse.own), clock);
     opened.defer(() => {
       this.#app = null;
@@ -91,7 +92,6 @@ export class LocalWork implements SourceWork {
       },
       startDrain: (walk) => {
         const { inbox } = this.#options;
-        const persist = (): Promise<void> => warehouse.persist();
         const refetch = refetchBy(app, reading.signal);
         this.#drain = startDrain(this.#options, inbox, { walk, refetch, persist, pauses });
         return this.#drain;
