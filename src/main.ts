@@ -32,7 +32,7 @@ function versionIn(folder: string): string {
 async function leaveUnread(code: number): Promise<void> {
   const { stderr, stdout } = process;
   if (stderr.writableLength === 0) return;
-  const { reportLostLines } = await import('./observe/log-stream.ts');
+  const { reportLostLines } = await import('./observe/log.ts');
   let unread = Infinity;
   while (stderr.writable && stderr.writableLength > 0 && stderr.writableLength < unread) {
     unread = stderr.writableLength;
@@ -63,7 +63,8 @@ async function main(): Promise<void> {
     process.stdout.write(`${version}\n`);
     return;
   }
-  (await import('./observe/exclude-environment.ts')).excludeEnvironment();
+  // The diagnostic reports that Node writes (`--report-...`) must not have the environment, which holds secrets.
+  process.report.excludeEnv = true;
   // Compiled code is kept between starts, in the package's own folder: nobody else can put code there. Where that is
   // read-only, a start just takes longer.
   const compiled = path.join(folder, 'node_modules', '.cache', 'content-sync');
@@ -79,11 +80,10 @@ async function main(): Promise<void> {
   v8.setFlagsFromString('--heap-growing-percent=150');
   // Files created before the settings are read, or without any, are for their owner only.
   process.umask(OWNER_ONLY);
-  const [{ runCli }, { tellError }, { SyncError }, { spareMemory }] = await Promise.all([
+  const [{ runCli }, { tellError }, { SyncError }] = await Promise.all([
     import('./cli/commands.ts'),
     import('./cli/command/output.ts'),
     import('./model/errors.ts'),
-    import('./cli/command/spare-memory.ts'),
   ]);
   v8.setFlagsFromString('--semi-space-growth-factor=1');
   const secrets: string[] = [];
@@ -109,7 +109,7 @@ async function main(): Promise<void> {
     process.on('SIGHUP', () => (isTTY && !isatty(process.stderr.fd) ? onSignal('SIGHUP') : listener()));
   };
   const { signal } = interruption;
-  const code = await runCli(process.argv.slice(2), { version, signal, secrets, reloads, spareMemory });
+  const code = await runCli(process.argv.slice(2), { version, signal, secrets, reloads });
   process.exitCode = code;
   // The work is done: a signal that comes now changes no exit code.
   const leave = (): void => process.exit(code);

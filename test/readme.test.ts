@@ -1,15 +1,15 @@
-import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { EXIT_CODES } from '../src/cli/command/exit-code.ts';
-import { LOG_LEVELS, OUTCOMES, RUN_STATUSES } from '../src/model/vocabulary.ts';
 import { runCli } from '../src/cli/commands.ts';
+import { LOG_LEVELS, OUTCOMES, RUN_STATUSES } from '../src/model/vocabulary.ts';
 import { RATE_PRESETS } from '../src/source/rate-dialect.ts';
-import { SIGNATURE_PRESETS, SIGNATURE_PRESET_NAMES } from '../src/source/signature-presets.ts';
+import { SIGNATURE_PRESET_NAMES, SIGNATURE_PRESETS } from '../src/source/signature-presets.ts';
 import { DELIVERY_STATES } from '../src/warehouse/inbox.ts';
 import { FLOORS } from './support/floors.ts';
 import { GENERATED } from './support/generated-tables.ts';
-import { READMES, codeBlocks, codeIn, proseOf, readReadme, tableRows } from './support/readme.ts';
+import { codeBlocks, codeIn, proseOf, READMES, readReadme, tableRows } from './support/readme.ts';
 
 const root = path.join(import.meta.dirname, '..');
 const readme = readReadme();
@@ -25,14 +25,15 @@ const { scripts }: { scripts: Record<string, string> } = JSON.parse(
 /** Commands that take no sources of a config. */
 const WITHOUT_SOURCES = new Set([
   'init',
-  'probe',
-  'profiles list',
-  'profiles show',
+  'config probe',
+  'config profiles list',
+  'config profiles show',
   'demo',
-  'sandbox',
+  'demo sandbox',
   'config schema',
-  'alerts test',
+  'config alerts test',
   'export monitoring',
+  'export deployment',
 ]);
 
 /** Commands and their options as the help of each lists them. */
@@ -52,7 +53,8 @@ async function collectHelp(words: string[]): Promise<void> {
   const help = await helpOf(...words);
   const below = commandsIn(help);
   if (below.length > 0) GROUPS.add(words.join(' '));
-  if (below.length === 0 || TAKES_ARGUMENTS.test(help)) helps.set(words.join(' '), optionsIn(help));
+  if (below.length === 0 || TAKES_ARGUMENTS.test(help) || words[0] === 'demo')
+    helps.set(words.join(' '), optionsIn(help));
   for (const name of below) await collectHelp([...words, name]);
 }
 
@@ -94,10 +96,7 @@ describe('the READMEs', () => {
   });
 
   it('show what the demo prints', () => {
-    const folder = path.join(root, 'src', 'cli', 'demo');
-    const text = readdirSync(folder)
-      .map((file) => readFileSync(path.join(folder, file), 'utf8'))
-      .join('');
+    const text = readFileSync(path.join(root, 'src', 'cli', 'demo.ts'), 'utf8');
     const [shown = ''] = codeBlocks(readme.text, 'text');
     const titles = shown.split('\n').filter((line) => /^[A-Z]/.test(line));
     expect(titles.length).toBeGreaterThan(3);
@@ -120,7 +119,7 @@ describe('the READMEs', () => {
     for (const { words, isDescribed, own, without } of named) {
       const usesSources = !WITHOUT_SOURCES.has(words);
       const flags = usesSources ? [...own, ...commonFlags].filter((flag) => flag !== without) : own;
-      if (words === 'sandbox') continue;
+      if (words === 'demo sandbox') continue;
       expect([words, isDescribed, sorted(flags)]).toEqual([words, true, sorted(helps.get(words) ?? ['unknown'])]);
     }
     expect(sorted(named.map(({ words }) => words))).toEqual(sorted(helps.keys()));
@@ -199,7 +198,7 @@ describe('the READMEs', () => {
 
   it('have every option of the sandbox', () => {
     const options = tableRows(sandbox.section('Options')).flatMap(([option = '']) => codeIn(option));
-    expect(sorted(options.map((option) => option.replace(/ .*/, '')))).toEqual(sorted(helps.get('sandbox') ?? []));
+    expect(sorted(options.map((option) => option.replace(/ .*/, '')))).toEqual(sorted(helps.get('demo sandbox') ?? []));
   });
 
   it('have the tables of our own', () => {

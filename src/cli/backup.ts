@@ -12,14 +12,14 @@ import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import { findServe } from './command/find-serve.ts';
 import { print } from './command/output.ts';
 import {
+  type ChosenSource,
   forEachSource,
   readSettings,
-  withSourceOptions,
-  type ChosenSource,
   type SourceOptions,
+  withSourceOptions,
 } from './command/sources.ts';
 import { whileOpen, withApp } from './command/with-app.ts';
-import { carryForgotten, eraseAgain } from './forget/forget-again.ts';
+import { carryForgotten, eraseAgain } from './forget-again.ts';
 
 type BackupOptions = SourceOptions & { json?: true };
 

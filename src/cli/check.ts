@@ -3,20 +3,20 @@ import path from 'node:path';
 import { Command } from 'commander';
 import { openProbe, type Probe } from '../app.ts';
 import { identityFinding } from '../checks/credential.ts';
-import type { CheckFinding } from '../checks/listing-walk.ts';
+import type { CheckFinding, RequestContext } from '../checks/listing-walk.ts';
 import { newMeter } from '../http/client.ts';
-import { messageOf } from '../model/errors.ts';
+import { ConfigError, messageOf } from '../model/errors.ts';
 import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { percentText, rateText } from '../observe/figures.ts';
 import { reportOnce } from '../observe/report-once.ts';
 import { storesOf } from '../settings/file-stores.ts';
 import type { SourceSettings } from '../settings/settings.ts';
-import { versionText } from '../source/http-fields.ts';
+import { versionText, withVersion } from '../source/http-fields.ts';
 import { readShapes, resourcesNotCopied } from '../state/column-catalog.ts';
 import { checkResource, relationFindings } from '../sync/check/check-resource.ts';
+import { compareVersions } from '../sync/check/compare-versions.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
-import { askingFor, compareSource, type VersionReport } from './check-version.ts';
 import { type Paint, painter, type Tone } from './command/colour.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
@@ -240,4 +240,50 @@ export function findingsText(source: string, sections: readonly Section[], paint
     }),
   );
   return [visibleText(source), ...lines].map((line) => `${line}\n`).join('');
+}
+
+/** The differences between two versions of a service's API. */
+interface VersionReport {
+  source: string;
+  version: string;
+  compared_with: string;
+  resources: { resource: string; findings: CheckFinding[] }[];
+}
+
+/** The same source that asks for another version. Throws `ConfigError` if its profile cannot name that one. */
+function askingFor(source: SourceSettings, version: string): SourceSettings {
+  const profile = withVersion(source.profile, version);
+  if (profile !== null) return { ...source, profile };
+  const present = versionText(source.profile);
+  throw new ConfigError(
+    'usage',
+    `the profile of ${source.name} cannot ask for the version ${JSON.stringify(version)}`,
+    {
+      hint: `it names ${present}: declare in the profile where the version stands, as version_prefix, version.header or version.query`,
+    },
+  );
+}
+
+async function compareSource(
+  present: Probe,
+  other: Probe,
+  resources: readonly string[],
+  { clock, signal }: CliContext,
+): Promise<VersionReport> {
+  const compared: VersionReport['resources'] = [];
+  for (const resource of resources) {
+    const contexts = [present, other].flatMap(({ source, client, listing }): RequestContext[] => {
+      const profile = source.profile.resources[resource];
+      return profile === undefined ? [] : [{ profile, listing, client, clock, signal, meter: newMeter() }];
+    });
+    const [before, after] = contexts;
+    if (before === undefined || after === undefined) continue;
+    compared.push({ resource, findings: await compareVersions(before, after, present.source.profile.resources) });
+  }
+  return {
+    source: present.source.name,
+    version: versionText(other.source.profile),
+    compared_with: versionText(present.source.profile),
+    resources: compared,
+  };
 }

@@ -1,33 +1,33 @@
 import { Command, CommanderError } from 'commander';
-import { withEnvFile } from '../settings/env-file.ts';
 import { asStarted } from '../observe/started-as.ts';
 import { systemClock } from '../observe/system-clock.ts';
+import { withEnvFile } from '../settings/env-file.ts';
 import type { CliContext } from './command/context.ts';
-import { FIRST_STEPS } from './command/first-steps.ts';
-import { EXIT_CODES, exitCodeOfError, type ExitCode } from './command/exit-code.ts';
-import { tellError } from './command/output.ts';
+import { EXIT_CODES, type ExitCode, exitCodeOfError } from './command/exit-code.ts';
+import { FIRST_STEPS, tellError } from './command/output.ts';
 
 /** A command as the help lists it; its file is loaded only when it is called. */
 interface CommandEntry {
   about: string;
   /** True if it uses no secret of the settings, so that those may be missing. */
   secretsOptional?: true;
+  /** The group that lists it; its own name alone works as well. */
+  in?: 'control' | 'warehouse' | 'config' | 'export' | 'demo';
   load: () => Promise<(context: CliContext) => Command>;
 }
 
-/** Every command by its name, in the order of the help. A new command is a file in this folder and an entry here. */
+/**
+ * Every command by its name, in the order of the help; groups before what they list. A new command is a file in this
+ * folder and an entry here.
+ */
 const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   init: {
     about: 'start here: ask for address and credential, recognise the service, write a config that works',
-    load: async () => (await import('./init/init.ts')).initCommand,
+    load: async () => (await import('./init.ts')).initCommand,
   },
   check: {
     about: 'test config, credential and what the profile assumes against the live service; copies nothing',
     load: async () => (await import('./check.ts')).checkCommand,
-  },
-  probe: {
-    about: 'find out a profile for a service by asking it, politely and at most 60 times; writes nothing there',
-    load: async () => (await import('./probe.ts')).probeCommand,
   },
   plan: {
     about:
@@ -50,30 +50,9 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'share the work of a `serve` on Postgres: as many of them as you like, on any machines',
     load: async () => (await import('./worker.ts')).workerCommand,
   },
-  health: {
-    about: 'ask the `serve` or `worker` of this config on this machine whether it lives; for containers',
-    secretsOptional: true,
-    load: async () => (await import('./health.ts')).healthCommand,
-  },
-  pause: {
-    about: 'stop work on a source or resource until it is resumed, restarts included; webhooks are kept meanwhile',
-    secretsOptional: true,
-    load: async () => (await import('./control/control.ts')).pauseCommand,
-  },
-  resume: {
-    about: 'go on with what was paused; webhooks that came meanwhile are worked on',
-    secretsOptional: true,
-    load: async () => (await import('./control/control.ts')).resumeCommand,
-  },
-  retry: {
-    about:
-      'have the running `serve` try again now, after a fix; `--now` also forgets how long the service asked to wait',
-    load: async () => (await import('./control/control.ts')).retryCommand,
-  },
-  reload: {
-    about: 'have the running `serve` read its config anew; a bad one is refused, and the old one stays',
-    secretsOptional: true,
-    load: async () => (await import('./control/control.ts')).reloadCommand,
+  control: {
+    about: 'the running `serve`: pause, resume, retry, reload, health',
+    load: () => groupOf('control'),
   },
   status: {
     about: 'rows, last success, cursor, records set aside and lag of every resource; asks only the warehouse',
@@ -84,7 +63,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about:
       'past runs and how they ended, the newest first; `runs show <run>` tells all of one; asks only the warehouse',
     secretsOptional: true,
-    load: async () => (await import('./runs/runs.ts')).runsCommand,
+    load: async () => (await import('./runs.ts')).runsCommand,
   },
   verify: {
     about: 'prove the copy: read the service again and compare, without writing; --sample, --internal, --repair',
@@ -94,24 +73,13 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'pictures and other files of records: status, verify, prune, get',
     load: async () => (await import('./files/files.ts')).filesCommand,
   },
-  dictionary: {
-    about:
-      'tables, columns, relations, freshness, queries to begin with: as Markdown, HTML or JSON; asks only the warehouse',
-    secretsOptional: true,
-    load: async () => (await import('./dictionary/dictionary.ts')).dictionaryCommand,
-  },
-  grants: {
-    about: 'let a role of Postgres read the copied tables and views, and nothing else; --revoke takes it back',
-    secretsOptional: true,
-    load: async () => (await import('./grants.ts')).grantsCommand,
-  },
-  rebuild: {
-    about: 'make tables anew from the stored bodies, after a change of depth, json or fields; sends no request',
-    load: async () => (await import('./rebuild.ts')).rebuildCommand,
+  warehouse: {
+    about: 'the tables as a whole: backup, restore, copy to Postgres, rebuild, grants',
+    load: () => groupOf('warehouse'),
   },
   forget: {
     about: 'erase records with all their traces, for good: no later walk, webhook or copy brings them back',
-    load: async () => (await import('./forget/forget.ts')).forgetCommand,
+    load: async () => (await import('./forget.ts')).forgetCommand,
   },
   deletes: {
     about: 'deletes that wait: list them, let them go on (confirm) or forget them (discard)',
@@ -125,42 +93,102 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: '`webhooks send` tries out how the service signs its webhooks',
     load: async () => (await import('./webhooks.ts')).webhooksCommand,
   },
+  export: {
+    about:
+      'write what BI reads as files for other tools: parquet, csv, ndjson, dbt; and the dictionary of what there is',
+    load: async () => (await import('./export.ts')).exportCommand,
+  },
+  config: {
+    about: 'the config file: its schema, known services, a profile for another one, a test of alerts',
+    load: async () => (await import('./config.ts')).configCommand,
+  },
+  demo: {
+    about: 'start a content service on this machine, copy it, change it, sync again and query the copy',
+    load: async () => (await import('./demo.ts')).demoCommand,
+  },
+  probe: {
+    about: 'find out a profile for a service by asking it, politely and at most 60 times; writes nothing there',
+    in: 'config',
+    load: async () => (await import('./probe.ts')).probeCommand,
+  },
+  health: {
+    about: 'ask the `serve` or `worker` of this config on this machine whether it lives; for containers',
+    secretsOptional: true,
+    in: 'control',
+    load: async () => (await import('./health.ts')).healthCommand,
+  },
+  pause: {
+    about: 'stop work on a source or resource until it is resumed, restarts included; webhooks are kept meanwhile',
+    secretsOptional: true,
+    in: 'control',
+    load: async () => (await import('./control/control.ts')).pauseCommand,
+  },
+  resume: {
+    about: 'go on with what was paused; webhooks that came meanwhile are worked on',
+    secretsOptional: true,
+    in: 'control',
+    load: async () => (await import('./control/control.ts')).resumeCommand,
+  },
+  retry: {
+    about:
+      'have the running `serve` try again now, after a fix; `--now` also forgets how long the service asked to wait',
+    in: 'control',
+    load: async () => (await import('./control/control.ts')).retryCommand,
+  },
+  reload: {
+    about: 'have the running `serve` read its config anew; a bad one is refused, and the old one stays',
+    secretsOptional: true,
+    in: 'control',
+    load: async () => (await import('./control/control.ts')).reloadCommand,
+  },
+  dictionary: {
+    about:
+      'tables, columns, relations, freshness, queries to begin with: as Markdown, HTML or JSON; asks only the warehouse',
+    secretsOptional: true,
+    in: 'export',
+    load: async () => (await import('./dictionary.ts')).dictionaryCommand,
+  },
+  grants: {
+    about: 'let a role of Postgres read the copied tables and views, and nothing else; --revoke takes it back',
+    secretsOptional: true,
+    in: 'warehouse',
+    load: async () => (await import('./grants.ts')).grantsCommand,
+  },
+  rebuild: {
+    about: 'make tables anew from the stored bodies, after a change of depth, json or fields; sends no request',
+    in: 'warehouse',
+    load: async () => (await import('./rebuild.ts')).rebuildCommand,
+  },
   alerts: {
-    about: 'who is told when something is wrong: `alerts test` sends a message by each channel of the config',
+    about: 'who is told when something is wrong: `config alerts test` sends a message by each channel of the config',
+    in: 'config',
     load: async () => (await import('./alerts.ts')).alertsCommand,
   },
   backup: {
     about: 'write the warehouse and the inbox as of one moment into one file, while `serve` goes on',
     secretsOptional: true,
+    in: 'warehouse',
     load: async () => (await import('./backup.ts')).backupCommand,
   },
   restore: {
     about: 'put the warehouse and the inbox of a backup in the place of those that are there: both or none',
+    in: 'warehouse',
     load: async () => (await import('./backup.ts')).restoreCommand,
   },
   copy: {
     about: 'carry a SQLite warehouse over to Postgres, with all that is remembered; nothing is fetched again',
+    in: 'warehouse',
     load: async () => (await import('./copy.ts')).copyCommand,
-  },
-  export: {
-    about: 'write what BI reads as files for other tools: export parquet, csv or ndjson',
-    load: async () => (await import('./export.ts')).exportCommand,
-  },
-  demo: {
-    about: 'start a content service on this machine, copy it, change it, sync again and query the copy',
-    load: async () => (await import('./demo/demo.ts')).demoCommand,
   },
   sandbox: {
     about: 'run a content service on this machine, to try things out against',
+    in: 'demo',
     load: async () => (await import('./sandbox.ts')).sandboxCommand,
   },
   profiles: {
-    about: 'the services that are known already: `profiles list`, `profiles show <name>`',
-    load: async () => (await import('./profiles.ts')).profilesCommand,
-  },
-  config: {
-    about: 'about the config file: `config schema` prints its JSON Schema',
-    load: async () => (await import('./config.ts')).configCommand,
+    about: 'the services that are known already: `config profiles list`, `config profiles show <name>`',
+    in: 'config',
+    load: async () => (await import('./config.ts')).profilesCommand,
   },
 };
 
@@ -221,20 +249,30 @@ async function program(context: CliContext, args: readonly string[]): Promise<Co
       writeOut: (text) => context.stdout.write(asStarted(text)),
       writeErr: (text) => context.stderr.write(text),
     });
-  for (const [name, { about, load, secretsOptional = false }] of Object.entries(COMMANDS)) {
-    const isCalled = calledName(args) === name;
+  const [first, second] = calledNames(args);
+  const groups = new Map<string, Command>();
+  for (const [name, { about, load, secretsOptional = false, in: group }] of Object.entries(COMMANDS)) {
+    const isAlone = first === name;
+    const isCalled = isAlone || (first === group && second === name);
     if (isCalled) context.secretsOptional = secretsOptional;
-    const command = isCalled ? (await load())(context) : new Command(name);
-    root.addCommand(command.description(about));
-    inherit(command, root);
+    const command = (isCalled ? (await load())(context) : new Command(name)).description(about);
+    groups.set(name, command);
+    const parent = group === undefined || isAlone ? root : (groups.get(group) ?? root);
+    parent.addCommand(command, { hidden: group !== undefined && isAlone });
   }
+  for (const command of root.commands) inherit(command, root);
   return root;
 }
 
-/** The word that says which command is called, also in `help <command>`; the root's own options take no value. */
-function calledName(args: readonly string[]): string | undefined {
+/** A command that only lists others. */
+async function groupOf(name: string): Promise<() => Command> {
+  return () => new Command(name).helpCommand(false);
+}
+
+/** The words that say which command is called, also in `help <command>`; the root's own options take no value. */
+function calledNames(args: readonly string[]): string[] {
   const words = args.filter((word) => !word.startsWith('-'));
-  return words[0] === 'help' ? words[1] : words[0];
+  return words[0] === 'help' ? words.slice(1) : words;
 }
 
 /** `addCommand`, unlike `command`, does not pass the parent's settings on. */

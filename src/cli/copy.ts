@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { ConfigError } from '../model/errors.ts';
 import { interpolate } from '../settings/file/interpolate.ts';
-import { readSecretFile } from '../settings/file/secret-file.ts';
+import { readSecretFile } from '../settings/file/secret-fields.ts';
 import {
   warehouseTransportFault,
   addressFault,

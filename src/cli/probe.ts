@@ -10,7 +10,7 @@ import type { JsonValue } from '../model/json.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { MOST_REQUESTS, type ProbeProgress, type ProbeResult, probeService } from '../probe/probe-service.ts';
 import { toYaml } from '../probe/profile.ts';
-import { isLoopback } from '../settings/loopback.ts';
+import { isLoopback } from '../settings/warehouse-address.ts';
 import { usualNetwork } from '../settings/network.ts';
 
 interface ProbeFlags {

@@ -1,8 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import type { Logger } from 'pino';
 import { untilAborted } from '../model/waiting.ts';
-import { lostLines } from '../observe/log-stream.ts';
-import { createLog, setLogLevel } from '../observe/log.ts';
+import { createLog, lostLines, setLogLevel } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import { isShared } from '../serve/cluster/join-cluster.ts';
 import type { Control } from '../serve/controls/control-request.ts';

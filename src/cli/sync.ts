@@ -1,7 +1,9 @@
 import { Command } from 'commander';
 import type { App, AppOptions } from '../app.ts';
-import { pausedError, readPauses } from '../state/pauses.ts';
+import { alertSettings } from '../serve/alerts/alerts.ts';
+import type { Settings } from '../settings/settings.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
+import { pausedError, readPauses } from '../state/pauses.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import type { RunReport } from '../sync/report.ts';
 import { createPings } from '../trigger/ping.ts';
@@ -10,12 +12,10 @@ import type { CliContext } from './command/context.ts';
 import { exitCodeOfStatus } from './command/exit-code.ts';
 import { findServe } from './command/find-serve.ts';
 import { print } from './command/output.ts';
-import { reportAlerts, type SyncedAlone } from './command/tell-alerts.ts';
-import { summaryText } from './command/run-summary.ts';
-import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
-import { watchRun } from './command/watch-run.ts';
-import { followSync } from './control/follow-sync.ts';
+import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
+import { summaryText, watchRun } from './command/watch-run.ts';
 import { withApp } from './command/with-app.ts';
+import { followSync } from './control/follow-sync.ts';
 
 interface RunOptions extends SourceOptions {
   /** True if the resources were named on the command line: then a paused one is an error. */
@@ -166,4 +166,24 @@ async function dueNow(app: App, resources: readonly string[], now: number) {
     if (nextAt !== null) moments.push(nextAt);
   }
   return { commands, nextAt: moments.length === 0 ? null : Math.min(...moments) };
+}
+
+/** A source that this process has synced itself; a running `serve` reports what it has synced. */
+interface SyncedAlone {
+  chosen: ChosenSource;
+  settings: Settings;
+}
+
+/** Reports at the end of a command, unless it was interrupted. Waits some seconds at most; never throws. */
+async function reportAlerts(context: CliContext, synced: readonly SyncedAlone[]): Promise<void> {
+  const [first] = synced;
+  if (first === undefined || context.signal.aborted || Object.keys(first.settings.alerts).length === 0) return;
+  const { log } = first.chosen;
+  try {
+    const { tellOnce } = await import('../serve/alerts/tell-once.ts');
+    const sources = synced.map(({ chosen }) => chosen.source);
+    await tellOnce({ ...context, ...alertSettings(first.settings), sources, log });
+  } catch (error) {
+    log.warn({ error }, 'alerts could not be reported');
+  }
 }

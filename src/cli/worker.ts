@@ -3,28 +3,26 @@ import type { Logger } from 'pino';
 import { ConfigError } from '../model/errors.ts';
 import { untilAborted } from '../model/waiting.ts';
 import { SourceActivity } from '../observe/activity.ts';
-import { lostLines } from '../observe/log-stream.ts';
-import { createLog, setLogLevel } from '../observe/log.ts';
+import { createLog, lostLines, setLogLevel } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
+import { type Cluster, isShared, joinCluster } from '../serve/cluster/join-cluster.ts';
 import type { ClusterSource } from '../serve/cluster/open-apps.ts';
-import { isShared, joinCluster, type Cluster } from '../serve/cluster/join-cluster.ts';
-import { createReloader } from '../serve/reload/reloader.ts';
-import type { SettingsChange } from '../serve/reload/settings-change.ts';
-import { settingsWarnings, openPages } from '../serve/serve-warnings.ts';
+import { createReloader, type SettingsChange } from '../serve/reload.ts';
+import { openPages, settingsWarnings } from '../serve/serve-warnings.ts';
 import { logWalks, sourceWatcher } from '../serve/source-watcher.ts';
 import type { Settings, SourceSettings } from '../settings/settings.ts';
 import { createDoor, refusalNote } from '../web/door.ts';
 import { createWorkerPages, type PagesOptions } from '../web/pages.ts';
-import { startReceiver, type Receiver } from '../web/receiver/start-receiver.ts';
+import { type Receiver, startReceiver } from '../web/receiver/start-receiver.ts';
 import type { CliContext } from './command/context.ts';
-import { logNote } from './command/log-note.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
+import { logNote } from './command/log-note.ts';
 import {
   readSettings,
   reloadedSettings,
+  type SourceOptions,
   tellRefused,
   withSourceOptions,
-  type SourceOptions,
 } from './command/sources.ts';
 import { port } from './serve.ts';
 
@@ -79,10 +77,9 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   const apply = async ({ added, removed, changed }: SettingsChange, next: Settings): Promise<void> => {
     setLogLevel(log, options.logLevel ?? next.log.level);
     current = next;
-    const altered = changed.filter(({ isWork }) => isWork);
     for (const source of removed) known.delete(source.name);
-    await Promise.all([...removed, ...altered.map(({ old }) => old)].map((source) => cluster.leave(source)));
-    for (const source of [...added, ...altered.map((each) => each.source)]) cluster.join(watch(source));
+    await Promise.all([...removed, ...changed.map(({ old }) => old)].map((source) => cluster.leave(source)));
+    for (const source of [...added, ...changed.map((each) => each.source)]) cluster.join(watch(source));
     await cluster.closeUnused();
   };
   const reloader = createReloader({ settings, load, apply, clock, log });

@@ -1,5 +1,5 @@
 import { SyncError } from '../model/errors.ts';
-import { holdsSecret } from '../observe/scrub/scrub.ts';
+import { holdsSecret } from '../observe/scrub.ts';
 
 const USUAL_HOPS = 3;
 
@@ -89,7 +89,7 @@ function refuseUnlessAllowed(url: URL, from: URL, policy: OriginPolicy, what: 'a
       `Nothing was sent there. If the service has moved, set base_url to ${url.origin} and its path.`,
     );
   }
-  if (url.origin !== policy.home && holdsSecret(url.href, policy.secrets)) {
+  if (url.origin !== policy.home && holdsSecret([url.href, ...url.searchParams.values()].join('\n'), policy.secrets)) {
     throw refusal(
       code,
       `${what} to ${url.origin} that carries the credential`,

@@ -34,9 +34,6 @@ export type Contract = (typeof CONTRACTS)[number];
 export const COLUMN_TYPES = ['boolean', 'integer', 'double', 'numeric', 'date', 'timestamp', 'text', 'json'] as const;
 export type ColumnType = (typeof COLUMN_TYPES)[number];
 
-/** How much memory a process may take to be fast. */
-export const MEMORY_USES = ['normal', 'low'] as const;
-
 /** How much is logged; each level holds those after it. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];

@@ -1,7 +1,6 @@
 import type { Clock } from '../model/clock.ts';
 import type { Outcome, RunStatus, WalkMode } from '../model/vocabulary.ts';
 import { CHANGING, ROW_RESULTS, type FileResult, type Metrics, type RowResult, type Via } from './metrics.ts';
-import { MinuteSeries } from './minute-series.ts';
 import {
   advanceResource,
   startResource,
@@ -174,4 +173,107 @@ export class SourceActivity {
     }
     if (after.pages > before.pages) this.#metrics.pages(this.source, resource, after.pages - before.pages);
   }
+}
+
+const MINUTE_MS = 60_000;
+/** How far back a series reaches. */
+const SERIES_MINUTES = 60;
+
+/** Buckets grow by a quarter from 1 to some 12 million, so that a quantile is off by an eighth at most. */
+const GROWTH = Math.log(1.25);
+const BUCKETS = 75;
+
+/** Events of a series; quantiles are null if there were none. */
+interface SeriesTotal {
+  count: number;
+  sum: number;
+  p50: number | null;
+  p95: number | null;
+}
+
+/** One minute of a series. */
+export interface Minute extends SeriesTotal {
+  /** Epoch milliseconds at which it began. */
+  at: number;
+}
+
+interface Slot {
+  /** Whole minutes since the epoch; NaN for a slot that was never used. */
+  minute: number;
+  count: number;
+  sum: number;
+  buckets: Uint32Array;
+}
+
+/**
+ * Events of each of the last 60 minutes: their number, sum and distribution. Memory is fixed, time is passed in, and a
+ * clock that jumps costs at most the minutes that it jumped over.
+ */
+export class MinuteSeries {
+  /** Of most sources, most minutes have nothing. */
+  readonly #slots: (Slot | undefined)[] = Array.from({ length: SERIES_MINUTES });
+
+  /** Adds `count` events of the same value (milliseconds, or 0 if only the count matters). */
+  add(at: number, value = 0, count = 1): void {
+    const slot = this.#slotFor(Math.floor(at / MINUTE_MS));
+    slot.count += count;
+    slot.sum += value * count;
+    const bucket = bucketOf(value);
+    slot.buckets[bucket] = (slot.buckets[bucket] ?? 0) + count;
+  }
+
+  /** The last 60 minutes, oldest first; the last one contains `now`. */
+  minutes(now: number): Minute[] {
+    const last = Math.floor(now / MINUTE_MS);
+    return Array.from({ length: SERIES_MINUTES }, (_, index) => {
+      const minute = last - SERIES_MINUTES + 1 + index;
+      return { at: minute * MINUTE_MS, ...summed(this.#slotsIn(minute, minute)) };
+    });
+  }
+
+  /** The last 60 minutes as one. */
+  total(now: number): SeriesTotal {
+    const last = Math.floor(now / MINUTE_MS);
+    return summed(this.#slotsIn(last - SERIES_MINUTES + 1, last));
+  }
+
+  #slotsIn(from: number, to: number): Slot[] {
+    return this.#slots.flatMap((slot) => (slot && slot.minute >= from && slot.minute <= to ? [slot] : []));
+  }
+
+  #slotFor(minute: number): Slot {
+    const slot = (this.#slots[((minute % SERIES_MINUTES) + SERIES_MINUTES) % SERIES_MINUTES] ??= emptySlot());
+    if (slot.minute === minute) return slot;
+    slot.buckets.fill(0);
+    return Object.assign(slot, { minute, count: 0, sum: 0 });
+  }
+}
+
+function emptySlot(): Slot {
+  return { minute: Number.NaN, count: 0, sum: 0, buckets: new Uint32Array(BUCKETS) };
+}
+
+function bucketOf(value: number): number {
+  return value < 1 ? 0 : Math.min(BUCKETS - 1, 1 + Math.floor(Math.log(value) / GROWTH));
+}
+
+/** The middle of a bucket, by factors. */
+function valueOf(bucket: number): number {
+  return bucket === 0 ? 0 : Math.exp((bucket - 0.5) * GROWTH);
+}
+
+function summed(slots: readonly Slot[]): SeriesTotal {
+  const count = slots.reduce((total, slot) => total + slot.count, 0);
+  const sum = slots.reduce((total, slot) => total + slot.sum, 0);
+  return { count, sum, p50: quantile(slots, count, 0.5), p95: quantile(slots, count, 0.95) };
+}
+
+function quantile(slots: readonly Slot[], count: number, part: number): number | null {
+  if (count === 0) return null;
+  let left = Math.ceil(count * part);
+  for (let bucket = 0; bucket < BUCKETS; bucket += 1) {
+    for (const slot of slots) left -= slot.buckets[bucket] ?? 0;
+    if (left <= 0) return valueOf(bucket);
+  }
+  return valueOf(BUCKETS - 1);
 }

@@ -9,7 +9,7 @@ import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import { clockOf } from '../model/http-date.ts';
 import type { JsonValue } from '../model/json.ts';
-import { scrub } from '../observe/scrub/scrub.ts';
+import { scrub } from '../observe/scrub.ts';
 import { type Attempted, createGovernor, type Governor } from '../queue/governor.ts';
 import { readAnswerLimits } from '../queue/limits/answer-limits.ts';
 import type { Network } from '../settings/network.ts';

@@ -1,8 +1,9 @@
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
-import { holdsSecret, scrub } from '../observe/scrub/scrub.ts';
-import { Asker, RequestsSpent, unreachable, type Credential, formNamed } from './asker.ts';
+import { holdsSecret, scrub } from '../observe/scrub.ts';
+import type { Network } from '../settings/network.ts';
+import { Asker, type Credential, formNamed, RequestsSpent, unreachable } from './asker.ts';
 import { probeId, probeItem } from './body.ts';
 import { probeDeleted, probeTimes, probeView } from './fields.ts';
 import { probeFilter } from './filter.ts';
@@ -10,7 +11,6 @@ import { findListings } from './listings.ts';
 import { probePages } from './pages.ts';
 import { type FittedProfile, profileFrom, serviceNotes } from './profile.ts';
 import { type Conventions, type Finding, newFindings, type Stage, type Subject } from './stage.ts';
-import type { Network } from '../settings/network.ts';
 
 export interface ProbeOptions {
   /** Http or https; paths are asked below it. */

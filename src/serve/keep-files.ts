@@ -16,38 +16,29 @@ interface FilesWork {
   source: SourceSettings;
   clock: Clock;
   log: Logger;
-  /** Stays the same while what is stored does; null if it may change at any time. */
-  version: () => string | null;
   read: <T>(work: (warehouse: Warehouse) => Promise<T>) => Promise<T>;
   use: <T>(work: (app: App) => Promise<T>, signal: AbortSignal) => Promise<T>;
   watcher: Pick<SourceWatcher, 'filesAsked' | 'filesStand'>;
 }
 
-/** Where nothing tells when what is stored changes, it is looked at so often. */
-const LOOK_MS = 60_000;
 /** So long after something stopped all files they are tried again. */
 const PARKED_MS = 30_000;
 
 /**
- * Returns the job that keeps the files of a source: a round finds what is due and fetches it, and costs nothing while
- * nothing has changed. The newest run of a resource says how its files stand, as that of a command does. Never throws
+ * Returns the job that keeps the files of a source: a round finds what is due and fetches it,. The newest run of a resource says how its files stand, as that of a command does. Never throws
  * what passes by itself: a store that is full is tried again every half minute.
  */
 export function keepFiles(work: FilesWork): (signal: AbortSignal) => Promise<void> {
   const { source, clock, log, watcher } = work;
   let parkedUntil = 0;
-  /** What was stored when nothing was due, and until when that holds. */
-  let quiet: { version: string | null; until: number } | null = null;
   /** The runs that have been told of files last. */
   let told: EndedRuns = new Map();
   return async (signal) => {
     const now = clock.now();
     if (Object.keys(source.files.kept).length === 0 || now < parkedUntil) return;
-    const version = work.version();
-    if (quiet !== null && quiet.version === version && now < quiet.until) return;
     let due: string[] = [];
     try {
-      const { resources, nextAt, ended } = await work.read((warehouse) => whatIsDue(warehouse, source, now));
+      const { resources, ended } = await work.read((warehouse) => whatIsDue(warehouse, source, now));
       const news = [...ended].filter(([name, run]) => !resources.includes(name) && told.get(name) !== run);
       const untold = news.map(([name]) => name);
       due = resources;
@@ -60,11 +51,8 @@ export function keepFiles(work: FilesWork): (signal: AbortSignal) => Promise<voi
       }
       if (untold.length > 0) await work.use((app) => tellStanding(app, untold), signal);
       told = ended;
-      const until = version === null ? Math.min(nextAt, now + LOOK_MS) : nextAt;
-      quiet = due.length > 0 ? null : { version, until };
     } catch (error) {
       if (signal.aborted) return;
-      quiet = null;
       parkedUntil = clock.now() + PARKED_MS;
       tellParked(log, error);
       if (isHeld(error)) return;
@@ -83,28 +71,27 @@ async function tellStanding({ files }: App, resources: readonly string[], stoppe
 /** The newest run of each resource that has ended. */
 type EndedRuns = ReadonlyMap<string, string>;
 
-/** Resources with files to be looked for or fetched now, when there will be more (epoch milliseconds), and their runs. */
+/** Resources with files to be looked for or fetched now, and their newest runs. */
 async function whatIsDue(
   warehouse: Warehouse,
   { files, profile }: SourceSettings,
   now: number,
-): Promise<{ resources: string[]; nextAt: number; ended: EndedRuns }> {
+): Promise<{ resources: string[]; ended: EndedRuns }> {
   const { own } = warehouse;
   const paused = await readPauses(own);
   const ended = new Map<string, string>();
   const resources: string[] = [];
-  let nextAt = Number.POSITIVE_INFINITY;
   for (const resource of Object.keys(files.kept)) {
     if (paused.has(resource) || profile.resources[resource] === undefined) continue;
     const last = await lastEndedRun(own, resource);
     if (last !== null) ended.set(resource, last.run_id);
     const due = await nextDue(own, [resource]);
-    const dueAt = due === null ? Number.POSITIVE_INFINITY : timestampMs(due);
-    const isDue = dueAt <= now || (await haveRecordsChanged({ warehouse, settings: files, now }, resource));
+    const isDue =
+      (due !== null && timestampMs(due) <= now) ||
+      (await haveRecordsChanged({ warehouse, settings: files, now }, resource));
     if (isDue) resources.push(resource);
-    else nextAt = Math.min(nextAt, dueAt);
   }
-  return { resources, nextAt, ended };
+  return { resources, ended };
 }
 
 /** A command that fetches them, or prunes the store, ends soon. */

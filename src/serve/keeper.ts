@@ -8,7 +8,6 @@ import type { Drain } from '../trigger/drain/options.ts';
 import { createPings, type Pings } from '../trigger/ping.ts';
 import type { ScheduleFigures, ScheduleParts } from '../trigger/schedule/resource.ts';
 import { createScheduler, type Scheduler, type TickSource } from '../trigger/schedule/scheduler.ts';
-import { NAMED, type NameState } from '../warehouse/name-state.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import { syncedResources } from './start-drain.ts';
 
@@ -20,10 +19,6 @@ export interface SourceWork {
   readonly ticks?: TickSource;
   /** Opens the source; `opened` closes it again. Throws if it cannot be opened. */
   open(opened: AsyncDisposableStack, stopping: AbortSignal): Promise<OpenSource>;
-  /** Stays the same while what is stored does; null, and absent, if it may change at any time. */
-  version?(): string | null;
-  /** When the opening that is in progress began, on the monotonic clock; null if there is none, absent if it stays open. */
-  openingSince?(): number | null;
   /** Null while this process sends no requests. */
   governor(): GovernorFigures | null;
   /** Called when deliveries have been stored. */
@@ -37,11 +32,10 @@ export interface SourceWork {
 /** Gives an open warehouse to `work`; throws the reason if there is none. */
 export type ReadStored = <T>(work: (warehouse: Warehouse) => Promise<T>) => Promise<T>;
 
-/** A source that is kept: work and reading open it when they need it. */
+/** A source that is open. */
 export interface OpenSource {
   /** Runs work that only reads what is stored. */
   read: ReadStored;
-  nameState(): NameState;
   checkpoints: ScheduleParts['checkpoints'];
   isPaused: ScheduleParts['isPaused'];
   walk: ScheduleParts['run'];
@@ -49,8 +43,6 @@ export interface OpenSource {
   startDrain(requestWalk: Scheduler['requestWalk']): Pick<Drain, 'stop'> | null;
   /** Housekeeping jobs; one that hangs does not delay the others. */
   upkeep: readonly ((signal: AbortSignal) => Promise<void>)[];
-  /** Resolves when the source must be closed and opened again, or when the signal is aborted. */
-  untilReopening(signal: AbortSignal): Promise<void>;
 }
 
 interface KeeperOptions {
@@ -78,8 +70,6 @@ export class Keeper {
   #isLed = false;
   /** Aborted when the lead is gained or lost. */
   #term = new AbortController();
-  /** True while the source is closed because its files were moved or replaced. */
-  #isReopening = false;
 
   constructor(options: KeeperOptions) {
     this.#options = options;
@@ -91,21 +81,6 @@ export class Keeper {
     if (this.#open === null) throw this.#problem;
     return this.#open.read(work);
   };
-
-  /** State of the warehouse's files; `named` while it is not known. */
-  nameState(): NameState {
-    return this.#open?.nameState() ?? NAMED;
-  }
-
-  /** Stays the same while what is stored does; null if it may change at any time. */
-  version(): string | null {
-    return this.#open === null ? null : (this.#options.work.version?.() ?? null);
-  }
-
-  get openingSince(): (() => number | null) | undefined {
-    const { work } = this.#options;
-    return work.openingSince?.bind(work);
-  }
 
   governor(): GovernorFigures | null {
     return this.#options.work.governor();
@@ -166,21 +141,17 @@ export class Keeper {
     const { clock, log } = this.#options;
     const { signal } = this.#stopping;
     while (!signal.aborted) {
-      this.#isReopening = false;
       try {
         await this.#whileOpen();
       } catch (error) {
         this.#problem = error;
-        // What could not be stored at the end in a replaced file is no reason not to open the new one.
-        if (!this.#isReopening && error !== signal.reason) {
-          log.error({ error }, `the source cannot be opened: ${messageOf(error)}`);
-        }
+        if (error !== signal.reason) log.error({ error }, `the source cannot be opened: ${messageOf(error)}`);
       }
-      if (!this.#isReopening) await sleepOrAbort(clock, REOPEN_MS, signal);
+      await sleepOrAbort(clock, REOPEN_MS, signal);
     }
   }
 
-  /** Opens the source and keeps it until it is stopped or must be opened again. */
+  /** Opens the source and keeps it until it is stopped. */
   async #whileOpen(): Promise<void> {
     await using opened = new AsyncDisposableStack();
     const { source, log, work } = this.#options;
@@ -193,25 +164,8 @@ export class Keeper {
     opened.defer(() => {
       this.#open = null;
     });
-    const closing = new AbortController();
-    const until = AbortSignal.any([stopping, closing.signal]);
-    const closeToReopen = async (): Promise<void> => {
-      await open.untilReopening(until);
-      if (until.aborted) return;
-      this.#isReopening = true;
-      log.info('opening the files of the warehouse anew');
-      closing.abort(interruption());
-    };
-    try {
-      await Promise.all([this.#whileLed(open, pings, until), closeToReopen()]);
-    } finally {
-      closing.abort(interruption());
-    }
-  }
-
-  async #whileLed(open: OpenSource, pings: Pings, until: AbortSignal): Promise<void> {
-    while (!until.aborted) {
-      const term = AbortSignal.any([until, this.#term.signal]);
+    while (!stopping.aborted) {
+      const term = AbortSignal.any([stopping, this.#term.signal]);
       await (this.#isLed ? this.#work(open, pings, term) : untilAborted(term));
     }
   }

@@ -2,12 +2,7 @@ import type { SourceSettings } from '../settings/settings.ts';
 import type { Inbox } from '../warehouse/inbox.ts';
 
 /** The inbox of a source that a receiver stores deliveries in, as the keeper of the source sees it. */
-export interface ReceivedInbox extends Pick<Inbox, 'waiting' | 'settle' | 'figures' | 'nameState' | 'list'> {
-  /** Opens the file that has the inbox's name now. Must not be called while a drain uses the inbox. */
-  reopen(): Promise<void>;
-  /** While an inbox is held, deliveries for it are refused with 503. */
-  hold(isHeld: boolean): void;
-}
+export type ReceivedInbox = Pick<Inbox, 'waiting' | 'settle' | 'figures' | 'list'>;
 
 /** The receiver of webhooks, as those see it who keep its sources. */
 export interface Receiving {

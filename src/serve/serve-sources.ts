@@ -1,34 +1,32 @@
 import type { Clock } from '../model/clock.ts';
-import type { WebhookAnswers } from '../observe/status-gauges.ts';
+import type { WebhookAnswers } from '../observe/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
-import type { AlertSource } from './alerts/alert-memory.ts';
-import { alertSettings, createAlerts } from './alerts/alerts.ts';
+import { alertSettings, type AlertSource, createAlerts } from './alerts/alerts.ts';
 import { askElsewhere } from './controls/ask-serve.ts';
 import type { Control, ControlAnswer, ControlledSource, ControlOrigin } from './controls/control-request.ts';
 import { createControls } from './controls/create-controls.ts';
 import type { SourceTables } from './dictionary/table-reader.ts';
 import type { Receiving } from './received-inbox.ts';
-import { createReloader } from './reload/reloader.ts';
-import type { SettingsChange } from './reload/settings-change.ts';
+import { createReloader, type SettingsChange } from './reload.ts';
 import type { ServedSource, ServedSourceOptions } from './served-source.ts';
 import { createShownFiles, type ShownFiles } from './shown-files.ts';
 import { SourceSet } from './source-set.ts';
 import { type Collector, createCollector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
 
-export interface ServeSourcesOptions extends Omit<ServedSourceOptions, 'lastLook'> {
+export interface ServeSourcesOptions extends ServedSourceOptions {
   /** Those sources that are to be served, and all that holds beside them. */
   settings: Settings;
   /** Reads the settings again, whole. Throws `ConfigError` if they cannot be used. */
   load: () => Settings;
   /** Called with settings that were read again, before the sources change; puts into effect what stands beside them. */
-  changed: (settings: Settings, change: SettingsChange) => void;
+  changed: (settings: Settings) => void;
   /** Of content-sync. */
   version: string;
 }
 
 /** The sources that a process keeps fresh, as the part sees them that listens for deliveries and page requests. */
-export interface ServedSources extends Omit<Collector, 'lastLook'> {
+export interface ServedSources extends Collector {
   /** Starts to keep all sources fresh. */
   start(receiving: Receiving): void;
   /** Called when deliveries for a source have been stored. */
@@ -57,15 +55,12 @@ export interface ServedSources extends Omit<Collector, 'lastLook'> {
 export async function serveSources(options: ServeSourcesOptions): Promise<ServedSources> {
   const { settings, load, changed, version, clock, log, metrics } = options;
   const startedAt = clock.now();
-  const sources: SourceSet = new SourceSet(
-    { ...options, lastLook: (parts) => collector.lastLook(parts), control: (...asked) => control(...asked) },
-    settings,
-  );
+  const sources: SourceSet = new SourceSet({ ...options, control: (...asked) => control(...asked) }, settings);
   await sources.ready();
   let { refused } = settings;
   const apply = async (change: SettingsChange, next: Settings): Promise<void> => {
     refused = next.refused;
-    changed(next, change);
+    changed(next);
     await sources.apply(change, next);
     alerts.configure(alertSettings(next));
   };

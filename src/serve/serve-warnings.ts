@@ -59,12 +59,21 @@ function endedSecrets({ name, webhook }: SourceSettings, now: number): ServeWarn
 }
 
 /** Warns of settings files that hold secrets and that other users may read, and of settings that have no effect. */
-export function settingsWarnings({ exposed, worker }: Pick<Settings, 'exposed' | 'worker'>): readonly ServeWarning[] {
+export function settingsWarnings({
+  exposed,
+  worker,
+  memory,
+}: Pick<Settings, 'exposed' | 'worker' | 'memory'>): readonly ServeWarning[] {
   const files = exposed.map((file) => ({
     message: `${file} holds secrets, and others than its owner may read it`,
     hint: `take the secrets from the environment or from files (\${…}, \${file:…}), or: chmod 600 ${file}`,
   }));
-  if (worker.range_pages === undefined) return files;
-  const message = 'worker.range_pages in the settings is deprecated and has no effect: one process reads each listing';
-  return [...files, { message, hint: 'remove the line' }];
+  const ignored = { 'worker.range_pages': worker.range_pages, memory };
+  return [
+    ...files,
+    ...Object.entries(ignored).flatMap(([name, value]) => {
+      const message = `${name} in the settings is deprecated and has no effect`;
+      return value === undefined ? [] : [{ message, hint: 'remove the line' }];
+    }),
+  ];
 }

@@ -1,12 +1,11 @@
+import type PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import type { Clock } from '../model/clock.ts';
 import { SourceActivity } from '../observe/activity.ts';
 import type { Metrics } from '../observe/metrics.ts';
-import { scrubOwn } from '../observe/scrub/scrub.ts';
+import { scrubOwn } from '../observe/scrub.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import type { TickSource } from '../trigger/schedule/scheduler.ts';
-import { NAMED } from '../warehouse/name-state.ts';
-import type { LocalApps } from './at-rest/local-apps.ts';
 import { isShared, type Cluster } from './cluster/join-cluster.ts';
 import type { ClusterSource } from './cluster/open-apps.ts';
 import { createTableReader, type SourceTables } from './dictionary/table-reader.ts';
@@ -21,13 +20,11 @@ export interface ServedSourceOptions {
   log: Logger;
   secrets: string[];
   metrics: Metrics;
-  /** Reads what the page shows of a source that is about to be closed. Must not throw. */
-  lastLook: (parts: StatusParts) => Promise<void>;
 }
 
 /** What the sources share that this process keeps alone. */
 export interface SharedByLocal {
-  apps: LocalApps;
+  opening: PQueue;
   ticks: TickSource;
 }
 
@@ -63,10 +60,9 @@ export function keepSource(
   inbox: ReceivedInbox | null,
   { cluster, local }: { cluster: Cluster; local: SharedByLocal },
 ): ServedSource {
-  const lastLook = (): Promise<void> => options.lastLook(parts);
   const keeper = isShared(prepared.source)
     ? cluster.keep(prepared, inbox)
-    : keepAlone(options, prepared, { inbox, lastLook, ...local });
+    : keepAlone(options, prepared, { inbox, ...local });
   const parts = statusParts(options, prepared, keeper, inbox);
   return { ...prepared, keeper, parts, tables: createTableReader(parts, options.clock) };
 }
@@ -74,7 +70,7 @@ export function keepSource(
 function keepAlone(
   { clock, secrets }: ServedSourceOptions,
   { source, log, watcher }: PreparedSource,
-  own: SharedByLocal & { inbox: ReceivedInbox | null; lastLook: () => Promise<void> },
+  own: SharedByLocal & { inbox: ReceivedInbox | null },
 ): Keeper {
   const work = new LocalWork({ source, clock, log, secrets, watcher, ...own });
   const keeper = new Keeper({ source, clock, log, work });
@@ -93,8 +89,6 @@ function statusParts(
     source,
     activity,
     read: keeper.read,
-    version: () => keeper.version(),
-    openingSince: keeper.openingSince,
     governor: () => keeper.governor(),
     schedule: (resource) => {
       const figures = keeper.schedule().find((each) => each.resource === resource);
@@ -104,7 +98,6 @@ function statusParts(
     },
     inbox: inbox === null ? null : () => inbox.figures(),
     deliveries: inbox === null ? null : (filter) => inbox.list(filter),
-    names: () => [keeper.nameState(), inbox?.nameState() ?? NAMED],
     scrub: (text) => scrubOwn(text, secrets),
   };
 }

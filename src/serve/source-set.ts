@@ -1,22 +1,24 @@
 import pMap from 'p-map';
-import { SyncError, messageOf } from '../model/errors.ts';
+import PQueue from 'p-queue';
+import { messageOf, SyncError } from '../model/errors.ts';
 import type { SourceActivity } from '../observe/activity.ts';
 import type { Settings, SourceSettings } from '../settings/settings.ts';
 import { cronTick, sharedTicks } from '../trigger/schedule/scheduler.ts';
-import { LocalApps } from './at-rest/local-apps.ts';
-import { isShared, joinCluster, type Cluster } from './cluster/join-cluster.ts';
+import { type Cluster, isShared, joinCluster } from './cluster/join-cluster.ts';
 import type { Control } from './controls/control-request.ts';
 import type { Receiving } from './received-inbox.ts';
-import type { ChangedSource, SettingsChange } from './reload/settings-change.ts';
+import type { ChangedSource, SettingsChange } from './reload.ts';
 import {
   keepSource,
-  prepareSource,
   type PreparedSource,
+  prepareSource,
   type ServedSource,
   type ServedSourceOptions,
   type SharedByLocal,
 } from './served-source.ts';
 
+/** Sources that are opened at the same time. */
+const OPENING_AT_ONCE = 3;
 /** Sources that are closed and opened again at the same time. */
 const CHANGED_AT_ONCE = 4;
 
@@ -43,7 +45,7 @@ export class SourceSet {
   constructor(options: SourceSetOptions, settings: Settings) {
     this.#options = options;
     this.#settings = settings;
-    this.#local = { apps: new LocalApps(options.clock), ticks: sharedTicks(cronTick()) };
+    this.#local = { opening: new PQueue({ concurrency: OPENING_AT_ONCE }), ticks: sharedTicks(cronTick()) };
     this.#first = Object.values(settings.sources).map((source) => this.#prepare(source));
     const shared = this.#first.filter(({ source }) => isShared(source));
     this.#cluster = joinCluster({ ...options, sources: shared });
@@ -108,7 +110,6 @@ export class SourceSet {
     await Promise.all([...keepers, this.#cluster.stop()]);
     // What it still opens, nobody would close; whoever calls the receiver must find it there.
     await this.#applying.catch(() => undefined);
-    await this.#local.apps.close();
   }
 
   #prepare(source: SourceSettings): PreparedSource {
@@ -150,12 +151,10 @@ export class SourceSet {
     if (source.webhook !== null) await this.#receiving?.forget(source.name);
   }
 
-  async #change({ old, source, isWork }: ChangedSource): Promise<void> {
+  async #change({ old, source }: ChangedSource): Promise<void> {
     const { name, webhook, warehouse } = source;
     // A new secret holds at once, however long the page in hand takes; another inbox waits for the work on the old one.
     if (webhook !== null && old.webhook !== null && old.warehouse === warehouse) await this.#receiving?.receive(source);
-    const was = this.#served.get(name);
-    if (was !== undefined && !isWork) return void this.#served.set(name, { ...was, source });
     await this.#close(old);
     if (webhook === null && old.webhook !== null) await this.#receiving?.forget(name);
     await this.#open(source);

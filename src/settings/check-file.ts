@@ -5,13 +5,12 @@ import { messageOf } from '../model/errors.ts';
 import type { Profile } from '../source/profile.ts';
 import { crossCheck } from './cross-check.ts';
 import { checkValue } from './file/check-value.ts';
-import type { Fault, SettingsFinding } from './file/fault.ts';
-import { isPlainMap, pathKey, valueAt } from './file/field-path.ts';
+import { type Fault, isPlainMap, pathKey, type SettingsFinding, valueAt } from './file/fault.ts';
 import { interpolate, type Surroundings } from './file/interpolate.ts';
 import { holdsLiteralSecret, isReadableByOthers } from './file/secret-fields.ts';
 import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
 import type { LoadedProfile, ProfilePlace } from './load-profile.ts';
-import { type SourcesFile, namedSourceSchema, SOURCE_NAME } from './settings.ts';
+import { namedSourceSchema, SOURCE_NAME, type SourcesFile } from './settings.ts';
 import { insecureFindings } from './transport.ts';
 
 /** The outcome of a check; `data` is null if the file does not fit its schema. */

@@ -1,30 +1,28 @@
 import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { ConfigError } from '../model/errors.ts';
-import { checkFile, type CheckedFile, readSourceFolder, type SourceFile } from './check-file.ts';
-import { bucketSecrets, credentialsIn } from './credentials.ts';
+import { alertFindings } from './alerts-schema.ts';
+import { type CheckedFile, checkFile, readSourceFolder, type SourceFile } from './check-file.ts';
 import { controlPath } from './control-place.ts';
+import { bucketSecrets, credentialsIn } from './credentials.ts';
 import { placementFindings } from './cross-check.ts';
-import { settingsError, type Fault, type SettingsFinding } from './file/fault.ts';
-import { isPlainMap, replaceAt, valueAt } from './file/field-path.ts';
-import { isReadableByOthers, withSecretParts } from './file/secret-fields.ts';
+import { filesOf, storeFindings, storesOf, withUsualStore } from './file-stores.ts';
+import { type Fault, isPlainMap, replaceAt, settingsError, type SettingsFinding, valueAt } from './file/fault.ts';
+import { isReadableByOthers, readSecretFile, withSecretParts } from './file/secret-fields.ts';
+import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
+import { type ProfilePlace, profileReader } from './load-profile.ts';
+import { networkFindings, networkOf, networkSecrets } from './network.ts';
 import {
+  folderSettingsSchema,
   type RefusedSource,
   type Settings,
   type SettingsFile,
+  settingsSchema,
   type SourceSettings,
   type SourcesFile,
-  folderSettingsSchema,
-  settingsSchema,
 } from './settings.ts';
-import { alertFindings } from './alerts-schema.ts';
-import { filesOf, storeFindings, storesOf, withUsualStore } from './file-stores.ts';
-import { networkFindings, networkOf, networkSecrets } from './network.ts';
 import { tlsFaults } from './transport.ts';
 import { addressSecrets, sourceAddress, warehouseTransportFault } from './warehouse-address.ts';
-import { readSecretFile } from './file/secret-file.ts';
-import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
-import { profileReader, type ProfilePlace } from './load-profile.ts';
 
 const DEFAULT_PATH = join('config', 'content-sync.yaml');
 
@@ -35,7 +33,6 @@ export interface SettingsPlace {
   env: NodeJS.ProcessEnv;
   /** Relative paths of the config file and of the warehouse start here. */
   cwd: string;
-  noteVariable?: ConfigPlace['noteVariable'];
   /** The only source to read, if the config has it: nothing that the others need has to be there. All of them if absent. */
   source?: string | undefined;
   /** True if secrets that are missing are no fault. */
@@ -49,14 +46,14 @@ export interface SettingsPlace {
  *   its own, and faults in it, is `refused` alone as long as another one can be used.
  */
 export function loadSettings(settingsPlace: SettingsPlace): Settings {
-  const { path, env, cwd, noteVariable, source: only, secretsOptional = false } = settingsPlace;
+  const { path, env, cwd, source: only, secretsOptional = false } = settingsPlace;
   const configPath = resolve(cwd, path ?? (env['CONTENT_SYNC_CONFIG'] || DEFAULT_PATH));
   const shown = (file: string): string => shownPath(file, cwd);
   if (!existsSync(configPath)) throw notFound(shown(configPath));
   const { read, faults } = readYamlFile(configPath, shown(configPath));
   if (read === null) throw settingsError({ faults });
   const readers = { readSecret: readSecretFile, readProfile: profileReader() };
-  const place: ConfigPlace = { env, cwd, noteVariable, only, secretsOptional, shown, ...readers };
+  const place: ConfigPlace = { env, cwd, only, secretsOptional, shown, ...readers };
   const isFolder = typeof valueAt(read.value, ['sources']) === 'string';
   const loaded = (isFolder ? readFolder : readWhole)(read, place);
   const all = [...loaded.faults, ...tlsFaults(env)];

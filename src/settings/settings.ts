@@ -1,21 +1,151 @@
-import { hashKey, privacyKey } from './secret-keys.ts';
 import { z } from 'zod';
-import type { MemoryUse } from '../model/memory-use.ts';
-import { LOG_LEVELS, MEMORY_USES, type LogLevel } from '../model/vocabulary.ts';
+import { LOG_LEVELS, type LogLevel } from '../model/vocabulary.ts';
 import { authSchema, type AuthSettings } from '../source/auth.ts';
+import { byteSize, duration, timeSpan } from '../source/basic-fields.ts';
 import { cronExpression, timezone } from '../source/cron.ts';
-import { duration, timeSpan } from '../source/basic-fields.ts';
 import type { Profile } from '../source/profile.ts';
-import { controlSchema } from './control-place.ts';
+import type { WebhookSecret } from '../source/signature-secret.ts';
 import { alertsSchema, type AlertsSettings } from './alerts-schema.ts';
-import { fileMode } from './file-mode.ts';
-import { filesSchema } from './files-schema.ts';
-import type { FilesSettings } from './file-stores.ts';
+import { controlSchema } from './control-place.ts';
+import { filesSchema, type FilesSettings } from './file-stores.ts';
 import type { Fault } from './file/fault.ts';
-import { serveSchema, workerSchema } from './serve-schema.ts';
-import { networkSchema, type Network } from './network.ts';
+import { type Network, networkSchema } from './network.ts';
 import { warehouseSchema } from './warehouse-address.ts';
-import { webhookSchema } from './webhook-schema.ts';
+
+/** `serve`: the page, the metrics and the receiver. */
+const serveSchema = z
+  .strictObject({
+    host: z.string().min(1).default('127.0.0.1').meta({ description: 'Address that `serve` listens on' }),
+    port: z.int().min(0).max(65_535).default(8080),
+    hosts: z
+      .array(z.string().regex(/^[A-Za-z0-9.-]+$/, 'expected a name such as status.example.com'))
+      .default([])
+      .meta({
+        description: 'Names by which browsers know the page, where no auth is set and the name is a public one',
+      }),
+    public_url: z
+      .url({ protocol: /^https?$/, error: 'expected an http(s) URL such as https://sync.example.com' })
+      .optional()
+      .meta({
+        description: 'Address at which people see the page, for links in alerts',
+        examples: ['https://sync.example.com'],
+      }),
+    auth: z
+      .strictObject({
+        user: z.string().regex(/^[^:]+$/, 'expected a name without a colon'),
+        password: z.string().min(1),
+      })
+      .optional()
+      .meta({ description: 'Basic authentication for the status page and the metrics' }),
+  })
+  .meta({ description: 'The status page, the metrics and the webhook receiver of `serve`' });
+
+/** `worker`: its health and metrics. */
+const workerSchema = z
+  .strictObject({
+    host: z.string().min(1).default('127.0.0.1').meta({ description: 'Address that `worker` listens on' }),
+    port: z
+      .int()
+      .min(0)
+      .max(65_535)
+      .nullable()
+      .default(8081)
+      .meta({ description: 'Its port; 0 picks a free one, null listens nowhere' }),
+    range_pages: z.unknown().optional().meta({
+      deprecated: true,
+      description: 'Deprecated and ignored: each listing is read by one process.',
+    }),
+  })
+  .meta({ description: 'Health and metrics of `worker`; hosts and auth are those of serve' });
+
+const secretText = z.string().min(1);
+
+/** Written as a text, or as a map if it has an id or an end; parsed to `WebhookSecret`. */
+const webhookSecretSchema = z
+  .union([
+    secretText,
+    z.strictObject({
+      value: secretText,
+      id: z.string().min(1).optional().meta({ description: 'Name by which a delivery chooses it' }),
+      until: z.iso.datetime({ offset: true }).optional().meta({ description: 'No longer accepted from then on' }),
+    }),
+  ])
+  .transform((given): WebhookSecret => {
+    if (typeof given === 'string') return { value: given };
+    return { ...given, until: given.until === undefined ? undefined : Date.parse(given.until) };
+  });
+
+/** `sources.<name>.webhook`: how deliveries of a source are received and kept. */
+export const webhookSchema = z
+  .strictObject({
+    secrets: z
+      .array(webhookSecretSchema)
+      .min(1)
+      .meta({ description: 'Secrets that sign deliveries; all of them are accepted' }),
+    public_url: z
+      .url({ protocol: /^https?$/ })
+      .optional()
+      .meta({ description: 'Address at which the service sees the receiver, for schemes that sign it' }),
+    max_body: byteSize.prefault('1MiB').meta({ description: 'Largest delivery' }),
+    keep: duration
+      .prefault('7d')
+      .meta({ description: 'How long a delivery that is done is kept, also against repeats' }),
+    attempts: z
+      .int()
+      .min(1)
+      .max(50)
+      .default(8)
+      .meta({ description: 'Readings of a record before its delivery is dead' }),
+    max_waiting: z
+      .int()
+      .min(1)
+      .default(1_000_000)
+      .meta({ description: 'Deliveries that may wait; further ones are answered with 503 and Retry-After' }),
+    max_waiting_size: byteSize.prefault('1024MiB').meta({ description: 'Size of all deliveries that may wait' }),
+  })
+  .meta({ description: 'Receive webhooks at /webhooks/<source>; without it there is no such address' });
+
+/** Of a source. */
+const hashKey = z.string().min(16, 'expected a secret of at least 16 characters').optional().meta({
+  description:
+    'The secret under which fields are hashed that the profile says `hash: true` of; `privacy_key` where absent',
+});
+
+/** Of all sources. */
+const privacyKey = z
+  .string()
+  .min(16, 'expected a secret of at least 16 characters')
+  .optional()
+  .meta({
+    description:
+      'The secret under which `forget` keeps the fingerprints of what it has erased; also the `hash_key` of sources that have none. Kept for as long as the warehouse: without it nothing keeps erased records from coming back, so runs refuse',
+    examples: ['${CONTENT_PRIVACY_KEY}'],
+  });
+
+const EXPECTED = 'expected 0600, 0640 (its group may read) or 0644 (everybody may)';
+const MODES = [0o600, 0o640, 0o644] as const;
+
+/** Rights of written files, as `chmod` writes them; parsed to the mode as a number. */
+export const fileMode = z
+  .union([z.int(), z.string()], EXPECTED)
+  .transform((given, context): number => {
+    const mode = MODES.find((each) => meanings(each).includes(String(given)));
+    if (mode === undefined) context.addIssue({ code: 'custom', message: EXPECTED });
+    return mode ?? MODES[0];
+  })
+  .meta({ description: 'Rights of files that are made, as chmod has them: 0600, 0640 or 0644; folders to match' });
+
+/** YAML reads `0640` as the number 640, and `0o640` as 416. */
+function meanings(mode: number): string[] {
+  const digits = mode.toString(8);
+  return [digits, `0${digits}`, `0o${digits}`, String(mode)];
+}
+
+/** The umask under which files get this mode, and folders the right to enter for everybody who may read the files. */
+export function umaskOf(mode: number): number {
+  const folder = mode | ((mode & 0o444) >> 2);
+  return ~folder & 0o777;
+}
 
 const URL_EXPECTED =
   'expected an http(s) URL without user name, password, query and fragment, such as https://cms.example.com';
@@ -142,10 +272,7 @@ const beside = {
   worker: workerSchema.prefault({}),
   alerts: alertsSchema.prefault({}),
   log: z.strictObject({ level: z.enum(LOG_LEVELS).default('info') }).prefault({}),
-  memory: z
-    .enum(MEMORY_USES)
-    .default('normal')
-    .meta({ description: 'low: at most 160 MB, for hosts that have little; slower', examples: ['low'] }),
+  memory: z.unknown().optional().meta({ deprecated: true, description: 'Deprecated and ignored' }),
   keep_runs: timeSpan
     .prefault('90d')
     .meta({ description: 'How long ended runs are remembered; the last one of a resource always is' }),
@@ -173,7 +300,7 @@ export type ScheduleSettings = z.output<typeof scheduleSchema>;
 export type WebhookSettings = z.output<typeof webhookSchema>;
 export type PingSettings = z.output<typeof pingSchema>;
 export type ServeSettings = z.output<typeof serveSchema>;
-export type WorkerSettings = z.output<typeof workerSchema>;
+type WorkerSettings = z.output<typeof workerSchema>;
 
 /** One content service account, ready to be used. `base_url` has no slash at the end; durations are milliseconds. */
 export interface SourceSettings extends Readonly<
@@ -221,8 +348,8 @@ export interface Settings {
   readonly worker: WorkerSettings;
   readonly alerts: AlertsSettings;
   readonly log: { readonly level: LogLevel };
-  /** How much memory the process may take to be fast. */
-  readonly memory: MemoryUse;
+  /** Has no effect any more. */
+  readonly memory?: unknown;
   /** All credentials in the settings: texts that must not be logged or printed. */
   readonly secrets: readonly string[];
 }

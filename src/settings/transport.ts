@@ -1,8 +1,7 @@
 import type { Profile } from '../source/profile.ts';
-import type { FieldPath } from './file/field-path.ts';
-import type { Fault, SettingsFinding } from './file/fault.ts';
-import { isLoopback } from './loopback.ts';
+import type { FieldPath, Fault, SettingsFinding } from './file/fault.ts';
 import type { SourcesFile } from './settings.ts';
+import { isLoopback } from './warehouse-address.ts';
 
 /** Addresses to which a source's credential would be sent without encryption, unless `allow_insecure` says so. */
 export function insecureFindings(sources: SourcesFile, profiles: ReadonlyMap<string, Profile>): SettingsFinding[] {

@@ -6,7 +6,6 @@ import type { CopiedProfile, LoadContext } from '../load/load-context.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, DeferredError, SyncError } from '../model/errors.ts';
 import type { SourceRecord } from '../model/json.ts';
-import { memoryUse, type MemoryUse } from '../model/memory-use.ts';
 import type { FieldKinds } from '../shape/records/field-kinds.ts';
 import type { Profile } from '../source/profile.ts';
 import { readTables } from '../state/column-catalog.ts';
@@ -50,9 +49,6 @@ export interface ResourceContext
   runAhead: number;
 }
 
-/** Pages that are fetched ahead take most of what a walk needs. */
-const MOST_AHEAD: Readonly<Record<MemoryUse, number>> = { normal: Infinity, low: 2 };
-
 /** `meter` counts the requests; `signal` ends them. Throws `ConfigError` if the profile has no such resource. */
 export function resourceContext(
   {
@@ -78,7 +74,7 @@ export function resourceContext(
   }
   const load = { warehouse, owned, profile, whole, runId, clock, signal };
   const proof = itemProof(proofs, owned.resource);
-  const runAhead = Math.min(whole.http.concurrency, MOST_AHEAD[memoryUse()]);
+  const runAhead = whole.http.concurrency;
   return { ...load, client, listing, meter, credential, deletes, scrub, notices, proof, runAhead };
 }
 

@@ -5,7 +5,7 @@ import { DeferredError, errorReport, type ErrorReport, SyncError } from '../mode
 import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { RunStatus } from '../model/vocabulary.ts';
-import { withinRun } from '../observe/run-scope.ts';
+import { withinRun } from '../observe/log.ts';
 import { parentOf } from '../source/request-fields.ts';
 import { forgetSeen, NO_WALK, readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';

@@ -41,5 +41,5 @@ export function nameLost(file: string, is: 'gone' | 'replaced'): SyncError {
 
 const HINTS = {
   gone: 'put it back, or restart to begin a new copy',
-  replaced: 'run the same command again to go on with the file that is there now; `serve` does so by itself',
+  replaced: 'restart `serve`, or run the same command again, to go on with the file that is there now',
 } as const;

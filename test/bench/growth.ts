@@ -6,7 +6,6 @@ import { backfillOf, expectRecords, startPosts, type Service } from './product.t
 
 /** Resident memory at the largest size, in megabytes. */
 const MEMORY = { floor: 250, aim: 180 };
-const LOW_MEMORY = { floor: 160, aim: 160 };
 /** CPU per record at the largest size against that at the smallest. */
 const GROWTH = { floor: 1.1, aim: 1 };
 
@@ -25,12 +24,6 @@ export async function benchSizes(
       const usual = await loadOnce(bench, database, { service, records });
       perRecord.push(usual.cpuSeconds / records);
       figures.push(memoryFigure(`${database.name} peak memory at ${records}`, usual, isLast ? MEMORY : {}));
-      if (!isLast) continue;
-      const low = await loadOnce(bench, database, { service, records, settings: { memory: 'low' } });
-      figures.push(
-        memoryFigure(`${database.name} peak memory at ${records}, memory: low`, low, LOW_MEMORY),
-        speedFigure(`${database.name} speed with memory: low`, usual.seconds / low.seconds),
-      );
     } finally {
       service.stop();
     }
@@ -43,16 +36,13 @@ export async function benchSizes(
 interface Load {
   service: Service;
   records: number;
-  settings?: object;
 }
 
 async function loadOnce(bench: BackfillBench, database: BenchDatabase, load: Load): Promise<Measured> {
-  const { service, records, settings = {} } = load;
+  const { service, records } = load;
   const { setting } = await database.make('sizes');
   await database.settle();
-  const measured = await measure(
-    backfillOf(bench.main, bench.folder, { url: service.url, warehouse: setting, settings }),
-  );
+  const measured = await measure(backfillOf(bench.main, bench.folder, { url: service.url, warehouse: setting }));
   await database.drop('sizes');
   expectRecords(measured.stdout, records);
   return measured;
@@ -60,8 +50,4 @@ async function loadOnce(bench: BackfillBench, database: BenchDatabase, load: Loa
 
 function memoryFigure(name: string, { peakMegabytes }: Measured, wanted: Pick<Figure, 'floor' | 'aim'>): Figure {
   return { name, value: peakMegabytes, unit: 'MB', better: 'less', ...wanted };
-}
-
-function speedFigure(name: string, value: number): Figure {
-  return { name, value, unit: '×', better: 'more', floor: 0.5, isLoose: true };
 }

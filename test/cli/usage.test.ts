@@ -53,8 +53,11 @@ describe('the command line', () => {
       .map(([, name = '']) => name)
       .filter((name) => name !== 'help');
     const listed =
-      'init check probe plan backfill sync serve worker health pause resume retry reload status runs verify files dictionary grants rebuild forget deletes deliveries webhooks alerts backup restore copy export demo sandbox profiles config';
+      'init check plan backfill sync serve worker control status runs verify files warehouse forget deletes deliveries webhooks export config demo';
     expect(names.join(' ')).toBe(listed);
+    const grouped =
+      'probe health pause resume retry reload dictionary grants rebuild alerts backup restore copy sandbox profiles';
+    names.push(...grouped.split(' '));
     for (const ended of await Promise.all(names.map((name) => call(name, '--help')))) {
       expect(ended).toMatchObject({ code: 0, stderr: '' });
       expect(names.some((name) => ended.stdout.startsWith(`Usage: content-sync ${name} `))).toBe(true);

@@ -1,22 +1,21 @@
 import { parseLinkHeader } from '../../src/extract/page-styles/link-header.ts';
-import { isNumericStep } from '../../src/extract/walked-pages.ts';
 import { linkedPosition } from '../../src/extract/page-styles/listing-request.ts';
-import { nextHop } from '../../src/http/redirect.ts';
+import { isNumericStep } from '../../src/extract/walked-pages.ts';
 import { scrubbedSnippet, shownUrl, snippet } from '../../src/http/body/safe-text.ts';
+import { nextHop } from '../../src/http/redirect.ts';
 import { isSecretName } from '../../src/model/secret-name.ts';
 import { visibleText } from '../../src/model/visible-text.ts';
 import { createLog } from '../../src/observe/log.ts';
-import { scrubJson } from '../../src/observe/scrub/scrub-json.ts';
-import { scrub, scrubOwn } from '../../src/observe/scrub/scrub.ts';
+import { scrub, scrubJson, scrubOwn } from '../../src/observe/scrub.ts';
 import { readAnswerLimits } from '../../src/queue/limits/answer-limits.ts';
 import { policyMembers, rateLimitMembers } from '../../src/queue/limits/ratelimit-field.ts';
 import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
-import { signatureSchema, parseTemplate } from '../../src/source/signature-scheme.ts';
+import { parseTemplate, signatureSchema } from '../../src/source/signature-scheme.ts';
 import { isAuthorized } from '../../src/web/door.ts';
 import { deliveryMask } from '../../src/web/receiver/mask-delivery.ts';
 import { routeOf } from '../../src/web/receiver/requests.ts';
-import { schemes } from '../trigger/verify-fuzz.ts';
 import { attempt, type TextWork } from '../support/linear-time.ts';
+import { schemes } from '../trigger/verify-fuzz.ts';
 
 const HOME = new URL('https://api.example/v1/');
 const SECRETS = [

@@ -140,7 +140,7 @@ describe('serve with sources whose files cannot be worked on', { timeout: 120_00
     renameSync(stage.file('silent'), away);
     await until('not ready', async () => (await serving.page('/readyz')).status === 503, 15_000);
     expect(await serving.page('/healthz')).toMatchObject({ status: 200 });
-    expect(sourceIn(await serving.status(), 'silent').warehouse.problem).not.toBeNull();
+    await until('told', async () => sourceIn(await serving.status(), 'silent').warehouse.problem !== null);
     renameSync(away, stage.file('silent'));
     await until('ready', async () => (await serving.page('/readyz')).status === 200);
     expect(await serving.stop()).toMatchObject({ code: 0 });

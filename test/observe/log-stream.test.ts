@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { logStream, lostLines, reportLostLines, type LineSink } from '../../src/observe/log-stream.ts';
+import { logStream, lostLines, reportLostLines, type LineSink } from '../../src/observe/log.ts';
 
 /** A sink that takes lines, or is full, gone or broken. */
 function sink(): LineSink & { lines: string[]; writableLength: number; writable: boolean; isBroken: boolean } {

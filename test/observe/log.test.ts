@@ -4,8 +4,7 @@ import { json } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { createLog } from '../../src/observe/log.ts';
-import { lostLines } from '../../src/observe/log-stream.ts';
+import { createLog, lostLines } from '../../src/observe/log.ts';
 
 const SECRET = 'Canary-4711/Secret"Value';
 
@@ -78,12 +77,9 @@ describe('the log', () => {
   });
 
   it('keeps no more than a few megabytes for a reader who does not read', async () => {
-    const [log, stream] = ['log', 'log-stream'].map(
-      (name) => new URL(`../../src/observe/${name}.ts`, import.meta.url).href,
-    );
+    const module = new URL('../../src/observe/log.ts', import.meta.url).href;
     const code = `
-      const { createLog } = await import('${log}');
-      const { lostLines } = await import('${stream}');
+      const { createLog, lostLines } = await import('${module}');
       const log = createLog({ level: 'info', secrets: [] });
       for (let line = 0; line < 9000; line += 1) log.info('x'.repeat(1000));
       process.stdout.write(JSON.stringify([lostLines(process.stderr), process.stderr.writableLength]), () => process.exit(0));`;

@@ -1,6 +1,6 @@
 import { array, assert, double, property } from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MinuteSeries } from '../../src/observe/minute-series.ts';
+import { MinuteSeries } from '../../src/observe/activity.ts';
 
 const MINUTE = 60_000;
 const START = Date.parse('2026-11-20T08:00:30.000Z');

@@ -9,11 +9,11 @@ import { HandClock } from '../support/hand-clock.ts';
 import { tempFolder, tempWarehouse } from '../support/temp-warehouse.ts';
 
 /** A keeper whose work is written down and fails as a service that is away does. */
-async function stage() {
+async function stage(problem: Error | null = null) {
   const clock = new HandClock();
   const { warehouse } = await tempWarehouse(clock);
   const log: string[] = [];
-  const wanted = { problem: null as Error | null, reopen: () => undefined as void };
+  const wanted = { problem };
   const work: SourceWork = {
     upkeepMs: 10_000,
     ticks: () => ({ stop: () => undefined }),
@@ -27,7 +27,6 @@ async function stage() {
       opened.defer(() => void log.push('close'));
       return {
         read: (read) => read(warehouse),
-        nameState: () => warehouse.nameState(),
         checkpoints: () => Promise.resolve(null),
         isPaused: () => Promise.resolve(false),
         walk: async (resource, command) => {
@@ -36,11 +35,6 @@ async function stage() {
         },
         startDrain: () => null,
         upkeep: [async () => void log.push('upkeep')],
-        untilReopening: (signal) =>
-          new Promise((resolve) => {
-            wanted.reopen = resolve;
-            signal.addEventListener('abort', () => resolve());
-          }),
       };
     },
   };
@@ -93,11 +87,7 @@ it('begins again with the next lead, also if the one before is not over yet', as
 });
 
 it('tries again if the source cannot be opened, and gives the reason meanwhile', async () => {
-  const { clock, keeper, wanted, errors, warehouse, happened } = await stage();
-  wanted.problem = new Error('no disk');
-  wanted.reopen();
-  await clock.advance(0);
-  expect(happened()).toEqual(['open', 'close']);
+  const { clock, keeper, wanted, errors, warehouse, happened } = await stage(new Error('no disk'));
   await expect(keeper.read(async () => undefined)).rejects.toThrow('no disk');
   await clock.advance(14_000);
   expect(errors).toEqual(['the source cannot be opened: no disk']);
@@ -105,16 +95,6 @@ it('tries again if the source cannot be opened, and gives the reason meanwhile',
   await clock.advance(1_000);
   expect(happened()).toEqual(['open']);
   expect(await keeper.read(async (read) => read)).toBe(warehouse);
-});
-
-it('closes a source whose files were replaced, opens it again at once, and goes on as its leader', async () => {
-  const { clock, keeper, wanted, happened } = await stage();
-  keeper.lead(true);
-  await clock.advance(1_000);
-  happened();
-  wanted.reopen();
-  await clock.advance(1_000);
-  expect(happened()).toEqual(['close', 'open', 'upkeep', 'backfill content']);
 });
 
 it('closes everything when it is stopped', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { extendProfile } from '../../src/settings/extend-profile.ts';
+import { extendProfile } from '../../src/settings/load-profile.ts';
 
 describe('a profile over the one that it extends', () => {
   it.each([

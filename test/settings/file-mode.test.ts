@@ -1,7 +1,7 @@
 import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { umaskOf } from '../../src/settings/file-mode.ts';
+import { umaskOf } from '../../src/settings/settings.ts';
 import { loadSettings } from '../../src/settings/load-settings.ts';
 import { config, faultAt, inFolder, load } from './in-folder.ts';
 

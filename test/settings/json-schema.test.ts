@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { configJsonSchema, profileJsonSchema } from '../../src/settings/json-schema.ts';
 import { loadSettings } from '../../src/settings/load-settings.ts';
-import { packageRoot } from '../../src/settings/package-root.ts';
+import { packageRoot } from '../../src/settings/load-profile.ts';
 import { config } from './in-folder.ts';
 
 const folder = join(packageRoot(), 'config');

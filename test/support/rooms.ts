@@ -13,11 +13,9 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
   // The server puts the receiver and the pages together; neither knows the other.
   web: { '.': ['page', 'receiver'], page: ['.'], receiver: ['.'] },
   serve: {
-    '.': ['alerts', 'at-rest', 'cluster', 'work-items', 'status', 'dictionary', 'controls', 'reload'],
-    'at-rest': ['.'],
+    '.': ['alerts', 'cluster', 'work-items', 'status', 'dictionary', 'controls'],
     cluster: ['.', 'work-items', 'controls'],
     controls: [],
-    reload: ['controls'],
     'work-items': [],
     status: [],
     alerts: ['status'],

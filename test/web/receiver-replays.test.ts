@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { timestampText } from '../../src/model/timestamp-text.ts';
-import { webhookSchema } from '../../src/settings/webhook-schema.ts';
+import { webhookSchema } from '../../src/settings/settings.ts';
 import { DATABASES, type TestDatabase } from '../support/databases.ts';
 import { HandClock } from '../support/hand-clock.ts';
 import { settlement } from '../warehouse/deliveries.ts';

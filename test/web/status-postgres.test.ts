@@ -6,7 +6,7 @@ import { attentionOf } from '../../src/serve/status/attention.ts';
 import { createCollector } from '../../src/serve/status/collect.ts';
 import type { StatusParts } from '../../src/serve/status/source-status.ts';
 import { renderStatusPage } from '../../src/web/page/overview.ts';
-import { asOtherClient, POSTGRES, warehouseOn, preparedAddress } from '../support/databases.ts';
+import { asOtherClient, POSTGRES, preparedAddress, warehouseOn } from '../support/databases.ts';
 import { snapshotWith, VIEW } from './sample-status.ts';
 
 describe.runIf(POSTGRES.missing === null)('the status of a source on Postgres', () => {
@@ -28,12 +28,10 @@ describe.runIf(POSTGRES.missing === null)('the status of a source on Postgres', 
       },
       activity: new SourceActivity('blog', systemClock, metrics),
       read: (work) => work(warehouse),
-      version: () => null,
       governor: () => null,
       schedule: () => ({ incremental: null, full: null, timezone: 'UTC', next_at: null, overdue_at: null }),
       inbox: null,
       deliveries: null,
-      names: () => [],
       scrub: (text) => text,
     };
     const sizeNow = async (): Promise<number> => {

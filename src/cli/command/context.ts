@@ -27,8 +27,6 @@ export interface CliContext {
   secrets: string[];
   /** Takes these rights, such as `0o077`, from every file and folder that the process makes from now on. */
   umask: (mask: number) => void;
-  /** Called if the settings say, when they are read first, that the process has to live with little memory. */
-  spareMemory?: () => void;
   /** A command says here how the process is to end. */
   exit: (code: ExitCode) => void;
 }

@@ -1,7 +1,6 @@
 import { ConfigError, SyncError, messageOf } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import { scrubJson } from '../../observe/scrub/scrub-json.ts';
-import { scrubOwn } from '../../observe/scrub/scrub.ts';
+import { scrubJson, scrubOwn } from '../../observe/scrub.ts';
 import { asStarted } from '../../observe/started-as.ts';
 import type { CliContext } from './context.ts';
 
@@ -67,3 +66,10 @@ function errorText(error: unknown, source: string | undefined): string {
 function stackOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : messageOf(error);
 }
+
+/** The way from nothing to a fresh copy, as the help and the demo show it. */
+export const FIRST_STEPS = `
+  content-sync init        ask for address and credential, write a config that works
+  content-sync backfill    copy everything; run it again after a stop, it resumes
+  content-sync sync        bring in what changed since; this is what a schedule calls
+  content-sync serve       keep the copy fresh: schedule, webhooks, deletes, a status page`;

@@ -3,10 +3,9 @@ import { Option, type Command } from 'commander';
 import { ConfigError } from '../../model/errors.ts';
 import { LOG_LEVELS, type LogLevel } from '../../model/vocabulary.ts';
 import { createLog } from '../../observe/log.ts';
-import { umaskOf } from '../../settings/file-mode.ts';
+import { umaskOf, type Settings, type SourceSettings } from '../../settings/settings.ts';
 import { loadSettings } from '../../settings/load-settings.ts';
 import { settingsError } from '../../settings/file/fault.ts';
-import type { Settings, SourceSettings } from '../../settings/settings.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES, exitCodeOfError, worstExitCode, type ExitCode } from './exit-code.ts';
 import { tellError } from './output.ts';
@@ -104,10 +103,6 @@ export function readSettings(context: CliContext, options: SourceOptions): Setti
   // At a second reading most of them are known.
   context.secrets.push(...settings.secrets.filter((secret) => !context.secrets.includes(secret)));
   context.umask(umaskOf(settings.file_mode));
-  const { spareMemory } = context;
-  // Only at the start of the process.
-  delete context.spareMemory;
-  if (settings.memory === 'low') spareMemory?.();
   return settings;
 }
 

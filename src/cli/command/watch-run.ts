@@ -2,19 +2,20 @@ import type { Logger } from 'pino';
 import type { App, AppOptions } from '../../app.ts';
 import { retryText } from '../../http/client.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import { createTerminalProgress } from '../../observe/terminal-progress.ts';
+import { countText, durationText } from '../../observe/figures.ts';
 import {
   advanceResource,
   endResource,
-  startResource,
-  waitingResource,
   type ProgressSnapshot,
   type ResourceProgress,
+  startResource,
+  waitingResource,
 } from '../../observe/progress.ts';
-import type { RunWatcher } from '../../sync/report.ts';
-import type { CliContext } from './context.ts';
-import { logWalks } from '../../serve/source-watcher.ts';
 import { reportOnce } from '../../observe/report-once.ts';
+import { createTerminalProgress } from '../../observe/terminal-progress.ts';
+import { logWalks } from '../../serve/source-watcher.ts';
+import type { ResourceReport, RunReport, RunWatcher } from '../../sync/report.ts';
+import type { CliContext } from './context.ts';
 
 interface WatchOptions {
   context: CliContext;
@@ -85,4 +86,47 @@ function governorProgress(app: App, now: number): ProgressSnapshot['governor'] {
   const { requests, limited, allowedPerSecond, shareUsed, pausedUntil } = app.governor.figures();
   const pausedForMs = pausedUntil === null ? 0 : Math.max(0, pausedUntil - now);
   return { requests, limited, allowedPerSecond, shareUsed, pausedForMs };
+}
+
+/** The end of a run for a person: a line per resource, and advice for those that did not end well. */
+export function summaryText(report: RunReport): string {
+  const width = Math.max(...report.resources.map(({ resource }) => resource.length));
+  const once = reportOnce();
+  const lines = report.resources.flatMap((resource) => [
+    `${resource.resource.padEnd(width)}  ${figuresOf(resource)}`,
+    ...adviceOf(resource, once).map((line) => `${' '.repeat(width)}  ${line}`),
+  ]);
+  return lines.map((line) => `${visibleText(line)}\n`).join('');
+}
+
+function figuresOf(report: ResourceReport): string {
+  const { status, mode, inserted, updated, unchanged, deleted, held, rejected, requests, limited, seconds } = report;
+  const { forgotten = 0 } = report;
+  const parts = [
+    `${countText(inserted)} new`,
+    `${countText(updated)} changed`,
+    `${countText(unchanged)} unchanged`,
+    ...(deleted > 0 ? [`${countText(deleted)} deleted`] : []),
+    ...(held > 0 ? [`${countText(held)} deletes held`] : []),
+    ...(rejected > 0 ? [`${countText(rejected)} set aside`] : []),
+    ...(forgotten > 0 ? [`${countText(forgotten)} dropped as forgotten`] : []),
+    `${countText(requests)} ${requests === 1 ? 'request' : 'requests'}`,
+    ...(limited > 0 ? [`${countText(limited)} of them limited`] : []),
+    durationText(seconds),
+  ];
+  return `${status} (${mode}): ${parts.join(', ')}`;
+}
+
+function adviceOf(
+  { resource, error, rejected, warnings }: ResourceReport,
+  once: ReturnType<typeof reportOnce>,
+): string[] {
+  const said = error === undefined ? undefined : once(resource, error);
+  const hint = error?.code === 'bug' ? 'please report it; --log-level error shows where it happened' : said?.hint;
+  return [
+    ...(error === undefined ? [] : [`${said?.message} [${error.code}]`]),
+    ...(hint === undefined ? [] : [`→ ${hint}`]),
+    ...(warnings ?? []).flatMap((warning) => [warning.message, `→ ${warning.hint}`]),
+    ...(rejected > 0 ? ['→ the records set aside stand in _sync_rejects, each with its reason and its body'] : []),
+  ];
 }

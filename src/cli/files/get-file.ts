@@ -8,19 +8,19 @@ import { Command } from 'commander';
 import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import { bytesText } from '../../observe/figures.ts';
 import { codeOf, isUnwritable, storeFault } from '../../object-store/file-system.ts';
+import { openStores } from '../../object-store/open-stores.ts';
+import { bytesText } from '../../observe/figures.ts';
 import { storesOf } from '../../settings/file-stores.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
-import { filesAt, lastContent, type FileQuestion } from '../../state/files/shown-files.ts';
-import type { FileRow } from '../../warehouse/file-rows.ts';
+import { type FileQuestion, filesAt, lastContent } from '../../state/files/shown-files.ts';
 import { openWarehouseToRead } from '../../warehouse/databases.ts';
-import { openStores } from '../../object-store/open-stores.ts';
+import type { FileRow } from '../../warehouse/file-rows.ts';
 import type { CliContext } from '../command/context.ts';
 import { print } from '../command/output.ts';
-import { forEachSource, readSettings, withSourceOptions, type SourceOptions } from '../command/sources.ts';
+import { forEachSource, readSettings, type SourceOptions, withSourceOptions } from '../command/sources.ts';
 import { whileOpen } from '../command/with-app.ts';
-import { momentFrom } from '../runs/moment-from.ts';
+import { momentFrom } from '../runs.ts';
 
 interface GetOptions extends SourceOptions {
   field?: string;

@@ -1,14 +1,15 @@
-import type { CliContext } from '../command/context.ts';
-import { print } from '../command/output.ts';
-import { isAskedAuth, needsUser, type TakenSecret, takeSecret, writtenAuth } from './credential.ts';
-import type { Questions } from './questions.ts';
-import { fittingProfiles, type Recognised, recogniseService, withoutPrefix } from './recognise.ts';
-import { progressOn, refuseInsecure } from '../probe.ts';
+import { meetsConditions } from '../../http/outcome/outcome.ts';
 import { ConfigError } from '../../model/errors.ts';
-import { Asker, unreachable } from '../../probe/asker.ts';
+import { type Answer, Asker, unreachable } from '../../probe/asker.ts';
 import { type ProbeResult, probeService } from '../../probe/probe-service.ts';
 import { toYaml } from '../../probe/profile.ts';
+import { packagedProfiles, readPackagedProfile } from '../../settings/load-profile.ts';
 import { usualNetwork } from '../../settings/network.ts';
+import type { Profile } from '../../source/profile.ts';
+import type { CliContext } from '../command/context.ts';
+import { print } from '../command/output.ts';
+import { progressOn, refuseInsecure } from '../probe.ts';
+import type { Questions } from './questions.ts';
 
 /** What a config says of a service. */
 export interface FoundService {
@@ -133,4 +134,128 @@ function foundText({ resources, requests, isProved }: ProbeResult): string {
   const lines = resources.map(({ name, path, seen, total }) => `  ${name} at ${path}: ${total ?? `${seen} or more`}`);
   const doubt = isProved ? '' : '\nNot every line of the profile was proved: "not proved" stands beside those.';
   return `Found with ${requests} requests:\n${lines.join('\n')}${doubt}`;
+}
+
+/** Names of the parts of a credential in the config, by kind: who asks, and the secret. */
+const PARTS = {
+  none: {},
+  api_key: { secret: 'key' },
+  bearer: { secret: 'token' },
+  jwt: { secret: 'key' },
+  basic: { user: 'username', secret: 'password' },
+  session: { user: 'username', secret: 'password' },
+  oauth: { user: 'client_id', secret: 'client_secret' },
+} as const satisfies Readonly<Record<string, { user?: string; secret?: string }>>;
+
+/** A kind of credential that can be asked for with one secret and perhaps a name. */
+type AskedAuth = keyof typeof PARTS;
+
+/** True for kinds of credentials that can be asked for. */
+function isAskedAuth(type: string): type is AskedAuth {
+  return Object.hasOwn(PARTS, type);
+}
+
+/** True if a name belongs to the secret. */
+function needsUser(type: AskedAuth): boolean {
+  return 'user' in PARTS[type];
+}
+
+/** A secret, and the variable that holds it. */
+interface TakenSecret {
+  variable: string;
+  value: string;
+  /** True if the variable is not set yet: then it goes into `.env`. */
+  isNew: boolean;
+}
+
+/**
+ * The secret from the named variable, or from the person at the terminal; null if nothing was typed and `isOptional`.
+ * From here on it is never written but to `.env`. Throws `ConfigError` if nobody can be asked.
+ */
+async function takeSecret(
+  { env, secrets }: Pick<CliContext, 'env' | 'secrets'>,
+  questions: Questions,
+  { about, preset, isOptional }: { about: string; preset: string; isOptional: boolean },
+  named: string | undefined,
+): Promise<TakenSecret | null> {
+  const variable = named ?? preset;
+  const known = env[variable] ?? '';
+  if (known !== '') {
+    secrets.push(known);
+    return { variable, value: known, isNew: false };
+  }
+  if (!questions.isAsking) {
+    if (named === undefined && isOptional) return null;
+    if (named !== undefined) throw notSet(variable, about);
+  }
+  const value = await questions.secret({
+    message: `${about.charAt(0).toUpperCase()}${about.slice(1)} (not shown${isOptional ? '; nothing if there is none' : ''})`,
+    option: '--credential-env',
+    isOptional,
+  });
+  if (value === '') return null;
+  secrets.push(value);
+  return { variable, value, isNew: true };
+}
+
+function notSet(variable: string, about: string): ConfigError {
+  return new ConfigError('usage', `the environment variable ${variable} is not set`, {
+    hint: `set it where content-sync is started, or in .env: ${about}`,
+  });
+}
+
+/** What stands under `auth` in the config, with the name of the variable in place of the secret. */
+function writtenAuth(type: AskedAuth, variable: string | null, user: string | null): Record<string, string> {
+  const parts: { user?: string; secret?: string } = PARTS[type];
+  return {
+    type,
+    ...(parts.user === undefined || user === null ? {} : { [parts.user]: user }),
+    ...(parts.secret === undefined || variable === null ? {} : { [parts.secret]: `\${${variable}}` }),
+  };
+}
+
+/** A shipped profile whose signs the service shows. */
+export interface Recognised {
+  name: string;
+  profile: Profile;
+}
+
+/** Asks for a path on the address, without a credential. */
+export type Ask = (path: string) => Promise<Pick<Answer, 'status' | 'headers' | 'json'>>;
+
+/**
+ * The shipped profiles of which the service shows every sign; several if one service has several APIs. `path` is that
+ * of the address: the service may stand below the root, and the address may name its API.
+ */
+async function recogniseService(ask: Ask, path: string): Promise<Recognised[]> {
+  const found: Recognised[] = [];
+  for (const name of packagedProfiles()) {
+    const profile = readPackagedProfile(name);
+    const signs = profile.about?.recognised_by ?? [];
+    const below = withoutPrefix(path, profile);
+    if (signs.length > 0 && (await showsAll((sign) => ask(below + sign), signs))) found.push({ name, profile });
+  }
+  return found;
+}
+
+async function showsAll(ask: Ask, signs: NonNullable<Profile['about']>['recognised_by']): Promise<boolean> {
+  for (const { path, ...conditions } of signs) {
+    const { status, headers, json } = await ask(path);
+    if (status === 0 || !meetsConditions(conditions, { status, headers, json })) return false;
+  }
+  return true;
+}
+
+/** Of several APIs of one service, those for which this credential has the right form. */
+function fittingProfiles(recognised: readonly Recognised[], credential: string): Recognised[] {
+  return recognised.filter(({ profile }) => {
+    const form = profile.about?.credential_form;
+    return form === undefined || new RegExp(form).test(credential);
+  });
+}
+
+/** The address without the part that the profile puts before every path: people copy it from a browser. */
+function withoutPrefix(address: string, { version_prefix }: Profile): string {
+  const plain = address.replace(/\/+$/, '');
+  return version_prefix !== '' && plain.endsWith(version_prefix) ? plain.slice(0, -version_prefix.length) : plain;
 }

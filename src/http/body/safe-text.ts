@@ -1,6 +1,6 @@
 import { isSecretName } from '../../model/secret-name.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import { scrub } from '../../observe/scrub/scrub.ts';
+import { scrub } from '../../observe/scrub.ts';
 
 const SNIPPET_LENGTH = 200;
 const QUERY_VALUE_LENGTH = 60;

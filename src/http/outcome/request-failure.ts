@@ -1,5 +1,5 @@
 import { SyncError } from '../../model/errors.ts';
-import { holdsSecret } from '../../observe/scrub/scrub.ts';
+import { holdsSecret } from '../../observe/scrub.ts';
 import type { AttemptResult } from '../attempt.ts';
 import type { HttpMethod } from '../client.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';

@@ -5,8 +5,7 @@ import { openWarehouse } from '../../warehouse/databases.ts';
 import { createCollector } from '../status/collect.ts';
 import type { StatusSnapshot } from '../status/snapshot.ts';
 import { readSuccesses, type StatusParts, storedParts } from '../status/source-status.ts';
-import type { AlertSource } from './alert-memory.ts';
-import { type AlertsOptions, createAlerts } from './alerts.ts';
+import { type AlertsOptions, type AlertSource, createAlerts } from './alerts.ts';
 
 export interface TellOnceOptions extends Pick<AlertsOptions, 'channels' | 'publicUrl' | 'clock' | 'log' | 'secrets'> {
   sources: readonly SourceSettings[];

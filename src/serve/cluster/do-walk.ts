@@ -1,13 +1,13 @@
 import type { App } from '../../app.ts';
 import type { Clock } from '../../model/clock.ts';
 import { errorReport, SyncError } from '../../model/errors.ts';
-import { scrubOwn } from '../../observe/scrub/scrub.ts';
+import { scrubOwn } from '../../observe/scrub.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
-import type { RunReport, RunWatcher } from '../../sync/report.ts';
 import { readPauses } from '../../state/pauses.ts';
+import type { RunReport, RunWatcher } from '../../sync/report.ts';
+import type { StoredSuccess } from '../../trigger/schedule/due.ts';
 import { KnownPauses } from '../controls/known-pauses.ts';
 import type { WalkItem, WorkEnd } from '../work-items/work-items.ts';
-import type { StoredSuccess } from '../../trigger/schedule/due.ts';
 import type { WalkResult } from './ask-walk.ts';
 
 export interface WalkParts {

@@ -1,6 +1,5 @@
-import { timestampText } from '../../model/timestamp-text.ts';
 import type { Clock } from '../../model/clock.ts';
-import { untilAborted } from '../../model/waiting.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { resourcesToErase } from '../../state/forgotten.ts';
 import { readPauses } from '../../state/pauses.ts';
@@ -8,13 +7,13 @@ import { releasedResources } from '../../state/suspects.ts';
 import { openWarehouse } from '../../warehouse/databases.ts';
 import type { Inbox } from '../../warehouse/inbox.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
-import type { SourceWork } from '../keeper.ts';
 import { keepFiles } from '../keep-files.ts';
+import type { SourceWork } from '../keeper.ts';
 import { queueName } from '../work-items/work-items.ts';
 import { askWalk, newWalk } from './ask-walk.ts';
 import type { ClusterWork } from './cluster-work.ts';
-import type { ClusterSource } from './open-apps.ts';
 import { successOf } from './do-walk.ts';
+import type { ClusterSource } from './open-apps.ts';
 
 interface QueuedWorkOptions extends ClusterSource {
   clock: Clock;
@@ -59,13 +58,11 @@ export function queuedWork({ source, log, watcher, clock, shared, opening, inbox
         clock,
         log,
         watcher,
-        version: () => null,
         read: (work) => work(warehouse),
         use: (work) => shared.use(name, work),
       });
       return {
         read: (work) => work(warehouse),
-        nameState: () => warehouse.nameState(),
         checkpoints: (resource) => readCheckpoint(warehouse.own, resource),
         isPaused: async (resource) => (await readPauses(warehouse.own)).has(resource),
         walk: (resource, command, signal, cause) => {
@@ -75,7 +72,6 @@ export function queuedWork({ source, log, watcher, clock, shared, opening, inbox
         },
         startDrain: () => null,
         upkeep: [() => queueWaiting(warehouse), files],
-        untilReopening: untilAborted,
       };
     },
   };

@@ -14,8 +14,6 @@ export interface TableParts {
   source: { name: string; warehouse: string; resources: readonly string[]; profile: Pick<Profile, 'resources'> };
   /** Gives an open warehouse to `work`; throws the reason if there is none. */
   read: <T>(work: (warehouse: ReadTables) => Promise<T>) => Promise<T>;
-  /** Stays the same while what is stored does; null if it may change at any time. */
-  version: () => string | null;
   /** Takes secrets out of a text. */
   scrub: (text: string) => string;
 }
@@ -28,17 +26,14 @@ const READ = { keepMs: 5_000, keepTimes: 20, patienceMs: 3_000 };
 const COUNT = { keepMs: 30_000, keepTimes: 50, patienceMs: 150 };
 
 /** Reads nothing before it is asked; the returned function does not throw, and waits some seconds at most. */
-export function createTableReader(
-  { source, read, version, scrub }: TableParts,
-  clock: Clock,
-): () => Promise<SourceTables> {
+export function createTableReader({ source, read, scrub }: TableParts, clock: Clock): () => Promise<SourceTables> {
   const readTables = createCachedReader(
     () => {
       const { name, warehouse: address, resources, profile } = source;
       const about = { source: name, warehouse: shownPlace(address), resources, profile, at: clock.now() };
       return read((warehouse) => readDictionary(about, warehouse));
     },
-    { clock, version, ...READ },
+    { clock, ...READ },
   );
   let tables: Dictionary | null = null;
   const count = createCachedReader(
@@ -46,7 +41,7 @@ export function createTableReader(
       const known = tables;
       return known === null ? Promise.resolve({}) : read((warehouse) => countDictionary(known, warehouse));
     },
-    { clock, version, ...COUNT },
+    { clock, ...COUNT },
   );
   return async () => {
     const { value, error, isLate } = await readTables();

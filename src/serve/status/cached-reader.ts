@@ -9,12 +9,6 @@ export interface CachedReaderOptions {
   keepTimes: number;
   /** A caller waits at most this long; the reading goes on for later callers. */
   patienceMs: number;
-  /** Returns true if the last value no longer holds, however recent it is. */
-  isStale?: () => boolean;
-  /** As long as this returns the same text, so does a reading; null if that is not known. */
-  version?: () => string | null;
-  /** When the source's opening that is in progress began, on the monotonic clock; null while it waits to be opened. */
-  openingSince?: (() => number | null) | undefined;
 }
 
 /** The last value read, and the error since. */
@@ -25,7 +19,7 @@ export interface LastRead<T> {
   readAt: number | null;
   /** Null if the last reading succeeded. */
   error: unknown;
-  /** A reading has not ended in time; waiting for its turn, or to be opened, does not count. */
+  /** A reading has not ended in time; waiting for its turn does not count. */
   isLate: boolean;
 }
 
@@ -41,38 +35,23 @@ export interface Hurry {
 
 /**
  * Reads again only once the last value has grown old, so that many viewers cost no more than one and slow readings are
- * rare; a reading that has to wait first calls `begun` when it begins. After a failure it returns the last good value with the error, and tries again at the next call.
+ * rare. After a failure it returns the last good value with the error, and tries again at the next call.
  */
 export function createCachedReader<T>(
-  read: (begun: () => void) => Promise<T>,
-  {
-    clock,
-    keepMs,
-    keepTimes,
-    patienceMs,
-    isStale = () => false,
-    version = () => null,
-    openingSince,
-  }: CachedReaderOptions,
+  read: () => Promise<T>,
+  { clock, keepMs, keepTimes, patienceMs }: CachedReaderOptions,
 ): (hurry?: Hurry | null) => Promise<LastRead<T>> {
   let last: LastRead<T> = { value: null, readAt: null, error: null, isLate: false };
   let goodUntil = Number.NEGATIVE_INFINITY;
-  let readUntil = Number.NEGATIVE_INFINITY;
   let reading: Promise<LastRead<T>> | null = null;
-  /** When the reading in progress began; null while it waits for its turn or to be opened. */
+  /** When the reading in progress began; null while it waits for its turn. */
   let startedAt: number | null = null;
-  let seen: string | null = null;
   const readNow = async (): Promise<LastRead<T>> => {
-    let began = clock.monotonic();
-    if (openingSince === undefined) startedAt = began;
-    const begun = (): void => void (startedAt = began = clock.monotonic());
-    seen = null;
-    const before = version();
+    const began = clock.monotonic();
+    startedAt = began;
     try {
-      last = { value: await read(begun), readAt: clock.now(), error: null, isLate: false };
-      seen = before;
+      last = { value: await read(), readAt: clock.now(), error: null, isLate: false };
       const ended = clock.monotonic();
-      readUntil = ended + keepMs;
       goodUntil = ended + Math.max(keepMs, keptFor(keepTimes, ended - began));
     } catch (error) {
       last = { ...last, error };
@@ -81,21 +60,14 @@ export function createCachedReader<T>(
     return last;
   };
   return async (hurry = null) => {
-    const current = version();
-    // What was read at rest says nothing of how long a reading takes while there is work.
-    const until = seen === null ? goodUntil : readUntil;
-    const isFresh = current === null ? clock.monotonic() < until : current === seen;
-    if (reading === null && isFresh && !isStale())
-      return current === null ? last : (last = { ...last, readAt: clock.now() });
+    if (reading === null && clock.monotonic() < goodUntil) return last;
     if (reading === null) {
       startedAt = null;
       reading = hurry === null ? readNow() : hurry.turn(readNow);
     }
-    const isGoodEnough = hurry !== null && last.readAt !== null && clock.now() - last.readAt <= hurry.oldMs;
-    if (isGoodEnough && !isStale()) return last;
+    if (hurry !== null && last.readAt !== null && clock.now() - last.readAt <= hurry.oldMs) return last;
     const read = await waitAtMost(clock, hurry?.waitMs ?? patienceMs, reading);
-    const since = startedAt ?? openingSince?.() ?? Infinity;
-    return read?.value ?? { ...last, isLate: clock.monotonic() - since >= patienceMs };
+    return read?.value ?? { ...last, isLate: clock.monotonic() - (startedAt ?? Infinity) >= patienceMs };
   };
 }
 

@@ -8,15 +8,7 @@ import { createCachedReader, type Hurry, type LastRead } from './cached-reader.t
 import type { AlertChannelStatus, RefusedStatus, SettingsStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 import { type DetailsAsked, readDetails, type SourceDetails } from './source-details.ts';
 import { sourceStatus, type StatusParts, type WaitingFigures, webhookStatus } from './source-status.ts';
-import {
-  countRows,
-  NO_FILES,
-  readFileStatus,
-  readState,
-  type RowCount,
-  type StoredFiles,
-  type StoredState,
-} from './stored.ts';
+import { countRows, NO_FILES, readFileStatus, readState, type StoredFiles } from './stored.ts';
 
 /** Whether this process can do its work. Contains no paths and no messages; `sources` is shown only to authorized clients. */
 export interface Readiness {
@@ -48,8 +40,6 @@ export interface Collector {
   ready(): Promise<Readiness>;
   /** More about one source; null if there is none of this name, or no such resource. Does not throw. */
   details(asked: DetailsAsked): Promise<SourceDetails | null>;
-  /** Reads what is shown of a source that is about to be closed. Does not throw. */
-  lastLook(parts: StatusParts): Promise<void>;
 }
 
 /** A page is at most about a second old; reading takes at most a twentieth of the time, counting a fiftieth. */
@@ -71,12 +61,12 @@ export function createCollector(options: CollectorOptions): Collector {
   const turns = new PQueue({ concurrency: READ_AT_ONCE });
   const turn: Hurry['turn'] = (read) => turns.add(() => setImmediate().then(read));
   const hurried: Hurry = { ...HURRIED, turn };
-  const probes = ofEach((parts) => createCachedReader(() => probe(parts), { clock, ...PROBE, ...stalenessOf(parts) }));
+  const probes = ofEach((parts) => createCachedReader(() => probe(parts), { clock, ...PROBE }));
   return {
     snapshot: async () => {
       const all = sources();
       const hurry = all.length > FEW_SOURCES ? hurried : null;
-      const read = await Promise.all(all.map((parts) => readers(parts).status(hurry)));
+      const read = await Promise.all(all.map((parts) => readers(parts)(hurry)));
       const alerts = options.alerts?.() ?? [];
       const told = alerts.length === 0 ? {} : { alerts };
       const left = { refused: refused().map(refusedStatus), settings: settings(), ...told };
@@ -88,7 +78,6 @@ export function createCollector(options: CollectorOptions): Collector {
       if (parts === undefined || (resource !== null && !parts.source.resources.includes(resource))) return null;
       return readDetails(parts, asked, clock);
     },
-    lastLook: (parts) => readers(parts).lastLook(),
     ready: async () => {
       const answers = await Promise.all(
         sources().map(async (parts) => [parts.source.name, isWell(await probes(parts)())] as const),
@@ -115,36 +104,18 @@ function refusedStatus({ name, faults }: RefusedSource): RefusedStatus {
   return { source: name, problem: { code: 'settings_invalid', message: renderFaults(faults), hint } };
 }
 
-/** Values from a file that has lost its name since are out of date. */
-function stalenessOf({ names }: StatusParts): { isStale: () => boolean } {
-  return { isStale: () => names().some(({ is }) => is !== 'named') };
-}
-
-async function probe(parts: StatusParts): Promise<true> {
-  if (stalenessOf(parts).isStale()) throw new Error('a file that is open is not the one of its name');
-  const database = databaseAt(parts.source.warehouse);
-  const isAtRest = parts.version() !== null;
-  // A source at rest is not opened for that: its files are there, and could be used when it was closed.
-  if (isAtRest) await database.storedSizes(notOpen);
-  else {
-    await parts.read(async ({ own }) => {
-      await database.storedSizes(() => own);
-      await own.selectFrom('_sync_leases').select('name').limit(1).execute();
-    });
-  }
+async function probe({ source, read, inbox }: StatusParts): Promise<true> {
+  await read(async ({ own }) => {
+    await databaseAt(source.warehouse).storedSizes(() => own);
+    await own.selectFrom('_sync_leases').select('name').limit(1).execute();
+  });
+  await inbox?.();
   return true;
-}
-
-function notOpen(): never {
-  throw new Error('the source is at rest');
 }
 
 function isWell({ value, error, isLate }: LastRead<true>): boolean {
   return value === true && error === null && !isLate;
 }
-
-/** Up to this size its rows are counted before a source is closed; beyond it only when somebody asks. */
-const COUNTED_BYTES = 64 * 1_048_576;
 
 /** Until it was counted for the first time. */
 const NOTHING_WAITS: WaitingFigures = { waiting: 0, waitingBytes: 0, dead: 0, different: 0, oldest: null };
@@ -153,39 +124,21 @@ function inboxFigures({ inbox }: StatusParts): Promise<WaitingFigures> {
   return inbox === null ? Promise.resolve(NOTHING_WAITS) : inbox();
 }
 
-interface SourceReader {
-  status(hurry: Hurry | null): Promise<SourceStatus>;
-  lastLook(): Promise<void>;
-}
-
-function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): SourceReader {
-  const { source, read, version, openingSince } = parts;
-  const stored = (begun: () => void): Promise<StoredState> =>
-    read(({ own }) => {
-      begun();
-      return readState(source, () => own, clock.now());
-    });
-  const readStored = createCachedReader(stored, { clock, version, openingSince, ...STATE, ...stalenessOf(parts) });
-  const counted = (resource: string, begun: () => void): Promise<RowCount> =>
-    read((warehouse) => {
-      begun();
-      return countRows(warehouse, resource);
-    });
-  const counters = source.resources.map((resource) =>
-    createCachedReader((begun) => counted(resource, begun), { clock, version, openingSince, ...COUNT }),
-  );
-  const filesOf = (begun: () => void): Promise<StoredFiles> =>
-    read(({ own }) => {
-      begun();
-      return readFileStatus(own);
-    });
-  const readFiles = createCachedReader(filesOf, {
+function sourceReader(
+  parts: StatusParts,
+  clock: Clock,
+  startedAt: number,
+): (hurry: Hurry | null) => Promise<SourceStatus> {
+  const { source, read } = parts;
+  const readStored = createCachedReader(() => read(({ own }) => readState(source, () => own, clock.now())), {
     clock,
-    version,
-    openingSince,
-    ...COUNT,
-    patienceMs: STATE.patienceMs,
+    ...STATE,
   });
+  const counters = source.resources.map((resource) =>
+    createCachedReader(() => read((warehouse) => countRows(warehouse, resource)), { clock, ...COUNT }),
+  );
+  const filesOf = (): Promise<StoredFiles> => read(({ own }) => readFileStatus(own));
+  const readFiles = createCachedReader(filesOf, { clock, ...COUNT, patienceMs: STATE.patienceMs });
   const hasFiles = Object.keys(source.files.kept).length > 0;
   const readInbox = createCachedReader(() => inboxFigures(parts), { clock, ...INBOX });
   const hurriedInbox = (hurry: Hurry): StatusParts['inbox'] => {
@@ -196,22 +149,13 @@ function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): Sour
       return value ?? NOTHING_WAITS;
     };
   };
-  return {
-    status: async (hurry) => {
-      const state = await readStored(hurry);
-      const counts = await Promise.all(counters.map((count) => count(hurry)));
-      const files = (hasFiles ? (await readFiles(hurry)).value : null) ?? NO_FILES;
-      const webhooks = await webhookStatus(
-        hurry === null ? parts : { ...parts, inbox: hurriedInbox(hurry) },
-        clock.now(),
-      );
-      const times = { now: clock.now(), monotonic: clock.monotonic(), startedAt };
-      return sourceStatus(parts, { stored: state, counts, files, webhooks }, times);
-    },
-    lastLook: async () => {
-      const { value } = await readStored();
-      const bytes = value?.sizes.file_bytes ?? Infinity;
-      if (bytes <= COUNTED_BYTES) await Promise.all(counters.map((count) => count()));
-    },
+  return async (hurry) => {
+    const state = await readStored(hurry);
+    const counts = await Promise.all(counters.map((count) => count(hurry)));
+    const files = (hasFiles ? (await readFiles(hurry)).value : null) ?? NO_FILES;
+    const shown = hurry === null ? parts : { ...parts, inbox: hurriedInbox(hurry) };
+    const webhooks = await webhookStatus(shown, clock.now());
+    const times = { now: clock.now(), monotonic: clock.monotonic(), startedAt };
+    return sourceStatus(parts, { stored: state, counts, files, webhooks }, times);
   };
 }

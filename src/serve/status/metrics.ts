@@ -1,4 +1,4 @@
-import type { StatusGauges } from '../../observe/status-gauges.ts';
+import type { StatusGauges } from '../../observe/metrics.ts';
 import { FILE_STATUSES } from '../../warehouse/file-rows.ts';
 import { isOverdue } from './attention.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';

@@ -3,11 +3,10 @@ import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { type ApiLifetime, daysLeft } from '../../model/service-notice.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
-import { type RunningWalk, SourceActivity, type WalkError } from '../../observe/activity.ts';
+import { type Minute, type RunningWalk, SourceActivity, type WalkError } from '../../observe/activity.ts';
 import type { Metrics } from '../../observe/metrics.ts';
-import type { Minute } from '../../observe/minute-series.ts';
 import { ratesOf } from '../../observe/progress.ts';
-import { scrubOwn } from '../../observe/scrub/scrub.ts';
+import { scrubOwn } from '../../observe/scrub.ts';
 import type { GovernorFigures } from '../../queue/governor.ts';
 import type { FilesSettings } from '../../settings/file-stores.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
@@ -18,7 +17,6 @@ import { isThisProcess } from '../../state/leases.ts';
 import { dueOf, type StoredSuccess, timesOf } from '../../trigger/schedule/due.ts';
 import { databaseAt } from '../../warehouse/databases.ts';
 import type { Inbox, InboxFigures } from '../../warehouse/inbox.ts';
-import type { NameState } from '../../warehouse/name-state.ts';
 import type { LeaseRow, OwnTables } from '../../warehouse/own-tables.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import type { LastRead } from './cached-reader.ts';
@@ -52,10 +50,6 @@ export interface StatusParts {
   activity: SourceActivity;
   /** Gives an open warehouse to `work`; throws the reason if there is none. */
   read: <T>(work: (warehouse: StoredTables) => Promise<T>) => Promise<T>;
-  /** Stays the same while what is stored does; null if it may change at any time. */
-  version: () => string | null;
-  /** When the opening that is in progress began; null while the source waits for it, absent if it stays open. */
-  openingSince?: (() => number | null) | undefined;
   /** Null if the source is not open. */
   governor: () => GovernorFigures | null;
   schedule: (resource: string) => ScheduleStatus;
@@ -63,8 +57,6 @@ export interface StatusParts {
   inbox: (() => Promise<WaitingFigures>) | null;
   /** Lists them; null if no webhooks are configured. */
   deliveries: Inbox['list'] | null;
-  /** States of the open files, of warehouse and inbox; empty if there are none. */
-  names: () => readonly NameState[];
   /** Takes secrets out of a text. */
   scrub: (text: string) => string;
 }
@@ -310,12 +302,10 @@ export function storedParts(
     source,
     activity: new SourceActivity(source.name, clock, metrics),
     read,
-    version: () => null,
     governor: () => null,
     schedule: (resource) => scheduleOf(source, resource, successes.get(resource) ?? null, clock.now()),
     inbox,
     deliveries: null,
-    names: () => [],
     scrub: (text) => scrubOwn(text, secrets),
   };
 }

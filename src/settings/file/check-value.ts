@@ -1,9 +1,17 @@
 import { z } from 'zod';
 import { insteadOf } from '../../source/removed-fields.ts';
 import { shownAddress } from '../warehouse-address.ts';
-import { suggestion } from './did-you-mean.ts';
-import type { SettingsFinding } from './fault.ts';
-import { fieldPath, pathKey, replaceAt, valueAt, isPlainMap, partAt, type FieldPath } from './field-path.ts';
+import {
+  fieldPath,
+  type FieldPath,
+  isPlainMap,
+  partAt,
+  pathKey,
+  replaceAt,
+  type SettingsFinding,
+  suggestion,
+  valueAt,
+} from './fault.ts';
 import { isSecretField, isWarehouseAddress } from './secret-fields.ts';
 
 /** Either the schema's output, or all that is wrong with the value. */

@@ -1,6 +1,5 @@
 import { ConfigError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import type { FieldPath } from './field-path.ts';
 
 /** One thing that is wrong with a value, before it is located in a file. */
 export interface SettingsFinding {
@@ -39,4 +38,84 @@ export function renderFaults(faults: readonly Fault[]): string {
 
 function renderFault({ file, line, column, field, message }: Fault): string {
   return visibleText(`${file}:${line}:${column}  ${field === '' ? '' : `${field}: `}${message}`);
+}
+
+/** Path of a field in a YAML value: map keys as text, list positions as numbers. */
+export type FieldPath = readonly (string | number)[];
+
+/** A path as zod reports it. */
+export function fieldPath(path: readonly PropertyKey[]): FieldPath {
+  return path.map((part) => (typeof part === 'symbol' ? String(part) : part));
+}
+
+/** `sources.blog.resources[1]`: the path as a message shows it. */
+export function fieldName(path: FieldPath): string {
+  return path.map((part, at) => (typeof part === 'number' ? `[${part}]` : at === 0 ? part : `.${part}`)).join('');
+}
+
+/** A path as a key of a set or map. */
+export function pathKey(path: FieldPath): string {
+  return path.join('\u0000');
+}
+
+/** True for a map of YAML or JSON, false for a list. */
+export function isPlainMap(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The entry of a map under a key, or of a list at a position; undefined if there is none. */
+export function partAt(value: unknown, part: string | number): unknown {
+  if (Array.isArray(value)) return typeof part === 'number' ? value[part] : undefined;
+  return isPlainMap(value) && Object.hasOwn(value, part) ? value[part] : undefined;
+}
+
+/** The value at a path; undefined if there is none. */
+export function valueAt(value: unknown, path: FieldPath): unknown {
+  return path.reduce<unknown>(partAt, value);
+}
+
+/** A copy of the value with the part at the path replaced. A path that leads nowhere changes nothing. */
+export function replaceAt(value: unknown, [part, ...rest]: FieldPath, by: unknown): unknown {
+  if (part === undefined) return by;
+  if (Array.isArray(value)) return value.map((entry, at) => (at === part ? replaceAt(entry, rest, by) : entry));
+  if (!isPlainMap(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, entry]) => [key, key === part ? replaceAt(entry, rest, by) : entry]),
+  );
+}
+
+/** Every text in the value with its path, depth first. */
+export function* textsIn(value: unknown, path: FieldPath = []): Generator<[path: FieldPath, text: string]> {
+  if (typeof value === 'string') yield [path, value];
+  else if (Array.isArray(value)) for (const [at, entry] of value.entries()) yield* textsIn(entry, [...path, at]);
+  else if (isPlainMap(value)) for (const [key, entry] of Object.entries(value)) yield* textsIn(entry, [...path, key]);
+}
+
+/** `; did you mean "share"?` if a known word is near enough, else the empty text. */
+export function suggestion(word: string, known: readonly string[]): string {
+  const near = closestWord(word, known);
+  return near === undefined ? '' : `; did you mean "${near}"?`;
+}
+
+/** The known word that was probably meant: at most a third of its letters differ. Undefined if none is near. */
+function closestWord(word: string, known: readonly string[]): string | undefined {
+  const scored = known.map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate) }));
+  const [best] = scored.toSorted((a, b) => a.distance - b.distance);
+  if (best === undefined || best.distance > Math.max(1, Math.ceil(best.candidate.length / 3))) return undefined;
+  return best.candidate;
+}
+
+/** Letters to insert, drop or change (Levenshtein); words of very different lengths are not compared. */
+function editDistance(a: string, b: string): number {
+  if (Math.abs(a.length - b.length) > 20) return Number.POSITIVE_INFINITY;
+  let row = Array.from({ length: b.length + 1 }, (_, at) => at);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const changed = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(changed, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] ?? Number.POSITIVE_INFINITY;
 }

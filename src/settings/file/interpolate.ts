@@ -1,6 +1,5 @@
 import { messageOf } from '../../model/errors.ts';
-import type { SettingsFinding } from './fault.ts';
-import { pathKey, type FieldPath } from './field-path.ts';
+import { type SettingsFinding, pathKey, type FieldPath } from './fault.ts';
 import { isWarehouseAddress, mustBeMasked } from './secret-fields.ts';
 
 /** The sources of `${…}`. */
@@ -8,8 +7,6 @@ export interface Surroundings {
   env: Readonly<Record<string, string | undefined>>;
   /** The text of a secret file without its trailing newline and BOM; throws an error fit for a person. */
   readSecret(this: void, path: string): string;
-  /** Called with each variable that the files name. */
-  noteVariable?: ((name: string, hasDefault: boolean) => void) | undefined;
   /** True if a secret that is missing is no fault, because the command does not use it. */
   secretsOptional?: boolean;
 }
@@ -83,10 +80,9 @@ function missingSecret(path: FieldPath, isBeginning: boolean): string {
   return isAddress && isBeginning ? MISSING_ADDRESS : MISSING_SECRET;
 }
 
-function fromEnv(inner: string, path: FieldPath, { env, noteVariable }: Surroundings): string {
+function fromEnv(inner: string, path: FieldPath, { env }: Surroundings): string {
   const [, name, preset] = VARIABLE.exec(inner) ?? [];
   if (name === undefined) throw new Error('expected ${VAR}, ${VAR:-default}, ${file:/path} or $${ for a literal ${');
-  noteVariable?.(name, preset !== undefined);
   const value = env[name];
   if (value !== undefined && value !== '') return value;
   if (preset !== undefined) return preset;

@@ -2,8 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml';
 import type { Document, ErrorCode, YAMLMap, YAMLSeq } from 'yaml';
 import { messageOf } from '../../model/errors.ts';
-import type { Fault, SettingsFinding } from './fault.ts';
-import { fieldName, type FieldPath } from './field-path.ts';
+import { type Fault, type SettingsFinding, fieldName, type FieldPath } from './fault.ts';
 
 const MAX_BYTES = 1_048_576;
 const MAX_ALIASES = 100;

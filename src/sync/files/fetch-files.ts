@@ -1,6 +1,5 @@
 import { newMeter } from '../../http/client.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
-import { memoryUse, type MemoryUse } from '../../model/memory-use.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { KeptFile } from '../../settings/file-stores.ts';
 import { storedValue } from '../../shape/records/as-record.ts';
@@ -43,7 +42,7 @@ export async function fetchFiles(context: FilesContext, request: FilesRequest): 
 }
 
 /** Files under way at once: some are being fetched, as the governor allows, others written. */
-const AT_ONCE: Readonly<Record<MemoryUse, number>> = { normal: 32, low: 8 };
+const AT_ONCE = 16;
 /** So many files may wait to be committed before others are fetched. */
 const MOST_WAITING = 64;
 
@@ -75,7 +74,7 @@ class Round {
       }
     };
     const failed = (error: unknown): void => this.#failing.abort(error);
-    await Promise.all(Array.from({ length: AT_ONCE[memoryUse()] }, () => hand().catch(failed)));
+    await Promise.all(Array.from({ length: AT_ONCE }, () => hand().catch(failed)));
     // Also what was fetched before something failed.
     await this.#committing;
     this.#signal.throwIfAborted();

@@ -3,7 +3,6 @@ import type { Page, WalkEnd } from '../../extract/page.ts';
 import { walk, type WalkOptions } from '../../extract/walk.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
-import { memoryUse, type MemoryUse } from '../../model/memory-use.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import type { ReportWindows } from '../../source/report-windows.ts';
 import type { ResourceContext } from '../resource-context.ts';
@@ -48,7 +47,7 @@ export interface RangeAnswer {
 export type TooMuch = { tooMuch: 'capped' | 'refused' | 'slow' | 'memory'; error: SyncError | null };
 
 /** Source bytes of a range of several windows: it is held until the last of its pages is here. */
-const MOST_RANGE_BYTES: Readonly<Record<MemoryUse, number>> = { normal: 33_554_432, low: 4_194_304 };
+const MOST_RANGE_BYTES = 16_777_216;
 
 /** By the code of an error: the same range would end so again, a smaller one may not. */
 const TOO_MUCH: Readonly<Record<string, TooMuch['tooMuch']>> = {
@@ -89,7 +88,7 @@ async function collect(context: ResourceContext, asked: RangeRequest, pages: Pag
     const size = page.records.reduce((sum, record) => sum + record.bytes.length, 0);
     bytes += size;
     if (mayCut && most !== null && Math.max(rows, page.total ?? 0) >= most) return { tooMuch: 'capped', error: null };
-    if (mayCut && bytes > MOST_RANGE_BYTES[memoryUse()]) return { tooMuch: 'memory', error: null };
+    if (mayCut && bytes > MOST_RANGE_BYTES) return { tooMuch: 'memory', error: null };
     await asked.between?.(size);
   }
   return null;
@@ -143,7 +142,7 @@ function release(pages: readonly Page[]): void {
 }
 
 /** Source bytes of all ranges together that are ahead: beyond that, each waits between two pages until it is its turn. */
-const MOST_AHEAD_BYTES: Readonly<Record<MemoryUse, number>> = { normal: 16_777_216, low: 2_097_152 };
+const MOST_AHEAD_BYTES = 8_388_608;
 
 /** A range that was asked for, maybe ahead of its turn. */
 export interface BegunRange {
@@ -236,7 +235,7 @@ export class RangesAhead {
   }
 
   #isFull(): boolean {
-    return this.#begun.reduce((sum, { bytes }) => sum + bytes, 0) >= MOST_AHEAD_BYTES[memoryUse()];
+    return this.#begun.reduce((sum, { bytes }) => sum + bytes, 0) >= MOST_AHEAD_BYTES;
   }
 
   #launch(runAhead: number): void {

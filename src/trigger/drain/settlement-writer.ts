@@ -1,5 +1,5 @@
 import { sleepOrAbort } from '../../model/waiting.ts';
-import { scrubOwn } from '../../observe/scrub/scrub.ts';
+import { scrubOwn } from '../../observe/scrub.ts';
 import type { Settlement } from '../../warehouse/inbox.ts';
 import type { DrainOptions } from './options.ts';
 

@@ -1,23 +1,23 @@
-import { sql, type Kysely, type CompiledQuery } from 'kysely';
+import type { Database } from 'better-sqlite3';
+import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
-import { WAREHOUSE_MIGRATIONS, LAST_DONE, migratedMeanwhile } from '../migrate.ts';
+import type { TableShape } from '../../model/table.ts';
+import { LAST_DONE, migratedMeanwhile, WAREHOUSE_MIGRATIONS } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import { rowQueries } from '../reading.ts';
-import { type Upkeep, type Warehouse, leaseLost, type LeaseProof } from '../warehouse.ts';
-import { cleanFile, syncLog, truncateLargeWal } from './connection/wal-upkeep.ts';
+import { leaseLost, type LeaseProof, type Upkeep, type Warehouse } from '../warehouse.ts';
+import { configureWarehouse } from './connection/configure.ts';
 import { openFile, type OpenFile } from './connection/open-file.ts';
 import { readBeside } from './connection/unchanged-file.ts';
-import { configureWarehouse } from './connection/configure.ts';
-import { writePage } from './pages/write-page.ts';
+import type { RetryWhileLocked } from './connection/wait-for-lock.ts';
+import { cleanFile, syncLog, truncateLargeWal } from './connection/wal-upkeep.ts';
 import { tendIndexes } from './keys/tend-indexes.ts';
+import { writePage } from './pages/write-page.ts';
 import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { emptyBrokenViews } from './views/make-views.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
 import { stageTables, swapTables } from './widening/swap-tables.ts';
-import type { Database } from 'better-sqlite3';
-import type { TableShape } from '../../model/table.ts';
-import type { RetryWhileLocked } from './connection/wait-for-lock.ts';
 
 /** Opens (and makes, and migrates) a source's database file. Throws `ConfigError` if it cannot be used. */
 export async function openWarehouse(file: string, clock: Clock): Promise<Warehouse> {
@@ -62,7 +62,11 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     apply: (queries, lease) => transact(lease, () => runStatements(db, queries)),
     clean: () => cleanFile(db, retryWhileLocked),
     persist: () => syncLog(db.name),
-    upkeep: () => Promise.resolve(upkeep()),
+    upkeep: () => {
+      // Of many sources most are idle, and each would keep its cache.
+      db.pragma('shrink_memory');
+      return Promise.resolve(upkeep());
+    },
     nameState: () => name.state(),
     close: async () => {
       // If another program has the file open too, closing does not copy what was written.

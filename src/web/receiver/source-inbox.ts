@@ -70,7 +70,6 @@ const ASKED: Readonly<Record<Asks, (address: string) => InboxOptions>> = {
 export class SourceInbox implements ReceivedInbox {
   readonly waiting: ReceivedInbox['waiting'];
   readonly list: ReceivedInbox['list'];
-  readonly nameState: ReceivedInbox['nameState'];
   /** Figures that may be older, so that counting long queues takes little of the time. */
   readonly recentFigures: () => Promise<InboxFigures>;
   readonly #options: SourceInboxOptions;
@@ -80,14 +79,13 @@ export class SourceInbox implements ReceivedInbox {
   readonly #stop = new AbortController();
   readonly #purging: Promise<void>;
   #source: ReceivedSource;
-  #isHeld = false;
 
   private constructor(options: SourceInboxOptions, inbox: LazyInbox) {
     const { clock, source } = options;
     this.#options = options;
     this.#source = source;
     this.#inbox = inbox;
-    ({ waiting: this.waiting, list: this.list, nameState: this.nameState } = inbox);
+    ({ waiting: this.waiting, list: this.list } = inbox);
     this.#commits = new GroupCommit({ write: notedWrite(inbox, options), mayPass, clock });
     this.#load = new WaitingLoad(() => {
       const { max_waiting: rows, max_waiting_size: bytes } = this.#source.webhook;
@@ -114,7 +112,6 @@ export class SourceInbox implements ReceivedInbox {
 
   /** Resolves once the delivery is committed; rejects if it is not stored. */
   readonly store = async (delivery: NewDelivery): Promise<InboxEffect> => {
-    if (this.#isHeld) throw heldBack();
     const bytes = sizeOf(delivery);
     if (!this.#load.reserve(bytes)) {
       // If many were processed since the last count, the next delivery is accepted.
@@ -150,19 +147,6 @@ export class SourceInbox implements ReceivedInbox {
     this.#source = source;
   }
 
-  hold(isHeld: boolean): void {
-    this.#isHeld = isHeld;
-  }
-
-  async reopen(): Promise<void> {
-    // Deliveries for the old file are refused by now: none of them must end up in the new one.
-    await this.#commits.idle();
-    await this.#inbox.closeFile();
-    await this.#inbox.open();
-    if (this.problem === null) this.#note('info', 'inbox_reopened');
-    else this.#noteProblem();
-  }
-
   /** Commits what waits, and closes. */
   async close(): Promise<void> {
     this.#stop.abort();
@@ -192,10 +176,6 @@ function full({ name, webhook }: ReceivedSource): SyncError {
     recovery: 'retry',
     hint: 'see why they are not worked on; webhook.max_waiting and webhook.max_waiting_size allow more',
   });
-}
-
-function heldBack(): SyncError {
-  return new SyncError('warehouse_gone', 'the warehouse is not in its place', { recovery: 'stop' });
 }
 
 function mayPass(error: unknown): boolean {

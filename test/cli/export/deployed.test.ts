@@ -1,6 +1,6 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
@@ -13,10 +13,9 @@ import { checkKubernetes, composeFaults, expectKnownFields, type KubernetesObjec
 const documentsIn = (text: string): (KubernetesObject & Record<string, never>)[] =>
   parseAllDocuments(text).map((each) => each.toJS());
 
-it.each([
-  ['in files', 'sqlite:/srv/copies/{source}.db', 4],
-  ['on a server', 'postgres://writer@db.example.com/copy?schema={source}&sslmode=verify-full', 4],
-])('what is written for a copy %s is what Compose and Kubernetes read', async (_, warehouse, count) => {
+const WAREHOUSE = 'sqlite:data/{source}.db';
+
+it('what is written is what Compose and Kubernetes read', async () => {
   const folder = tempFolder();
   const blog = {
     base_url: 'https://cms.example.com',
@@ -25,23 +24,45 @@ it.each([
   };
   writeFileSync(
     path.join(folder, 'content-sync.yaml'),
-    JSON.stringify({ warehouse, worker: { port: 9124 }, sources: { blog } }),
+    JSON.stringify({ warehouse: WAREHOUSE, worker: { port: 9124 }, sources: { blog } }),
   );
-  const command = ['export', 'deployment', 'out', '--config', 'content-sync.yaml'];
+  const command = ['export', 'deployment', 'out', '--config', 'content-sync.yaml', '--image', 'x/sync:1'];
   expect(await runCommand(command, folder, { BLOG_KEY: 'k3y' })).toMatchObject({ code: 0, stderr: '' });
   const text = (name: string): string => readFileSync(path.join(folder, 'out', name), 'utf8');
   const compose = parse(text('compose.yaml'));
   expect(composeFaults(compose)).toEqual([]);
   compose.services.serve.helthcheck = {};
   expect(composeFaults(compose)).not.toEqual([]);
-  const documents = ['deployment', 'cronjob'].flatMap((name) => documentsIn(text(`kubernetes/${name}.yaml`)));
-  expect(documents.length).toBeGreaterThanOrEqual(count);
+  const documents = ['deployment', 'cronjob', 'worker'].flatMap((name) => documentsIn(text(`kubernetes/${name}.yaml`)));
+  expect(documents).toHaveLength(6);
   for (const each of documents) {
     checkKubernetes(each);
     expectKnownFields(each);
   }
   expect(() => checkKubernetes({ ...documents[0], kind: 'Deployment' })).toThrow(/must have/);
+  const all = ['compose.yaml', 'kubernetes/deployment.yaml', 'kubernetes/cronjob.yaml', 'kubernetes/worker.yaml'].map(
+    text,
+  );
+  const images = all.flatMap((each) => [...each.matchAll(/^ *image: (.*)$/gm)].map(([, image]) => image));
+  expect(images).toEqual(Array(5).fill('"x/sync:1"'));
 });
+
+it('leaves alone what was changed by hand, unless it is forced', async () => {
+  const folder = tempFolder();
+  const blog = { base_url: 'https://cms.example.com', profile: 'content-service' };
+  writeFileSync(path.join(folder, 'content-sync.yaml'), JSON.stringify({ warehouse: WAREHOUSE, sources: { blog } }));
+  const again = async (...args: string[]): Promise<unknown> => {
+    const command = ['export', 'deployment', 'out', '--config', 'content-sync.yaml', '--json', ...args];
+    return JSON.parse((await runCommand(command, folder)).stdout);
+  };
+  await again();
+  appendFileSync(path.join(folder, 'out/compose.yaml'), '# mine\n');
+  expect(await again()).toMatchObject({ written: [], kept: ['compose.yaml'] });
+  expect(await again('--force')).toMatchObject({ written: ['compose.yaml'], kept: [] });
+});
+
+const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
+if (!hasSystemd) console.log('skipped: systemd-analyze is not on this machine, so no unit is checked by it');
 
 it('the commands in the written files run as they stand there, and their probes are answered', async () => {
   const port = await freePort();
@@ -59,6 +80,14 @@ it('the commands in the written files run as they stand there, and their probes 
   // Other users read them: systemd, the user of a container.
   expect(statSync(path.join(stage.folder, 'out/systemd')).mode & 0o777).toBe(0o755);
   expect(statSync(path.join(stage.folder, 'out/systemd/content-sync.service')).mode & 0o777).toBe(0o644);
+
+  const units = ['content-sync.service', 'content-sync-sync.service', 'content-sync-sync.timer'].map((name) =>
+    path.join(stage.folder, 'out/systemd', name),
+  );
+  const verified = hasSystemd
+    ? spawnSync('systemd-analyze', ['verify', '--man=no', ...units], { encoding: 'utf8' })
+    : null;
+  expect((verified?.stderr ?? '').split('\n').filter((line) => line.includes('content-sync'))).toEqual([]);
 
   const cron = documentsIn(text('kubernetes/cronjob.yaml')).find(({ kind }) => kind === 'CronJob');
   const [container] = Object(cron).spec.jobTemplate.spec.template.spec.containers;

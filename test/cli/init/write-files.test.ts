@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseEnv } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { writeFiles } from '../../../src/cli/init/write-files.ts';
+import { writeFiles } from '../../../src/cli/init.ts';
 
 function written(secret: string, before?: string): { text: string; mode: number } {
   const cwd = mkdtempSync(path.join(tmpdir(), 'content-sync-files-'));

@@ -1,8 +1,7 @@
 import { once } from 'node:events';
 import { SMTPServer } from 'smtp-server';
 import { expect, it, onTestFinished } from 'vitest';
-import { begunMessage, type Message } from '../../../src/serve/alerts/message.ts';
-import { sendMessage } from '../../../src/serve/alerts/send-message.ts';
+import { begunMessage, type Message, sendMessage } from '../../../src/serve/alerts/message.ts';
 import { alertReceiver, SECRET_PATH } from '../../support/alert-receiver.ts';
 import { channelWith, conditionOf } from './telling.ts';
 

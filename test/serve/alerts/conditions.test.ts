@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { alertOf, judge, type Condition } from '../../../src/serve/alerts/conditions.ts';
+import { alertOf, judge, type Condition } from '../../../src/serve/alerts/plan-telling.ts';
 import type { PastRun, ResourceStatus, SourceStatus, StatusSnapshot } from '../../../src/serve/status/snapshot.ts';
 import {
   NOW,

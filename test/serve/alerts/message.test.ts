@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { begunMessage, overMessage } from '../../../src/serve/alerts/message.ts';
-import { bodyFault, filledBody, PLACEHOLDERS } from '../../../src/settings/alert-body.ts';
+import { bodyFault, filledBody, PLACEHOLDERS } from '../../../src/settings/alerts-schema.ts';
 import { conditionOf } from './telling.ts';
 
 const NOW = Date.parse('2026-11-20T08:12:00Z');

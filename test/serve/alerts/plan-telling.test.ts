@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Condition } from '../../../src/serve/alerts/conditions.ts';
+import type { Condition } from '../../../src/serve/alerts/plan-telling.ts';
 import { channelWith, conditionOf, TellingStory } from './telling.ts';
 
 const NONE: Condition[] = [];

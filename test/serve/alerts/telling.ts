@@ -1,5 +1,6 @@
-import type { Condition, Judgement } from '../../../src/serve/alerts/conditions.ts';
 import {
+  type Condition,
+  type Judgement,
   NO_NOTES,
   keyOf,
   planTelling,

@@ -8,7 +8,7 @@ import { attentionOf } from '../../../src/serve/status/attention.ts';
 import { type Collector, createCollector } from '../../../src/serve/status/collect.ts';
 import type { ResourceStatus, SourceStatus } from '../../../src/serve/status/snapshot.ts';
 import type { StatusParts } from '../../../src/serve/status/source-status.ts';
-import { webhookSchema } from '../../../src/settings/webhook-schema.ts';
+import { webhookSchema } from '../../../src/settings/settings.ts';
 import { placeOfProcess } from '../../../src/state/leases.ts';
 import { renderStatusPage } from '../../../src/web/page/overview.ts';
 import { HandClock } from '../../support/hand-clock.ts';
@@ -54,12 +54,10 @@ async function stage(parts: Partial<StatusParts> = {}): Promise<Stage> {
     source,
     activity,
     read: (work) => work(warehouse),
-    version: () => null,
     governor: () => governor,
     schedule: () => SCHEDULE,
     inbox: null,
     deliveries: null,
-    names: () => [warehouse.nameState()],
     scrub: (text) => text.replaceAll('s3cret', '***'),
     ...parts,
   };

@@ -1,7 +1,7 @@
-import type { FilesStatus } from '../../../src/serve/status/snapshot.ts';
 import { expect, it } from 'vitest';
-import { judge } from '../../../src/serve/alerts/conditions.ts';
+import { judge } from '../../../src/serve/alerts/plan-telling.ts';
 import { attentionOf } from '../../../src/serve/status/attention.ts';
+import type { FilesStatus } from '../../../src/serve/status/snapshot.ts';
 import { NOW, resourceWith, runWith, snapshotWith, sourceWith } from '../../web/sample-status.ts';
 
 const NONE: FilesStatus = { stored: 9, waiting: 0, failed: 0, refused: 0, gone: 1, bytes: 5_000, trouble: null };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { checkValue } from '../../../src/settings/file/check-value.ts';
-import { pathKey } from '../../../src/settings/file/field-path.ts';
+import { pathKey } from '../../../src/settings/file/fault.ts';
 
 const SCHEMA = z.strictObject({
   port: z.int().min(1).max(65_535).default(80),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { pathKey } from '../../../src/settings/file/field-path.ts';
+import { pathKey } from '../../../src/settings/file/fault.ts';
 import { escapePlaceholders, interpolate } from '../../../src/settings/file/interpolate.ts';
 
 const readSecret = (path: string): string => {

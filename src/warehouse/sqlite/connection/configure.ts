@@ -1,5 +1,4 @@
 import type { Database } from 'better-sqlite3';
-import { memoryUse, type MemoryUse } from '../../../model/memory-use.ts';
 
 /** The SQL function that writes a number as JSON and JavaScript do; triggers of ours call it. */
 export const NUMBER_TEXT = '_sync_number_text';
@@ -23,9 +22,9 @@ export function configureWarehouse(db: Database): void {
 }
 
 /** Bytes of pages that a connection keeps in memory: what one transaction of a page of records touches. */
-const CACHE_KIB: Readonly<Record<MemoryUse, number>> = { normal: 8_000, low: 2_000 };
+const CACHE_KIB = 8_000;
 
 /** The value of `PRAGMA cache_size`, which is KiB if it is negative. */
 export function cacheSize(): number {
-  return -CACHE_KIB[memoryUse()];
+  return -CACHE_KIB;
 }

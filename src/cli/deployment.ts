@@ -1,0 +1,96 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { Command } from 'commander';
+import { ConfigError, messageOf } from '../model/errors.ts';
+import { visibleText } from '../model/visible-text.ts';
+import { countOf } from '../observe/figures.ts';
+import { packageRoot } from '../settings/load-profile.ts';
+import type { Settings } from '../settings/settings.ts';
+import type { CliContext } from './command/context.ts';
+import { print } from './command/output.ts';
+import { readSettings, type SourceOptions } from './command/sources.ts';
+import { writeOwnedFiles } from './owned-files.ts';
+
+type Options = Pick<SourceOptions, 'config'> & { image?: string; force?: true; json?: true };
+
+/** The folder of the config in a container. */
+const CONFIG_FOLDER = '/etc/content-sync';
+
+/** `content-sync export deployment`: files that run content-sync with this config elsewhere; sends no request. */
+export function deploymentCommand(context: CliContext): Command {
+  return templatesCommand(context, 'deployment')
+    .description('files to deploy with this config: docker compose, Kubernetes, systemd')
+    .option('--image <name>', 'name of the container image', 'content-sync');
+}
+
+/** `content-sync export monitoring`: rules for Prometheus and a dashboard for Grafana; sends no request. */
+export function monitoringCommand(context: CliContext): Command {
+  return templatesCommand(context, 'monitoring').description(
+    'rules and a scrape config for Prometheus, and a dashboard for Grafana',
+  );
+}
+
+function templatesCommand(context: CliContext, templates: string): Command {
+  return new Command(templates)
+    .argument('<dir>', 'their folder; files in it that were changed by hand are left alone')
+    .option('-c, --config <file>', 'config file (else CONTENT_SYNC_CONFIG, else config/content-sync.yaml)')
+    .option('--force', 'also overwrite files that were changed by hand')
+    .option('--json', 'print one JSON object on stdout')
+    .action((dir: string, options: Options) => writeTemplates(context, templates, dir, options));
+}
+
+/** Writes the files below `config/deploy/<templates>`, with the values of this config in them, and tells which. */
+async function writeTemplates(context: CliContext, templates: string, dir: string, options: Options): Promise<void> {
+  const values = valuesOf(readSettings(context, options), options.image ?? '');
+  const from = path.join(packageRoot(), 'config', 'deploy', templates);
+  const names = readdirSync(from, { recursive: true, encoding: 'utf8' }).filter((name) => path.extname(name) !== '');
+  const files = names.toSorted().map((name): [string, string] => {
+    return [name === 'about.md' ? 'README.md' : name, filled(path.join(from, name), values)];
+  });
+  // They hold no secret, and systemd, Docker and Prometheus read them as users of their own.
+  context.umask(0o022);
+  const folder = path.resolve(context.cwd, dir);
+  const choice = { force: options.force === true, isWhole: false };
+  const done = await writeOwnedFiles(folder, new Map(files), choice).catch((error: unknown) => {
+    const hint = 'name a folder that this user may write to';
+    throw new ConfigError('usage', `${folder} cannot be written: ${messageOf(error)}`, { hint, cause: error });
+  });
+  const lines = [
+    `${folder}: ${countOf(done.written.length, 'file')} written, ${done.unchanged.length} unchanged`,
+    ...done.kept.map((name) => `not written, because it was changed by hand: ${name}`),
+    ...(done.kept.length === 0 ? [] : ['  → move your changes to a file of your own, or overwrite them with --force']),
+  ];
+  print(context, options.json === true ? { folder, ...done } : lines.map(visibleText).join('\n'));
+}
+
+function valuesOf({ path: file, serve, worker }: Settings, image: string): Readonly<Record<string, string | number>> {
+  const config = path.resolve(file);
+  const [, script = 'content-sync'] = process.argv;
+  return {
+    image,
+    port: serve.port,
+    workerPort: worker.port ?? 8081,
+    target: `localhost:${serve.port}`,
+    workerTarget: `localhost:${worker.port ?? 8081}`,
+    configFile: config,
+    configUnit: quoteForSystemd(config),
+    configPath: `${CONFIG_FOLDER}/${path.basename(config)}`,
+    configVolume: `${path.dirname(config)}:${CONFIG_FOLDER}:ro`,
+    program: [process.execPath, '--report-exclude-env', script].map(quoteForSystemd).join(' '),
+  };
+}
+
+/** A template with its values; in YAML as JSON writes them, which YAML reads. */
+function filled(file: string, values: Readonly<Record<string, string | number>>): string {
+  const isYaml = /\.ya?ml$/.test(file);
+  return readFileSync(file, 'utf8').replaceAll(/\{\{(\w+)\}\}/g, (whole, name: string) => {
+    const value = values[name];
+    return value === undefined ? whole : isYaml ? JSON.stringify(value) : String(value);
+  });
+}
+
+/** A word of a systemd command. */
+function quoteForSystemd(word: string): string {
+  const text = word.replaceAll('%', '%%').replaceAll('$', '$$$$');
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `"${text.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
+}

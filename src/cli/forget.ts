@@ -1,0 +1,334 @@
+import { createInterface } from 'node:readline/promises';
+import { Command } from 'commander';
+import { askToForget, openRequests } from '../state/forgotten.ts';
+import { countTraces, type FieldValue, findRecords, type TraceCounts } from '../sync/forget/traces.ts';
+import type { App } from '../app.ts';
+import { ConfigError, SyncError } from '../model/errors.ts';
+import { timestampText } from '../model/timestamp-text.ts';
+import { visibleText } from '../model/visible-text.ts';
+import { countOf, countText } from '../observe/figures.ts';
+import { readTables } from '../state/column-catalog.ts';
+import { readForgotten } from '../state/forgotten.ts';
+import { inParts } from '../state/in-parts.ts';
+import { NO_TRACES } from '../sync/forget/traces.ts';
+import { databaseAt, openWarehouseToRead } from '../warehouse/databases.ts';
+import type { ForgottenRow } from '../warehouse/own-tables.ts';
+import type { CliContext } from './command/context.ts';
+import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
+import { print } from './command/output.ts';
+import {
+  type ChosenSource,
+  forEachSource,
+  readSettings,
+  type SourceOptions,
+  withSourceOptions,
+} from './command/sources.ts';
+import { withApp } from './command/with-app.ts';
+import { eraseWhenFree, finishForgetting, withInbox } from './forget-again.ts';
+
+type ForgetOptions = SourceOptions & { where?: string[]; dryRun?: true; yes?: true; json?: true };
+
+/** `content-sync forget`: erases records and their traces, and keeps only fingerprints that tell them when they come again. */
+export function forgetCommand(context: CliContext): Command {
+  return withSourceOptions(new Command('forget'))
+    .argument('<resource>', 'a resource of the profile')
+    .argument('[id...]', 'ids of its records; without any, and without --where, what was interrupted is finished')
+    .option('--where <field=value...>', 'records of which a field has this value; repeated: all of them')
+    .option('--dry-run', 'only count what would be erased')
+    .option('--yes', 'do not ask; needed where there is no terminal')
+    .option('--json', 'print the report as one JSON object on stdout')
+    .action(async (resource: string, ids: string[], options: ForgetOptions) => {
+      const named = { ...options, source: soleSource(context, options, resource) };
+      await forEachSource(context, named, [resource], (chosen) => forget(context, chosen, resource, ids, options));
+    });
+}
+
+/** The same id in another source is another record. */
+function soleSource(context: CliContext, options: SourceOptions, resource: string): string {
+  const sources = Object.values(readSettings(context, options).sources);
+  const found = sources.filter(({ resources }) => resources.includes(resource));
+  const [first] = found;
+  if (first !== undefined && found.length === 1) return first.name;
+  const known = [...new Set(sources.flatMap(({ resources }) => resources))].join(', ');
+  if (first === undefined)
+    throw new ConfigError('usage', `no source has a resource "${resource}"`, { hint: `there is ${known}` });
+  throw new ConfigError('usage', `several sources have a resource "${resource}"`, {
+    hint: `name one of ${found.map(({ name }) => name).join(', ')} with --source`,
+  });
+}
+
+async function forget(
+  context: CliContext,
+  { source, log }: ChosenSource,
+  resource: string,
+  ids: readonly string[],
+  options: ForgetOptions,
+): Promise<ExitCode> {
+  const { privacy_key: key } = source;
+  if (key === undefined) throw noPrivacyKey();
+  const where = (options.where ?? []).map(fieldValue);
+  if (ids.includes('')) throw emptyId();
+  // Without a warehouse there is nothing to erase, and none is created.
+  await (await openWarehouseToRead(source.warehouse, context.clock)).close();
+  return withApp(context, { source, log }, async (app) => {
+    const { warehouse } = app;
+    const chosen = await chosenIds(app, resource, ids, where);
+    const leftovers = databaseAt(source.warehouse).restoreLeftovers();
+    const traces = await findTraces(context, app, resource, chosen);
+    const at = timestampText(context.clock.now());
+    const unknown = chosen.length - traces.counts.size;
+    const about = { source: source.name, resource, version: context.version, at, unknown, leftovers };
+    if (options.dryRun === true) {
+      const rows = [...traces.counts.values()].map((found) => ({ fingerprint: null, counts: JSON.stringify(found) }));
+      const end = { isErased: false, isClean: false, waiting: traces.waiting };
+      return tell(context, options, reportOf({ ...about, rows, isDry: true, ...end }));
+    }
+    const found = [...traces.counts.keys()];
+    if (!(await isConfirmed(context, options, resource, found))) return EXIT_CODES.usage;
+    if (found.length > 0) {
+      await warehouse.apply(askToForget(warehouse.own, { source: source.name, key }, { ...about, ids: found }));
+    }
+    const isErased = await eraseWhenFree(context, app, resource);
+    const end = isErased
+      ? await finishForgetting(context, app, resource)
+      : { rows: await openRequests(warehouse.own, resource), waiting: 0, isClean: false };
+    return tell(context, options, reportOf({ ...about, isErased, ...end }));
+  });
+}
+
+function noPrivacyKey(): ConfigError {
+  return new ConfigError(
+    'privacy_key',
+    'the settings have no privacy_key: without it nothing could keep erased records from coming back',
+    {
+      hint: "set privacy_key at the top level of the config, such as privacy_key: '${CONTENT_PRIVACY_KEY}' (openssl rand -hex 32), and keep it for as long as the warehouse",
+    },
+  );
+}
+
+function emptyId(): ConfigError {
+  return new ConfigError('usage', 'an id is empty, and no record has such an id', {
+    hint: 'check the ids on the command line, such as a shell variable that is not set',
+  });
+}
+
+function fieldValue(text: string): FieldValue {
+  const at = text.indexOf('=');
+  if (at > 0) return { field: text.slice(0, at), value: text.slice(at + 1) };
+  throw new ConfigError('usage', `--where must be field=value, not "${text}"`, {
+    hint: "such as --where 'author.email=jane@example.org'",
+  });
+}
+
+/** Of the ids those that meet the conditions; without ids all records that do. */
+async function chosenIds(
+  { warehouse }: App,
+  resource: string,
+  ids: readonly string[],
+  where: readonly FieldValue[],
+): Promise<string[]> {
+  if (where.length === 0) return [...new Set(ids)];
+  const shape = await readTables(warehouse, resource);
+  if (shape === null) return [];
+  const found = await findRecords(warehouse, shape, where);
+  return ids.length === 0 ? found : found.filter((id) => ids.includes(id));
+}
+
+const IDS_PER_STEP = 500;
+
+/**
+ * What is stored of each of these records, by id. A record of which nothing is stored is left out, unless it was asked for
+ * before: the same command again finishes what was interrupted.
+ */
+async function findTraces(
+  context: CliContext,
+  app: App,
+  resource: string,
+  ids: readonly string[],
+): Promise<{ counts: Map<string, TraceCounts>; waiting: number }> {
+  const { warehouse, source } = app;
+  const profile = source.profile.resources[resource];
+  if (profile === undefined || ids.length === 0) return { counts: new Map(), waiting: 0 };
+  const place = { warehouse, resource, shape: await readTables(warehouse, resource), profile };
+  const deliveries = await withInbox(context, app, resource, ids, true);
+  const forgotten = await readForgotten(warehouse.own, resource, { source: source.name, key: source.privacy_key });
+  const counts = new Map<string, TraceCounts>();
+  for (const part of inParts(ids, IDS_PER_STEP)) {
+    for (const [id, stored] of await countTraces(place, part)) {
+      const found = { ...stored, deliveries: deliveries?.erased.get(id) ?? 0 };
+      if (forgotten.has(id) || Object.values(found).some((n) => n > 0)) counts.set(id, found);
+    }
+  }
+  return { counts, waiting: deliveries?.waiting ?? 0 };
+}
+
+/** Asks at a terminal, because erasing cannot be undone. Throws `ConfigError` if nobody can be asked. */
+async function isConfirmed(
+  { stdin, stderr, stdout }: CliContext,
+  { yes, json }: ForgetOptions,
+  resource: string,
+  ids: readonly string[],
+): Promise<boolean> {
+  if (yes === true || ids.length === 0) return true;
+  if (json === true || stdin.isTTY !== true || stdout.isTTY !== true) {
+    throw new ConfigError('usage', 'records are erased for good, and without a terminal nobody can confirm that', {
+      hint: 'add --yes; --dry-run counts what would be erased',
+    });
+  }
+  const lines = createInterface({ input: stdin, output: stderr });
+  try {
+    const many = ids.length === 1 ? `${resource} ${ids[0]}` : `${countText(ids.length)} records of ${resource}`;
+    return /^y(es)?$/i.test((await lines.question(`Erase ${many} for good? [y/N] `)).trim());
+  } finally {
+    lines.close();
+  }
+}
+
+function tell(context: CliContext, { json }: ForgetOptions, report: ForgetReport): ExitCode {
+  print(context, json === true ? report : reportText(report));
+  if (context.signal.aborted) throw new SyncError('interrupted', 'interrupted', { recovery: 'stop' });
+  return report.outcome === 'unfinished' || report.unknown > 0 ? EXIT_CODES.partial : EXIT_CODES.ok;
+}
+
+/** A report that can be filed: it names no id. */
+interface ForgetReport {
+  source: string;
+  resource: string;
+  /** `unfinished`: something is left, which `todo` says; the same command again does it. */
+  outcome: 'erased' | 'unfinished' | 'dry run';
+  /** UTC. */
+  at: string;
+  /** Of content-sync. */
+  version: string;
+  records: number;
+  /** Ids of which nothing is stored. */
+  unknown: number;
+  /** What was erased, or would be. */
+  erased: TraceCounts;
+  /** HMAC-SHA256 under `privacy_key`, by which the records are known when they come again. */
+  fingerprints: string[];
+  todo: string[];
+  /** What content-sync cannot reach. */
+  yours: string[];
+}
+
+interface Reported {
+  source: string;
+  resource: string;
+  version: string;
+  at: string;
+  unknown: number;
+  rows: readonly (Pick<ForgottenRow, 'counts'> & { fingerprint: string | null })[];
+  /** True if nothing was to be erased, but only counted. */
+  isDry?: boolean;
+  /** False while another process owns the resource. */
+  isErased: boolean;
+  isClean: boolean;
+  waiting: number;
+  /** True if contents of files are still in a store. */
+  areFilesLeft?: boolean;
+  /** Files of a killed restore. */
+  leftovers: readonly string[];
+}
+
+const YOURS = [
+  'exports (content-sync export): content-sync does not know where they lie; export again, and remove the older files, also older versions of objects in a bucket',
+  'backups of the warehouse and its inbox, replicas and snapshots of disks; on Postgres also archived logs (WAL), what the server keeps in pg_wal until it is written over, and dead rows of pg_statistic, which hold sample values until an administrator runs VACUUM FULL pg_statistic',
+  'what others made of the data: tables and materialised views beside the copied ones, extracts in BI tools',
+  'references to the id in other records, which stay as the service sends them; the service itself, if it is to forget the record too',
+];
+
+export function reportOf(reported: Reported): ForgetReport {
+  const { source, resource, version, at, unknown, rows, isDry = false, isErased, isClean, leftovers } = reported;
+  const erased = { ...NO_TRACES };
+  for (const { counts } of rows) {
+    const found: Partial<TraceCounts> = { ...NO_TRACES, ...parsed(counts) };
+    for (const what of WHAT) erased[what] += found[what] ?? 0;
+  }
+  return {
+    source,
+    resource,
+    outcome: isDry ? 'dry run' : isErased && isClean && leftovers.length === 0 ? 'erased' : 'unfinished',
+    at: `${at.slice(0, 19).replace(' ', 'T')}Z`,
+    version,
+    records: rows.length,
+    unknown,
+    erased,
+    fingerprints: rows.flatMap(({ fingerprint }) => (fingerprint === null ? [] : [fingerprint])),
+    todo: listWhatIsLeft(reported),
+    yours: YOURS,
+  };
+}
+
+function listWhatIsLeft(reported: Reported): string[] {
+  const { resource, unknown, rows, isDry = false, isErased, isClean, waiting, leftovers } = reported;
+  const { areFilesLeft = false } = reported;
+  const isRead = isErased && !isClean && !areFilesLeft;
+  const lines: readonly (readonly [applies: boolean, line: string])[] = [
+    [rows.length === 0, isDry ? 'no record is meant by this' : 'nothing was to be erased'],
+    [unknown > 0, `${countOf(unknown, 'id is', 'ids are')} not in the copy, and not blocked: check the spelling`],
+    [
+      !isErased && !isDry,
+      `another process owns ${resource}: a serve erases the records within seconds, any other process leaves them to this command; run it again`,
+    ],
+    [
+      areFilesLeft,
+      'contents of files are still in their store, because files are being fetched, the store cannot be used, or the settings do not name it any more; run the command again, or content-sync files prune',
+    ],
+    [
+      isRead,
+      'somebody still reads what was there before, so the log or dead rows could not be taken away; run the command again',
+    ],
+    ...leftovers.map((file) => {
+      const line = `${file} is left of a restore that was killed, with the records in it: run the restore again, or delete the file`;
+      return [true, line] as const;
+    }),
+    [
+      waiting > 0,
+      `${countText(waiting)} waiting deliveries name other records too: the next content-sync serve reads those and erases the deliveries`,
+    ],
+  ];
+  return lines.flatMap(([applies, line]) => (applies ? [line] : []));
+}
+
+const WHAT = [
+  'rows',
+  'children',
+  'versions',
+  'rejects',
+  'deletes',
+  'files',
+  'deliveries',
+] as const satisfies readonly (keyof TraceCounts)[];
+const WORDS: Readonly<Record<(typeof WHAT)[number], string>> = {
+  rows: 'rows',
+  children: 'rows of lists',
+  versions: 'versions',
+  rejects: 'records set aside',
+  deletes: 'notes of deletes',
+  files: 'files',
+  deliveries: 'deliveries',
+};
+
+function parsed(counts: string | null): Partial<TraceCounts> {
+  const value: unknown = JSON.parse(counts ?? '{}');
+  return typeof value === 'object' && value !== null ? value : {};
+}
+
+/** For a person, and for the file. */
+function reportText(report: ForgetReport): string {
+  const { source, resource, outcome, at, version, records, erased, fingerprints, todo, yours } = report;
+  const counts = WHAT.map((what) => `${countText(erased[what])} ${WORDS[what]}`).join(', ');
+  const verb = outcome === 'dry run' ? 'would be erased' : outcome === 'erased' ? 'erased' : 'not erased completely';
+  const lines = [
+    `${source}: ${countText(records)} ${records === 1 ? 'record' : 'records'} of ${resource} ${verb}`,
+    `  when          ${at}, by content-sync ${version}`,
+    `  what          ${counts}`,
+    ...fingerprints.map((fingerprint, at_) => `  ${at_ === 0 ? 'fingerprints  ' : ' '.repeat(14)}${fingerprint}`),
+    ...todo.map((line) => `  → ${line}`),
+    ...(outcome === 'dry run' || records === 0
+      ? []
+      : ['', '  Yours to clean, because content-sync cannot reach it:', ...yours.map((line) => `  - ${line}`)]),
+  ];
+  return lines.map(visibleText).join('\n');
+}

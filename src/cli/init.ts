@@ -1,0 +1,327 @@
+import { existsSync, appendFileSync, chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
+import { Command } from 'commander';
+import { ConfigError } from '../model/errors.ts';
+import { placementFindings } from '../settings/cross-check.ts';
+import { settingsError } from '../settings/file/fault.ts';
+import { readSecretFile } from '../settings/file/secret-fields.ts';
+import { packagedProfiles, profileReader, readPackagedProfile } from '../settings/load-profile.ts';
+import { loadSettings } from '../settings/load-settings.ts';
+import { SOURCE_NAME, type SourceSettings } from '../settings/settings.ts';
+import { USUAL_WAREHOUSE } from '../settings/warehouse-address.ts';
+import { checkSource, findingsText, impatiently, type Section } from './check.ts';
+import { planSource, planSummary } from './plan.ts';
+import type { CliContext } from './command/context.ts';
+import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
+import { print } from './command/output.ts';
+import { silentLog } from './command/sources.ts';
+import { findService, type FoundService, type Recognised } from './init/find-service.ts';
+import { OwnProfile } from './init/own-profile.ts';
+import { openQuestions, type Questions } from './init/questions.ts';
+import { isMap, parseDocument, stringify } from 'yaml';
+import { ENV_FILE } from '../settings/env-file.ts';
+
+/** Options of `content-sync init`: every question has one. */
+interface InitOptions {
+  url?: string;
+  credentialEnv?: string;
+  user?: string;
+  auth?: string;
+  path?: string[];
+  profile?: string;
+  source?: string;
+  warehouse?: string;
+  config?: string;
+  yes?: true;
+  force?: true;
+}
+
+const DEFAULT_CONFIG = join('config', 'content-sync.yaml');
+
+/** `content-sync init`: from an address and a credential to a config that works. */
+export function initCommand(context: CliContext): Command {
+  return new Command('init')
+    .option('--url <url>', 'address of the content service')
+    .option('--credential-env <name>', 'environment variable that holds the credential')
+    .option('--user <name>', 'user name or client id, for credentials that have one')
+    .option(
+      '--auth <form>',
+      'how the credential is sent: bearer, basic, header:<name> or query:<name>; else it is found out',
+    )
+    .option(
+      '--path <path...>',
+      'listings to copy, of a service that no shipped profile knows; else they are searched for',
+    )
+    .option(
+      '--profile <name>',
+      'a shipped profile, the path of your own, or `probe` to find one by experiment; else the service is recognised',
+    )
+    .option('--source <name>', 'name of the source in the config, to which it is added if that is there')
+    .option('--warehouse <address>', `where the copy is kept (else ${USUAL_WAREHOUSE})`)
+    .option('-c, --config <file>', `config file to write (else ${DEFAULT_CONFIG})`)
+    .option('-y, --yes', 'take the usual answer to every question that has one')
+    .option('--force', 'replace files that are there')
+    .action(async (options: InitOptions) => {
+      context.exit(await init(context, options));
+    });
+}
+
+async function init(context: CliContext, options: InitOptions): Promise<ExitCode> {
+  const { cwd } = context;
+  const config = resolve(cwd, options.config ?? DEFAULT_CONFIG);
+  const mayReplace = options.force === true;
+  const existing = mayReplace ? null : readExisting(config, cwd);
+  const { profile, path, auth } = options;
+  const isSearched = profile === 'probe' || (profile === undefined && (path !== undefined || auth !== undefined));
+  const given = profile === undefined || isSearched ? null : readProfile(context, profile, config);
+  const questions = openQuestions(context, options.yes === true);
+  const address = { message: 'Address of your content service', option: '--url', refuse: refuseAddress };
+  const url = withScheme(await questions.text(address, options.url));
+  const naming = { message: 'A name for it', option: '--source', preset: nameFor(url), refuse: refuseName(existing) };
+  const source = await questions.text(naming, options.source);
+  const found = await findService(context, questions, { ...options, url, source, given, isSearched });
+  const place = { message: 'Where the copy is kept', option: '--warehouse', preset: USUAL_WAREHOUSE };
+  const warehouse = await questions.text(place, existing?.warehouse ?? options.warehouse);
+  refusePlace(warehouse, [...(existing?.sources ?? []), source]);
+  const own = await write(context, questions, { config, existing, source, warehouse, found, mayReplace });
+  return tryOut(context, { config, source, isOnly: existing === null, own });
+}
+
+interface Writing {
+  config: string;
+  /** The config to which the source is added; null if a new one is written. */
+  existing: ExistingConfig | null;
+  source: string;
+  warehouse: string;
+  found: FoundService;
+  mayReplace: boolean;
+}
+
+/** Returns the profile of the account's own, if the shipped one cannot know all its collections. */
+async function write(context: CliContext, questions: Questions, writing: Writing): Promise<OwnProfile | null> {
+  const { config, existing, source, warehouse, found, mayReplace } = writing;
+  const { baseUrl, auth, variables, profile, profileText } = found;
+  const name = `${source}.profile.yaml`;
+  const path = join(dirname(config), name);
+  const isProbed = profileText !== null;
+  const isShipped = packagedProfiles().includes(profile);
+  const hasOwn = isShipped && readPackagedProfile(profile).about?.collections !== undefined;
+  if (isProbed || hasOwn) refuseExisting([path], context.cwd, mayReplace);
+  const shown = relative(context.cwd, config);
+  if (
+    !(await questions.confirm(
+      `${existing === null ? 'Write' : `Add ${source} to`} ${shown}${isProbed || hasOwn ? `, and ${name} beside it` : ''}?`,
+    ))
+  ) {
+    throw new ConfigError('usage', 'nothing was written');
+  }
+  const named = isProbed || hasOwn ? `./${name}` : profile;
+  const text = configText({ warehouse, source, baseUrl, auth, profile: named, existing: existing?.text });
+  const written = writeFiles(
+    { config, text, profile: isProbed ? { name, text: profileText } : null, variables },
+    context.cwd,
+  );
+  // Read by what follows, as `.env` is by every later command.
+  context.env = { ...variables, ...context.env };
+  const own = hasOwn ? new OwnProfile(path, profile) : null;
+  own?.write();
+  print(context, `Written: ${[...written, ...(own === null ? [] : [relative(context.cwd, path)])].join(', ')}\n`);
+  return own;
+}
+
+/** Runs `check` on what was written, and tells what a backfill would take. */
+async function tryOut(
+  context: CliContext,
+  { config, source: name, isOnly, own }: { config: string; source: string; isOnly: boolean; own: OwnProfile | null },
+): Promise<ExitCode> {
+  await own?.findCollections(context, readSource(context, config, name));
+  let source = readSource(context, config, name);
+  let sections = await checked(context, source);
+  if (own?.dropFilters(sections) === true) {
+    source = readSource(context, config, name);
+    sections = await checked(context, source);
+  }
+  print(context, findingsText(source.name, sections).trimEnd());
+  const isUsual = relative(context.cwd, config) === DEFAULT_CONFIG;
+  const given = `${isUsual ? '' : ` --config ${shownPath(context, config)}`}${isOnly ? '' : ` --source ${name}`}`;
+  if (sections.some(({ findings }) => findings.some(({ status }) => status === 'fail'))) {
+    print(context, `\nSet right in the profile what FAIL says, then: content-sync check${given}`);
+    return EXIT_CODES.failed;
+  }
+  const chosen = { source, resources: source.resources, log: silentLog(context) };
+  const forecast = planSummary(await planSource(context, chosen, 'backfill'));
+  print(context, `\n${forecast.join('\n')}\nNext: content-sync backfill${given}`);
+  return EXIT_CODES.ok;
+}
+
+function readSource(context: CliContext, config: string, name: string): SourceSettings {
+  const settings = loadSettings({ path: config, env: context.env, cwd: context.cwd, source: name });
+  context.secrets.push(...settings.secrets);
+  const source = settings.sources[name];
+  if (source === undefined) throw new Error('a config without its source');
+  return source;
+}
+
+async function checked(context: CliContext, source: SourceSettings): Promise<Section[]> {
+  const chosen = { source: impatiently(source), log: silentLog(context) };
+  return (await checkSource(chosen, source.resources, context)).sections;
+}
+
+function shownPath({ cwd }: CliContext, path: string): string {
+  const below = relative(cwd, path);
+  return below.startsWith('..') || isAbsolute(below) ? path : below;
+}
+
+const NO_ADDRESS = 'expected an address such as https://cms.example.com, without user name and parameters';
+
+/** People leave the scheme out; only this machine is asked without encryption. */
+function withScheme(address: string): string {
+  if (/^[a-z]+:\/\//i.test(address)) return address;
+  return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:|\/|$)/.test(address) ? `http://${address}` : `https://${address}`;
+}
+
+function refuseAddress(address: string): string | undefined {
+  // A scheme that is misspelt is no host with a port.
+  if (/^[a-z][a-z+.-]*:(?!\/\/|\d)/i.test(address)) return NO_ADDRESS;
+  const url = URL.parse(withScheme(address));
+  const isHttp = url?.protocol === 'https:' || url?.protocol === 'http:';
+  const isPlain = url !== null && isHttp && url.username === '' && url.search === '' && url.hash === '';
+  return isPlain ? undefined : NO_ADDRESS;
+}
+
+function refuseName(existing: ExistingConfig | null) {
+  return (name: string): string | undefined => {
+    if (existing?.sources.includes(name) === true)
+      return `the config has a source ${name} already: choose another name`;
+    return SOURCE_NAME.test(name) ? undefined : 'expected lower-case letters, digits, - and _, beginning with a letter';
+  };
+}
+
+/** Each of several sources needs its own place in the warehouse. */
+function refusePlace(warehouse: string, sources: readonly string[]): void {
+  const [fault] = placementFindings(warehouse, sources, false);
+  if (fault !== undefined) throw new ConfigError('usage', `warehouse: ${fault.message}`);
+}
+
+/** A shipped profile by its name, or a file, named as the config names it. Throws `ConfigError` if it cannot be used. */
+function readProfile({ cwd, env }: CliContext, name: string, config: string): Recognised {
+  const isFile = !packagedProfiles().includes(name) && existsSync(resolve(cwd, name));
+  const below = relative(dirname(config), resolve(cwd, name));
+  const named = !isFile ? name : below.startsWith('.') ? below : `./${below}`;
+  const read = profileReader()(named, dirname(config), { env, readSecret: readSecretFile, shown: () => name });
+  if ('missing' in read) throw new ConfigError('usage', `--profile: ${read.missing}`);
+  if (read.profile === null) throw settingsError(read);
+  return { name: named, profile: read.profile };
+}
+
+/** The first part of the host that says something: `blog` of `blog.example.com`, `example` of `www.example.com`. */
+function nameFor(url: string): string {
+  const host = URL.parse(url)?.hostname ?? '';
+  const first = host.split('.').find((part) => !['www', 'api', 'cms', 'localhost'].includes(part)) ?? '';
+  return SOURCE_NAME.test(first) ? first : 'content';
+}
+
+const OWNER_ONLY = 0o600;
+
+/** Files that a newcomer gets. */
+interface NewFiles {
+  /** Absolute path of the config file. */
+  config: string;
+  /** Its text. */
+  text: string;
+  /** A profile beside it, by its name; null if the shipped one says all. */
+  profile: { name: string; text: string } | null;
+  /** Variables that go into `.env` of the folder in which content-sync is started. */
+  variables: Readonly<Record<string, string>>;
+}
+
+/** What a config that is there already says. */
+interface ExistingConfig {
+  text: string;
+  warehouse: string;
+  /** Names of its sources. */
+  sources: readonly string[];
+}
+
+/** The config to which a source is added; null if there is none. Throws `ConfigError` (`file_exists`) if none can be. */
+function readExisting(config: string, cwd: string): ExistingConfig | null {
+  if (!existsSync(config)) return null;
+  const text = readFileSync(config, 'utf8');
+  const document = parseDocument(text);
+  const [warehouse, sources] = [document.get('warehouse'), document.get('sources')];
+  if (document.errors.length > 0 || typeof warehouse !== 'string' || !isMap(sources)) {
+    refuseExisting([config], cwd, false);
+    return null;
+  }
+  return { text, warehouse, sources: sources.items.map(({ key }) => String(key)) };
+}
+
+/** Throws `ConfigError` (`file_exists`) for files that are there already. */
+function refuseExisting(files: readonly string[], cwd: string, mayReplace: boolean): void {
+  const there = files.filter((file) => existsSync(file));
+  if (mayReplace || there.length === 0) return;
+  throw new ConfigError('file_exists', `${there.map((file) => relative(cwd, file)).join(' and ')} is there already`, {
+    hint: 'give another --config, or --force to replace it',
+  });
+}
+
+/** Writes them, readable for their owner only, and returns their paths as a person reads them. */
+export function writeFiles({ config, text, profile, variables }: NewFiles, cwd: string): string[] {
+  mkdirSync(dirname(config), { recursive: true });
+  const written = [config];
+  writeFileSync(config, text, { mode: OWNER_ONLY });
+  if (profile !== null) {
+    const path = join(dirname(config), profile.name);
+    writeFileSync(path, profile.text, { mode: OWNER_ONLY });
+    written.push(path);
+  }
+  if (Object.keys(variables).length > 0) {
+    addVariables(join(cwd, ENV_FILE), variables);
+    written.push(join(cwd, ENV_FILE));
+  }
+  return written.map((path) => relative(cwd, path));
+}
+
+/** Appended: what stands in the file is somebody's. */
+function addVariables(path: string, variables: Readonly<Record<string, string>>): void {
+  const before = existsSync(path) ? readFileSync(path, 'utf8') : '';
+  const separator = before === '' || before.endsWith('\n') ? '' : '\n';
+  const lines = Object.entries(variables).map(([name, value]) => `${name}=${quoted(value)}\n`);
+  appendFileSync(path, separator + lines.join(''), { mode: OWNER_ONLY });
+  chmodSync(path, OWNER_ONLY);
+}
+
+/** As `util.parseEnv` reads it back: in quotes that the value does not hold. */
+function quoted(value: string): string {
+  if (/^[\w./:+=@-]+$/.test(value)) return value;
+  const quote = ["'", '`', '"'].find((each) => !value.includes(each));
+  if (quote !== undefined && !value.includes('\n')) return `${quote}${value}${quote}`;
+  throw new ConfigError('usage', 'the secret cannot be written into .env', {
+    hint: 'name a variable of your environment with --credential-env in its place',
+  });
+}
+
+/** The parts of a config with one source. */
+interface ConfigParts {
+  warehouse: string;
+  source: string;
+  baseUrl: string;
+  auth: Readonly<Record<string, string>>;
+  profile: string;
+  /** Text of the config to which the source is added. */
+  existing?: string | undefined;
+}
+
+/** The text of a config file, short and with a word on what else there is. */
+function configText({ warehouse, source, baseUrl, auth, profile, existing }: ConfigParts): string {
+  const settings = { warehouse, sources: { [source]: { base_url: baseUrl, auth, profile } } };
+  if (existing !== undefined) {
+    const document = parseDocument(existing);
+    document.setIn(['sources', source], document.createNode(settings.sources[source]));
+    return document.toString({ lineWidth: 0 });
+  }
+  return [
+    '# Settings of content-sync; config/README.md explains each, and ${VAR} is filled in from the environment or .env.',
+    stringify(settings, { lineWidth: 0 }),
+  ].join('\n');
+}

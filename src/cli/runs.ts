@@ -1,0 +1,210 @@
+import { Command, Option } from 'commander';
+import { ConfigError } from '../model/errors.ts';
+import { timestampText } from '../model/timestamp-text.ts';
+import { visibleText } from '../model/visible-text.ts';
+import { countText, delayText, NONE } from '../observe/figures.ts';
+import { runFacts } from '../serve/status/source-details.ts';
+import { timeSpan } from '../source/basic-fields.ts';
+import { readRunDetails, readRuns, type RunDetails, type RunRecord, runThatHolds } from '../state/run-history.ts';
+import { openWarehouseToRead } from '../warehouse/databases.ts';
+import { type Paint, painter, toneOfStatus } from './command/colour.ts';
+import type { CliContext } from './command/context.ts';
+import { alignedLines, print } from './command/output.ts';
+import { forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
+import { whileOpen } from './command/with-app.ts';
+
+interface RunsOptions extends SourceOptions {
+  json?: true;
+  failed?: true;
+  since?: string;
+  limit: number;
+}
+
+/** `content-sync runs`: what every run did and how it ended; asks only the warehouse. */
+export function runsCommand(context: CliContext): Command {
+  const limit = new Option('--limit <number>', 'how many at most, of each source').default(50).argParser(limitFrom);
+  return withJson(new Command('runs'))
+    .helpCommand(false)
+    .argument('[resource...]', 'only runs of these')
+    .option('--failed', 'only runs that did not end well: failed, partial, deferred or interrupted')
+    .option('--since <time>', 'only runs since then: a time (2026-11-20, 2026-11-20T08:00:00Z) or a span (7d, 12h)')
+    .addOption(limit)
+    .action((names: string[], options: RunsOptions) => listRuns(context, names, options))
+    .addCommand(showCommand(context));
+}
+
+function withJson(command: Command): Command {
+  return withSourceOptions(command).option('--json', 'print one JSON object per source on stdout');
+}
+
+async function listRuns(context: CliContext, names: readonly string[], options: RunsOptions): Promise<void> {
+  const { failed, limit, json } = options;
+  const now = context.clock.now();
+  const since = options.since === undefined ? undefined : momentFrom(options.since, now);
+  const paint = painter(context);
+  await forEachSource(context, options, names, async ({ source, resources }) => {
+    const chosen = { failed, since, limit, ...(names.length === 0 ? {} : { resource: resources }) };
+    const runs = await whileOpen(await openWarehouseToRead(source.warehouse, context.clock), ({ own }) =>
+      readRuns(own, chosen),
+    );
+    const isJson = json === true;
+    print(
+      context,
+      isJson ? { source: source.name, runs: runs.map(told) } : `${source.name}\n${runsTable(runs, paint)}`,
+    );
+  });
+}
+
+function showCommand(context: CliContext): Command {
+  return withJson(new Command('show'))
+    .description('one run: figures, requests by outcome, warnings, schema changes, records set aside, the error')
+    .argument('<run>', 'its id, as `runs` and the log tell it')
+    .action(async (id: string, _own: object, command: Command) => {
+      // Options that the command above has as well are read by it.
+      const options: RunsOptions = command.optsWithGlobals();
+      const found = { any: false, holder: null as string | null };
+      await forEachSource(context, options, [], async ({ source }) => {
+        const opened = await openWarehouseToRead(source.warehouse, context.clock);
+        const parts = await whileOpen(opened, async ({ own }) => {
+          const details = await readRunDetails(own, id);
+          const begun = startOf(id);
+          if (details.length === 0 && begun !== null) found.holder ??= await runThatHolds(own, begun);
+          return details;
+        });
+        if (parts.length === 0) return;
+        found.any = true;
+        const isJson = options.json === true;
+        const asked = { source: source.name, run_id: id };
+        print(
+          context,
+          isJson ? { ...asked, resources: parts.map(toldWhole) } : detailsText(asked, parts, painter(context)),
+        );
+      });
+      if (!found.any) throw unknownRun(id, found.holder);
+    });
+}
+
+/** One line of the history as JSON: times are UTC text. */
+function told({ started_at, finished_at, first_started_at, ...rest }: RunRecord): object {
+  const ended = finished_at === null ? null : timestampText(finished_at);
+  const times = { started_at: timestampText(started_at), finished_at: ended };
+  const seconds = finished_at === null ? null : (finished_at - started_at) / 1_000;
+  return { ...rest, ...times, first_started_at: timestampText(first_started_at), seconds };
+}
+
+function toldWhole({ schema_changes, ...rest }: RunDetails): object {
+  const changes = schema_changes.map(({ changed_at, ...change }) => {
+    return Object.assign({ changed_at: timestampText(changed_at) }, change);
+  });
+  return { ...told(rest), schema_changes: changes };
+}
+
+/** When a run began, by its id; null for what is no id of a run. */
+function startOf(id: string): number | null {
+  const [, date, hours, minutes, seconds] = /^(\d{8})T(\d\d)(\d\d)(\d\d)Z-/.exec(id) ?? [];
+  if (date === undefined) return null;
+  const at = Date.parse(`${date.slice(0, 4)}-${date.slice(4, 6)}-${date.slice(6)}T${hours}:${minutes}:${seconds}Z`);
+  return Number.isNaN(at) ? null : at;
+}
+
+function unknownRun(id: string, holder: string | null): ConfigError {
+  const hint =
+    holder === null
+      ? 'content-sync runs lists those that are remembered (keep_runs)'
+      : `runs that change nothing stand in the row of the last of them: content-sync runs show ${holder}`;
+  return new ConfigError('usage', `there is no run ${id}`, { hint });
+}
+
+function limitFrom(text: string): number {
+  const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0;
+  if (limit > 0) return limit;
+  throw new ConfigError('usage', `--limit must be a whole number from 1 to 999999, not "${text}"`);
+}
+
+const HEAD = ['run', 'resource', 'status', 'mode', 'began (UTC)', 'took', 'rows', 'requests', 'note'] as const;
+const STATUS = HEAD.indexOf('status');
+
+/** The history for a person: a line for each row of it. */
+export function runsTable(runs: readonly RunRecord[], paint: Paint): string {
+  if (runs.length === 0) return '  no such runs';
+  const cells = runs.map((run) =>
+    [
+      run.run_id,
+      run.resource,
+      run.status,
+      run.mode,
+      timestampText(run.started_at).slice(0, 19),
+      tookText(run),
+      rowsText(run),
+      countText(run.all_requests),
+      noteOf(run),
+    ].map(visibleText),
+  );
+  const painted = (cell: string, column: number): string =>
+    column === STATUS ? paint(cell, toneOfStatus(cell.trim())) : cell;
+  return alignedLines([HEAD, ...cells], painted)
+    .map((line) => `  ${line}`)
+    .join('\n');
+}
+
+function tookText({ started_at, finished_at }: RunRecord): string {
+  return finished_at === null ? NONE : delayText(finished_at - started_at);
+}
+
+/** What became of records; `unchanged` where nothing did. */
+function rowsText({ inserted, updated, deleted, held, rejected, unchanged }: RunRecord): string {
+  const parts = [
+    [inserted, 'new'],
+    [updated, 'changed'],
+    [deleted, 'deleted'],
+    [held, 'held'],
+    [rejected, 'set aside'],
+  ] as const;
+  const said = parts.filter(([count]) => count > 0).map(([count, what]) => `${countText(count)} ${what}`);
+  return said.length === 0 ? `${countText(unchanged)} unchanged` : said.join(', ');
+}
+
+function noteOf({ error, warnings, runs, first_started_at }: RunRecord): string {
+  const since = timestampText(first_started_at).slice(0, 19);
+  return [
+    ...(runs > 1 ? [`${countText(runs)} runs since ${since} that changed nothing`] : []),
+    ...(error === null ? [] : [error.code]),
+    ...warnings.map(({ code }) => code),
+  ].join('; ');
+}
+
+/** One run for a person: what there is to know of each resource's part in it. */
+function detailsText(
+  { source, run_id }: { source: string; run_id: string },
+  parts: readonly RunDetails[],
+  paint: Paint,
+): string {
+  return [`${source}  run ${run_id}`, ...parts.flatMap((part) => ['', ...partLines(part, paint)])].join('\n');
+}
+
+function partLines(part: RunDetails, paint: Paint): string[] {
+  const { resource, command, mode, status } = part;
+  const lines = runFacts(part).flatMap(({ title, lines: texts }) =>
+    texts.map((text, at) => `  ${(at === 0 ? title : '').padEnd(12)}${visibleText(text)}`.trimEnd()),
+  );
+  return [`${visibleText(resource)}  ${paint(status, toneOfStatus(status))} (${command}, ${mode})`, ...lines];
+}
+
+const DATE = /^\d{4}-\d{2}-\d{2}$/;
+const MOMENT = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})?$/;
+
+/**
+ * Epoch milliseconds of what a person writes: a date or a time, in UTC where it names no zone, or a span before `now`
+ * (`7d`, `12h`). Throws `ConfigError` for anything else.
+ */
+export function momentFrom(text: string, now: number): number {
+  const span = timeSpan.safeParse(text);
+  if (span.success) return now - span.data;
+  const [isTime, zone] = MOMENT.exec(text) ?? [];
+  const written = isTime === undefined || zone !== undefined ? text : `${text}Z`;
+  const at = DATE.test(text) || isTime !== undefined ? Date.parse(written.replace(' ', 'T')) : Number.NaN;
+  if (!Number.isNaN(at)) return at;
+  throw new ConfigError('usage', `"${text}" is no time`, {
+    hint: 'write a date (2026-11-20), a time (2026-11-20T08:00:00Z) or a span before now (7d, 12h, 30m)',
+  });
+}
