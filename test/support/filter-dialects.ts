@@ -174,7 +174,7 @@ export const TALKS: readonly Talk[] = [
         withEpoch,
       );
     },
-    wrong: { body: { where: { updated: { gte: '{since}' } } }, format: 'epoch_ms' },
+    wrong: { param: 'body:where.updated.gte', format: 'epoch_ms' },
     told: NOT_BELIEVED,
   },
   {
