@@ -7,7 +7,7 @@ import { lostLines } from '../observe/log-stream.ts';
 import { createLog, setLogLevel } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import type { ClusterSource } from '../serve/cluster/open-apps.ts';
-import { isShared, joinCluster, type Cluster } from '../serve/cluster/join-cluster.ts';
+import { type Cluster, isShared, joinCluster } from '../serve/cluster/join-cluster.ts';
 import { createReloader } from '../serve/reload/reloader.ts';
 import type { SettingsChange } from '../serve/reload/settings-change.ts';
 import { settingsWarnings, openPages } from '../serve/serve-warnings.ts';

@@ -8,15 +8,15 @@ import { sincePlaces } from '../source/filter-places.ts';
 import type { HttpProfile, Profile } from '../source/profile.ts';
 import { requestedVersion } from '../source/version.ts';
 import { answerMemory, type AnswerMemory } from './body/answer-memory.ts';
-import { BACKOFF, createRetryQuota, type BackoffLimits } from './backoff.ts';
+import { BACKOFF, type BackoffLimits, createRetryQuota } from './backoff.ts';
 import { recordFinder } from './outcome/interpret.ts';
-import type { AnswerHeaders } from './outcome/outcome-row.ts';
+import type { AnswerHeaders } from './outcome/outcome-table.ts';
 import type { ApiClient, AttemptEvent, RetryEvent } from './client.ts';
 import { createCredentials, type SecretKeeper } from './auth/create-credentials.ts';
 import { createAgent, type Way } from './dispatcher.ts';
 import { createExchange } from './exchange.ts';
 import { createJudge } from './outcome/outcome.ts';
-import { runRequest, type LoopParts } from './request-loop.ts';
+import { type LoopParts, runRequest } from './request-loop.ts';
 import type { ShownQuery } from './body/safe-text.ts';
 import type { TokenStore } from './auth/shared-token.ts';
 

@@ -1,4 +1,4 @@
-import { errors, request as send, type Dispatcher } from 'undici';
+import { type Dispatcher, errors, request as send } from 'undici';
 import type { Clock } from '../model/clock.ts';
 import type { HttpProfile } from '../source/profile.ts';
 import type { AnswerHold } from './body/answer-memory.ts';
@@ -6,7 +6,9 @@ import type { HttpMethod } from './client.ts';
 import { ACCEPTED_ENCODINGS, readBody } from './body/body.ts';
 import type { BodySink } from './body/body-sink.ts';
 import { silenceDeadline, totalDeadline } from './deadline.ts';
-import type { AnswerHeaders } from './outcome/outcome-row.ts';
+import type { AnswerHeaders } from './outcome/outcome-table.ts';
+import type { AnswerFacts } from '../queue/governor.ts';
+import type { AnswerLimits } from '../queue/limits/answer-limits.ts';
 
 /** The body of an error answer is only shown, in part. */
 const MAX_ERROR_BYTES = 1_048_576;
@@ -45,7 +47,7 @@ export interface WireAnswer {
 }
 
 /** How a body is accounted for. */
-export interface BodyAccount {
+interface BodyAccount {
   /** Called with the bytes of each chunk as received. */
   count: (bytes: number) => void;
   /** The memory that the answer takes; more than the body, from the end of the exchange on. */
@@ -143,4 +145,10 @@ function bytesReadBefore(error: unknown): number {
   const socket = error instanceof Error && 'socket' in error ? error.socket : null;
   const read = typeof socket === 'object' && socket !== null && 'bytesRead' in socket ? socket.bytesRead : 0;
   return typeof read === 'number' ? read : 0;
+}
+
+/** The governor's part of an answer; null if none came. */
+export function factsOf(answer: WireAnswer, limits: AnswerLimits, limited: boolean): AnswerFacts | null {
+  const { status, receivedAt, latencyMs } = answer;
+  return status === 0 ? null : { status, limits, receivedAt, latencyMs, limited };
 }

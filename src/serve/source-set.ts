@@ -4,7 +4,7 @@ import type { SourceActivity } from '../observe/activity.ts';
 import type { Settings, SourceSettings } from '../settings/settings.ts';
 import { cronTick, sharedTicks } from '../trigger/schedule/scheduler.ts';
 import { LocalApps } from './at-rest/local-apps.ts';
-import { isShared, joinCluster, type Cluster } from './cluster/join-cluster.ts';
+import { type Cluster, isShared, joinCluster } from './cluster/join-cluster.ts';
 import type { Controls } from './controls/create-controls.ts';
 import type { Receiving } from './received-inbox.ts';
 import type { ChangedSource, SettingsChange } from './reload/settings-change.ts';

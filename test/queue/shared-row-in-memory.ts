@@ -1,4 +1,4 @@
-import type { SharedBudget } from '../../src/queue/budget/shared-row.ts';
+import type { SharedBudget } from '../../src/queue/budget-store.ts';
 import type { HandClock } from '../support/hand-clock.ts';
 
 /** One row that many share, with the delays of a database; its clock is `ahead` milliseconds before theirs. */

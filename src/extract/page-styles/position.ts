@@ -1,5 +1,5 @@
 import { ConfigError } from '../../model/errors.ts';
-import { withoutParams } from '../../http/auth/credential-query.ts';
+import { withoutParams } from '../../http/query.ts';
 import { snippet } from '../../http/body/safe-text.ts';
 import type { GuardFault } from '../guards/guard-fault.ts';
 import type { PagePosition } from '../page.ts';

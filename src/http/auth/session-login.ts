@@ -8,7 +8,7 @@ import { fillTemplate, type TemplatePlace, type TemplateValues } from '../../sou
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 import type { WireAnswer, WireRequest } from '../exchange.ts';
 import { judgeTokenAnswer } from '../outcome/outcome.ts';
-import { refuseUnfit } from './carried.ts';
+import { refuseUnfit } from './credentials.ts';
 import type { IssuedToken } from './token-request.ts';
 
 type SessionScheme = SchemeOf<'session'>;

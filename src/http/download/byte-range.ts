@@ -1,4 +1,4 @@
-import type { AnswerHeaders } from '../outcome/outcome-row.ts';
+import type { AnswerHeaders } from '../outcome/outcome-table.ts';
 
 /** What proves that the rest of a file belongs to what is here of it. */
 export interface Validator {

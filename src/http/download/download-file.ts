@@ -2,7 +2,7 @@ import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { RetryQuota } from '../backoff.ts';
 import type { ApiAnswer, ApiRequest } from '../client.ts';
 import type { ClientParts } from '../create-client.ts';
-import { runRequest, type LoopParts } from '../request-loop.ts';
+import { type LoopParts, runRequest } from '../request-loop.ts';
 import { refusePrivate, type AddressRules } from './address-rules.ts';
 import { headerText } from './byte-range.ts';
 import { hashFault, kindFault, sizeFault } from './content-rules.ts';

@@ -1,5 +1,5 @@
 import { SyncError } from '../../model/errors.ts';
-import type { Seen } from '../outcome/outcome-row.ts';
+import type { Seen } from '../outcome/outcome-table.ts';
 import type { OutcomeVerdict } from '../outcome/outcome.ts';
 import type { Asked, Received } from './file-sink.ts';
 

@@ -3,8 +3,7 @@ import { holdsSecret } from '../../observe/scrub/scrub.ts';
 import type { AttemptResult } from '../attempt.ts';
 import type { HttpMethod } from '../client.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
-import { errorIn, partialSignIn } from './body-errors.ts';
-import { SENT_AS } from './outcome-table.ts';
+import { errorIn, partialSignIn, SENT_AS } from './outcome-table.ts';
 
 type Judged = Extract<AttemptResult, { kind: 'judged' }>;
 

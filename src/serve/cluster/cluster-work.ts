@@ -2,8 +2,7 @@ import type { App } from '../../app.ts';
 import { SyncError } from '../../model/errors.ts';
 import { WorkQueue } from '../work-items/work-queue.ts';
 import { queueName, type ItemOf, type WorkEnd } from '../work-items/work-items.ts';
-import type { WalkResult } from './ask-walk.ts';
-import { doWalk, failedWith } from './do-walk.ts';
+import { doWalk, failedWith, type WalkResult } from './walk-item.ts';
 import { createOpenApps, type ClusterSource, type OpenApp, type OpenApps, type OpenAppsOptions } from './open-apps.ts';
 import { SourceDrain, type DrainUser } from './source-drain.ts';
 

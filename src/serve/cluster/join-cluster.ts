@@ -1,21 +1,23 @@
+import PQueue from 'p-queue';
+import type { Logger } from 'pino';
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import type { Inbox } from '../../warehouse/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
-import { waitAtMost } from '../../model/waiting.ts';
+import { repeatUntilAborted, waitAtMost } from '../../model/waiting.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
-import { sharedDatabase } from '../../warehouse/databases.ts';
+import { openCoordination, sharedDatabase } from '../../warehouse/databases.ts';
 import { Keeper } from '../keeper.ts';
 import { queueName } from '../work-items/work-items.ts';
 import { ClusterWork } from './cluster-work.ts';
 import { queuedWork } from './queued-work.ts';
-import PQueue from 'p-queue';
-import type { Logger } from 'pino';
-import { errorLogger } from './error-logger.ts';
 import type { Controls } from '../controls/create-controls.ts';
 import { takeControls } from './take-controls.ts';
-import { keepLead, type Lead } from './lead.ts';
 import type { ClusterSource } from './open-apps.ts';
+import type { Coordination } from '../../warehouse/coordination.ts';
+import { messageOf } from '../../model/errors.ts';
 
-export interface ClusterOptions {
+interface ClusterOptions {
   /** Only such as `isShared`. */
   sources: readonly ClusterSource[];
   clock: Clock;
@@ -172,4 +174,78 @@ function leadOf(database: SharedDatabase, clock: Clock): Lead {
 /** Sources share a database if their addresses differ in the schema only. */
 function databaseOf({ warehouse }: SourceSettings): string {
   return sharedDatabase(warehouse)?.id ?? '';
+}
+
+interface LeadOptions {
+  /** The warehouse of one of the sources, which are all in the same database. */
+  address: string;
+  /** Those that are to be led just now, if nobody else leads them. */
+  sources: () => readonly string[];
+  clock: Clock;
+  /** Called after every renewal with the sources that this process leads now. */
+  leads: (sources: ReadonlySet<string>) => void;
+  /** Called with each error; the next renewal tries again. */
+  failed: (error: unknown) => void;
+}
+
+/** A lead that is not renewed for so long goes to another process. */
+const LEAD_MS = 20_000;
+const RENEW_MS = 5_000;
+/** A lead that was not renewed for so long counts as lost: earlier than another process can take it over. */
+const DOUBT_MS = LEAD_MS - RENEW_MS;
+
+const RESIGN_MS = 1_000;
+
+/** The lead of sources, as long as it is kept. */
+export interface Lead {
+  /** Resigns. Everything that depends on the lead must have ended. */
+  stop(): Promise<void>;
+}
+
+/** Takes and renews the lead of all those sources that no other process leads. */
+export function keepLead(options: LeadOptions): Lead {
+  const { address, sources, clock, leads, failed } = options;
+  const stopping = new AbortController();
+  const owner = `${hostname()} ${process.pid} ${randomUUID()}`;
+  let coordination: Coordination | null = null;
+  let keptAt = Number.NEGATIVE_INFINITY;
+  const renew = async (): Promise<void> => {
+    const asked = clock.monotonic();
+    coordination ??= await openCoordination(address, clock);
+    const led = new Set((await coordination?.lead(sources(), owner, LEAD_MS)) ?? []);
+    // An answer that came this late may be out of date already.
+    if (clock.monotonic() - asked >= DOUBT_MS) return;
+    keptAt = asked;
+    leads(led);
+  };
+  const kept = repeatUntilAborted({ clock, everyMs: RENEW_MS, signal: stopping.signal }, async () => {
+    await renew().catch(failed);
+    if (clock.monotonic() - keptAt >= DOUBT_MS) leads(new Set());
+  });
+  return {
+    stop: async () => {
+      stopping.abort();
+      await waitAtMost(clock, RESIGN_MS, kept);
+      // If the server is away, the lead expires by itself.
+      const resigned = coordination?.resign(owner).catch(() => undefined);
+      await waitAtMost(clock, RESIGN_MS, Promise.resolve(resigned));
+      await coordination?.close();
+    },
+  };
+}
+
+/** The same error is logged at most this often. */
+const TELL_MS = 10_000;
+
+/** Logs an error; the same one, however often it comes, is one line now and then. */
+function errorLogger(log: Logger, clock: Clock): (error: unknown) => void {
+  const toldAt = new Map<string, number>();
+  return (error) => {
+    const message = messageOf(error);
+    const now = clock.monotonic();
+    if (now - (toldAt.get(message) ?? Number.NEGATIVE_INFINITY) < TELL_MS) return;
+    if (toldAt.size > 100) toldAt.clear();
+    toldAt.set(message, now);
+    log.warn({ error }, `work was put off: ${message}`);
+  };
 }

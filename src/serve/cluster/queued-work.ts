@@ -11,10 +11,9 @@ import type { Warehouse } from '../../warehouse/warehouse.ts';
 import type { SourceWork } from '../keeper.ts';
 import { keepFiles } from '../keep-files.ts';
 import { queueName } from '../work-items/work-items.ts';
-import { askWalk, newWalk } from './ask-walk.ts';
+import { askWalk, newWalk, successOf } from './walk-item.ts';
 import type { ClusterWork } from './cluster-work.ts';
 import type { ClusterSource } from './open-apps.ts';
-import { successOf } from './do-walk.ts';
 
 interface QueuedWorkOptions extends ClusterSource {
   clock: Clock;

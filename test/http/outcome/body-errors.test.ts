@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { JsonValue } from '../../../src/model/json.ts';
-import { errorIn, partialSignIn, searchableText } from '../../../src/http/outcome/body-errors.ts';
+import { errorIn, partialSignIn, searchableText } from '../../../src/http/outcome/outcome-table.ts';
 
 const DATA = [{ id: '1' }];
 

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { keepLead, type Lead } from '../../../src/serve/cluster/lead.ts';
+import { keepLead, type Lead } from '../../../src/serve/cluster/join-cluster.ts';
 import { POSTGRES, preparedPostgres } from '../../support/databases.ts';
 import { hurriedClock } from '../../support/hurried-clock.ts';
 import { until } from '../../support/serving.ts';

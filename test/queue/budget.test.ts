@@ -3,16 +3,16 @@ import {
   closedUntil,
   delayOf,
   newBudget,
+  NOTHING_KNOWN,
   noteBudgetAnswer,
   noteFailure,
   noteStart,
   type Budget,
-} from '../../../src/queue/budget/budget.ts';
-import { readAnswerLimits } from '../../../src/queue/limits/answer-limits.ts';
-import { rateDialectSchema } from '../../../src/source/rate-dialect.ts';
+} from '../../src/queue/budget.ts';
+import { readAnswerLimits } from '../../src/queue/limits/answer-limits.ts';
+import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
 
 const dialect = rateDialectSchema.parse('auto');
-const NOTHING = { pausedUntil: 0, refusals: 0, due: null, peak: null };
 const START = 1_000_000;
 
 /** Starts a request, or has the oldest one under way end: with an answer of these headers, a refusal, or none. */
@@ -25,16 +25,16 @@ const quota = (remaining: number): Step => ({
 
 function after(steps: readonly Step[]): { budget: Budget; at: number } {
   const options = { dialect, requestsPerSecond: 10, share: 1, concurrency: 8, random: () => 0 };
-  const budget = newBudget(options, NOTHING, START);
+  const budget = newBudget(options, NOTHING_KNOWN, START);
   let at = START;
   for (const step of steps) {
     at += 1_000;
     const [oldest = 0] = budget.open.keys();
-    if (step === 'start') noteStart(budget, at);
+    if (step === 'start') noteStart(budget, { owner: '', lane: 'backfill' }, at);
     else if (step === 'lost') noteFailure(budget, oldest);
     else {
       const limits = readAnswerLimits({ headers: step.headers ?? {}, receivedAt: at }, dialect);
-      noteBudgetAnswer(budget, oldest, { limits, latencyMs: 20, limited: step.limited ?? false, at });
+      noteBudgetAnswer(budget, oldest, at, { limits, latencyMs: 20, limited: step.limited ?? false, at });
     }
   }
   return { budget, at };
