@@ -4,7 +4,7 @@ import { createNoticeBoard, type NoticeBoard } from './extract/service-notices.t
 import { retryText, type ApiClient, type AttemptEvent, type RetryEvent } from './http/client.ts';
 import { createClient } from './http/create-client.ts';
 import { keepsRefreshToken, otherTokenOrigin } from './http/auth/create-credentials.ts';
-import type { TokenStore } from './http/auth/shared-token.ts';
+import type { TokenStore } from './warehouse/coordination.ts';
 import type { Clock } from './model/clock.ts';
 import { runScope } from './observe/run-scope.ts';
 import { scrubOwn } from './observe/scrub/scrub.ts';
@@ -103,7 +103,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const coordination = await openCoordination(source.warehouse, clock);
   opened.defer(() => coordination?.close());
   const known = { coordination, own: warehouse.own, isKept: coordination === null };
-  const tokens = keepsRefreshToken(source) ? storedTokens(warehouse) : (coordination ?? undefined);
+  const tokens = coordination !== null || keepsRefreshToken(source) ? storedTokens(warehouse) : undefined;
   const asking = await openClient(options, { ...known, tokens }, opened);
   const { client, listing, notices } = asking;
   const retry = await openRetry(asking, warehouse, clock);
@@ -187,7 +187,7 @@ export async function openProbe(options: AppOptions, reader: WarehouseReader | n
   const coordination = (await reader?.isWritable()) === true ? await openCoordination(source.warehouse, clock) : null;
   opened.defer(() => coordination?.close());
   const known = { coordination, own: reader?.own ?? null, isKept: false };
-  const tokens = keepsRefreshToken(source) ? await openTokens(options, opened) : (coordination ?? undefined);
+  const tokens = keepsRefreshToken(source) ? await openTokens(options, opened) : undefined;
   const { forgetWaits, rateLimit, ...asking } = await openClient(options, { ...known, tokens }, opened);
   if (rateLimit?.isChanged === true) await forgetWaits();
   const open = opened.move();

@@ -6,8 +6,8 @@ import { SourceActivity } from '../observe/activity.ts';
 import { lostLines } from '../observe/log-stream.ts';
 import { createLog, setLogLevel } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
-import type { ClusterSource } from '../serve/cluster/open-apps.ts';
-import { type Cluster, isShared, joinCluster } from '../serve/cluster/join-cluster.ts';
+import type { ClusterSource } from '../serve/cluster/cluster-work.ts';
+import { Cluster, isShared } from '../serve/cluster/join-cluster.ts';
 import { createReloader } from '../serve/reload/reloader.ts';
 import type { SettingsChange } from '../serve/reload/settings-change.ts';
 import { settingsWarnings, openPages } from '../serve/serve-warnings.ts';
@@ -54,7 +54,7 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   };
   const { atOnce } = options;
   const sources = Object.values(settings.sources).map(watch);
-  const cluster = joinCluster({
+  const cluster = new Cluster({
     sources,
     clock,
     log,
@@ -83,7 +83,6 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
     for (const source of removed) known.delete(source.name);
     await Promise.all([...removed, ...altered.map(({ old }) => old)].map((source) => cluster.leave(source)));
     for (const source of [...added, ...altered.map((each) => each.source)]) cluster.join(watch(source));
-    await cluster.closeUnused();
   };
   const reloader = createReloader({ settings, load, apply, clock, log });
   try {

@@ -18,7 +18,7 @@ import { createExchange } from './exchange.ts';
 import { createJudge } from './outcome/outcome.ts';
 import { type LoopParts, runRequest } from './request-loop.ts';
 import type { ShownQuery } from './body/safe-text.ts';
-import type { TokenStore } from './auth/shared-token.ts';
+import type { TokenStore } from '../warehouse/coordination.ts';
 
 export interface ClientOptions {
   baseUrl: URL;

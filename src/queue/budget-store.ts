@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Clock } from '../model/clock.ts';
 import { getGate, newBudget, NOTHING_KNOWN, paceNow, type Budget, type BudgetOptions } from './budget.ts';
-import type { RestoredBudget } from './budget.ts';
+import type { OpenRequest, RestoredBudget } from './budget.ts';
+import type { Quota } from './limits/quota.ts';
 import { LONGEST_WAIT_MS } from './limits/rate-time.ts';
 
 /** Where a budget stands: in this process, or in a row that several processes share. */
@@ -130,8 +131,8 @@ type StoredBudget = Omit<Budget, 'options' | 'knownRate' | 'quotas' | 'open' | '
   format: 2;
   /** When it was stored. */
   at: number;
-  quotas: [string, Budget['quotas'] extends Map<string, infer Q> ? Q : never][];
-  open: [number, Budget['open'] extends Map<number, infer R> ? R : never][];
+  quotas: [string, Quota][];
+  open: [number, OpenRequest][];
   seen: [string, number][];
 };
 

@@ -56,6 +56,11 @@ export interface Requester {
   lane: Lane;
 }
 
+/** A request under way, and since when. */
+export interface OpenRequest extends Requester {
+  at: number;
+}
+
 /**
  * When the next request may start. A state machine without a clock: every call passes the time, in milliseconds of a
  * monotonic clock. What the service states comes first; if it states nothing, AIMD finds the rate and the number of
@@ -86,7 +91,7 @@ export interface Budget {
   /** When the latest of them came that counts. */
   refusedAt: number;
   /** The requests under way, by their number. */
-  open: Map<number, Requester & { at: number }>;
+  open: Map<number, OpenRequest>;
   started: number;
   /** When the latest request was due; the next one is due a pace later. */
   due: number;

@@ -13,6 +13,7 @@ import {
   keepClaim,
   leave,
   noteMember,
+  RENEW_CLAIM_MS,
   takeIn,
   type Ended,
   type Member,
@@ -111,7 +112,7 @@ interface Turn {
 /** Every fifth request to start is the one that has waited longest, so that no lane starves. */
 const OLDEST_EVERY = 5;
 /** The budget that several share is read again at least this often while something waits. */
-const FRESH_MS = 500;
+const FRESH_MS = 1_000;
 /** How often to look whether another process has opened the way. */
 const LOOK_MS = 25;
 /** Processes that wait for the same moment ask up to so much later. */
@@ -343,8 +344,10 @@ class RateLimiter implements Governor {
     if (this.#ended.length > 0) return Math.min(delay, HELD_MS);
     if (this.#waiting.length === 0) return ALIVE_MS;
     if (isUpToOthers) return LOOK_MS;
+    const isClaimed = this.#store.budget.claim?.owner === this.#store.owner;
     // Clocks differ a little: without chance the same process would always be the first.
-    return Math.min(delay + (this.#isAlone() ? 0 : this.#random() * APART_MS), FRESH_MS);
+    const apart = this.#isAlone() || isClaimed ? 0 : this.#random() * APART_MS;
+    return Math.min(delay + apart, isClaimed ? RENEW_CLAIM_MS : FRESH_MS);
   }
 
   #isAlone(): boolean {

@@ -21,6 +21,7 @@ export interface Ended {
 const GONE_MS = 5_000;
 /** How long a claim holds that is not renewed: a frozen process holds the others up no longer. */
 const CLAIM_MS = 200;
+export const RENEW_CLAIM_MS = CLAIM_MS / 2;
 /** A request that is further off than this need not be claimed yet. */
 const NEAR_MS = 1_000;
 /** How long after a live request slots are kept free for the next one, and which part of them. */
@@ -90,5 +91,5 @@ export function keepClaim(
     return false;
   }
   budget.claim = { owner, lane, until: now + CLAIM_MS };
-  return !isMine || claim.lane !== lane || claim.until - now < CLAIM_MS / 2;
+  return !isMine || claim.lane !== lane || claim.until - now <= RENEW_CLAIM_MS;
 }

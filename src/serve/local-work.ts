@@ -12,7 +12,7 @@ import type { Warehouse } from '../warehouse/warehouse.ts';
 import { RestingApp } from './at-rest/resting-app.ts';
 import { RestingDrain } from './at-rest/resting-drain.ts';
 import type { LocalApps } from './at-rest/local-apps.ts';
-import type { ClusterSource } from './cluster/open-apps.ts';
+import type { ClusterSource } from './cluster/cluster-work.ts';
 import { KnownPauses } from './controls/known-pauses.ts';
 import { keepFiles } from './keep-files.ts';
 import { interruption, type OpenSource, type SourceWork } from './keeper.ts';

@@ -8,7 +8,7 @@ import type { TickSource } from '../trigger/schedule/scheduler.ts';
 import { NAMED } from '../warehouse/name-state.ts';
 import type { LocalApps } from './at-rest/local-apps.ts';
 import { type Cluster, isShared } from './cluster/join-cluster.ts';
-import type { ClusterSource } from './cluster/open-apps.ts';
+import type { ClusterSource } from './cluster/cluster-work.ts';
 import { createTableReader, type SourceTables } from './dictionary/table-reader.ts';
 import { Keeper } from './keeper.ts';
 import { LocalWork } from './local-work.ts';

@@ -4,7 +4,7 @@ import type { SourceActivity } from '../observe/activity.ts';
 import type { Settings, SourceSettings } from '../settings/settings.ts';
 import { cronTick, sharedTicks } from '../trigger/schedule/scheduler.ts';
 import { LocalApps } from './at-rest/local-apps.ts';
-import { type Cluster, isShared, joinCluster } from './cluster/join-cluster.ts';
+import { Cluster, isShared } from './cluster/join-cluster.ts';
 import type { Controls } from './controls/create-controls.ts';
 import type { Receiving } from './received-inbox.ts';
 import type { ChangedSource, SettingsChange } from './reload/settings-change.ts';
@@ -46,7 +46,7 @@ export class SourceSet {
     this.#local = { apps: new LocalApps(options.clock), ticks: sharedTicks(cronTick()) };
     this.#first = Object.values(settings.sources).map((source) => this.#prepare(source));
     const shared = this.#first.filter(({ source }) => isShared(source));
-    this.#cluster = joinCluster({ ...options, sources: shared });
+    this.#cluster = new Cluster({ ...options, sources: shared });
   }
 
   get isStopping(): boolean {
@@ -98,7 +98,6 @@ export class SourceSet {
       );
     };
     await pMap(steps, step, { concurrency: CHANGED_AT_ONCE });
-    await this.#cluster.closeUnused();
   }
 
   /** Finishes or rolls back what is under way, and closes all sources. */

@@ -263,6 +263,21 @@ describe('lanes over all processes', () => {
     expect(seen.limited).toEqual([]);
   });
 
+  it('also where a turn takes most of a second', async () => {
+    const { clock, join, end } = sharing({ limiter: tokenBucket(2, 2), headers: 'ietf' });
+    const [live, ...others] = [join(), join(), join(), join()];
+    for (const member of others) member.work('backfill', 8);
+    await clock.advance(5_000);
+    for (let turn = 0; turn < 20; turn += 1) {
+      void live?.once('refetch');
+      await clock.advance(2_300);
+    }
+    await end();
+    const waits = (live?.waits.get('refetch') ?? []).toSorted((a, b) => a - b);
+    expect(waits[10]).toBeLessThan(600);
+    expect(waits.at(-1)).toBeLessThan(1_300);
+  });
+
   it('every fifth turn the oldest goes first, so that no backfill starves', async () => {
     const { clock, join, end } = sharing({ limiter: tokenBucket(20, 20), headers: 'ietf' });
     const [live, other] = [join(), join()];

@@ -1,7 +1,7 @@
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { SchemeType } from '../../source/auth-scheme.ts';
+import type { Carrier, SchemeType } from '../../source/auth-scheme.ts';
 import { authPlan, type AuthPlan, type AuthSettings, type PlanOf, secretsOf } from '../../source/auth.ts';
 import type { Profile } from '../../source/profile.ts';
 import {
@@ -15,7 +15,8 @@ import {
 import { assertionMint, type IssuedToken, refreshRefused, requestToken } from './token-request.ts';
 import { jwtCredentials } from './jwt.ts';
 import { logIn } from './session-login.ts';
-import { CLAIM_MS, sharedToken, type TokenOccasion, tokenSeal, type TokenStore } from './shared-token.ts';
+import { CLAIM_MS, sharedToken, type TokenOccasion, tokenSeal } from './shared-token.ts';
+import type { TokenStore } from '../../warehouse/coordination.ts';
 import { tokenCredentials, tokenLifetime } from './token-credentials.ts';
 import type { Governor } from '../../queue/governor.ts';
 import { readAnswerLimits } from '../../queue/limits/answer-limits.ts';
@@ -116,13 +117,7 @@ function oauthCredentials(plan: PlanOf<'oauth'>, source: CredentialSource, keepe
   const secret = [secrets.refresh_token, secrets.client_secret, secrets.password, secrets.key].find(Boolean) ?? '';
   const about = [url.href, secrets.client_id ?? null, secrets.scope ?? null];
   const refusal = rotates ? () => refreshRefused(url) : undefined;
-  const asking = { url, secret, about, request, refusal };
-  return tokenCredentials({
-    clock: source.clock,
-    carrier: scheme,
-    keepSecret: keeper.forAWhile,
-    request: askedFor(source, asking),
-  });
+  return askedForTokens(source, keeper, { url, secret, about, request, refusal, carrier: scheme });
 }
 
 function sessionCredentials(plan: PlanOf<'session'>, source: CredentialSource, keeper: SecretKeeper): Credentials {
@@ -131,15 +126,10 @@ function sessionCredentials(plan: PlanOf<'session'>, source: CredentialSource, k
   const request = ({ lane }: Occasion): Promise<IssuedToken> =>
     logIn(plan, { url, now: source.clock.now(), send: (sent) => sendForToken(source, sent, { lane }) });
   const { username = null, password, key } = secrets;
-  const asking = { url, secret: password ?? key ?? '', about: [url.href, username], request };
   const [, cookie] = /^cookie:(.+)$/.exec(scheme.token) ?? [];
   const carrier = { ...scheme, name: scheme.name ?? (scheme.in === 'cookie' ? cookie : undefined) };
-  return tokenCredentials({
-    clock: source.clock,
-    carrier,
-    keepSecret: keeper.forAWhile,
-    request: askedFor(source, asking),
-  });
+  const asking = { url, secret: password ?? key ?? '', about: [url.href, username], request };
+  return askedForTokens(source, keeper, { ...asking, carrier });
 }
 
 function urlFor(plan: AuthPlan, { baseUrl, profile }: CredentialSource): URL {
@@ -152,6 +142,7 @@ function urlFor(plan: AuthPlan, { baseUrl, profile }: CredentialSource): URL {
 type Occasion = Pick<TokenOccasion, 'lane' | 'refreshToken'> & Partial<TokenOccasion>;
 
 interface Asking {
+  carrier: Carrier;
   url: URL;
   secret: string;
   about: readonly (string | null)[];
@@ -159,15 +150,16 @@ interface Asking {
   refusal?: Parameters<typeof sharedToken>[0]['refusal'];
 }
 
-/** Asks the store, where there is one, and else the service. */
-function askedFor(
-  { tokens, clock }: CredentialSource,
-  asking: Asking,
-): (lane: Lane, isRetry: boolean) => Promise<IssuedToken> {
-  const { url, secret, about, request, refusal } = asking;
-  if (tokens === undefined || secret === '') return (lane) => request({ lane, refreshToken: null });
+/** Tokens that run out; the store is asked, where there is one, and else the service. */
+function askedForTokens({ tokens, clock }: CredentialSource, keeper: SecretKeeper, asking: Asking): Credentials {
+  const { carrier, url, secret, about, request, refusal } = asking;
+  const parts = { clock, carrier, keepSecret: keeper.forAWhile };
+  if (tokens === undefined || secret === '') {
+    return tokenCredentials({ ...parts, request: (lane) => request({ lane, refreshToken: null }) });
+  }
   const seal = tokenSeal(url.origin, secret, about);
-  return sharedToken({ store: tokens, seal, clock, request, lifetime: tokenLifetime, refusal });
+  const shared = { store: tokens, seal, clock, request, lifetime: tokenLifetime, refusal };
+  return tokenCredentials({ ...parts, request: sharedToken(shared) });
 }
 
 function nowhereToKeep(): ConfigError {

@@ -3,11 +3,8 @@ import { z } from 'zod';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { Coordination } from '../../warehouse/coordination.ts';
+import type { TokenStore } from '../../warehouse/coordination.ts';
 import type { IssuedToken } from './token-request.ts';
-
-/** The store of the tokens that several processes use together, and that outlive them. */
-export type TokenStore = Pick<Coordination, 'claimToken' | 'swapToken' | 'freeToken'>;
 
 /** One who asked and was not heard of for so long is dead, or was left waiting by the service: another one asks. */
 export const CLAIM_MS = 30_000;

@@ -207,26 +207,12 @@ const WINDOWS_MS: Readonly<Record<string, number>> = {
   month: 2_592_000_000,
 };
 
-/** Every answer is looked through for each of them. */
-const known = new WeakMap<RateEntry, readonly RateEntry[]>();
-
-/** What an entry with `{window}` in its name stands for: an entry for each window, each a quota of its own. */
-function windowEntries(entry: RateEntry): readonly RateEntry[] {
-  const entries =
-    known.get(entry) ??
-    Array.from(Object.entries(WINDOWS_MS), ([word, window_ms]) => {
-      const [at, group] = [entry.at.replace('{window}', word), `${entry.group}/${word}`];
-      return { ...entry, at, group, window_ms };
-    });
-  known.set(entry, entries);
-  return entries;
-}
-
 /** `x-ratelimit-limit-{window}`: each window that the answer names is a quota of its own. */
 function windowsFound(headers: RateAnswer['headers'], entry: RateEntry): Found[] {
-  return windowEntries(entry).flatMap((windowed) => {
-    const value = textOf(headers[windowed.at]);
-    return value === undefined ? [] : [{ entry: windowed, value }];
+  return Object.entries(WINDOWS_MS).flatMap(([word, window_ms]) => {
+    const value = textOf(headers[entry.at.replace('{window}', word)]);
+    const group = `${entry.group}/${word}`;
+    return value === undefined ? [] : [{ entry: { ...entry, group, window_ms }, value }];
   });
 }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Db, PgBoss } from 'pg-boss';
-import type { ExecuteSql, SharedStatements } from '../../warehouse/database.ts';
+import type { SharedStatements } from '../../warehouse/database.ts';
 import { sharedDatabase } from '../../warehouse/databases.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -16,7 +16,7 @@ import {
   type WorkKind,
 } from './work-items.ts';
 import { ItemWorker } from './item-worker.ts';
-import { sleepOrAbort } from '../../model/waiting.ts';
+import { sleepOrAbort, unlessAborted } from '../../model/waiting.ts';
 
 interface BossQueueOptions {
   /** Of any source of the database. */
@@ -45,6 +45,17 @@ const FIND = `SELECT id::text AS id, state = 'active' AS "isUnderWay" FROM ${BOS
 const COMING_BACK = `SELECT singleton_key AS key FROM ${BOSS_SCHEMA}.job
   WHERE name = $1 AND singleton_key = ANY($2) AND state = 'retry' AND start_after > now() - interval '15 s'`;
 
+/** How often all results that are waited for are asked for, in one statement. */
+const OUTCOMES_MS = 1_000;
+const OUTCOMES = `SELECT id::text AS id, state::text AS state, output::text AS output
+  FROM ${BOSS_SCHEMA}.job WHERE id = ANY($1::uuid[])`;
+
+interface JobRow extends Record<string, unknown> {
+  id: string;
+  state: string;
+  output: string | null;
+}
+
 /**
  * The work of all processes on one database, in tables of pg-boss. Opens the queue as soon as the server is there; the
  * constructor throws nothing. All methods throw `SyncError`.
@@ -57,7 +68,9 @@ export class WorkQueue {
   readonly #statements: SharedStatements;
   /** Loaded with the first queue: a process without one never needs it. */
   readonly #boss: Promise<PgBoss>;
-  readonly #outcomes: Outcomes;
+  /** Results that are waited for, by the ids of their items. */
+  readonly #awaited = new Map<string, PromiseWithResolvers<unknown>>();
+  #isAsking = false;
   readonly #workers = new Map<WorkKind, { wake(): void; welcome(source: string): void; idle(): Promise<void> }>();
 
   constructor(options: BossQueueOptions) {
@@ -66,7 +79,6 @@ export class WorkQueue {
     if (shared === null) throw new Error('a queue needs a database that many processes share');
     this.#statements = shared.connect(options.clock);
     this.#boss = engine(engineAccess(this.#statements, PATIENCE_MS), options);
-    this.#outcomes = new Outcomes(this.#statements.execute, options.clock, this.#closing.signal);
     this.opened = this.#open();
     // A queue may be closed before it is opened, and nobody may wait for that.
     this.opened.catch(() => undefined);
@@ -88,8 +100,13 @@ export class WorkQueue {
   }
 
   /** Resolves with the result of an item once any process has done it; null if the result is not known any more. */
-  outcome(id: string, signal: AbortSignal): Promise<unknown> {
-    return this.#outcomes.of(id, signal).then(resultOf);
+  async outcome(id: string, signal: AbortSignal): Promise<unknown> {
+    const awaited = this.#awaited.get(id) ?? Promise.withResolvers<unknown>();
+    // Whoever waits may give up before.
+    awaited.promise.catch(() => undefined);
+    this.#awaited.set(id, awaited);
+    if (!this.#isAsking) void this.#askOutcomes();
+    return unlessAborted(awaited.promise, AbortSignal.any([signal, this.#closing.signal]));
   }
 
   /** Those of the keys whose item was given back just now and is about to be taken again. */
@@ -109,7 +126,7 @@ export class WorkQueue {
   work<Kind extends WorkKind>(kind: Kind, atOnce: number, handler: WorkHandler<Kind, unknown>): void {
     const { clock, failed } = this.#options;
     const [single, closing] = [engineAccess(this.#statements, 0), this.#closing.signal];
-    const done = (id: string, result: unknown): void => this.#outcomes.tell(id, result);
+    const done = (id: string, result: unknown): void => this.#awaited.get(id)?.resolve(result);
     const begin = (boss: PgBoss): void => {
       if (closing.aborted) return;
       this.#workers.set(kind, new ItemWorker({ kind, atOnce, boss, single, handler, clock, closing, done, failed }));
@@ -137,6 +154,28 @@ export class WorkQueue {
     await this.#statements.close();
   }
 
+  async #askOutcomes(): Promise<void> {
+    this.#isAsking = true;
+    while (this.#awaited.size > 0 && !this.#closing.signal.aborted) {
+      await sleepOrAbort(this.#options.clock, OUTCOMES_MS, this.#closing.signal);
+      const ids = [...this.#awaited.keys()];
+      // While the server is away, they go on waiting.
+      const asked = await this.#statements.execute<JobRow>(OUTCOMES, [ids]).catch(() => null);
+      const found = new Map(asked?.rows.map((row) => [row.id, row]));
+      for (const id of asked === null ? [] : ids) this.#settle(id, found.get(id));
+    }
+    this.#isAsking = false;
+  }
+
+  #settle(id: string, row: JobRow | undefined): void {
+    const isOver = row === undefined || OVER.has(row.state);
+    if (!isOver) return;
+    const awaited = this.#awaited.get(id);
+    this.#awaited.delete(id);
+    if (row === undefined || row.state === 'completed') awaited?.resolve(resultOf(JSON.parse(row?.output ?? 'null')));
+    else awaited?.reject(givenUp(row.state));
+  }
+
   async #open(): Promise<void> {
     const { clock, failed } = this.#options;
     const { signal } = this.#closing;
@@ -154,6 +193,8 @@ export class WorkQueue {
     }
   }
 }
+
+const OVER: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
 
 /** The engine's way to the database; `patienceMs` is 0 for what must not be done twice. */
 function engineAccess(statements: SharedStatements, patienceMs: number): Db {
@@ -190,93 +231,6 @@ async function makeQueue(boss: PgBoss, kind: WorkKind): Promise<void> {
 
 function resultOf(output: unknown): unknown {
   return typeof output === 'object' && output !== null && 'result' in output ? output.result : null;
-}
-
-/** One statement asks for all that are waited for. */
-const POLL_MS = 1_000;
-const ASK = `SELECT id::text AS id, state::text AS state, output::text AS output
-  FROM ${BOSS_SCHEMA}.job WHERE id = ANY($1::uuid[])`;
-
-interface JobRow extends Record<string, unknown> {
-  id: string;
-  state: string;
-  output: string | null;
-}
-
-interface Waiter {
-  id: string;
-  resolve: (outcome: unknown) => void;
-  reject: (error: unknown) => void;
-}
-
-/** Waits for items of all processes to be done. */
-class Outcomes {
-  readonly #execute: ExecuteSql;
-  readonly #clock: Clock;
-  readonly #closing: AbortSignal;
-  readonly #waiters = new Set<Waiter>();
-  #isAsking = false;
-
-  constructor(execute: ExecuteSql, clock: Clock, closing: AbortSignal) {
-    this.#execute = execute;
-    this.#clock = clock;
-    this.#closing = closing;
-    closing.addEventListener('abort', () => this.#end([...this.#waiters], ({ reject }) => reject(closing.reason)));
-  }
-
-  /** The result of an item; null if it is no longer known. Rejects with the signal's reason. */
-  async of(id: string, signal: AbortSignal): Promise<unknown> {
-    signal.throwIfAborted();
-    this.#closing.throwIfAborted();
-    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    const waiter = { id, resolve, reject };
-    const giveUp = (): void => this.#end([waiter], () => reject(signal.reason));
-    signal.addEventListener('abort', giveUp);
-    this.#waiters.add(waiter);
-    if (!this.#isAsking) void this.#ask();
-    return promise.finally(() => signal.removeEventListener('abort', giveUp));
-  }
-
-  /** Called for an item that this process has done itself, so that nobody needs to ask for its result. */
-  tell(id: string, result: unknown): void {
-    this.#end(this.#waitersFor(id), ({ resolve }) => resolve(result));
-  }
-
-  async #ask(): Promise<void> {
-    this.#isAsking = true;
-    while (this.#waiters.size > 0) {
-      await sleepOrAbort(this.#clock, POLL_MS, this.#closing);
-      // While the server is away, they go on waiting.
-      await this.#askOnce().catch(() => undefined);
-    }
-    this.#isAsking = false;
-  }
-
-  async #askOnce(): Promise<void> {
-    const ids = [...new Set(Array.from(this.#waiters, ({ id }) => id))];
-    if (ids.length === 0) return;
-    const { rows } = await this.#execute<JobRow>(ASK, [ids]);
-    const found = new Map(rows.map((row) => [row.id, row]));
-    for (const id of ids) this.#read(id, found.get(id));
-  }
-
-  #read(id: string, row: JobRow | undefined): void {
-    if (row === undefined) this.tell(id, null);
-    else if (row.state === 'completed') this.tell(id, row.output === null ? null : JSON.parse(row.output));
-    else if (row.state === 'failed' || row.state === 'cancelled') {
-      this.#end(this.#waitersFor(id), ({ reject }) => reject(givenUp(row.state)));
-    }
-  }
-
-  #waitersFor(id: string): Waiter[] {
-    return [...this.#waiters].filter((waiter) => waiter.id === id);
-  }
-
-  #end(waiters: readonly Waiter[], how: (waiter: Waiter) => void): void {
-    for (const waiter of waiters) {
-      if (this.#waiters.delete(waiter)) how(waiter);
-    }
-  }
 }
 
 function givenUp(state: string): SyncError {
