@@ -51,7 +51,7 @@ export interface RestoredBudget {
 export const NOTHING_KNOWN: RestoredBudget = { pausedUntil: 0, refusals: 0, due: null, peak: null };
 
 /** A request that is to start, or is under way: of which process, and in which lane. */
-export interface Requester {
+interface Requester {
   owner: string;
   lane: Lane;
 }

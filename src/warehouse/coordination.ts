@@ -9,7 +9,7 @@ export interface StoredBudget {
 }
 
 /** A token as it stands for all processes. */
-export interface StoredToken {
+interface StoredToken {
   /** Encrypted by those who may use it; null if nothing was stored yet. */
   sealed: string | null;
   /** Grows with every token; 0 if nothing was stored yet. */

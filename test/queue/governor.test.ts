@@ -4,7 +4,6 @@ import { DeferredError } from '../../src/model/errors.ts';
 import type { Lane } from '../../src/model/vocabulary.ts';
 import type { Attempted, Governor } from '../../src/queue/governor.ts';
 import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
-import { systemClock } from '../../src/observe/system-clock.ts';
 import { HandClock } from '../support/hand-clock.ts';
 import { factsOf, ask, governorFor, newSeen, noLimit, tokenBucket } from './limited-service.ts';
 
@@ -402,26 +401,5 @@ describe('figures', () => {
     const figures = governor.figures();
     expect(figures).toMatchObject({ requests: seen.arrivals.length, limited: 0, allowedPerSecond: 20 });
     expect(figures.shareUsed).toBeGreaterThan(0.95);
-  });
-});
-
-/** An attempt that is answered at once and says nothing. */
-const silent = () => Promise.resolve({ result: null, facts: null });
-
-describe('on the real clock', () => {
-  it('holds a pace of 50 requests a second', async () => {
-    const governor = governorFor(new HandClock(), { clock: systemClock, requestsPerSecond: 50 });
-    const from = performance.now();
-    for (let request = 0; request < 51; request += 1) await governor.run('backfill', silent);
-    expect(performance.now() - from).toBeGreaterThan(700);
-    void governor.close();
-  });
-
-  it('the system clock ends a sleep with the reason of its signal', async () => {
-    const stop = new AbortController();
-    const sleep = systemClock.sleep(60_000, stop.signal);
-    const reason = new Error('enough');
-    stop.abort(reason);
-    await expect(sleep).rejects.toBe(reason);
   });
 });

@@ -47,28 +47,6 @@ function refusing(retryMs: number): Limiter {
 const down = () => Promise.reject(new SyncError('warehouse_unreachable', 'gone', { recovery: 'stop', hint: 'wait' }));
 const unheard = () => Promise.resolve({ result: 'sent', facts: null });
 
-describe('statements of a process that is alone', () => {
-  it('are one for the end of a request and the start of the next, and one for an end that nothing follows', async () => {
-    const { clock, row, join, end } = sharing({ limiter: noLimit, headers: 'none' });
-    const alone = join();
-    let sent = 0;
-    const work = (async () => {
-      for (; sent < 20; sent += 1) {
-        await alone.once('backfill');
-        await clock.sleep(30);
-      }
-    })();
-    await clock.advance(4_000);
-    await work;
-    const { reads, swaps } = row.counts;
-    expect(sent).toBe(20);
-    expect(swaps).toBeLessThanOrEqual(sent + 1);
-    expect(reads).toBeLessThanOrEqual(5);
-    expect(row.text()).toContain('"open":[]');
-    await end();
-  });
-});
-
 describe('what one process is told', () => {
   it('holds for all of them at once, and one request goes first when the wait is over', async () => {
     let refuseAt = Number.POSITIVE_INFINITY;
