@@ -143,7 +143,8 @@ const otherSchema = z.object({ at: z.number(), pausedUntil: z.number(), format: 
 /** A clock that was set back by more than two readings of it may differ. */
 const SET_BACK_MS = 1_000;
 
-export function sharedText({ options: _, knownRate: __, quotas, open, seen, ...plain }: Budget, at: number): string {
+export function sharedText(budget: Budget, at: number): string {
+  const { options: _, knownRate: __, quotas, open, seen, ...plain } = budget;
   const stored: StoredBudget = { format: 2, at, ...plain, quotas: [...quotas], open: [...open], seen: [...seen] };
   return JSON.stringify(stored, (_key, value: unknown) =>
     typeof value === 'number' ? Math.round(value * 1_000) / 1_000 : value,
