@@ -25,8 +25,8 @@ describe('the floors', () => {
   it.each([
     [
       'an import that rises',
-      'src/queue/budget/budget.ts',
-      "import { createClient } from '../../http/client.ts';",
+      'src/queue/budget.ts',
+      "import { createClient } from '../http/client.ts';",
       'queue may not see http',
     ],
     [

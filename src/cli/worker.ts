@@ -5,8 +5,8 @@ import { untilAborted } from '../model/waiting.ts';
 import { SourceActivity } from '../observe/activity.ts';
 import { createLog, lostLines, setLogLevel } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
-import { type Cluster, isShared, joinCluster } from '../serve/cluster/join-cluster.ts';
-import type { ClusterSource } from '../serve/cluster/open-apps.ts';
+import type { ClusterSource } from '../serve/cluster/cluster-work.ts';
+import { Cluster, isShared } from '../serve/cluster/join-cluster.ts';
 import { createReloader, type SettingsChange } from '../serve/reload.ts';
 import { openPages, settingsWarnings } from '../serve/serve-warnings.ts';
 import { logWalks, sourceWatcher } from '../serve/source-watcher.ts';
@@ -52,7 +52,7 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   };
   const { atOnce } = options;
   const sources = Object.values(settings.sources).map(watch);
-  const cluster = joinCluster({
+  const cluster = new Cluster({
     sources,
     clock,
     log,
@@ -80,7 +80,6 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
     for (const source of removed) known.delete(source.name);
     await Promise.all([...removed, ...changed.map(({ old }) => old)].map((source) => cluster.leave(source)));
     for (const source of [...added, ...changed.map((each) => each.source)]) cluster.join(watch(source));
-    await cluster.closeUnused();
   };
   const reloader = createReloader({ settings, load, apply, clock, log });
   try {

@@ -3,14 +3,12 @@ import type { Attempted } from '../queue/governor.ts';
 import { readAnswerLimits } from '../queue/limits/answer-limits.ts';
 import type { RateDialect } from '../source/rate-dialect.ts';
 import type { AnswerHold } from './body/answer-memory.ts';
-import { factsOf } from './answer-facts.ts';
-import { withAppended } from './auth/credential-query.ts';
-import type { Credentials } from './auth/credentials.ts';
-import { NO_PROOF, type Proof } from './auth/proof.ts';
+import { type Exchange, factsOf, type WireAnswer, type WireRequest } from './exchange.ts';
+import { withAppended } from './query.ts';
+import { type Credentials, NO_PROOF, type Proof } from './auth/credentials.ts';
 import type { ApiRequest, OtherCaller } from './client.ts';
-import type { Exchange, WireAnswer, WireRequest } from './exchange.ts';
 import { interpret, type BodyBounds, type AnswerReading } from './outcome/interpret.ts';
-import type { Seen } from './outcome/outcome-row.ts';
+import type { Seen } from './outcome/outcome-table.ts';
 import { declaredVerdict, type OutcomeVerdict } from './outcome/outcome.ts';
 import type { Hop } from './redirect.ts';
 

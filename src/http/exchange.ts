@@ -1,12 +1,14 @@
-import { errors, request as send, type Dispatcher } from 'undici';
+import { type Dispatcher, errors, request as send } from 'undici';
 import type { Clock } from '../model/clock.ts';
 import type { HttpProfile } from '../source/profile.ts';
 import type { AnswerHold } from './body/answer-memory.ts';
 import type { HttpMethod } from './client.ts';
 import { ACCEPTED_ENCODINGS, readBody } from './body/body.ts';
 import type { BodySink } from './body/body-sink.ts';
-import { silenceDeadline, totalDeadline } from './deadline.ts';
-import type { AnswerHeaders } from './outcome/outcome-row.ts';
+import type { AnswerHeaders } from './outcome/outcome-table.ts';
+import type { AnswerFacts } from '../queue/governor.ts';
+import type { AnswerLimits } from '../queue/limits/answer-limits.ts';
+import { SyncError } from '../model/errors.ts';
 
 /** The body of an error answer is only shown, in part. */
 const MAX_ERROR_BYTES = 1_048_576;
@@ -45,7 +47,7 @@ export interface WireAnswer {
 }
 
 /** How a body is accounted for. */
-export interface BodyAccount {
+interface BodyAccount {
   /** Called with the bytes of each chunk as received. */
   count: (bytes: number) => void;
   /** The memory that the answer takes; more than the body, from the end of the exchange on. */
@@ -143,4 +145,62 @@ function bytesReadBefore(error: unknown): number {
   const socket = error instanceof Error && 'socket' in error ? error.socket : null;
   const read = typeof socket === 'object' && socket !== null && 'bytesRead' in socket ? socket.bytesRead : 0;
   return typeof read === 'number' ? read : 0;
+}
+
+/** The governor's part of an answer; null if none came. */
+export function factsOf(answer: WireAnswer, limits: AnswerLimits, limited: boolean): AnswerFacts | null {
+  const { status, receivedAt, latencyMs } = answer;
+  return status === 0 ? null : { status, limits, receivedAt, latencyMs, limited };
+}
+
+/** Bytes without which a body does not move: whoever sends single ones holds a connection no longer than who sends none. */
+const LEAST_PROGRESS = 16_384;
+
+/** What ends an exchange that takes too long. */
+interface Deadline {
+  /** Fires when it is over, and with the outer signal. */
+  signal: AbortSignal;
+  /** Called with the bytes of each chunk. */
+  progress(bytes: number): void;
+  clear(): void;
+}
+
+/** For an exchange as a whole, of `ms` milliseconds. */
+function totalDeadline(ms: number, outer: AbortSignal | undefined): Deadline {
+  return startDeadline(ms, outer, { isOver: () => true, reason: `no whole answer within ${ms} ms` });
+}
+
+/** For each stretch of `ms` milliseconds in which next to nothing comes; a large body may take as long as it needs. */
+function silenceDeadline(ms: number, outer: AbortSignal | undefined): Deadline {
+  let moved = 0;
+  const isOver = (): boolean => {
+    const before = moved;
+    moved = 0;
+    return before < LEAST_PROGRESS;
+  };
+  const deadline = startDeadline(ms, outer, { isOver, reason: `next to nothing came for ${ms} ms` });
+  return { ...deadline, progress: (bytes) => void (moved += bytes) };
+}
+
+/** By hand: `AbortSignal.any` on a long-lived signal is slow to be collected. */
+function startDeadline(
+  ms: number,
+  outer: AbortSignal | undefined,
+  { isOver, reason }: { isOver: () => boolean; reason: string },
+): Deadline {
+  outer?.throwIfAborted();
+  const controller = new AbortController();
+  const passOn = (): void => controller.abort(outer?.reason);
+  const timer = setInterval(() => {
+    if (isOver()) controller.abort(new SyncError('deadline', reason, { recovery: 'retry' }));
+  }, ms);
+  outer?.addEventListener('abort', passOn, { once: true });
+  return {
+    signal: controller.signal,
+    progress: () => undefined,
+    clear() {
+      clearInterval(timer);
+      outer?.removeEventListener('abort', passOn);
+    },
+  };
 }

@@ -1,19 +1,25 @@
+import { ageOf } from '../model/answer-age.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
+import { clockOf } from '../model/http-date.ts';
 import type { Outcome } from '../model/vocabulary.ts';
 import type { Governor } from '../queue/governor.ts';
 import type { RequestedVersion } from '../source/http-fields.ts';
-import type { AnswerHold, AnswerMemory } from './body/answer-memory.ts';
-import { answerFrom } from './answer-from.ts';
 import { attempt, type AttemptParts, type AttemptResult } from './attempt.ts';
-import { withoutParams } from './auth/credential-query.ts';
-import type { RetryQuota } from './backoff.ts';
+import {
+  failedAttempt,
+  failedCredential,
+  type RetriedRequest,
+  type RetryParts,
+  type RetryQuota,
+  waitToRetry,
+} from './backoff.ts';
+import type { AnswerHold, AnswerMemory } from './body/answer-memory.ts';
+import { type ShownQuery, shownUrl } from './body/safe-text.ts';
 import type { ApiAnswer, ApiRequest, AttemptEvent, HttpMethod } from './client.ts';
-import type { AnswerHeaders } from './outcome/outcome-row.ts';
+import type { AnswerHeaders } from './outcome/outcome-table.ts';
 import { hintFor, requestError, requestId } from './outcome/request-failure.ts';
-import { firstHop, nextHop, refusePostRedirect, type Hop, type OriginPolicy } from './redirect.ts';
-import { failedAttempt, failedCredential, waitToRetry, type RetriedRequest, type RetryParts } from './wait-to-retry.ts';
-import { withVersionQuery } from './version-query.ts';
-import { shownUrl, type ShownQuery } from './body/safe-text.ts';
+import { withoutParams, withVersionQuery } from './query.ts';
+import { firstHop, type Hop, nextHop, type OriginPolicy, refusePostRedirect } from './redirect.ts';
 
 /** Answers of "too many requests" to one request after which something else must be wrong. */
 const MOST_LIMITED = 50;
@@ -246,4 +252,25 @@ function methodOf({ request }: Progress): HttpMethod {
 
 function urlOf(parts: LoopParts, state: Progress): string {
   return shownUrl(state.hop.url, parts.shownQuery);
+}
+
+/** The answer to a request out of its last attempt; without its content if it is one of the outcome `skip`. */
+function answerFrom(
+  { answer, reading, verdict }: Extract<AttemptResult, { kind: 'judged' }>,
+  url: URL,
+  outcome: ApiAnswer['outcome'],
+): ApiAnswer {
+  const age = ageOf(answer.headers);
+  return {
+    outcome,
+    code: verdict.code,
+    url,
+    status: answer.status,
+    headers: answer.headers,
+    bytes: reading.bytes,
+    json: outcome === 'ok' ? (reading.seen.json ?? null) : null,
+    requestedAt: answer.sentAt - age.ageMs,
+    age,
+    serverDate: clockOf(answer.headers['date'], answer.receivedAt),
+  };
 }

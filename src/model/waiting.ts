@@ -1,7 +1,7 @@
 import type { Clock } from './clock.ts';
 
 /** Why a sleep was ended that nobody needs any more. One for all: without a reason, each makes an error with its stack. */
-export const WOKEN = new Error('woken');
+const WOKEN = new Error('woken');
 
 /** Resolves after `ms`, or as soon as the signal is aborted. Never rejects. */
 export async function sleepOrAbort(clock: Pick<Clock, 'sleep'>, ms: number, signal?: AbortSignal): Promise<void> {
@@ -85,6 +85,6 @@ export class WakeableSleep {
   }
 
   wake(): void {
-    this.#alarm.abort();
+    this.#alarm.abort(WOKEN);
   }
 }

@@ -2,7 +2,7 @@ import { answerMemory } from '../http/body/answer-memory.ts';
 import { createAgent } from '../http/dispatcher.ts';
 import { createExchange, type Exchange, type WireAnswer } from '../http/exchange.ts';
 import { interpret } from '../http/outcome/interpret.ts';
-import type { AnswerHeaders } from '../http/outcome/outcome-row.ts';
+import type { AnswerHeaders } from '../http/outcome/outcome-table.ts';
 import { createJudge, type OutcomeVerdict } from '../http/outcome/outcome.ts';
 import { firstHop, type Hop, nextHop, type OriginPolicy } from '../http/redirect.ts';
 import type { Clock } from '../model/clock.ts';

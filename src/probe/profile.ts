@@ -1,10 +1,10 @@
 import { Document, isCollection, isMap, isNode, isPair, isScalar, type Node } from 'yaml';
 import { snippet } from '../http/body/safe-text.ts';
-import type { AnswerHeaders } from '../http/outcome/outcome-row.ts';
+import type { AnswerHeaders } from '../http/outcome/outcome-table.ts';
 import { SyncError } from '../model/errors.ts';
 import { escapePlaceholders } from '../settings/file/interpolate.ts';
-import type { Finding, Subject } from './stage.ts';
 import { type Profile, profileSchema } from '../source/profile.ts';
+import type { Finding, Subject } from './stage.ts';
 
 type Fields = Record<string, unknown>;
 

@@ -1,17 +1,23 @@
-import PQueue from 'p-queue';
 import type { Clock } from '../model/clock.ts';
-import { SyncError } from '../model/errors.ts';
+import { DeferredError, SyncError } from '../model/errors.ts';
 import { LANES, type Lane } from '../model/vocabulary.ts';
+import { WakeableSleep, waitAtMost } from '../model/waiting.ts';
 import type { RateDialect } from '../source/rate-dialect.ts';
-import type { Arrival, BudgetKeeper, WaitingLine } from './budget/budget-keeper.ts';
-import { storeBudget } from './budget/restart-codec.ts';
-import { allowedRate, closedUntil, type BudgetAnswer } from './budget/budget.ts';
-import { isCrowded } from './crowded.ts';
-import { OLDEST_EVERY } from './lanes.ts';
-import { LocalKeeper } from './budget/local-keeper.ts';
+import { LocalStore, SharedStore, storeBudget, type BudgetStore, type SharedBudget } from './budget-store.ts';
+import { allowedRate, closedUntil, delayOf, forgetWaits, isPaced, noteStart, type BudgetAnswer } from './budget.ts';
+import type { Budget, BudgetOptions } from './budget.ts';
 import type { AnswerLimits } from './limits/answer-limits.ts';
-import { SharedKeeper } from './budget/shared-keeper.ts';
-import type { SharedBudget } from './budget/shared-row.ts';
+import {
+  isBehindOthers,
+  isOverShare,
+  keepClaim,
+  leave,
+  noteMember,
+  RENEW_CLAIM_MS,
+  takeIn,
+  type Ended,
+  type Member,
+} from './members.ts';
 
 /** All that the governor learns from one answer. */
 export interface AnswerFacts {
@@ -49,7 +55,7 @@ export interface GovernorFigures {
   pausedUntil: number | null;
 }
 
-/** The rate-aware queue of one origin and credential. */
+/** The rate limiter of one origin and credential. */
 export interface Governor {
   /**
    * Runs `attempt` once a slot in the lane opens and the budget allows a request; every attempt takes one. It is given
@@ -69,22 +75,13 @@ export interface Governor {
   close(): void | Promise<void>;
 }
 
-export interface GovernorOptions {
+export interface GovernorOptions extends Omit<BudgetOptions, 'random'> {
   clock: Clock;
-  dialect: RateDialect;
-  /** The limit that the service is known to have; `share` counts here as well. Its own statements hold beside it. */
-  requestsPerSecond?: number | undefined;
-  /** Part of what the service allows that may be used, above 0 and up to 1. */
-  share: number;
-  /** Most requests under way at once, of this process. */
-  concurrency: number;
-  /** Most of all processes that share the budget; null or absent for as many as each of them may have. */
-  concurrencyTotal?: number | null | undefined;
   /** A longer wait than this is not waited for. */
   maxWaitMs: number;
   /** The text that `state()` returned before the restart; for a budget of its own. */
   restored?: string | undefined;
-  /** The budget that all processes with this credential have in common; absent if this one has it for itself. */
+  /** The row of the budget that all processes with this credential share; absent if this process has it for itself. */
   shared?: SharedBudget | undefined;
   /** 0 up to 1, for jitter. */
   random?: () => number;
@@ -92,172 +89,304 @@ export interface GovernorOptions {
 
 /** Builds the governor. It sends nothing by itself and keeps no timer while nothing waits or is under way. */
 export function createGovernor(options: GovernorOptions): Governor {
-  return new QueueGovernor(options);
+  return new RateLimiter(options);
 }
 
-/** How much of what the service allows was used, since its limit became known. */
-interface Usage {
-  used: number;
-  allowed: number;
-  /** Monotonic milliseconds up to which `allowed` was counted. */
-  until: number | null;
+/** A request that waits for its slot. */
+interface Waiting {
+  lane: Lane;
+  start: (request: number) => void;
+  refuse: (reason: unknown) => void;
 }
 
-/** Counts one answered request; `rate` is what the service is understood to allow now, per second. */
-function noteUsage(usage: Usage, at: number, rate: number | null): void {
-  if (rate === null) return;
-  if (usage.until !== null) {
-    usage.allowed += (rate * (at - usage.until)) / 1_000;
-    usage.used += 1;
-  }
-  usage.until = at;
+/** What a look at the budget has led to. */
+interface Turn {
+  granted: { waiting: Waiting; request: number }[];
+  /** Milliseconds until the next one may start; infinite while only an answer or another process can tell. */
+  delay: number;
+  /** Ends that the budget has taken in. */
+  ended: number;
+  isChanged: boolean;
 }
 
-/** Before every lane. */
-const FIRST = 1;
+/** Every fifth request to start is the one that has waited longest, so that no lane starves. */
+const OLDEST_EVERY = 5;
+/** The budget that several share is read again at least this often while something waits. */
+const FRESH_MS = 1_000;
+/** How often to look whether another process has opened the way. */
+const LOOK_MS = 25;
+/** Processes that wait for the same moment ask up to so much later. */
+const APART_MS = 5;
+/** A process with requests under way stores so often that it is alive. */
+const ALIVE_MS = 1_500;
+/** The end of a request that tells nothing new waits so long for the next start: both are one statement. */
+const HELD_MS = 40;
+const LEAVE_MS = 1_000;
+/** Without a timer of its own a wait ends by a wake; this is the longest one. */
+const LONGEST_REST_MS = 3_600_000;
+/** A stated wait that is longer may be a mistake, such as milliseconds in place of seconds. */
+const LONG_WAIT_MS = 86_400_000;
 
-function getPriority(lane: Lane): number {
-  return -LANES.indexOf(lane);
-}
-
-class QueueGovernor implements Governor {
-  #clock: Clock;
-  #dialect: RateDialect;
-  #keeper: BudgetKeeper;
-  /** Paused but for the moment in which the keeper lets one task through; what waits in it holds no slot. */
-  #queue: PQueue;
-  #waiting = new Map<AbortController, Arrival & { id: string }>();
-  #arrivals = 0;
-  #opened = 0;
-  #running = new Map<Lane, number>();
-  #usage: Usage = { used: 0, allowed: 0, until: null };
-  #counts = { requests: 0, limited: 0 };
+class RateLimiter implements Governor {
+  readonly #options: GovernorOptions;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #store: BudgetStore;
+  /** In the order in which they came. */
+  #waiting: Waiting[] = [];
+  readonly #running = new Map<number, { lane: Lane; startedAt: number }>();
+  /** Ends that are not stored yet. */
+  readonly #ended: Ended[] = [];
+  readonly #rest: WakeableSleep;
+  #isPumping = false;
   #closed = false;
+  #counts = { requests: 0, limited: 0 };
+  /** What the service allowed and this process used, since its limit became known; `until` is monotonic. */
+  #usage: { used: number; allowed: number; until: number | null } = { used: 0, allowed: 0, until: null };
 
-  constructor({ clock, maxWaitMs, restored, shared, random = Math.random, ...options }: GovernorOptions) {
+  constructor(options: GovernorOptions) {
+    const { clock, shared, restored, random = Math.random } = options;
+    this.#options = options;
     this.#clock = clock;
-    this.#dialect = options.dialect;
-    // No `timeout` here: p-queue would free the slot while the request is still under way.
-    const { concurrency } = options;
-    this.#queue = new PQueue({ concurrency, autoStart: false });
-    const keeping = { clock, maxWaitMs, budget: { ...options, random } };
-    this.#keeper = shared
-      ? new SharedKeeper(keeping, this.#line(), shared)
-      : new LocalKeeper(keeping, this.#line(), restored);
-    this.#queue.addEventListener('next', () => this.#keeper.pump());
+    this.#random = random;
+    this.#rest = new WakeableSleep(clock);
+    const budget = { ...options, random };
+    this.#store = shared ? new SharedStore(clock, budget, shared) : new LocalStore(clock, budget, restored);
   }
 
   async run<T>(lane: Lane, attempt: Attempt<T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
     if (this.#closed) throw closedReason();
-    // Not the caller's own signal: on abort p-queue would free the slot of a request that is still under way.
-    const waiting = new AbortController();
-    const abort = () => waiting.abort(signal?.reason);
-    const leave = () => {
-      this.#waiting.delete(waiting);
-      signal?.removeEventListener('abort', abort);
-    };
-    signal?.addEventListener('abort', abort, { once: true });
-    this.#arrivals += 1;
-    const id = String(this.#arrivals);
-    this.#waiting.set(waiting, { id, lane, at: this.#clock.monotonic() });
-    const task = () => {
-      leave();
-      return this.#attempt(lane, attempt);
-    };
-    const done = this.#queue.add(task, { id, priority: getPriority(lane), signal: waiting.signal }).finally(leave);
-    this.#keeper.pump();
-    return done;
+    const request = await this.#slot(lane, signal);
+    let facts: AnswerFacts | null = null;
+    try {
+      const attempted = await attempt(this.#options.dialect);
+      facts = attempted.facts;
+      return attempted.result;
+    } finally {
+      this.#end(request, facts);
+    }
   }
 
   isCrowded(lane: Lane): boolean {
-    const [queue, running, keeper] = [this.#queue, this.#running, this.#keeper];
-    const hasFreeSlot = queue.pending < queue.concurrency;
-    return isCrowded({ waiting: this.#line(), running, hasFreeSlot, budget: keeper.budget, now: keeper.now() }, lane);
+    const { budget } = this.#store;
+    const now = this.#store.now();
+    const isBefore = (other: { lane: Lane }): boolean => LANES.indexOf(other.lane) < LANES.indexOf(lane);
+    if (!this.#waiting.some(isBefore) || [...this.#running.values()].some(isBefore)) return false;
+    const isFull = budget.probing || budget.open.size >= budget.slots.current || this.#free() <= 0;
+    return isFull && closedUntil(budget, now) === null && isPaced(budget, now);
   }
 
   figures(): GovernorFigures {
-    const until = closedUntil(this.#keeper.budget, this.#keeper.now());
+    const { budget } = this.#store;
+    const { used, allowed } = this.#usage;
+    const until = closedUntil(budget, this.#store.now());
     return {
       ...this.#counts,
-      allowedPerSecond: allowedRate(this.#keeper.budget),
-      shareUsed: this.#usage.allowed === 0 ? null : Math.min(1, this.#usage.used / this.#usage.allowed),
-      pausedUntil: until === null ? null : Math.ceil(until - this.#keeper.now() + this.#clock.now()),
+      allowedPerSecond: allowedRate(budget),
+      shareUsed: allowed === 0 ? null : Math.min(1, used / allowed),
+      pausedUntil: until === null ? null : Math.ceil(until - this.#store.now() + this.#clock.now()),
     };
   }
 
   state(): string {
-    return storeBudget(this.#keeper.budget, { now: this.#clock.now(), monotonic: this.#keeper.now() });
+    return storeBudget(this.#store.budget, { now: this.#clock.now(), monotonic: this.#store.now() });
   }
 
   async forgetWaits(): Promise<void> {
-    await this.#keeper.forgetWaits();
+    await this.#store.change((budget) => {
+      forgetWaits(budget);
+      return { isChanged: true };
+    }, 0);
+    this.#pump();
   }
 
+  /** Takes this process out of a shared budget, so that none waits for it; if that takes too long, it is forgotten. */
   async close(): Promise<void> {
     this.#closed = true;
-    const closed = this.#keeper.close();
-    this.#refuseWaiting(closedReason());
-    await closed;
+    this.#refuse(closedReason());
+    if (!this.#store.isShared || this.#counts.requests === 0) return;
+    for (const [request, { startedAt }] of this.#running) this.#note(request, startedAt, null);
+    this.#running.clear();
+    const left = this.#store.change((budget) => {
+      for (const ended of this.#ended) takeIn(budget, this.#store.owner, ended);
+      leave(budget, this.#store.owner);
+      return { isChanged: true };
+    }, FRESH_MS);
+    await waitAtMost(this.#clock, LEAVE_MS, left).catch(() => undefined);
   }
 
-  #line(): WaitingLine {
-    const queue = this.#queue;
-    return {
-      get size() {
-        return queue.size;
-      },
-      get free() {
-        return queue.concurrency - queue.pending;
-      },
-      sizeBy: ({ lane }) => queue.sizeBy({ priority: getPriority(lane) }),
-      arrivals: () => this.#arrivalsInOrder(),
-      // With nothing in it the queue would stay open for whatever comes next.
-      open: () => {
-        if (queue.size === 0) return;
-        this.#opened += 1;
-        const [oldest] = this.#opened % OLDEST_EVERY === 0 ? this.#arrivalsInOrder() : [];
-        if (oldest !== undefined) queue.setPriority(oldest.id, FIRST);
-        queue.start();
-      },
-      refuse: (reason) => this.#refuseWaiting(reason),
+  #free(): number {
+    return this.#options.concurrency - this.#running.size;
+  }
+
+  /** Resolves with the number of the request once it may start. */
+  #slot(lane: Lane, signal: AbortSignal | undefined): Promise<number> {
+    const { promise, resolve, reject } = Promise.withResolvers<number>();
+    const waiting = { lane, start: resolve, refuse: reject };
+    const leave = (): void => {
+      this.#waiting = this.#waiting.filter((other) => other !== waiting);
+      reject(signal?.reason);
+      this.#rest.wake();
     };
+    signal?.addEventListener('abort', leave, { once: true });
+    this.#waiting.push(waiting);
+    this.#pump();
+    return promise.finally(() => signal?.removeEventListener('abort', leave));
   }
 
-  #arrivalsInOrder(): (Arrival & { id: string })[] {
-    return [...this.#waiting].flatMap(([{ signal }, arrival]) => (signal.aborted ? [] : arrival));
+  #end(request: number, facts: AnswerFacts | null): void {
+    const running = this.#running.get(request);
+    // It was given up when the governor was closed.
+    if (running === undefined) return;
+    this.#running.delete(request);
+    this.#counts.limited += facts?.limited === true ? 1 : 0;
+    this.#note(request, running.startedAt, facts);
+    this.#pump();
+    if (facts !== null) this.#noteUsage(allowedRate(this.#store.budget));
   }
 
-  async #attempt<T>(lane: Lane, attempt: Attempt<T>): Promise<T> {
-    this.#queue.pause();
-    const startedAt = this.#keeper.now();
-    const request = this.#keeper.start(lane);
-    this.#counts.requests += 1;
-    this.#running.set(lane, (this.#running.get(lane) ?? 0) + 1);
-    let facts: AnswerFacts | null = null;
-    try {
-      const attempted = await attempt(this.#dialect);
-      facts = attempted.facts;
-      return attempted.result;
-    } finally {
-      this.#running.set(lane, (this.#running.get(lane) ?? 1) - 1);
-      this.#keeper.end(request, lane, facts === null ? null : this.#learn(facts, startedAt));
-      if (facts !== null) noteUsage(this.#usage, this.#clock.monotonic(), allowedRate(this.#keeper.budget));
-    }
+  /** What a budget of this process learns holds at once; a shared one learns it with the next turn. */
+  #note(request: number, startedAt: number, facts: AnswerFacts | null): void {
+    const ended = { request, startedAt, endedAt: this.#store.now(), answer: facts && this.#answerOf(facts, startedAt) };
+    if (this.#store.isShared) this.#ended.push(ended);
+    else takeIn(this.#store.budget, this.#store.owner, ended);
   }
 
-  #learn(facts: AnswerFacts, startedAt: number): BudgetAnswer {
-    const now = this.#keeper.now();
-    const { limits, latencyMs, limited, receivedAt } = facts;
-    this.#counts.limited += limited ? 1 : 0;
+  #answerOf({ limits, latencyMs, limited, receivedAt }: AnswerFacts, startedAt: number): BudgetAnswer {
+    const now = this.#store.now();
     // A stated wait runs from the answer's arrival, not from the end of its body; never from before its request.
     const at = Math.min(now, Math.max(startedAt, now - (this.#clock.now() - receivedAt)));
     return { limits, latencyMs, limited, at };
   }
 
-  #refuseWaiting(reason: Error): void {
-    for (const waiting of this.#waiting.keys()) waiting.abort(reason);
+  #noteUsage(rate: number | null): void {
+    if (rate === null) return;
+    const { until } = this.#usage;
+    const now = this.#clock.monotonic();
+    if (until !== null) {
+      this.#usage.allowed += (rate * (now - until)) / 1_000;
+      this.#usage.used += 1;
+    }
+    this.#usage.until = now;
   }
+
+  #pump(): void {
+    this.#rest.wake();
+    if (!this.#isPumping) void this.#takeTurns();
+  }
+
+  /** One turn after the other, as long as anything waits, or has to be told to the processes that share the budget. */
+  async #takeTurns(): Promise<void> {
+    this.#isPumping = true;
+    let maxAgeMs = FRESH_MS;
+    try {
+      while (!this.#closed && (this.#waiting.length > 0 || (this.#store.isShared && this.#isBusy()))) {
+        const turn = await this.#store.change((budget, now) => this.#turn(budget, now), maxAgeMs);
+        if (turn.isChanged) this.#ended.splice(0, turn.ended);
+        for (const { waiting, request } of turn.granted) this.#start(waiting, request);
+        const isLong = turn.delay > this.#options.maxWaitMs && Number.isFinite(turn.delay);
+        const isUpToOthers = turn.delay === Number.POSITIVE_INFINITY && this.#waiting.length > 0 && !this.#isAlone();
+        if (isLong) this.#refuse(deferredBy(turn.delay, this.#clock));
+        else if (turn.granted.length === 0) await this.#rest.sleep(this.#restAfter(turn, isUpToOthers));
+        maxAgeMs = isUpToOthers ? 0 : FRESH_MS;
+      }
+    } catch (error) {
+      // If the row cannot be had for so long, the answers could not be written either.
+      this.#refuse(error);
+    } finally {
+      this.#isPumping = false;
+    }
+  }
+
+  #isBusy(): boolean {
+    return this.#running.size > 0 || this.#ended.length > 0;
+  }
+
+  #turn(budget: Budget, now: number): Turn {
+    const { owner, isShared } = this.#store;
+    const member: Member = { owner, isKnown: (request) => this.#isKnown(request) };
+    const isUnseen = isShared && noteMember(budget, member, now, ALIVE_MS);
+    for (const ended of this.#ended) takeIn(budget, owner, ended);
+    const line = [...this.#waiting];
+    const turn: Turn = { granted: [], delay: Number.POSITIVE_INFINITY, ended: this.#ended.length, isChanged: false };
+    while (turn.granted.length < this.#free()) {
+      const next = nextOf(budget, line, owner, now);
+      turn.delay = next === null ? Number.POSITIVE_INFINITY : delayOf(budget, now);
+      if (next === null || turn.delay > 0) break;
+      turn.granted.push({ waiting: next, request: noteStart(budget, { owner, lane: next.lane }, now) });
+      line.splice(line.indexOf(next), 1);
+    }
+    const isClaimed = isShared && keepClaim(budget, owner, line, { delay: turn.delay, now });
+    if (isShared && line.length + turn.granted.length + this.#running.size === 0) leave(budget, owner);
+    const isNews = this.#ended.some(({ answer, endedAt }) => isUrgent(answer) || now - endedAt >= HELD_MS);
+    turn.isChanged = turn.granted.length > 0 || isNews || isUnseen || isClaimed;
+    return turn;
+  }
+
+  /** False for a request that was granted to this process without its knowing, as by a statement without an answer. */
+  #isKnown(request: number): boolean {
+    return this.#running.has(request) || this.#ended.some((ended) => ended.request === request);
+  }
+
+  /** Whoever it was granted for may have given up meanwhile. */
+  #start(waiting: Waiting, request: number): void {
+    const startedAt = this.#store.now();
+    if (this.#closed || !this.#waiting.includes(waiting)) return this.#note(request, startedAt, null);
+    this.#waiting = this.#waiting.filter((other) => other !== waiting);
+    this.#running.set(request, { lane: waiting.lane, startedAt });
+    this.#counts.requests += 1;
+    waiting.start(request);
+  }
+
+  #restAfter({ delay }: Turn, isUpToOthers: boolean): number {
+    if (!this.#store.isShared) return Math.min(delay, LONGEST_REST_MS);
+    if (this.#ended.length > 0) return Math.min(delay, HELD_MS);
+    if (this.#waiting.length === 0) return ALIVE_MS;
+    if (isUpToOthers) return LOOK_MS;
+    const isClaimed = this.#store.budget.claim?.owner === this.#store.owner;
+    // Clocks differ a little: without chance the same process would always be the first.
+    const apart = this.#isAlone() || isClaimed ? 0 : this.#random() * APART_MS;
+    return Math.min(delay + apart, isClaimed ? RENEW_CLAIM_MS : FRESH_MS);
+  }
+
+  #isAlone(): boolean {
+    return this.#store.budget.seen.size < 2;
+  }
+
+  #refuse(reason: unknown): void {
+    const refused = this.#waiting;
+    this.#waiting = [];
+    for (const { refuse } of refused) refuse(reason);
+    this.#rest.wake();
+  }
+}
+
+/** The waiting request that may start next as far as the others allow it; null if none may. */
+function nextOf(budget: Budget, line: readonly Waiting[], owner: string, now: number): Waiting | null {
+  const isForOldest = (budget.started + 1) % OLDEST_EVERY === 0;
+  const first = line.toSorted((a, b) => LANES.indexOf(a.lane) - LANES.indexOf(b.lane))[0];
+  const next = isForOldest ? line[0] : first;
+  if (next === undefined || first === undefined) return null;
+  if (isOverShare(budget, owner, first.lane, now)) return null;
+  return !isForOldest && isBehindOthers(budget, owner, first.lane, now) ? null : next;
+}
+
+/** True for the end of a request by which others may have to wait. */
+function isUrgent(answer: BudgetAnswer | null): boolean {
+  if (answer === null || answer.limited) return true;
+  return Boolean(answer.limits.waitMs) || answer.limits.quotas.some(({ remaining }) => remaining === 0);
+}
+
+/** The error of requests that would have to wait for longer than they may. */
+function deferredBy(delay: number, clock: Clock): DeferredError {
+  const until = Math.ceil(clock.now() + delay);
+  const when = new Date(until).toISOString();
+  const hint =
+    delay > LONG_WAIT_MS
+      ? 'If the wait is a mistake: content-sync retry --now forgets it. If it is in another unit, set rate_limit in the profile.'
+      : `run again after ${when}, or raise max_wait`;
+  return new DeferredError(`the service allows the next request only at ${when}`, until, { hint });
 }
 
 function closedReason(): SyncError {

@@ -9,7 +9,7 @@ import { readPauses } from '../state/pauses.ts';
 import { releasedResources } from '../state/suspects.ts';
 import type { Drain } from '../trigger/drain/options.ts';
 import type { TickSource } from '../trigger/schedule/scheduler.ts';
-import type { ClusterSource } from './cluster/open-apps.ts';
+import type { ClusterSource } from './cluster/cluster-work.ts';
 import { KnownPauses } from './controls/known-pauses.ts';
 import { keepFiles } from './keep-files.ts';
 import { interruption, type OpenSource, type SourceWork } from './keeper.ts';

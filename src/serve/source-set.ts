@@ -4,7 +4,7 @@ import { messageOf, SyncError } from '../model/errors.ts';
 import type { SourceActivity } from '../observe/activity.ts';
 import type { Settings, SourceSettings } from '../settings/settings.ts';
 import { cronTick, sharedTicks } from '../trigger/schedule/scheduler.ts';
-import { type Cluster, isShared, joinCluster } from './cluster/join-cluster.ts';
+import { Cluster, isShared } from './cluster/join-cluster.ts';
 import type { Control } from './controls/control-request.ts';
 import type { Receiving } from './received-inbox.ts';
 import type { ChangedSource, SettingsChange } from './reload.ts';
@@ -48,7 +48,7 @@ export class SourceSet {
     this.#local = { opening: new PQueue({ concurrency: OPENING_AT_ONCE }), ticks: sharedTicks(cronTick()) };
     this.#first = Object.values(settings.sources).map((source) => this.#prepare(source));
     const shared = this.#first.filter(({ source }) => isShared(source));
-    this.#cluster = joinCluster({ ...options, sources: shared });
+    this.#cluster = new Cluster({ ...options, sources: shared });
   }
 
   get isStopping(): boolean {
@@ -100,7 +100,6 @@ export class SourceSet {
       );
     };
     await pMap(steps, step, { concurrency: CHANGED_AT_ONCE });
-    await this.#cluster.closeUnused();
   }
 
   /** Finishes or rolls back what is under way, and closes all sources. */

@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely';
 import type { Clock } from '../model/clock.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { createGovernor, type Governor, type GovernorOptions } from '../queue/governor.ts';
-import type { SharedBudget } from '../queue/budget/shared-row.ts';
+import type { SharedBudget } from '../queue/budget-store.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import { parseJson } from '../shape/json/parse-json.ts';
 import { canonicalHash } from '../shape/records/fingerprint.ts';

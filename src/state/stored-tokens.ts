@@ -1,8 +1,7 @@
-import type { Coordination } from '../warehouse/coordination.ts';
+import type { TokenStore } from '../warehouse/coordination.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import { isOtherRunning, placeOfProcess } from './leases.ts';
 
-type TokenStore = Pick<Coordination, 'claimToken' | 'swapToken' | 'freeToken'>;
 type TokenPlace = Pick<Warehouse, 'own' | 'now' | 'persist' | 'isOnNetwork'>;
 
 /**

@@ -8,14 +8,31 @@ export interface StoredBudget {
   now: number;
 }
 
-/** An access token as it stands for all processes. */
-export interface StoredToken {
+/** A token as it stands for all processes. */
+interface StoredToken {
   /** Encrypted by those who may use it; null if nothing was stored yet. */
   sealed: string | null;
   /** Grows with every token; 0 if nothing was stored yet. */
   version: number;
   /** Milliseconds that it still holds, by the database's clock; 0 or less for one that has run out. */
   expiresIn: number;
+}
+
+/** The tokens that several processes use together, and that outlive them. */
+export interface TokenStore {
+  /**
+   * If the token is still that of `version` and nobody else is at it, `owner` is the one who asks the service for the
+   * next, for so many milliseconds (`isMine`). Returns what is stored either way.
+   */
+  claimToken(
+    name: string,
+    version: number,
+    claim: { owner: string; forMs: number },
+  ): Promise<StoredToken & { isMine: boolean }>;
+  /** Stores the next token unless somebody else has since `version`, and ends the claim; returns false then. */
+  swapToken(name: string, version: number, token: { sealed: string; expiresIn: number }): Promise<boolean>;
+  /** Ends the owner's claim without a token. */
+  freeToken(name: string, owner: string): Promise<void>;
 }
 
 /** A request to the process that leads a source, as commands on other machines leave it; `request` is JSON. */
@@ -67,18 +84,5 @@ export interface Coordination extends ControlPost {
   lead(sources: readonly string[], owner: string, forMs: number): Promise<string[]>;
   /** Gives back the lead of all sources. */
   resign(owner: string): Promise<void>;
-  /**
-   * If the token is still that of `version` and nobody else is at it, `owner` is the one who asks the service for the
-   * next, for so many milliseconds (`isMine`). Returns what is stored either way.
-   */
-  claimToken(
-    name: string,
-    version: number,
-    claim: { owner: string; forMs: number },
-  ): Promise<StoredToken & { isMine: boolean }>;
-  /** Stores the next token unless somebody else has since `version`, and ends the claim; returns false then. */
-  swapToken(name: string, version: number, token: { sealed: string; expiresIn: number }): Promise<boolean>;
-  /** Ends the owner's claim without a token. */
-  freeToken(name: string, owner: string): Promise<void>;
   close(): Promise<void>;
 }

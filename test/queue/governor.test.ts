@@ -1,11 +1,10 @@
-import { type RateDialect, rateDialectSchema } from '../../src/source/rate-dialect.ts';
 import { describe, expect, it } from 'vitest';
 import { DeferredError } from '../../src/model/errors.ts';
 import type { Lane } from '../../src/model/vocabulary.ts';
 import type { Attempted, Governor } from '../../src/queue/governor.ts';
-import { systemClock } from '../../src/observe/system-clock.ts';
+import { type RateDialect, rateDialectSchema } from '../../src/source/rate-dialect.ts';
 import { HandClock } from '../support/hand-clock.ts';
-import { factsOf, ask, governorFor, newSeen, noLimit, tokenBucket } from './limited-service.ts';
+import { ask, factsOf, governorFor, newSeen, noLimit, tokenBucket } from './limited-service.ts';
 
 type Headers = Record<string, string>;
 
@@ -62,27 +61,8 @@ describe('F019-F025 no request before a stated wait has ended', () => {
       6_000,
     ],
     ['the IETF dictionary', 'ietf-draft7', () => ({ ratelimit: 'limit=9, remaining=0, reset=6' }), 6_000],
-    ['the older fields', 'legacy', () => ({ 'ratelimit-remaining': '0', 'ratelimit-reset': '6' }), 6_000],
-    [
-      'GitHub',
-      'github',
-      (clock) => ({ 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(inSeconds(clock, 6)) }),
-      6_000,
-    ],
     ['GitHub without any header: a minute', 'github', () => ({}), 60_000],
-    ['Shopify', 'shopify', () => ({ 'x-shopify-shop-api-call-limit': '40/40', 'retry-after': '2.0' }), 2_000],
     ['Contentful', 'contentful', () => ({ 'x-contentful-ratelimit-reset': '3' }), 3_000],
-    ['Kong', 'kong', () => ({ 'x-ratelimit-limit-minute': '9', 'x-ratelimit-remaining-minute': '0' }), 60_000],
-    [
-      'HubSpot',
-      'hubspot',
-      () => ({
-        'x-hubspot-ratelimit-max': '9',
-        'x-hubspot-ratelimit-remaining': '0',
-        'x-hubspot-ratelimit-interval-milliseconds': '10000',
-      }),
-      10_000,
-    ],
   ];
   it.each(waits)('%s', async (_name, dialect, headers, least) => {
     const [gap = 0] = await gaps(dialect, (clock) => [() => ({ status: 429, headers: headers(clock) }), ok]);
@@ -414,26 +394,5 @@ describe('figures', () => {
     const figures = governor.figures();
     expect(figures).toMatchObject({ requests: seen.arrivals.length, limited: 0, allowedPerSecond: 20 });
     expect(figures.shareUsed).toBeGreaterThan(0.95);
-  });
-});
-
-/** An attempt that is answered at once and says nothing. */
-const silent = () => Promise.resolve({ result: null, facts: null });
-
-describe('on the real clock', () => {
-  it('holds a pace of 50 requests a second', async () => {
-    const governor = governorFor(new HandClock(), { clock: systemClock, requestsPerSecond: 50 });
-    const from = performance.now();
-    for (let request = 0; request < 51; request += 1) await governor.run('backfill', silent);
-    expect(performance.now() - from).toBeGreaterThan(700);
-    void governor.close();
-  });
-
-  it('the system clock ends a sleep with the reason of its signal', async () => {
-    const stop = new AbortController();
-    const sleep = systemClock.sleep(60_000, stop.signal);
-    const reason = new Error('enough');
-    stop.abort(reason);
-    await expect(sleep).rejects.toBe(reason);
   });
 });

@@ -3,12 +3,7 @@ import { DeferredError } from '../../src/model/errors.ts';
 import type { JsonValue } from '../../src/model/json.ts';
 import type { Governor } from '../../src/queue/governor.ts';
 import { LONGEST_WAIT_MS } from '../../src/queue/limits/rate-time.ts';
-import {
-  rateDialectSchema,
-  type RateEntry,
-  RATE_PRESET_NAMES,
-  type RatePreset,
-} from '../../src/source/rate-dialect.ts';
+import { rateDialectSchema, type RateEntry } from '../../src/source/rate-dialect.ts';
 import { HandClock } from '../support/hand-clock.ts';
 import { factsOf, governorFor } from './limited-service.ts';
 
@@ -35,68 +30,33 @@ const WRITERS: Readonly<Record<Exclude<RateEntry['unit'], 'auto'>, (ms: number) 
   http_date: (ms) => new Date(START + ms).toUTCString(),
 };
 
-interface Statement {
-  name: string;
-  preset: RatePreset;
-  answer: (ms: number) => { headers?: Record<string, string>; body?: JsonValue };
-}
+/** What an answer says. */
+type Said = { headers?: Record<string, string>; body?: JsonValue };
 
-const EXHAUSTED = { remaining: '0', used_of_limit: '9/9' } as const;
-
-/** Every header, and every place in a body, by which any preset lets a service say how long to wait. */
-const STATEMENTS: readonly Statement[] = RATE_PRESET_NAMES.flatMap((preset) => {
-  const { headers, body } = rateDialectSchema.parse(preset);
-  const stated = headers.flatMap((entry) => headerStatements(preset, entry, headers));
-  const said = body
-    .filter(({ means }) => means === 'wait')
-    .map(({ at }) => ({
-      name: `${at} in the body`,
-      preset,
-      answer: (ms: number) => ({ body: { [at]: ms / SECOND } }),
-    }));
-  return stated.concat(said);
-});
-
-function headerStatements(preset: Statement['preset'], entry: RateEntry, all: readonly RateEntry[]): Statement[] {
-  const { at, means, unit, group } = entry;
-  if (means === 'ratelimit') {
-    const forms = [
-      (ms: number) => `"p";r=0;t=${ms / SECOND}`,
-      (ms: number) => `limit=9, remaining=0, reset=${ms / SECOND}`,
-    ];
-    return forms.map((form) => ({ name: form(MAX_WAIT), preset, answer: (ms) => ({ headers: { [at]: form(ms) } }) }));
-  }
-  if (means === 'ratelimit_policy') {
-    const answer = (ms: number) => ({ headers: { ratelimit: '"p";r=0', [at]: `"p";q=9;w=${ms / SECOND}` } });
-    return [{ name: `${at} with a window alone`, preset, answer }];
-  }
-  if (!['retry_after', 'wait', 'reset', 'window'].includes(means)) return [];
-  const units = unit === 'auto' ? (['s', 'epoch_s', 'epoch_ms', 'iso', 'duration', 'http_date'] as const) : [unit];
-  const beside = means === 'reset' || means === 'window' ? nothingLeft(group, all) : {};
-  return units.map((form) => ({
-    name: `${at} as ${form}`,
-    preset,
-    answer: (ms) => ({ headers: { ...beside, [at]: WRITERS[form](ms) } }),
-  }));
-}
-
-/** That nothing is left of a group's quota, in the words of its dialect. */
-function nothingLeft(group: string, all: readonly RateEntry[]): Record<string, string> {
-  const said = all.flatMap((entry) =>
-    entry.group === group && (entry.means === 'remaining' || entry.means === 'used_of_limit')
-      ? [[entry.at, EXHAUSTED[entry.means]]]
-      : [],
-  );
-  if (said.length === 0) throw new Error(`nothing says what is left of ${group}`);
-  return Object.fromEntries(said);
-}
+/** The ways in which a service says how long to wait: a header in each unit, and what is read otherwise. */
+const STATEMENTS: [name: string, dialect: unknown, answer: (ms: number) => Said][] = [
+  ...Object.entries(WRITERS).map(([unit, write]): [string, unknown, (ms: number) => Said] => [
+    `a header in ${unit}`,
+    { base: 'none', headers: [{ name: 'x-wait', means: 'wait', unit }] },
+    (ms) => ({ headers: { 'x-wait': write(ms) } }),
+  ]),
+  ['the list of RateLimit', 'ietf', (ms) => ({ headers: { ratelimit: `"p";r=0;t=${ms / SECOND}` } })],
+  ['its dictionary', 'ietf-draft7', (ms) => ({ headers: { ratelimit: `limit=9, remaining=0, reset=${ms / SECOND}` } })],
+  [
+    'a policy with a window alone',
+    'ietf',
+    (ms) => ({ headers: { ratelimit: '"p";r=0', 'ratelimit-policy': `"p";q=9;w=${ms / SECOND}` } }),
+  ],
+  [
+    'a reset of a quota that is used up',
+    'legacy',
+    (ms) => ({ headers: { 'ratelimit-remaining': '0', 'ratelimit-reset': String(ms / SECOND) } }),
+  ],
+  ['a body', 'discord', (ms) => ({ body: { retry_after: ms / SECOND } })],
+];
 
 /** When the next request may be sent, after one answer that says so. */
-async function untilAfter(
-  governor: Governor,
-  clock: HandClock,
-  { headers = {}, body }: ReturnType<Statement['answer']>,
-) {
+async function untilAfter(governor: Governor, clock: HandClock, { headers = {}, body }: Said) {
   const answer = { status: 200, headers, body, receivedAt: clock.now(), latencyMs: 0, limited: false };
   await clock.finish(governor.run('backfill', async (dialect) => ({ result: null, facts: factsOf(dialect, answer) })));
   return untilNow(governor);
@@ -110,10 +70,10 @@ async function untilNow(governor: Governor): Promise<number> {
 }
 
 describe('a stated wait beyond max_wait', () => {
-  it.each(STATEMENTS)('$name ($preset) puts off for as long as it says, however long', async ({ preset, answer }) => {
+  it.each(STATEMENTS)('in %s puts off for as long as it says, however long', async (_name, dialect, answer) => {
     for (const length of LENGTHS) {
       const clock = new HandClock(START);
-      const settings = { maxWaitMs: MAX_WAIT, dialect: rateDialectSchema.parse(preset) };
+      const settings = { maxWaitMs: MAX_WAIT, dialect: rateDialectSchema.parse(dialect) };
       const governor = governorFor(clock, settings);
       const until = await untilAfter(governor, clock, answer(length));
       expect(until - START).toBe(Math.min(length, LONGEST_WAIT_MS));

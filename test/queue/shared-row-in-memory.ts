@@ -1,23 +1,20 @@
-import type { SharedBudget } from '../../src/queue/budget/shared-row.ts';
+import type { SharedBudget } from '../../src/queue/budget-store.ts';
 import type { HandClock } from '../support/hand-clock.ts';
 
 /** One row that many share, with the delays of a database; its clock is `ahead` milliseconds before theirs. */
 export interface MemoryRow extends SharedBudget {
-  /** Statements so far, and those that were refused because another one came first. */
-  readonly counts: { reads: number; swaps: number; conflicts: number };
-  readonly longest: () => number;
+  /** Statements so far. */
+  readonly counts: { reads: number; swaps: number };
   /** As it is stored. */
   readonly text: () => string;
 }
 
 export function memoryRow(clock: HandClock, delay: () => number, ahead = 0): MemoryRow {
   let row: { state: string | null; version: number } = { state: null, version: 0 };
-  let longest = 0;
-  const counts = { reads: 0, swaps: 0, conflicts: 0 };
+  const counts = { reads: 0, swaps: 0 };
   const now = () => clock.now() + ahead;
   return {
     counts,
-    longest: () => longest,
     text: () => row.state ?? '{}',
     read: async () => {
       counts.reads += 1;
@@ -28,11 +25,9 @@ export function memoryRow(clock: HandClock, delay: () => number, ahead = 0): Mem
     },
     swap: async (version, state) => {
       counts.swaps += 1;
-      longest = Math.max(longest, state.length);
       await clock.sleep(delay());
       const isStored = row.version === version;
       if (isStored) row = { state, version: version + 1 };
-      else counts.conflicts += 1;
       const seen = { ...row, isStored, now: now() };
       await clock.sleep(delay());
       return seen;

@@ -1,6 +1,6 @@
 import type { Attempt, Governor, GovernorOptions } from '../../src/queue/governor.ts';
 import type { Lane } from '../../src/model/vocabulary.ts';
-import type { SharedBudget } from '../../src/queue/budget/shared-row.ts';
+import type { SharedBudget } from '../../src/queue/budget-store.ts';
 import { HandClock } from '../support/hand-clock.ts';
 import { ask, governorFor, newSeen, seeded, type Limiter, type Seen, type Service } from './limited-service.ts';
 import { memoryRow, type MemoryRow } from './shared-row-in-memory.ts';

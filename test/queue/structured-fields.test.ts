@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
-import { policyMembers, rateLimitMembers } from '../../src/queue/limits/ratelimit-field.ts';
-import { readAnswerLimits } from '../../src/queue/limits/answer-limits.ts';
+import { policyMembers, rateLimitMembers, readAnswerLimits } from '../../src/queue/limits/answer-limits.ts';
 import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
 import { fieldVectors } from '../support/corpora.ts';
 

@@ -97,23 +97,6 @@ describe.skipIf(POSTGRES.missing !== null)('a budget of the hub', () => {
   });
 });
 
-describe.skipIf(POSTGRES.missing !== null)('a token of the hub', () => {
-  it('has a version that does not come again where the database forgets that it was given', async () => {
-    const address = await preparedPostgres();
-    const hub = await opened(address);
-    const claim = { owner: 'me', forMs: 60_000 };
-    const token = { sealed: 'x', expiresIn: 60_000 };
-    const versions: number[] = [];
-    for (let turn = 0; turn < 2; turn += 1) {
-      const { version } = await hub.claimToken('account', 0, claim);
-      expect(await hub.swapToken('account', version, token)).toBe(true);
-      versions.push((await hub.claimToken('account', 0, claim)).version);
-      await asOtherClient(address, (client) => client.query('UPDATE content_sync.tokens SET version = 0'));
-    }
-    expect(new Set(versions).size).toBe(2);
-  });
-});
-
 describe.skipIf(POSTGRES.missing !== null)('the lead of sources', () => {
   it('has one owner each, who keeps it, gives it back, or loses it with time', async () => {
     const [mine, other] = await openHubs(2);

@@ -1,15 +1,15 @@
-import type { ExactNumber, JsonValue, JsonObject } from '../../model/json.ts';
+import { snippet } from '../../http/body/safe-text.ts';
+import type { ApiRequest } from '../../http/client.ts';
+import { withoutParams } from '../../http/query.ts';
+import { ConfigError, SyncError } from '../../model/errors.ts';
+import type { ExactNumber, JsonObject, JsonValue } from '../../model/json.ts';
 import { isExact } from '../../shape/json/exact-number.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
 import { isObject } from '../../shape/records/field-at.ts';
-import { placeOf, fillTemplate, variablesIn, type TemplateValues } from '../../source/basic-fields.ts';
-import { ConfigError, SyncError } from '../../model/errors.ts';
-import { withoutParams } from '../../http/auth/credential-query.ts';
-import { snippet } from '../../http/body/safe-text.ts';
+import { fillTemplate, placeOf, type TemplateValues, variablesIn } from '../../source/basic-fields.ts';
+import type { ResourceProfile } from '../../source/profile.ts';
 import type { GuardFault } from '../guards/walk-guard.ts';
 import type { PagePosition } from '../page.ts';
-import type { ApiRequest } from '../../http/client.ts';
-import type { ResourceProfile } from '../../source/profile.ts';
 
 /** A value of a page: in a JSON body a number stays a number. */
 export type PlaceValue = string | number | ExactNumber;

@@ -1,28 +1,37 @@
 import type { Clock } from '../../model/clock.ts';
-import { ConfigError } from '../../model/errors.ts';
+import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
+import type { Governor } from '../../queue/governor.ts';
+import { readAnswerLimits } from '../../queue/limits/answer-limits.ts';
 import {
-  type SchemeType,
   authPlan,
-  secretsOf,
   type AuthPlan,
   type AuthSettings,
+  type Carrier,
   type PlanOf,
+  type SchemeType,
+  secretsOf,
 } from '../../source/auth.ts';
 import type { Profile } from '../../source/profile.ts';
-import { basicCredentials, fixedCredentials, headerCredentials, keyCredentials } from './credentials.ts';
-import { NO_PROOF } from './proof.ts';
-import type { Credentials } from './credentials.ts';
-import { assertionMint } from './grants.ts';
-import { jwtCredentials } from './jwt-credentials.ts';
+import type { TokenStore } from '../../warehouse/coordination.ts';
+import type { AnswerMemory } from '../body/answer-memory.ts';
+import { type Exchange, factsOf, type WireAnswer, type WireRequest } from '../exchange.ts';
+import { judgeTokenAnswer } from '../outcome/outcome.ts';
+import {
+  basicCredentials,
+  type Credentials,
+  fixedCredentials,
+  headerCredentials,
+  keyCredentials,
+  NO_PROOF,
+} from './credentials.ts';
+import { jwtCredentials } from './jwt.ts';
 import { logIn } from './session-login.ts';
-import { CLAIM_MS, sharedToken, type TokenOccasion, type TokenStore } from './shared-token.ts';
+import { CLAIM_MS, sharedToken, type TokenOccasion, tokenSeal } from './shared-token.ts';
 import { tokenCredentials, tokenLifetime } from './token-credentials.ts';
-import { sendForToken, tokenUrl, type TokenPlace } from './token-endpoint.ts';
-import { refreshRefused, requestToken, type IssuedToken } from './token-request.ts';
-import { tokenSeal } from './token-seal.ts';
+import { assertionMint, type IssuedToken, refreshRefused, requestToken } from './token-request.ts';
 
-export interface CredentialSource extends TokenPlace {
+interface CredentialSource extends TokenPlace {
   profile: Pick<Profile, 'auth'>;
   auth: AuthSettings;
   clock: Clock;
@@ -115,13 +124,7 @@ function oauthCredentials(plan: PlanOf<'oauth'>, source: CredentialSource, keepe
   const secret = [secrets.refresh_token, secrets.client_secret, secrets.password, secrets.key].find(Boolean) ?? '';
   const about = [url.href, secrets.client_id ?? null, secrets.scope ?? null];
   const refusal = rotates ? () => refreshRefused(url) : undefined;
-  const asking = { url, secret, about, request, refusal };
-  return tokenCredentials({
-    clock: source.clock,
-    carrier: scheme,
-    keepSecret: keeper.forAWhile,
-    request: askedFor(source, asking),
-  });
+  return askedForTokens(source, keeper, { url, secret, about, request, refusal, carrier: scheme });
 }
 
 function sessionCredentials(plan: PlanOf<'session'>, source: CredentialSource, keeper: SecretKeeper): Credentials {
@@ -130,15 +133,10 @@ function sessionCredentials(plan: PlanOf<'session'>, source: CredentialSource, k
   const request = ({ lane }: Occasion): Promise<IssuedToken> =>
     logIn(plan, { url, now: source.clock.now(), send: (sent) => sendForToken(source, sent, { lane }) });
   const { username = null, password, key } = secrets;
-  const asking = { url, secret: password ?? key ?? '', about: [url.href, username], request };
   const [, cookie] = /^cookie:(.+)$/.exec(scheme.token) ?? [];
   const carrier = { ...scheme, name: scheme.name ?? (scheme.in === 'cookie' ? cookie : undefined) };
-  return tokenCredentials({
-    clock: source.clock,
-    carrier,
-    keepSecret: keeper.forAWhile,
-    request: askedFor(source, asking),
-  });
+  const asking = { url, secret: password ?? key ?? '', about: [url.href, username], request };
+  return askedForTokens(source, keeper, { ...asking, carrier });
 }
 
 function urlFor(plan: AuthPlan, { baseUrl }: CredentialSource): URL {
@@ -151,6 +149,7 @@ function urlFor(plan: AuthPlan, { baseUrl }: CredentialSource): URL {
 type Occasion = Pick<TokenOccasion, 'lane' | 'refreshToken'> & Partial<TokenOccasion>;
 
 interface Asking {
+  carrier: Carrier;
   url: URL;
   secret: string;
   about: readonly (string | null)[];
@@ -158,19 +157,103 @@ interface Asking {
   refusal?: Parameters<typeof sharedToken>[0]['refusal'];
 }
 
-/** Asks the store, where there is one, and else the service. */
-function askedFor(
-  { tokens, clock }: CredentialSource,
-  asking: Asking,
-): (lane: Lane, isRetry: boolean) => Promise<IssuedToken> {
-  const { url, secret, about, request, refusal } = asking;
-  if (tokens === undefined || secret === '') return (lane) => request({ lane, refreshToken: null });
+/** Tokens that run out; the store is asked, where there is one, and else the service. */
+function askedForTokens({ tokens, clock }: CredentialSource, keeper: SecretKeeper, asking: Asking): Credentials {
+  const { carrier, url, secret, about, request, refusal } = asking;
+  const parts = { clock, carrier, keepSecret: keeper.forAWhile };
+  if (tokens === undefined || secret === '') {
+    return tokenCredentials({ ...parts, request: (lane) => request({ lane, refreshToken: null }) });
+  }
   const seal = tokenSeal(url.origin, secret, about);
-  return sharedToken({ store: tokens, seal, clock, request, lifetime: tokenLifetime, refusal });
+  const shared = { store: tokens, seal, clock, request, lifetime: tokenLifetime, refusal };
+  return tokenCredentials({ ...parts, request: sharedToken(shared) });
 }
 
 function nowhereToKeep(): ConfigError {
   return new ConfigError('no_token_store', 'there is no place to keep the refresh tokens that the service gives', {
     hint: 'Name a warehouse that this user may write to: each new refresh token is kept there.',
+  });
+}
+
+/** Answers with a token are short. */
+const MAX_TOKEN_BYTES = 1_048_576;
+
+interface TokenPlace {
+  baseUrl: URL;
+  governor: Governor;
+  /** Of a token endpoint with an origin of its own; if absent, none holds it back. */
+  tokenGovernor?: Governor | undefined;
+  memory: AnswerMemory;
+  exchange: Exchange;
+}
+
+/** When a request for a token is sent, and how long its answer is waited for. */
+interface Sending {
+  lane: Lane;
+  /** Called in the slot; false if it must not be sent any more. */
+  isStillMine?: (() => Promise<boolean>) | undefined;
+  /** Milliseconds; the profile's timeout if absent. */
+  within?: number | undefined;
+}
+
+/** The address that tokens come from; null for a scheme without one. Throws `ConfigError` for an open line. */
+function tokenUrl(plan: AuthPlan, baseUrl: URL): URL | null {
+  const given = tokenAddress(plan);
+  if (given === null) return null;
+  const url = new URL(given.startsWith('/') ? baseUrl.pathname.replace(/\/$/, '') + given : given, baseUrl);
+  if (baseUrl.protocol === 'https:' && url.protocol !== 'https:') {
+    throw new ConfigError('insecure_token_url', 'token_url is not https: though base_url is', {
+      hint: 'The client secret must not go over an open line.',
+    });
+  }
+  return url;
+}
+
+/** A whole URL, or a path below the base URL. */
+function tokenAddress({ scheme, secrets }: AuthPlan): string | null {
+  if (scheme.type === 'session') return scheme.login.path;
+  if (scheme.type !== 'oauth') return null;
+  const told = secrets.type === 'oauth' ? secrets.token_url : undefined;
+  return told ?? scheme.token_url ?? scheme.token_path ?? '/oauth/token';
+}
+
+/** A request to the service's own origin takes a slot like any other; another origin has a governor of its own. */
+async function sendForToken(
+  { baseUrl, governor, tokenGovernor, memory, exchange }: TokenPlace,
+  request: WireRequest,
+  { lane, isStillMine, within }: Sending,
+): Promise<WireAnswer> {
+  const sent = async (): Promise<WireAnswer> => {
+    if (isStillMine !== undefined && !(await isStillMine())) throw overtaken();
+    const hold = memory.open();
+    const signal = within === undefined ? undefined : AbortSignal.timeout(within);
+    try {
+      return await exchange({ ...request, most: MAX_TOKEN_BYTES, signal }, { count: () => undefined, hold });
+    } catch (error) {
+      throw signal?.aborted === true ? late(request.url) : error;
+    } finally {
+      hold.release();
+    }
+  };
+  const holder = request.url.origin === baseUrl.origin ? governor : tokenGovernor;
+  if (holder === undefined) return sent();
+  return holder.run(lane, async (dialect) => {
+    const result = await sent();
+    const limited = judgeTokenAnswer(result).outcome === 'limited';
+    return { result, facts: factsOf(result, readAnswerLimits(result, dialect), limited) };
+  });
+}
+
+function overtaken(): SyncError {
+  return new SyncError('token_unavailable', 'another process asks for the token', {
+    recovery: 'retry',
+    hint: 'Nothing is wrong: its token is used once it is there.',
+  });
+}
+
+function late({ origin }: URL): SyncError {
+  return new SyncError('token_unavailable', `${origin} gave no token in time`, {
+    recovery: 'retry',
+    hint: 'Nothing can be read without one. See whether the token endpoint answers.',
   });
 }

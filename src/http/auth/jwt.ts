@@ -1,13 +1,60 @@
-import { createHmac, createPrivateKey, sign as signWith, type KeyObject } from 'node:crypto';
+import { createHmac, createPrivateKey, type KeyObject, sign as signWith } from 'node:crypto';
+import type { Clock } from '../../model/clock.ts';
 import { ConfigError, messageOf } from '../../model/errors.ts';
-import type { SchemeOf } from '../../source/auth.ts';
+import type { PlanOf, SchemeOf } from '../../source/auth.ts';
 import { fillTemplate, type TemplateValues } from '../../source/basic-fields.ts';
+import { carried, type Credentials, falsified, type Proof, queryNamesOf } from './credentials.ts';
+
+/** The part of its life in which a JWT is used: clocks differ. */
+const USED_PART = 0.8;
+
+/** A JWT that is signed here. Throws `ConfigError` for a key that cannot sign. */
+export function jwtCredentials(
+  { scheme, secrets }: PlanOf<'jwt'>,
+  clock: Clock,
+  keeper: { forGood(secret: string): void; forAWhile(secret: string): void },
+): Credentials {
+  const { id, secret } =
+    scheme.key_format === 'id:secret' ? splitKey(secrets.key) : { id: secrets.key_id ?? null, secret: secrets.key };
+  const values = { key_id: id, client_id: null, username: secrets.username ?? null, scope: null, token_url: null };
+  const mint = jwtMint(scheme, secret, values);
+  keeper.forGood(secret);
+  let made: { text: string; proof: Proof; at: number } | null = null;
+
+  function current(): Proof {
+    const now = clock.monotonic();
+    const usedFor = scheme.reuse ? scheme.lifetime * USED_PART : 0;
+    if (made !== null && now - made.at < usedFor) return made.proof;
+    const text = mint(clock.now());
+    // Within a second the same one comes again.
+    if (text !== made?.text) keeper.forAWhile(text);
+    made = { text, proof: text === made?.text ? made.proof : carried(scheme, text), at: now };
+    return made.proof;
+  }
+
+  return {
+    ready: async () => undefined,
+    fresh: () => true,
+    proof: current,
+    falseProof: () => carried(scheme, falsified(mint(clock.now()))),
+    queryNames: queryNamesOf(scheme),
+    holdsUntil: () => Infinity,
+    accepted: () => undefined,
+    retry: () => void (made = null),
+    renew(refused) {
+      if (made?.proof !== refused) return 'doubted';
+      // The service may have ended it, or its clock may differ.
+      made = null;
+      return scheme.reuse ? 'doubted' : 'none';
+    },
+  };
+}
 
 /** How a JWT is made, as a profile has it. */
-export type JwtForm = Pick<SchemeOf<'jwt'>, 'algorithm' | 'key_encoding' | 'header' | 'claims' | 'lifetime'>;
+type JwtForm = Pick<SchemeOf<'jwt'>, 'algorithm' | 'key_encoding' | 'header' | 'claims' | 'lifetime'>;
 
 /** Makes a JWT of this moment (epoch milliseconds): RFC 7519 in the compact form of RFC 7515. */
-export type MintJwt = (now: number) => string;
+type MintJwt = (now: number) => string;
 
 /**
  * `values` are those of the variables in header and claims; an entry whose variable has none is left out. Throws
@@ -73,7 +120,7 @@ function badKey(why: string): ConfigError {
 }
 
 /** The id and the secret of one text; throws `ConfigError` for a text without a colon. */
-export function splitKey(text: string): { id: string; secret: string } {
+function splitKey(text: string): { id: string; secret: string } {
   const colon = text.indexOf(':');
   if (colon > 0 && colon < text.length - 1) return { id: text.slice(0, colon), secret: text.slice(colon + 1) };
   throw badKey('is not an id and a secret with a colon between them');

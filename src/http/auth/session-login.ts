@@ -2,12 +2,12 @@ import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
-import type { SchemeOf, PlanOf } from '../../source/auth.ts';
+import type { PlanOf, SchemeOf } from '../../source/auth.ts';
 import { fillTemplate, type TemplatePlace, type TemplateValues } from '../../source/basic-fields.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 import type { WireAnswer, WireRequest } from '../exchange.ts';
 import { judgeTokenAnswer } from '../outcome/outcome.ts';
-import { refuseUnfit } from './carried.ts';
+import { refuseUnfit } from './credentials.ts';
 import type { IssuedToken } from './token-request.ts';
 
 type SessionScheme = SchemeOf<'session'>;

@@ -1,14 +1,10 @@
-import { randomUUID } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes, randomUUID } from 'node:crypto';
+import { z } from 'zod';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { Coordination } from '../../warehouse/coordination.ts';
-import { keptText, readKept, type KeptToken } from './kept-token.ts';
+import type { TokenStore } from '../../warehouse/coordination.ts';
 import type { IssuedToken } from './token-request.ts';
-import type { TokenSeal } from './token-seal.ts';
-
-/** The store of the tokens that several processes use together, and that outlive them. */
-export type TokenStore = Pick<Coordination, 'claimToken' | 'swapToken' | 'freeToken'>;
 
 /** One who asked and was not heard of for so long is dead, or was left waiting by the service: another one asks. */
 export const CLAIM_MS = 30_000;
@@ -138,5 +134,77 @@ async function storeToken(
       if (tries >= STORE_TRIES) throw error;
       await clock.sleep(STORE_AGAIN_MS * tries);
     }
+  }
+}
+
+/** What is kept of a token: an access token, the refresh token for the next one, and whether that one was refused. */
+interface KeptToken {
+  access: string | null;
+  refresh: string | null;
+  isRefused: boolean;
+}
+
+const NOTHING: KeptToken = { access: null, refresh: null, isRefused: false };
+
+const keptSchema = z.strictObject({
+  access: z.string().nullable(),
+  refresh: z.string().nullable(),
+  isRefused: z.boolean(),
+});
+
+/** An access token alone is kept as it is: it never begins with a brace. */
+function keptText(kept: KeptToken): string {
+  const isAlone = kept.refresh === null && !kept.isRefused && kept.access !== null;
+  return isAlone ? String(kept.access) : JSON.stringify(kept);
+}
+
+/** Nothing for a text that is null or not ours. */
+function readKept(text: string | null): KeptToken {
+  if (text === null) return NOTHING;
+  if (!text.startsWith('{')) return { ...NOTHING, access: text };
+  return keptSchema.safeParse(JSON.parse(text)).data ?? NOTHING;
+}
+
+const CIPHER = 'aes-256-gcm';
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** How the tokens of one credential are kept in a store that others can read. */
+interface TokenSeal {
+  /** The same for all who have the same secret, and another one once the secret is another. */
+  name: string;
+  seal(token: string): string;
+  /** Null for what was not sealed with this secret, or was changed since. */
+  open(sealed: string): string | null;
+}
+
+/**
+ * Keys are derived from the secret of the settings (HKDF, RFC 5869): who has no secret can read no token. `about` is
+ * what else makes it another token.
+ */
+export function tokenSeal(origin: string, secret: string, about: readonly (string | null)[]): TokenSeal {
+  const salt = createHash('sha256').update(JSON.stringify(about)).digest();
+  const derived = (use: string, bytes: number): Buffer =>
+    Buffer.from(hkdfSync('sha256', secret, salt, `content-sync token ${use}`, bytes));
+  const key = derived('key', 32);
+  return {
+    name: `${origin} ${derived('name', 12).toString('hex')}`,
+    seal: (token) => {
+      const iv = randomBytes(IV_BYTES);
+      const cipher = createCipheriv(CIPHER, key, iv);
+      const text = Buffer.concat([cipher.update(token, 'utf8'), cipher.final()]);
+      return Buffer.concat([iv, cipher.getAuthTag(), text]).toString('base64');
+    },
+    open: (sealed) => opened(Buffer.from(sealed, 'base64'), key),
+  };
+}
+
+function opened(bytes: Buffer, key: Buffer): string | null {
+  const [iv, tag] = [bytes.subarray(0, IV_BYTES), bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES)];
+  try {
+    const decipher = createDecipheriv(CIPHER, key, iv, { authTagLength: TAG_BYTES }).setAuthTag(tag);
+    return decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
+  } catch {
+    return null;
   }
 }

@@ -3,9 +3,7 @@ import { SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { unlessAborted } from '../../model/waiting.ts';
 import type { Carrier } from '../../source/auth.ts';
-import { carried, queryNamesOf } from './carried.ts';
-import { falsified, type Credentials } from './credentials.ts';
-import { NO_PROOF, type Proof } from './proof.ts';
+import { carried, type Credentials, falsified, NO_PROOF, type Proof, queryNamesOf } from './credentials.ts';
 import type { IssuedToken } from './token-request.ts';
 
 /** The life of a token if the service does not say it (nothing, or 0), and the longest that is believed. */

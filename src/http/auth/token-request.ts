@@ -1,20 +1,21 @@
 import {
+  allowInsecureRequests,
+  type ClientAuth,
   ClientSecretBasic,
   ClientSecretPost,
-  ResponseBodyError,
-  WWWAuthenticateChallengeError,
-  allowInsecureRequests,
   customFetch,
   genericTokenEndpointRequest,
   None,
   processGenericTokenEndpointResponse,
-  type ClientAuth,
+  ResponseBodyError,
+  WWWAuthenticateChallengeError,
 } from 'oauth4webapi';
-import { SyncError, messageOf } from '../../model/errors.ts';
+import { messageOf, SyncError } from '../../model/errors.ts';
+import type { Grant as GrantName, PlanOf } from '../../source/auth.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 import type { WireAnswer, WireRequest } from '../exchange.ts';
 import { judgeTokenAnswer } from '../outcome/outcome.ts';
-import { GRANTS, type GrantMaterial, type OauthPlan } from './grants.ts';
+import { jwtMint } from './jwt.ts';
 
 /** A token as the service gave it. */
 export interface IssuedToken {
@@ -26,7 +27,7 @@ export interface IssuedToken {
 }
 
 /** How the client proves itself to a token endpoint. */
-export type ClientProof = 'body' | 'basic' | 'none';
+type ClientProof = 'body' | 'basic' | 'none';
 
 /** The address of the token endpoint, how the client proves itself there, and the function that sends the request. */
 interface TokenEndpoint extends GrantMaterial {
@@ -160,4 +161,54 @@ function withoutBody(error: Error): Error {
 
 function named(url: URL): string {
   return `POST ${url.origin}${snippet(url.pathname)}`;
+}
+
+type OauthPlan = PlanOf<'oauth'>;
+
+/** The things besides the settings that a token request is made of. */
+interface GrantMaterial {
+  url: URL;
+  /** The refresh token of this moment. */
+  refreshToken: string | null;
+  /** Epoch milliseconds. */
+  now: number;
+}
+
+/** One way of getting a token: its `grant_type`, and the parameters that go with it besides scope. */
+interface Grant {
+  type: string;
+  parameters(plan: OauthPlan, material: GrantMaterial): Record<string, string>;
+}
+
+/** The grants that are known. A new one is a row here, its name in `source/auth.ts`, and its secrets there. */
+const GRANTS: Readonly<Record<GrantName, Grant>> = {
+  /** RFC 6749, section 4.4. */
+  client_credentials: { type: 'client_credentials', parameters: () => ({}) },
+  /** RFC 6749, section 6. */
+  refresh_token: {
+    type: 'refresh_token',
+    parameters: (_, { refreshToken }) => (refreshToken === null ? {} : { refresh_token: refreshToken }),
+  },
+  /** RFC 6749, section 4.3. */
+  password: {
+    type: 'password',
+    parameters: ({ secrets: { username = '', password = '' } }) => ({ username, password }),
+  },
+  /** RFC 7523, section 2.1. */
+  jwt_bearer: {
+    type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
+    parameters: (plan, { url, now }) => ({ assertion: assertionMint(plan, url)(now) }),
+  },
+};
+
+/** Makes the assertion; throws `ConfigError` for a key that cannot sign. */
+export function assertionMint({ scheme, secrets }: OauthPlan, url: URL): (now: number) => string {
+  const claims = { iss: '{client_id}', sub: '{username}', aud: '{token_url}', ...scheme.claims };
+  return jwtMint({ ...scheme, claims }, secrets.key ?? '', {
+    key_id: secrets.key_id ?? null,
+    client_id: secrets.client_id ?? null,
+    username: secrets.username ?? null,
+    scope: secrets.scope ?? null,
+    token_url: url.href,
+  });
 }

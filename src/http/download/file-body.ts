@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto';
-import { mkdir, open, rm, type FileHandle } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { errors } from 'undici';
 import type { Clock } from '../../model/clock.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { told } from '../../object-store/file-system.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
-import { unpackedPieces } from '../body/body.ts';
 import type { BodySink, StreamedAnswer } from '../body/body-sink.ts';
+import { unpackedPieces } from '../body/body.ts';
 import { encodingOf } from '../exchange.ts';
-import type { AnswerHeaders } from '../outcome/outcome-row.ts';
-import { kindFault, sizeFault, tooLarge, type DownloadRequest, type Refusal } from './download-request.ts';
+import type { AnswerHeaders } from '../outcome/outcome-table.ts';
+import { type DownloadRequest, kindFault, type Refusal, sizeFault, tooLarge } from './download-request.ts';
 import { kindOf, textTypeOf } from './file-kind.ts';
 
 /** The first bytes that are kept in memory of each file: enough to tell what most files are. */

@@ -9,7 +9,7 @@ import { decodeText, type DecodedText } from '../body/decode-text.ts';
 import type { WireAnswer } from '../exchange.ts';
 import type { Profile } from '../../source/profile.ts';
 import { fieldAt, isObject } from '../../shape/records/field-at.ts';
-import type { Seen } from './outcome-row.ts';
+import type { Seen } from './outcome-table.ts';
 
 /** Bytes that are kept of the body of an error answer. */
 const EXCERPT = 65_536;

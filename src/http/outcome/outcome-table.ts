@@ -1,5 +1,48 @@
-import { errorIn, partialSignIn } from './body-errors.ts';
-import type { OutcomeRow, Seen, StatusRow } from './outcome-row.ts';
+import type { JsonObject, JsonValue } from '../../model/json.ts';
+import type { AnswerLimits } from '../../queue/limits/answer-limits.ts';
+import type { Outcome } from '../../model/vocabulary.ts';
+import { isObject } from '../../shape/records/field-at.ts';
+
+/** Headers of an answer: names in lower case, repeated headers as arrays. */
+export type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** The part of an attempt's answer that decides what to do next. */
+export interface Seen {
+  /** 0 if no answer came. */
+  status: number;
+  headers: AnswerHeaders;
+  limits: Pick<AnswerLimits, 'retryAfterMs' | 'isExhausted'>;
+  /** Code of the failure that kept the answer from arriving whole; null if it is complete. */
+  transport: string | null;
+  /** Code of what is wrong with a complete body of a 2xx; null if it is usable. */
+  content: string | null;
+  /** The parsed body, also of an error answer if it is JSON. */
+  json: JsonValue | undefined;
+  /** The beginning of the body of an answer that is not a 2xx, as it came. */
+  excerpt: string;
+  /** True if the body is a record itself, as the profile describes them: a field `error` is one of its own. */
+  isRecord: boolean;
+}
+
+/** One row of the table: every condition that is present must hold. */
+export interface OutcomeRow extends StatusRow {
+  when?: (seen: Seen) => boolean;
+}
+
+/** A row that goes by the status and by failures alone. */
+export interface StatusRow {
+  /** Codes of `transport` or `content` failures; a final `*` stands for any ending. */
+  failure?: readonly string[];
+  /** `404` or `5xx`. */
+  status?: readonly string[];
+  outcome: Outcome;
+  /** Stable: scripts and the floors above match on it. */
+  code: string;
+  reason: string;
+  hint?: string;
+  /** Attempts after which trying again is pointless, if that is fewer than the profile allows. */
+  attempts?: number;
+}
 
 /** A defect in a body is rarely cured by asking again: fewer attempts than for a lost connection. */
 const BODY_ATTEMPTS = 3;
@@ -229,4 +272,54 @@ function namesWait({ limits }: Seen): boolean {
 /** A 403 that means "slow down": a named wait, nothing remaining, or words to that effect in the body. */
 function saysThrottled(seen: Seen): boolean {
   return namesWait(seen) || seen.limits.isExhausted || THROTTLED.test(seen.excerpt);
+}
+
+/** Names under which services say that an answer leaves something out: GitHub's search, Elasticsearch, GraphQL gateways. */
+const LEFT_OUT = /^(?:(?:is_?)?(?:partial|incomplete)(?:_?results?)?|timed_?out)$/i;
+
+/**
+ * The error that a body carries at its top, also beside records, as text; empty if there is none. A service that could
+ * ask only some of its parts gives what those have, with a success by status.
+ */
+export function errorIn({ json, isRecord }: Pick<Seen, 'json' | 'isRecord'>): string {
+  if (!isObject(json) || isRecord) return '';
+  const said = [json['error'], json['errors']].filter((value) => value !== undefined && isSaid(value));
+  return said.map((value) => searchableText(value ?? null)).join(' ');
+}
+
+/**
+ * The path of the field by which a body says of itself that it is not whole: at its top, in `meta`, or by shards that
+ * failed; empty if none does.
+ */
+export function partialSignIn({ json, isRecord }: Pick<Seen, 'json' | 'isRecord'>): string {
+  if (!isObject(json) || isRecord) return '';
+  const { meta, _shards: shards } = json;
+  if (isObject(shards) && typeof shards['failed'] === 'number' && shards['failed'] > 0) return '_shards.failed';
+  const inMeta = isObject(meta) ? leftOutKey(meta) : undefined;
+  return leftOutKey(json) ?? (inMeta === undefined ? '' : `meta.${inMeta}`);
+}
+
+function leftOutKey(object: JsonObject): string | undefined {
+  return Object.keys(object).find((key) => object[key] === true && LEFT_OUT.test(key));
+}
+
+/** `{ code: 0, message: '' }` says as little as null does. */
+function isSaid(value: JsonValue): boolean {
+  if (Array.isArray(value)) return value.some(isAnything);
+  return isObject(value) ? Object.values(value).some(isAnything) : isAnything(value);
+}
+
+function isAnything(value: JsonValue): boolean {
+  if (Array.isArray(value)) return value.length > 0;
+  if (isObject(value)) return Object.keys(value).length > 0;
+  return value !== null && value !== false && value !== '' && value !== 0;
+}
+
+/** The text that a rule looks for words in; `…` stands for a value too deep to be written. */
+export function searchableText(value: JsonValue): string {
+  try {
+    return typeof value === 'string' ? value : JSON.stringify(value);
+  } catch {
+    return '…';
+  }
 }

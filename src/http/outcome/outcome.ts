@@ -1,9 +1,15 @@
 import type { JsonValue } from '../../model/json.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
 import type { AnswerConditions, AnswerRule, OutcomeRule } from '../../source/http-fields.ts';
-import type { AnswerHeaders, OutcomeRow, Seen, StatusRow } from './outcome-row.ts';
-import { searchableText } from './body-errors.ts';
-import { BUILT_IN_ROWS, TOKEN_ROWS } from './outcome-table.ts';
+import {
+  type AnswerHeaders,
+  BUILT_IN_ROWS,
+  type OutcomeRow,
+  searchableText,
+  type Seen,
+  type StatusRow,
+  TOKEN_ROWS,
+} from './outcome-table.ts';
 
 /** The decision about one attempt, and how to say it. */
 export type OutcomeVerdict = Pick<OutcomeRow, 'outcome' | 'code' | 'reason' | 'hint' | 'attempts'>;

@@ -1,10 +1,9 @@
 import { SyncError } from '../../model/errors.ts';
 import { holdsSecret } from '../../observe/scrub.ts';
 import type { AttemptResult } from '../attempt.ts';
-import type { HttpMethod } from '../client.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
-import { errorIn, partialSignIn } from './body-errors.ts';
-import { SENT_AS } from './outcome-table.ts';
+import type { HttpMethod } from '../client.ts';
+import { errorIn, partialSignIn, SENT_AS } from './outcome-table.ts';
 
 type Judged = Extract<AttemptResult, { kind: 'judged' }>;
 

@@ -1,20 +1,47 @@
-import type { App } from '../../app.ts';
-import { SyncError } from '../../model/errors.ts';
+import PQueue from 'p-queue';
+import type { Logger } from 'pino';
+import { type App, openApp } from '../../app.ts';
+import type { Clock } from '../../model/clock.ts';
+import { messageOf, SyncError } from '../../model/errors.ts';
+import { SharedResources } from '../../model/shared-resources.ts';
+import type { SourceSettings } from '../../settings/settings.ts';
+import { inboxAddress, openInbox } from '../../warehouse/databases.ts';
+import type { Inbox } from '../../warehouse/inbox.ts';
+import type { Keeper } from '../keeper.ts';
+import type { SourceWatcher } from '../source-watcher.ts';
+import { type ItemOf, queueName, type WorkEnd } from '../work-items/work-items.ts';
 import { WorkQueue } from '../work-items/work-queue.ts';
-import { queueName, type ItemOf, type WorkEnd } from '../work-items/work-items.ts';
-import type { WalkResult } from './ask-walk.ts';
-import { doWalk, failedWith } from './do-walk.ts';
-import { createOpenApps, type ClusterSource, type OpenApp, type OpenApps, type OpenAppsOptions } from './open-apps.ts';
-import { SourceDrain, type DrainUser } from './source-drain.ts';
+import { keepLead } from './lead.ts';
+import { type DrainUser, SourceDrain } from './source-drain.ts';
+import type { Control } from '../controls/control-request.ts';
+import { takeControls } from './take-controls.ts';
+import { doWalk, failedWith, type WalkResult } from './walk-item.ts';
 
-interface ClusterWorkOptions extends Omit<OpenAppsOptions, 'stopping' | 'sources'> {
+/** A source and what this process needs to work on it. */
+export interface ClusterSource {
+  source: SourceSettings;
+  log: Logger;
+  watcher: SourceWatcher;
+}
+
+interface OpenApp {
+  app: App;
+  /** Null if no webhooks are received. */
+  inbox: Inbox | null;
+}
+
+interface ClusterWorkOptions {
+  clock: Clock;
+  log: Logger;
+  secrets: string[];
   /** The warehouse of one of the sources, which are all in the same database. */
   address: string;
   /** Walks under way at once. */
-  atOnce: number;
-  /** Called with errors that pass by themselves. */
-  failed: (error: unknown) => void;
+  atOnce?: number;
+  control?: Control;
 }
+
+const WALKS_AT_ONCE = 8;
 
 /** Drains mostly wait, for more deliveries or for the service. */
 const DRAINS_AT_ONCE = 64;
@@ -23,6 +50,13 @@ const CONFIRMS_AT_ONCE = 2;
 const LINGER_MS = 10_000;
 /** The queue is asked for drain items at most this often, even in a storm of deliveries. */
 const WAKE_MS = 250;
+/** A source stays open for so long after its last use. */
+const OPEN_MS = 60_000;
+/** In a round of hundreds of sources, each is open for a moment only. */
+const MOST_IDLE = 16;
+const OPENING_AT_ONCE = 4;
+/** Records that are read again one after the other need not acquire their resource each time. */
+const OWNED_LINGER_MS = 1_000;
 
 /** A source as long as this process works on it with the same settings. */
 interface JoinedSource extends ClusterSource {
@@ -34,19 +68,50 @@ interface JoinedSource extends ClusterSource {
 /** The work that this process does on the sources of one database, from as soon as the queue can be opened. */
 export class ClusterWork {
   readonly queue: WorkQueue;
-  readonly apps: OpenApps;
+  /** Opening takes many queries: some at a time leave the others their connections. */
+  readonly opening = new PQueue({ concurrency: OPENING_AT_ONCE });
   readonly #options: ClusterWorkOptions;
+  /** Called with errors that pass by themselves. */
+  readonly #failed: (error: unknown) => void;
   /** By their names in the queue. */
   readonly #joined = new Map<string, JoinedSource>();
   readonly #drains = new Map<string, SourceDrain>();
+  readonly #keepers = new Map<string, Keeper>();
+  /** What this process leads, by the last renewal. */
+  #led: ReadonlySet<string> = new Set();
+  /** Null until this process takes leads. */
+  #lead: ReturnType<typeof keepLead> | null = null;
+  readonly #controls: ReturnType<typeof takeControls>;
+  /** The sources that are open just now: of hundreds, only those that this process works on. */
+  readonly #apps: SharedResources<OpenApp & AsyncDisposable>;
+  #surplus = Promise.resolve();
   readonly #stopping = new AbortController();
   #wokenAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ClusterWorkOptions) {
-    const { address, clock, failed, secrets, atOnce } = options;
+    const { address, clock, log, atOnce = WALKS_AT_ONCE, control } = options;
     this.#options = options;
+    this.#failed = errorLogger(log, clock);
+    const failed = this.#failed;
     this.queue = new WorkQueue({ address, clock, failed });
-    this.apps = createOpenApps({ sources: this.#joined, clock, secrets, stopping: this.#stopping.signal });
+    this.#apps = new SharedResources({
+      open: (name) => this.opening.add(() => this.#open(name)),
+      close: async (open) => open[Symbol.asyncDispose](),
+      linger: { clock, ms: OPEN_MS },
+    });
+    this.#controls = takeControls({
+      address,
+      sources: () => this.names,
+      clock,
+      failed,
+      heard: (source, { action }) => {
+        if (action === 'retry') void this.retry(source, false);
+      },
+      leaderOf: (source) => {
+        const keeper = this.#keepers.get(source);
+        return control === undefined || keeper?.isLed !== true ? null : { name: keeper.name, control };
+      },
+    });
     this.queue.work('walk', atOnce, (item, signal) => this.#walk(item, signal));
     this.queue.work('drain', DRAINS_AT_ONCE, (item, signal) => this.#drain(item, signal));
     this.queue.work('settle', CONFIRMS_AT_ONCE, (item, signal) => this.#confirm(item, signal));
@@ -65,12 +130,30 @@ export class ClusterWork {
 
   /** Gives back what is under way on a source, and closes it. */
   async leave(name: string): Promise<void> {
+    this.#keepers.delete(name);
     const joined = this.#joined.get(name);
     if (joined === undefined) return;
     this.#joined.delete(name);
     joined.leaving.abort(new SyncError('interrupted', 'the settings of the source have changed', { recovery: 'stop' }));
     while (joined.uses.size > 0) await Promise.allSettled(joined.uses);
-    await this.apps.end(name);
+    await this.#apps.end(name);
+  }
+
+  /** Tells a source's keeper whether this process leads the source. */
+  keep(name: string, keeper: Keeper): void {
+    this.#keepers.set(name, keeper);
+    keeper.lead(this.#led.has(name));
+  }
+
+  /** Takes the lead of those sources that have a keeper here and are not led by another process. */
+  lead(): void {
+    const { address, clock } = this.#options;
+    const leads = (led: ReadonlySet<string>): void => {
+      this.#led = led;
+      this.#keepers.forEach((keeper, name) => keeper.lead(led.has(name)));
+    };
+    const sources = (): string[] => [...this.#keepers.keys()];
+    this.#lead ??= keepLead({ address, sources, clock, failed: this.#failed, leads });
   }
 
   /** Called when this process has stored deliveries of a source. */
@@ -90,7 +173,7 @@ export class ClusterWork {
 
   /** Forgets what was refused of a source, in this process; `now` forgets stated waits, which all processes share. */
   async retry(source: string, now: boolean): Promise<void> {
-    await this.apps.use(source, ({ app }) => app.retry(now)).catch(() => undefined);
+    await this.#use(source, ({ app }) => app.retry(now)).catch(() => undefined);
     this.lookAgain(source);
   }
 
@@ -99,19 +182,57 @@ export class ClusterWork {
     this.#drains.get(source)?.retry();
   }
 
+  /** The source if it is open now, else null. */
+  peek(source: string): App | null {
+    return this.#apps.peek(source)?.app ?? null;
+  }
+
   /** Runs work that no item asks for, with a source open. It must end when the source's keeper is stopped. */
   async use<T>(name: string, work: (app: App) => Promise<T>): Promise<T> {
     const joined = this.#joined.get(name);
-    const done = this.apps.use(name, ({ app }) => work(app));
+    const done = this.#use(name, ({ app }) => work(app));
     return joined === undefined ? done : used(joined, done);
   }
 
-  /** Gives back the items under way, and closes. */
+  /** Gives back the items under way and the leads, and closes. */
   async stop(): Promise<void> {
+    await Promise.all([this.#stopWork(), this.#lead?.stop(), this.#controls.stop()]);
+  }
+
+  async #stopWork(): Promise<void> {
     this.#stopping.abort(new SyncError('interrupted', 'the process is ending', { recovery: 'stop' }));
     await this.queue.close();
     for (const { uses } of this.#joined.values()) while (uses.size > 0) await Promise.allSettled(uses);
-    await this.apps.close();
+    await this.#surplus;
+    await this.#apps.close();
+  }
+
+  /** Runs `work` with a source open. Throws what opening throws, and `SyncError('unknown_source')`. */
+  async #use<T>(source: string, work: (open: OpenApp) => Promise<T>): Promise<T> {
+    const acquired = await this.#apps.acquire(source);
+    try {
+      return await work(acquired.value);
+    } finally {
+      await acquired.release();
+      // Not awaited: whoever used this source does not wait for others to be closed.
+      this.#surplus = this.#surplus.then(() => this.#apps.closeIdle(MOST_IDLE)).catch(() => undefined);
+    }
+  }
+
+  async #open(name: string): Promise<OpenApp & AsyncDisposable> {
+    const { clock, secrets } = this.#options;
+    const known = this.#joined.get(name);
+    if (known === undefined) throw unknownSource(name, this.names);
+    const { source, log, watcher } = known;
+    await using opened = new AsyncDisposableStack();
+    this.#stopping.signal.throwIfAborted();
+    const attempted: SourceWatcher['attempted'] = (event) => watcher.attempted(event);
+    const app = await openApp({ source, clock, log, secrets, attempted, lingerMs: OWNED_LINGER_MS });
+    opened.defer(() => app.close());
+    const inbox = source.webhook === null ? null : await openInbox(inboxAddress(source.warehouse), clock);
+    if (inbox !== null) opened.defer(() => inbox.close());
+    const stack = opened.move();
+    return { app, inbox, [Symbol.asyncDispose]: () => stack.disposeAsync() };
   }
 
   #walk(item: ItemOf<'walk'>, signal: AbortSignal): Promise<WorkEnd<WalkResult>> {
@@ -119,7 +240,7 @@ export class ClusterWork {
     const { clock, secrets } = this.#options;
     return this.#whileJoined(source, signal, async ({ watcher }, until) => {
       try {
-        return await this.apps.use(source, (open) =>
+        return await this.#use(source, (open) =>
           this.#whileDraining(source, open, { resource }, () =>
             doWalk({ app: open.app, clock, watcher, secrets }, item, until),
           ),
@@ -133,7 +254,7 @@ export class ClusterWork {
 
   #drain({ source }: ItemOf<'drain'>, signal: AbortSignal): Promise<WorkEnd<null>> {
     return this.#whileJoined(source, signal, async (_, until) => {
-      await this.apps.use(source, (open) =>
+      await this.#use(source, (open) =>
         this.#whileDraining(source, open, { all: true }, async (drain) => drain?.quiet(LINGER_MS, until)),
       );
       return { is: 'done', result: null };
@@ -143,7 +264,7 @@ export class ClusterWork {
   #confirm({ source, resource }: ItemOf<'settle'>, signal: AbortSignal): Promise<WorkEnd<null>> {
     return this.#whileJoined(source, signal, async (_, until) => {
       try {
-        await this.apps.use(source, async ({ app }) => {
+        await this.#use(source, async ({ app }) => {
           await app.eraseForgotten(resource, until);
           await app.confirmReleased(resource, until);
         });
@@ -203,7 +324,7 @@ export class ClusterWork {
       await drain.lookAfter(until);
     };
     // The leader's upkeep finds what this misses.
-    used(joined, this.apps.use(name, end)).catch(() => undefined);
+    used(joined, this.#use(name, end)).catch(() => undefined);
   }
 }
 
@@ -212,4 +333,27 @@ function used<T>({ uses }: JoinedSource, work: Promise<T>): Promise<T> {
   const use = work.finally(() => uses.delete(use));
   uses.add(use);
   return use;
+}
+
+function unknownSource(name: string, known: readonly string[]): SyncError {
+  return new SyncError('unknown_source', `the config of this process has no usable source in the schema "${name}"`, {
+    recovery: 'skip',
+    hint: `it has ${known.join(', ')}; give all processes on one database the same config`,
+  });
+}
+
+/** The same error is logged at most this often. */
+const TELL_MS = 10_000;
+
+/** Logs an error; the same one, however often it comes, is one line now and then. */
+function errorLogger(log: Logger, clock: Clock): (error: unknown) => void {
+  const toldAt = new Map<string, number>();
+  return (error) => {
+    const message = messageOf(error);
+    const now = clock.monotonic();
+    if (now - (toldAt.get(message) ?? Number.NEGATIVE_INFINITY) < TELL_MS) return;
+    if (toldAt.size > 100) toldAt.clear();
+    toldAt.set(message, now);
+    log.warn({ error }, `work was put off: ${message}`);
+  };
 }

@@ -1,21 +1,16 @@
-import type { Inbox } from '../../warehouse/inbox.ts';
+import type { Logger } from 'pino';
 import type { Clock } from '../../model/clock.ts';
 import { waitAtMost } from '../../model/waiting.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import { sharedDatabase } from '../../warehouse/databases.ts';
+import type { Inbox } from '../../warehouse/inbox.ts';
+import type { Control } from '../controls/control-request.ts';
 import { Keeper } from '../keeper.ts';
 import { queueName } from '../work-items/work-items.ts';
-import { ClusterWork } from './cluster-work.ts';
+import { type ClusterSource, ClusterWork } from './cluster-work.ts';
 import { queuedWork } from './queued-work.ts';
-import PQueue from 'p-queue';
-import type { Logger } from 'pino';
-import { errorLogger } from './error-logger.ts';
-import type { Control } from '../controls/control-request.ts';
-import { takeControls } from './take-controls.ts';
-import { keepLead, type Lead } from './lead.ts';
-import type { ClusterSource } from './open-apps.ts';
 
-export interface ClusterOptions {
+interface ClusterOptions {
   /** Only such as `isShared`. */
   sources: readonly ClusterSource[];
   clock: Clock;
@@ -27,146 +22,82 @@ export interface ClusterOptions {
   control?: Control;
 }
 
-/** This process as one of many that work on the same databases. */
-export interface Cluster {
-  /** Resolves once items can be queued, or after some seconds, so that a server that is away delays no start. */
-  ready(): Promise<void>;
-  /** Works on one more source from now on. */
-  join(source: ClusterSource): void;
-  /** Works on a source no more: gives back what is under way on it. Its keeper must be stopped with this, if it has one. */
-  leave(source: SourceSettings): Promise<void>;
-  /** Closes databases that no source is left in. */
-  closeUnused(): Promise<void>;
-  /** True if each database answers within some seconds. */
-  reachable(): Promise<boolean>;
-  /** Keeps a source fresh together with the other processes; queues what is due while this process leads the source. */
-  keep(source: ClusterSource, inbox: Pick<Inbox, 'waiting'> | null): Keeper;
-  /** Takes the lead of those sources that are kept here and not led by another process. */
-  lead(): void;
-  /** Gives back work and leads. Must be called together with `stop` of the keepers, and not wait for them. */
-  stop(): Promise<void>;
-}
-
-const AT_ONCE = 8;
 const READY_MS = 5_000;
 const REACHED_MS = 3_000;
-/** Opening takes many queries: some at a time leave the others their connections. */
-const OPENING_AT_ONCE = 4;
-
-/** Shared by the sources in one database. */
-interface SharedDatabase {
-  /** The warehouse of one of the sources. */
-  address: string;
-  work: ClusterWork;
-  /** By the sources' names in the queue. */
-  keepers: Map<string, Keeper>;
-  /** What this process leads, by the last renewal. */
-  led: ReadonlySet<string>;
-  /** Null until this process takes leads. */
-  lead: Lead | null;
-  controls: ReturnType<typeof takeControls>;
-  failed: (error: unknown) => void;
-}
 
 /** True if several processes may work on the source. */
 export function isShared({ warehouse }: Pick<SourceSettings, 'warehouse'>): boolean {
   return sharedDatabase(warehouse) !== null;
 }
 
-/** Takes work from now on. */
-export function joinCluster(options: ClusterOptions): Cluster {
-  const { clock } = options;
-  const databases = new Map<string, SharedDatabase>();
-  const opening = new PQueue({ concurrency: OPENING_AT_ONCE });
-  let isLeading = false;
+/** This process as one of many that work on the same databases. Takes work as soon as it is made. */
+export class Cluster {
+  readonly #options: ClusterOptions;
+  /** By the database of their sources. */
+  readonly #works = new Map<string, ClusterWork>();
+  #isLeading = false;
 
-  function join(known: ClusterSource): void {
-    const id = databaseOf(known.source);
-    const database = databases.get(id) ?? openDatabase(options, known.source.warehouse);
-    databases.set(id, database);
-    database.work.join(known);
+  constructor(options: ClusterOptions) {
+    this.#options = options;
+    for (const source of options.sources) this.join(source);
   }
 
-  options.sources.forEach(join);
-  return {
-    join,
-    ready: async () => {
-      const opened = Array.from(databases.values(), ({ work }) => work.queue.opened);
-      await waitAtMost(clock, READY_MS, Promise.all(opened));
-    },
-    leave: async (source) => {
-      const database = databases.get(databaseOf(source));
-      const name = queueName(source.warehouse);
-      database?.keepers.delete(name);
-      await database?.work.leave(name);
-    },
-    closeUnused: async () => {
-      for (const [id, database] of databases) {
-        if (!database.work.isEmpty) continue;
-        databases.delete(id);
-        await closeDatabase(database);
-      }
-    },
-    reachable: async () => {
-      const asked = Promise.all(Array.from(databases.values(), ({ work }) => work.queue.probe()));
-      return (await waitAtMost(clock, REACHED_MS, asked).catch(() => null)) !== null;
-    },
-    keep: ({ source, log, watcher }, inbox) => {
-      const database = databases.get(databaseOf(source));
-      if (database === undefined) throw new Error(`${source.name} is not a source of the cluster`);
-      const work = queuedWork({ source, log, watcher, clock, shared: database.work, opening, inbox });
-      const keeper = new Keeper({ source, clock, log, work });
-      const name = queueName(source.warehouse);
-      database.keepers.set(name, keeper);
-      keeper.lead(database.led.has(name));
-      if (isLeading) database.lead ??= leadOf(database, clock);
-      return keeper;
-    },
-    lead: () => {
-      isLeading = true;
-      for (const database of databases.values()) database.lead ??= leadOf(database, clock);
-    },
-    stop: async () => {
-      const all = [...databases.values()];
-      await Promise.all(all.map(closeDatabase));
-    },
-  };
-}
+  /** Resolves once items can be queued, or after some seconds, so that a server that is away delays no start. */
+  async ready(): Promise<void> {
+    const opened = Array.from(this.#works.values(), ({ queue }) => queue.opened);
+    await waitAtMost(this.#options.clock, READY_MS, Promise.all(opened));
+  }
 
-async function closeDatabase({ work, lead, controls }: SharedDatabase): Promise<void> {
-  await Promise.all([work.stop(), lead?.stop(), controls.stop()]);
-}
+  /** Works on one more source from now on. */
+  join(known: ClusterSource): void {
+    const id = databaseOf(known.source);
+    const work = this.#works.get(id) ?? new ClusterWork({ ...this.#options, address: known.source.warehouse });
+    this.#works.set(id, work);
+    work.join(known);
+  }
 
-function openDatabase(
-  { clock, log, secrets, atOnce = AT_ONCE, control }: ClusterOptions,
-  address: string,
-): SharedDatabase {
-  const failed = errorLogger(log, clock);
-  const work = new ClusterWork({ address, clock, secrets, atOnce, failed });
-  const keepers = new Map<string, Keeper>();
-  const controls = takeControls({
-    address,
-    sources: () => work.names,
-    clock,
-    failed,
-    heard: (source, { action }) => {
-      if (action === 'retry') void work.retry(source, false);
-    },
-    leaderOf: (source) => {
-      const keeper = keepers.get(source);
-      return control === undefined || keeper?.isLed !== true ? null : { name: keeper.name, control };
-    },
-  });
-  return { address, work, keepers, led: new Set(), lead: null, controls, failed };
-}
+  /**
+   * Works on a source no more: gives back what is under way on it, and closes a database in which no source is left. Its
+   * keeper must be stopped with this, if it has one.
+   */
+  async leave(source: SourceSettings): Promise<void> {
+    const id = databaseOf(source);
+    const work = this.#works.get(id);
+    await work?.leave(queueName(source.warehouse));
+    // Others of its sources may be left at the same time.
+    if (work?.isEmpty !== true || this.#works.get(id) !== work) return;
+    this.#works.delete(id);
+    await work.stop();
+  }
 
-function leadOf(database: SharedDatabase, clock: Clock): Lead {
-  const { address, keepers, failed } = database;
-  const leads = (led: ReadonlySet<string>): void => {
-    database.led = led;
-    keepers.forEach((keeper, name) => keeper.lead(led.has(name)));
-  };
-  return keepLead({ address, sources: () => [...keepers.keys()], clock, failed, leads });
+  /** True if each database answers within some seconds. */
+  async reachable(): Promise<boolean> {
+    const asked = Promise.all(Array.from(this.#works.values(), ({ queue }) => queue.probe()));
+    return (await waitAtMost(this.#options.clock, REACHED_MS, asked).catch(() => null)) !== null;
+  }
+
+  /** Keeps a source fresh together with the other processes; queues what is due while this process leads the source. */
+  keep(known: ClusterSource, inbox: Pick<Inbox, 'waiting'> | null): Keeper {
+    const { source, log } = known;
+    const { clock } = this.#options;
+    const shared = this.#works.get(databaseOf(source));
+    if (shared === undefined) throw new Error(`${source.name} is not a source of the cluster`);
+    const keeper = new Keeper({ source, clock, log, work: queuedWork({ ...known, clock, shared, inbox }) });
+    shared.keep(queueName(source.warehouse), keeper);
+    if (this.#isLeading) shared.lead();
+    return keeper;
+  }
+
+  /** Takes the lead of those sources that are kept here and not led by another process. */
+  lead(): void {
+    this.#isLeading = true;
+    for (const work of this.#works.values()) work.lead();
+  }
+
+  /** Gives back work and leads. Must be called together with `stop` of the keepers, and not wait for them. */
+  async stop(): Promise<void> {
+    await Promise.all(Array.from(this.#works.values(), (work) => work.stop()));
+  }
 }
 
 /** Sources share a database if their addresses differ in the schema only. */

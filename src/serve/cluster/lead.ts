@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Clock } from '../../model/clock.ts';
-import type { Coordination } from '../../warehouse/coordination.ts';
 import { repeatUntilAborted, waitAtMost } from '../../model/waiting.ts';
+import type { Coordination } from '../../warehouse/coordination.ts';
 import { openCoordination } from '../../warehouse/databases.ts';
 
-export interface LeadOptions {
+interface LeadOptions {
   /** The warehouse of one of the sources, which are all in the same database. */
   address: string;
   /** Those that are to be led just now, if nobody else leads them. */
@@ -25,14 +25,11 @@ const DOUBT_MS = LEAD_MS - RENEW_MS;
 
 const RESIGN_MS = 1_000;
 
-/** The lead of sources, as long as it is kept. */
-export interface Lead {
-  /** Resigns. Everything that depends on the lead must have ended. */
-  stop(): Promise<void>;
-}
-
-/** Takes and renews the lead of all those sources that no other process leads. */
-export function keepLead(options: LeadOptions): Lead {
+/**
+ * Takes and renews the lead of all those sources that no other process leads. `stop` resigns; everything that depends on
+ * the lead must have ended.
+ */
+export function keepLead(options: LeadOptions): { stop(): Promise<void> } {
   const { address, sources, clock, leads, failed } = options;
   const stopping = new AbortController();
   const owner = `${hostname()} ${process.pid} ${randomUUID()}`;

@@ -10,23 +10,19 @@ import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { keepFiles } from '../keep-files.ts';
 import type { SourceWork } from '../keeper.ts';
 import { queueName } from '../work-items/work-items.ts';
-import { askWalk, newWalk } from './ask-walk.ts';
-import type { ClusterWork } from './cluster-work.ts';
-import { successOf } from './do-walk.ts';
-import type { ClusterSource } from './open-apps.ts';
+import type { ClusterSource, ClusterWork } from './cluster-work.ts';
+import { askWalk, newWalk, successOf } from './walk-item.ts';
 
 interface QueuedWorkOptions extends ClusterSource {
   clock: Clock;
   /** The work of all sources on the same database. */
   shared: ClusterWork;
-  /** Opens warehouses, some at a time: hundreds of sources may start together. */
-  opening: { add<T>(work: () => Promise<T>): Promise<T> };
   /** Null if no webhooks are received. */
   inbox: Pick<Inbox, 'waiting'> | null;
 }
 
 /** The work on a source is queued by the process that leads it, and done by any process of the cluster. */
-export function queuedWork({ source, log, watcher, clock, shared, opening, inbox }: QueuedWorkOptions): SourceWork {
+export function queuedWork({ source, log, watcher, clock, shared, inbox }: QueuedWorkOptions): SourceWork {
   const { queue } = shared;
   const name = queueName(source.warehouse);
   /** Queues what waits without an item, such as deliveries that are due to be tried again. */
@@ -40,7 +36,7 @@ export function queuedWork({ source, log, watcher, clock, shared, opening, inbox
     upkeepMs: 20_000,
     // Hundreds of sources need no common beat: each looks when something is due, and now and then.
     ticks: () => ({ stop: () => undefined }),
-    governor: () => shared.apps.peek(name)?.governor.figures() ?? null,
+    governor: () => shared.peek(name)?.governor.figures() ?? null,
     wake: () => shared.wake(name),
     retry: (now) => shared.retry(name, now),
     pausesChanged: async () => {
@@ -48,7 +44,7 @@ export function queuedWork({ source, log, watcher, clock, shared, opening, inbox
       await queue.put({ kind: 'drain', source: name });
     },
     open: async (opened, stopping) => {
-      const warehouse = await opening.add(() => {
+      const warehouse = await shared.opening.add(() => {
         stopping.throwIfAborted();
         return openWarehouse(source.warehouse, clock);
       });

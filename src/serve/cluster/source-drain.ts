@@ -9,7 +9,7 @@ import type { Inbox } from '../../warehouse/inbox.ts';
 import { refetchBy, startDrain, type DrainParts } from '../start-drain.ts';
 import { readPauses } from '../../state/pauses.ts';
 import { KnownPauses } from '../controls/known-pauses.ts';
-import { walkNow } from './ask-walk.ts';
+import { walkNow } from './walk-item.ts';
 
 export interface SourceDrainOptions extends DrainParts {
   queue: WorkQueue;

@@ -4,10 +4,10 @@ import { repeatUntilAborted, waitAtMost } from '../../model/waiting.ts';
 import type { Coordination, StoredControl } from '../../warehouse/coordination.ts';
 import { openCoordination } from '../../warehouse/databases.ts';
 import {
-  controlRequestSchema,
-  failed as failedAnswer,
   type Control,
   type ControlRequest,
+  controlRequestSchema,
+  failed as failedAnswer,
 } from '../controls/control-request.ts';
 
 export interface TakeControlsOptions {
@@ -27,24 +27,19 @@ export interface TakeControlsOptions {
 const LOOK_MS = 1_000;
 const BEAT_MS = 5_000;
 const STOP_MS = 2_000;
-/** Requests that are remembered as heard, of one minute. */
-const MOST_HEARD = 1_000;
 
 /** Looks for what commands on other machines ask, and does it where this process leads the source. */
 export function takeControls(options: TakeControlsOptions): { stop(): Promise<void> } {
   const { address, sources, clock, heard, leaderOf, failed } = options;
   const stopping = new AbortController();
   const owner = randomUUID();
-  const known = new Set<string>();
-  const taken = new Set<string>();
+  let known: ReadonlySet<string> = new Set();
+  let taken = new Set<string>();
   const underWay = new Set<Promise<void>>();
   let coordination: Coordination | null = null;
   const begin = (post: Coordination, stored: StoredControl): void => {
     const request = requestIn(stored);
-    if (!known.has(stored.id)) {
-      known.add(stored.id);
-      if (request !== null) heard(stored.source, request);
-    }
+    if (!known.has(stored.id) && request !== null) heard(stored.source, request);
     const leader = leaderOf(stored.source);
     if (request === null || leader === null || taken.has(stored.id)) return;
     taken.add(stored.id);
@@ -58,8 +53,11 @@ export function takeControls(options: TakeControlsOptions): { stop(): Promise<vo
     if (names.length === 0) return;
     coordination ??= await openCoordination(address, clock);
     if (coordination === null) return;
-    for (const stored of await coordination.recentControls(names)) begin(coordination, stored);
-    for (const seen of [known, taken]) if (seen.size > MOST_HEARD) forgetOldest(seen);
+    const recent = await coordination.recentControls(names);
+    for (const stored of recent) begin(coordination, stored);
+    // Older ones do not come again.
+    known = new Set(recent.map(({ id }) => id));
+    taken = taken.intersection(known);
   });
   return {
     stop: async () => {
@@ -69,13 +67,6 @@ export function takeControls(options: TakeControlsOptions): { stop(): Promise<vo
       await coordination?.close();
     },
   };
-}
-
-function forgetOldest(seen: Set<string>): void {
-  for (const id of seen) {
-    if (seen.size <= MOST_HEARD / 2) return;
-    seen.delete(id);
-  }
 }
 
 /** A source may have another name in the settings of the one who asks. */

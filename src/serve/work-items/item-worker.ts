@@ -129,7 +129,7 @@ export class ItemWorker<Kind extends WorkKind> {
     if (end.is === 'done') {
       const result = storable(end.result);
       const completed = idsIn(await boss.complete(kind, [{ id, retryCount }], { result }));
-      if (completed.has(id)) done(id, { result });
+      if (completed.has(id)) done(id, result);
       return;
     }
     const back = idsIn(await boss.fail(kind, [{ id, retryCount }]));

@@ -7,18 +7,18 @@ import { SyncError } from '../../model/errors.ts';
 import {
   BOSS_SCHEMA,
   insertItem,
-  KINDS_OF_WORK,
-  WORK_KINDS,
   keyOf,
+  KINDS_OF_WORK,
+  type QueuedItem,
+  WORK_KINDS,
+  type WorkHandler,
   type WorkItem,
   type WorkKind,
-  type QueuedItem,
-  type WorkHandler,
 } from './work-items.ts';
 import { ItemWorker } from './item-worker.ts';
-import { Outcomes } from './outcomes.ts';
+import { sleepOrAbort, unlessAborted } from '../../model/waiting.ts';
 
-export interface BossQueueOptions {
+interface BossQueueOptions {
   /** Of any source of the database. */
   address: string;
   clock: Clock;
@@ -45,6 +45,17 @@ const FIND = `SELECT id::text AS id, state = 'active' AS "isUnderWay" FROM ${BOS
 const COMING_BACK = `SELECT singleton_key AS key FROM ${BOSS_SCHEMA}.job
   WHERE name = $1 AND singleton_key = ANY($2) AND state = 'retry' AND start_after > now() - interval '15 s'`;
 
+/** How often all results that are waited for are asked for, in one statement. */
+const OUTCOMES_MS = 1_000;
+const OUTCOMES = `SELECT id::text AS id, state::text AS state, output::text AS output
+  FROM ${BOSS_SCHEMA}.job WHERE id = ANY($1::uuid[])`;
+
+interface JobRow extends Record<string, unknown> {
+  id: string;
+  state: string;
+  output: string | null;
+}
+
 /**
  * The work of all processes on one database, in tables of pg-boss. Opens the queue as soon as the server is there; the
  * constructor throws nothing. All methods throw `SyncError`.
@@ -57,7 +68,9 @@ export class WorkQueue {
   readonly #statements: SharedStatements;
   /** Loaded with the first queue: a process without one never needs it. */
   readonly #boss: Promise<PgBoss>;
-  readonly #outcomes: Outcomes;
+  /** Results that are waited for, by the ids of their items. */
+  readonly #awaited = new Map<string, PromiseWithResolvers<unknown>>();
+  #isAsking = false;
   readonly #workers = new Map<WorkKind, { wake(): void; welcome(source: string): void; idle(): Promise<void> }>();
 
   constructor(options: BossQueueOptions) {
@@ -66,7 +79,6 @@ export class WorkQueue {
     if (shared === null) throw new Error('a queue needs a database that many processes share');
     this.#statements = shared.connect(options.clock);
     this.#boss = engine(engineAccess(this.#statements, PATIENCE_MS), options);
-    this.#outcomes = new Outcomes(this.#statements.execute, options.clock, this.#closing.signal);
     this.opened = this.#open();
     // A queue may be closed before it is opened, and nobody may wait for that.
     this.opened.catch(() => undefined);
@@ -88,8 +100,13 @@ export class WorkQueue {
   }
 
   /** Resolves with the result of an item once any process has done it; null if the result is not known any more. */
-  outcome(id: string, signal: AbortSignal): Promise<unknown> {
-    return this.#outcomes.of(id, signal).then(resultOf);
+  async outcome(id: string, signal: AbortSignal): Promise<unknown> {
+    const awaited = this.#awaited.get(id) ?? Promise.withResolvers<unknown>();
+    // Whoever waits may give up before.
+    awaited.promise.catch(() => undefined);
+    this.#awaited.set(id, awaited);
+    if (!this.#isAsking) void this.#askOutcomes();
+    return unlessAborted(awaited.promise, AbortSignal.any([signal, this.#closing.signal]));
   }
 
   /** Those of the keys whose item was given back just now and is about to be taken again. */
@@ -109,7 +126,7 @@ export class WorkQueue {
   work<Kind extends WorkKind>(kind: Kind, atOnce: number, handler: WorkHandler<Kind, unknown>): void {
     const { clock, failed } = this.#options;
     const [single, closing] = [engineAccess(this.#statements, 0), this.#closing.signal];
-    const done = (id: string, result: unknown): void => this.#outcomes.tell(id, result);
+    const done = (id: string, result: unknown): void => this.#awaited.get(id)?.resolve(result);
     const begin = (boss: PgBoss): void => {
       if (closing.aborted) return;
       this.#workers.set(kind, new ItemWorker({ kind, atOnce, boss, single, handler, clock, closing, done, failed }));
@@ -137,6 +154,28 @@ export class WorkQueue {
     await this.#statements.close();
   }
 
+  async #askOutcomes(): Promise<void> {
+    this.#isAsking = true;
+    while (this.#awaited.size > 0 && !this.#closing.signal.aborted) {
+      await sleepOrAbort(this.#options.clock, OUTCOMES_MS, this.#closing.signal);
+      const ids = [...this.#awaited.keys()];
+      // While the server is away, they go on waiting.
+      const asked = await this.#statements.execute<JobRow>(OUTCOMES, [ids]).catch(() => null);
+      const found = new Map(asked?.rows.map((row) => [row.id, row]));
+      for (const id of asked === null ? [] : ids) this.#settle(id, found.get(id));
+    }
+    this.#isAsking = false;
+  }
+
+  #settle(id: string, row: JobRow | undefined): void {
+    const isOver = row === undefined || OVER.has(row.state);
+    if (!isOver) return;
+    const awaited = this.#awaited.get(id);
+    this.#awaited.delete(id);
+    if (row === undefined || row.state === 'completed') awaited?.resolve(resultOf(JSON.parse(row?.output ?? 'null')));
+    else awaited?.reject(givenUp(row.state));
+  }
+
   async #open(): Promise<void> {
     const { clock, failed } = this.#options;
     const { signal } = this.#closing;
@@ -154,6 +193,8 @@ export class WorkQueue {
     }
   }
 }
+
+const OVER: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
 
 /** The engine's way to the database; `patienceMs` is 0 for what must not be done twice. */
 function engineAccess(statements: SharedStatements, patienceMs: number): Db {
@@ -190,4 +231,11 @@ async function makeQueue(boss: PgBoss, kind: WorkKind): Promise<void> {
 
 function resultOf(output: unknown): unknown {
   return typeof output === 'object' && output !== null && 'result' in output ? output.result : null;
+}
+
+function givenUp(state: string): SyncError {
+  return new SyncError('work_lost', `the work was ${state} in the queue`, {
+    recovery: 'retry',
+    hint: 'somebody has changed it in the schema content_sync_boss; the schedule asks for it again',
+  });
 }

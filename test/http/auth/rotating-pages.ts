@@ -3,11 +3,11 @@ import { newMeter } from '../../../src/http/client.ts';
 import { createClient } from '../../../src/http/create-client.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import { profileSchema } from '../../../src/source/profile.ts';
+import { type Profile, profileSchema } from '../../../src/source/profile.ts';
 import { storedTokens } from '../../../src/state/stored-tokens.ts';
 import { openWarehouse } from '../../../src/warehouse/databases.ts';
 import { longOrShort } from '../../support/length.ts';
-import { fastGovernor } from './fast-governor.ts';
+import { createGovernor, type Governor } from '../../../src/queue/governor.ts';
 
 const REST_MS = longOrShort(5, 25);
 
@@ -48,4 +48,16 @@ export async function askForPages(address: string, service: string, forMs = 0): 
     await governor.close();
     await warehouse.close();
   }
+}
+
+/** One that lets a test ask as fast as its service answers. */
+function fastGovernor({ rate_limit: dialect }: Pick<Profile, 'rate_limit'>): Governor {
+  return createGovernor({
+    clock: systemClock,
+    dialect,
+    requestsPerSecond: 1_000,
+    share: 1,
+    concurrency: 4,
+    maxWaitMs: 60_000,
+  });
 }

@@ -83,7 +83,7 @@ describe.each(DATABASES)('a refresh token that is replaced with each use, kept o
     60_000,
   );
 
-  it('is never asked with twice by processes that use it together, however short its tokens hold', async () => {
+  it('F227 is never asked with twice by processes that use it together, however short its tokens hold', async () => {
     const service = await serveRotating({ grace: false, lifetime: 1 });
     const address = await preparedAddress(database);
     const forMs = longOrShort(8_000, 1_300);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createJudge } from '../../../src/http/outcome/outcome.ts';
 import { rateDialectSchema } from '../../../src/source/rate-dialect.ts';
-import type { Seen } from '../../../src/http/outcome/outcome-row.ts';
+import type { Seen } from '../../../src/http/outcome/outcome-table.ts';
 import { newMeter } from '../../../src/http/client.ts';
 import { readAnswerLimits } from '../../../src/queue/limits/answer-limits.ts';
 import { PAGE, clientFor, errorOf, get, json, openGovernor, serve, testProfile } from '../stage.ts';
@@ -56,30 +56,18 @@ describe('the outcome table', () => {
     ['501', { status: 501 }, 'stop', 'not_supported'],
     ['500', { status: 500 }, 'retry', 'service_error'],
     ['F029 503 with a wait', { status: 503, headers: { 'retry-after': '600' } }, 'limited', 'limited'],
-    ['F021 503 with a fraction', { status: 503, headers: { 'retry-after': '2.0' } }, 'limited', 'limited'],
-    [
-      'F020 503 with a date',
-      { status: 503, headers: { 'retry-after': 'Fri, 20 Nov 2026 08:00:30 GMT' } },
-      'limited',
-      'limited',
-    ],
-    ['F021 503 with "soon"', { status: 503, headers: { 'retry-after': 'soon' } }, 'retry', 'service_error'],
-    ['F021 503 with -5', { status: 503, headers: { 'retry-after': '-5' } }, 'retry', 'service_error'],
-    ['F021 503 with two waits', { status: 503, headers: { 'retry-after': ['1', '2'] } }, 'limited', 'limited'],
-    ...['408', '409', '421', '423', '425'].map((status): [string, Partial<Seen>, string, string] => [
+    ...['408', '425'].map((status): [string, Partial<Seen>, string, string] => [
       `F040 ${status}`,
       { status: Number(status) },
       'retry',
       'busy',
     ]),
-    ...['502', '504', '520', '521', '522', '523', '524', '529'].map(
-      (status): [string, Partial<Seen>, string, string] => [
-        `F040 ${status}`,
-        { status: Number(status) },
-        'retry',
-        'service_error',
-      ],
-    ),
+    ...['502', '529'].map((status): [string, Partial<Seen>, string, string] => [
+      `F040 ${status}`,
+      { status: Number(status) },
+      'retry',
+      'service_error',
+    ]),
     ['F001 a refused connection', { status: 0, transport: 'ECONNREFUSED' }, 'retry', 'unreachable'],
     ['F001 an unknown name', { status: 0, transport: 'ENOTFOUND' }, 'retry', 'unreachable'],
     ['F001 a name server that is away', { status: 0, transport: 'EAI_AGAIN' }, 'retry', 'unreachable'],
@@ -171,29 +159,12 @@ describe('the outcome table', () => {
 
 describe('Retry-After', () => {
   it.each([
-    ['7', 'limited'],
-    ['2.0', 'limited'],
-    ['0', 'limited'],
-    ['1h', 'limited'],
     ['1m30s', 'limited'],
-    ['2026-11-20T08:00:30Z', 'limited'],
-    ['Fri, 20 Nov 2026 08:00:30 GMT', 'limited'],
     ['Friday, 20-Nov-26 08:00:30 GMT', 'limited'],
-    ['Fri Nov 20 08:00:30 2026', 'limited'],
-    ['86401', 'limited'],
-    [String(NOW / 1_000 + 60), 'limited'],
-    [String(NOW + 60_000), 'limited'],
     ['9'.repeat(40), 'limited'],
-    [['1', '2'], 'limited'],
     ['', 'retry'],
-    ['soon', 'retry'],
-    ['-5', 'retry'],
     ['1e3', 'retry'],
-    ['Nov 2026', 'retry'],
-    ['1 month', 'retry'],
     ['in March', 'retry'],
-    ['Fri, 20 Nov 2026 08:00:30', 'retry'],
-    ['Sat, 01 Jan 2022 00:00:00 GMT', 'retry'],
     [String(NOW / 1_000 - 7_200), 'retry'],
   ])('%j means the same to the outcome and to the governor', (value, outcome) => {
     const headers = { 'retry-after': value };

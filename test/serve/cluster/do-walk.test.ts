@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { doWalk, failedWith } from '../../../src/serve/cluster/do-walk.ts';
+import { doWalk, failedWith } from '../../../src/serve/cluster/walk-item.ts';
 import type { WalkItem } from '../../../src/serve/work-items/work-items.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
 import { SyncError } from '../../../src/model/errors.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { keepLead, type Lead } from '../../../src/serve/cluster/lead.ts';
+import { keepLead } from '../../../src/serve/cluster/lead.ts';
 import { POSTGRES, preparedPostgres } from '../../support/databases.ts';
 import { hurriedClock } from '../../support/hurried-clock.ts';
 import { until } from '../../support/serving.ts';
@@ -8,7 +8,7 @@ import { until } from '../../support/serving.ts';
 const clock = hurriedClock(20);
 
 function leader(address: string, sources: readonly string[]) {
-  const now = { leads: [] as string[], errors: [] as unknown[], lead: null as Lead | null };
+  const now = { leads: [] as string[], errors: [] as unknown[], lead: null as ReturnType<typeof keepLead> | null };
   const leads = (led: ReadonlySet<string>): void => void (now.leads = [...led].toSorted());
   now.lead = keepLead({
     address,

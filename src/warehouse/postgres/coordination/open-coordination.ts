@@ -1,23 +1,22 @@
 import { randomUUID } from 'node:crypto';
-import { types, type QueryResult } from 'pg';
+import { type QueryResult, types } from 'pg';
 import * as firstTables from '../../../../migrations/coordination/001-coordination.ts';
 import * as tokenTables from '../../../../migrations/coordination/002-tokens.ts';
 import * as controlTables from '../../../../migrations/coordination/003-controls.ts';
 import type { Clock } from '../../../model/clock.ts';
 import type {
+  ControlPost,
   Coordination,
   StoredBudget,
-  StoredToken,
-  ControlPost,
   StoredControl,
   StoredControlAnswer,
 } from '../../coordination.ts';
-import type { SharedStatements, ExecuteSql } from '../../database.ts';
+import type { ExecuteSql, SharedStatements } from '../../database.ts';
 import type { PostgresAddress } from '../connection/address.ts';
-import { COMMON_SCHEMA, NOW_MS, execute, retrying, type Database } from '../connection/transact.ts';
 import { openDatabase } from '../connection/open-database.ts';
 import { borrowDatabase } from '../connection/pools.ts';
 import { onlyRow, queryOf } from '../connection/session.ts';
+import { COMMON_SCHEMA, type Database, execute, NOW_MS, retrying } from '../connection/transact.ts';
 
 const COORDINATION_TABLES = {
   migrations: { '001-hub': firstTables, '002-tokens': tokenTables, '003-controls': controlTables },
@@ -47,11 +46,6 @@ export async function openCoordination({ connection }: PostgresAddress, clock: C
     lead: async (sources, owner, forMs) =>
       (await ask<{ source: string }>(LEAD, [sources, owner, forMs])).rows.map(({ source }) => source),
     resign: async (owner) => void (await ask(`DELETE FROM ${COMMON_SCHEMA}.leads WHERE owner = $1`, [owner])),
-    claimToken: async (name, version, { owner, forMs }) =>
-      onlyRow(await ask<StoredToken & { isMine: boolean }>(CLAIM, [name, version, owner, forMs])),
-    swapToken: async (name, version, { sealed, expiresIn }) =>
-      (await ask(SWAP_TOKEN, [name, version, sealed, expiresIn])).rowCount === 1,
-    freeToken: async (name, owner) => void (await ask(FREE, [name, owner])),
     ...controlPost(ask),
     close: () => opened.close(),
   };
@@ -87,38 +81,6 @@ const LEAD = `INSERT INTO ${COMMON_SCHEMA}.leads AS led (source, owner, until)
   ON CONFLICT (source) DO UPDATE SET owner = excluded.owner, until = excluded.until
     WHERE led.owner = excluded.owner OR led.until <= now()
   RETURNING source`;
-
-/** Of a row `stored`; milliseconds by the database's clock. */
-const TOKEN = `stored.sealed, stored.version,
-  coalesce(extract(epoch FROM stored.expires_at - clock_timestamp()) * 1000, 0)::float8 AS "expiresIn"`;
-
-/**
- * The row is written even if it stays as it is: only so does a statement that waited for another one see what that
- * one left.
- */
-const CLAIM = `INSERT INTO ${COMMON_SCHEMA}.tokens AS stored (name, version, asker, asked_until)
-  VALUES ($1, 0, $3, clock_timestamp() + $4 * interval '1 millisecond')
-  ON CONFLICT (name) DO UPDATE SET
-    asker = ${claimed('excluded.asker', 'stored.asker')},
-    asked_until = ${claimed('excluded.asked_until', 'stored.asked_until')}
-  RETURNING ${TOKEN}, stored.version = $2 AND stored.asker = $3 AS "isMine"`;
-
-function claimed(mine: string, theirs: string): string {
-  return `CASE WHEN stored.version = $2
-    AND (stored.asker IS NULL OR stored.asker = excluded.asker OR stored.asked_until <= clock_timestamp())
-    THEN ${mine} ELSE ${theirs} END`;
-}
-
-/**
- * Versions follow the clock, so that one which the database has forgotten, as a replica that takes over too early does,
- * does not come again for another token.
- */
-const SWAP_TOKEN = `UPDATE ${COMMON_SCHEMA}.tokens AS stored
-  SET version = greatest(version + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), sealed = $3,
-    expires_at = clock_timestamp() + $4 * interval '1 millisecond', asker = NULL, asked_until = NULL
-  WHERE name = $1 AND version = $2`;
-
-const FREE = `UPDATE ${COMMON_SCHEMA}.tokens SET asker = NULL, asked_until = NULL WHERE name = $1 AND asker = $2`;
 
 /** Statements of a queue's engine are short, but for those that build its tables. */
 const ANSWER_MS = 60_000;

@@ -1,21 +1,20 @@
 import {
   boundBy,
-  newConcurrencyLimit,
-  noteAnswer,
-  noteUnderWay,
   type ConcurrencyLimit,
-} from '../limits/concurrency-limit.ts';
-import { learn, newQuota, getNominalRate, getOpenTime, getPace, type Quota } from '../limits/quota.ts';
-import {
   getAllowedRate,
+  newConcurrencyLimit,
   newRateEstimate,
+  noteAnswer,
   noteRejection,
   noteSuccess,
+  noteUnderWay,
   type RateEstimate,
-} from '../limits/rate-estimate.ts';
-import type { QuotaHint, AnswerLimits } from '../limits/answer-limits.ts';
-import { LONGEST_WAIT_MS } from '../limits/rate-time.ts';
-import type { RateDialect } from '../../source/rate-dialect.ts';
+} from './limits/aimd.ts';
+import { learn, newQuota, getNominalRate, getOpenTime, getPace, type Quota } from './limits/quota.ts';
+import type { AnswerLimits, QuotaHint } from './limits/answer-limits.ts';
+import { LONGEST_WAIT_MS } from './limits/rate-time.ts';
+import type { Lane } from '../model/vocabulary.ts';
+import type { RateDialect } from '../source/rate-dialect.ts';
 
 export interface BudgetOptions {
   dialect: RateDialect;
@@ -49,6 +48,19 @@ export interface RestoredBudget {
   peak: number | null;
 }
 
+export const NOTHING_KNOWN: RestoredBudget = { pausedUntil: 0, refusals: 0, due: null, peak: null };
+
+/** A request that is to start, or is under way: of which process, and in which lane. */
+interface Requester {
+  owner: string;
+  lane: Lane;
+}
+
+/** A request under way, and since when. */
+export interface OpenRequest extends Requester {
+  at: number;
+}
+
 /**
  * When the next request may start. A state machine without a clock: every call passes the time, in milliseconds of a
  * monotonic clock. What the service states comes first; if it states nothing, AIMD finds the rate and the number of
@@ -78,13 +90,26 @@ export interface Budget {
   refusals: number;
   /** When the latest of them came that counts. */
   refusedAt: number;
-  /** Start times of the requests under way, by their number. */
-  open: Map<number, number>;
+  /** The requests under way, by their number. */
+  open: Map<number, OpenRequest>;
   started: number;
   /** When the latest request was due; the next one is due a pace later. */
   due: number;
   /** Until when a quota last held a request back. */
   shutAt: number;
+  /** When a live lane was last used; null if none was. */
+  liveAt: number | null;
+  /** When the processes that share the budget last stored anything. */
+  seen: Map<string, number>;
+  /** The process that waits in the earliest live lane; null if none has said so. */
+  claim: (Requester & { until: number }) | null;
+}
+
+/** Lanes that never take all slots while others are in use. */
+const YIELDING: ReadonlySet<Lane> = new Set(['backfill', 'bulk']);
+
+export function yields(lane: Lane): boolean {
+  return YIELDING.has(lane);
 }
 
 /** After a stall of the process so much of the pace is caught up on. */
@@ -115,6 +140,9 @@ export function newBudget(options: BudgetOptions, restored: RestoredBudget, at: 
     // A process that is started again and again must not begin to wait anew each time.
     due: Math.min(restored.due ?? at, at - CATCH_UP_MS),
     shutAt: at - CATCH_UP_MS,
+    liveAt: null,
+    seen: new Map(),
+    claim: null,
   };
 }
 
@@ -131,8 +159,8 @@ export function forgetWaits(budget: Budget): void {
   budget.quotas.clear();
 }
 
-/** Counts the processes that send requests now. */
-export function noteProcesses({ options, slots }: Budget, processes: number): void {
+/** Bounds the slots by the number of processes that send requests now. */
+export function boundSlots({ options, slots }: Budget, processes: number): void {
   boundBy(slots, maxSlots(options, processes));
 }
 
@@ -159,6 +187,11 @@ export function closedUntil(budget: Budget, at: number): number | null {
   return until > at ? until : null;
 }
 
+/** True if the pace allows a request by now. */
+export function isPaced(budget: Budget, at: number): boolean {
+  return budget.due + 1_000 / paceNow(budget, at) <= at;
+}
+
 /** Requests per second at which to go on now; infinite while no limit is known. */
 export function paceNow(budget: Budget, at: number): number {
   const { share } = budget.options;
@@ -178,12 +211,13 @@ export function allowedRate(budget: Budget): number | null {
 }
 
 /** Counts one request as started; returns its number, by which its answer is told. */
-export function noteStart(budget: Budget, at: number): number {
+export function noteStart(budget: Budget, requester: Requester, at: number): number {
   // Time lost by a stall or by slow answers is made good, within limits; time behind a shut gate is not.
   const earliest = Math.max(at - CATCH_UP_MS, Math.min(budget.shutAt, at));
   budget.due = budget.probing ? at : Math.max(budget.due + 1_000 / paceNow(budget, at), earliest);
   budget.started += 1;
-  budget.open.set(budget.started, at);
+  budget.open.set(budget.started, { ...requester, at });
+  if (!yields(requester.lane)) budget.liveAt = at;
   for (const quota of budget.quotas.values()) quota.spendable -= 1;
   noteUnderWay(budget.slots, budget.open.size);
   return budget.started;
@@ -194,8 +228,9 @@ export function noteFailure(budget: Budget, request: number): void {
   budget.open.delete(request);
 }
 
-export function noteBudgetAnswer(budget: Budget, request: number, answer: BudgetAnswer): void {
-  const sentAt = budget.open.get(request) ?? answer.at;
+/** `startedAt` counts for a request that is not known any more. */
+export function noteBudgetAnswer(budget: Budget, request: number, startedAt: number, answer: BudgetAnswer): void {
+  const sentAt = budget.open.get(request)?.at ?? startedAt;
   budget.open.delete(request);
   // Many refusals of what was under way together are one sign.
   if (!answer.limited || sentAt >= budget.refusedAt) {
