@@ -1,9 +1,8 @@
-import { EACH_ELEMENT, isEach, stepsOf, type PathStep } from '../../model/body-path.ts';
+import { EACH_ELEMENT, isEach, type PathStep, stepsOf } from '../../model/body-path.ts';
 import type { JsonObject, JsonValue, SourceRecord } from '../../model/json.ts';
 import { cutOf } from '../json/parse-body.ts';
 import { COMMA, QUOTE, skipSpace, stringEnd, valueEnd } from '../json/scan-json.ts';
-import { isObject, stepInto } from './field-at.ts';
-import { withField } from './with-field.ts';
+import { isObject, stepInto, withField } from './field-at.ts';
 
 /** A value of a body, where it begins there, and where it ends if that is known. */
 interface Placed {

@@ -1,6 +1,6 @@
 import type { ApiClient } from '../../http/client.ts';
 import type { SourceRecord } from '../../model/json.ts';
-import type { FieldKinds } from '../../shape/records/field-kinds.ts';
+import type { FieldKinds } from '../../shape/records/record-difference.ts';
 import type { Warning } from '../warnings.ts';
 
 /** Records found by a look into the listing. */

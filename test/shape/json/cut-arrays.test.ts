@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { JsonValue } from '../../../src/model/json.ts';
-import { cutArrays, type Body } from '../../../src/shape/json/cut-arrays.ts';
+import { type Body, cutArrays } from '../../../src/shape/json/parse-body.ts';
 
 const read = (part: string): JsonValue => JSON.parse(part);
 
