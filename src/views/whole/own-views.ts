@@ -55,7 +55,14 @@ export function deletesView(): View[] {
       'When the service was asked and had the record again, UTC; null as long as it is gone.',
     ],
   ] as const;
-  return [ownView('sync_deletes', 'Every delete of a record, and when it was restored.', columns, ' FROM "_sync_deletes" AS d')];
+  return [
+    ownView(
+      'sync_deletes',
+      'Every delete of a record, and when it was restored.',
+      columns,
+      ' FROM "_sync_deletes" AS d',
+    ),
+  ];
 }
 
 /** `sync_schema_log`: every column that came or was widened, and every one that lost its values. */
