@@ -1,12 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { SnapshotReader, ViewQuery } from '../warehouse/snapshot-reader.ts';
-import { changedSlices } from './changed-slices.ts';
+import type { SnapshotReader, ViewCell, ViewQuery } from '../warehouse/snapshot-reader.ts';
 import type { ChosenTable } from './choose-tables.ts';
 import type { ExportColumn } from './formats/format.ts';
-import { monthOf, nextMonth, NO_MONTH } from './layout.ts';
-import { listed, slicesOf, type ManifestTable, type Slice } from './manifest.ts';
-import type { PartTarget } from './open-part.ts';
-import { sliceWriter } from './slice-writer.ts';
+import { type Layout, monthOf, nextMonth, NO_MONTH } from './layout.ts';
+import { listed, type ManifestTable, type PartFile, type Slice, slicesOf } from './manifest.ts';
+import { openPart, type OpenPart, type PartTarget } from './open-part.ts';
+import { rowDigest, type RowDigest } from './row-digest.ts';
 
 export interface TableExport {
   snapshot: SnapshotReader;
@@ -135,4 +134,159 @@ async function writeWithin(
     await writer.abort();
     throw error;
   }
+}
+
+/**
+ * Which slices of an earlier export hold other rows by now, by index, and which months have come since. Every row is
+ * read: what was written anew from stored bodies has its old `_synced_at`, and what is gone has none.
+ */
+async function changedSlices(
+  snapshot: SnapshotReader,
+  query: ViewQuery,
+  layout: Layout,
+  slices: readonly Slice[],
+  tick: () => void,
+): Promise<{ changed: ReadonlySet<number>; newMonths: ReadonlySet<string> }> {
+  const digests = slices.map(() => rowDigest());
+  const newMonths = new Set<string>();
+  const placeOf = layout.month === null ? byKey(query, layout, slices) : byMonth(query, layout, slices);
+  for await (const rows of snapshot.rows({ ...query, orderBy: [] })) {
+    tick();
+    for (const row of rows) {
+      const place = placeOf(row);
+      if (typeof place === 'string') newMonths.add(place);
+      else digests[place]?.add(row);
+    }
+  }
+  const changed = slices.flatMap(({ rows, digest }, at) => (isSame(digests[at], rows, digest) ? [] : [at]));
+  return { changed: new Set(changed), newMonths };
+}
+
+function isSame(now: RowDigest | undefined, rows: number, digest: string): boolean {
+  return now?.rows() === rows && now.text() === digest;
+}
+
+type PlaceOf = (row: readonly ViewCell[]) => number | string;
+
+/** The slice's index, or the month itself if there is none of it. */
+function byMonth({ columns }: ViewQuery, { month }: Layout, slices: readonly Slice[]): PlaceOf {
+  const column = columns.findIndex(({ name }) => name === month?.name);
+  const indexes = new Map(slices.map((slice, at) => [slice.month, at]));
+  return (row) => {
+    const own = monthOf(row[column] ?? null);
+    return indexes.get(own) ?? own;
+  };
+}
+
+/** The last slice that begins with the key or one before it. */
+function byKey({ columns }: ViewQuery, { key }: Layout, slices: readonly Slice[]): PlaceOf {
+  const column = columns.findIndex(({ name }) => name === key?.name);
+  const bounds = slices.slice(1).map(({ from }) => Buffer.from(from ?? ''));
+  return (row) => {
+    if (bounds.length === 0) return 0;
+    const own = Buffer.from(String(row[column] ?? ''));
+    let [low, high] = [0, bounds.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const bound = bounds[middle];
+      if (bound !== undefined && Buffer.compare(bound, own) <= 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+}
+
+type Row = readonly ViewCell[];
+
+/** Writes rows that come in the order of the layout, and makes slices of them. */
+interface SliceWriter {
+  write(rows: readonly Row[]): Promise<void>;
+  /** All slices that were written. */
+  end(): Promise<Slice[]>;
+  /** Leaves nothing of the file in hand. Never throws. */
+  abort(): Promise<void>;
+}
+
+interface OpenSlice {
+  month: string | null;
+  from: string | null;
+  digest: RowDigest;
+  files: PartFile[];
+}
+
+/** `from`: the key with which the first slice begins. An empty file tells the columns of a table without rows. */
+function sliceWriter(target: PartTarget, from: string | null, hasEmptyFile: boolean): SliceWriter {
+  const { layout, columns } = target;
+  const indexOf = (name: string | undefined): number => columns.findIndex((column) => column.name === name);
+  const [keyAt, monthAt] = [indexOf(layout.key?.name), indexOf(layout.month?.name)];
+  const slices: Slice[] = [];
+  let slice: OpenSlice | null = null;
+  let part: OpenPart | null = null;
+
+  const closePart = async (): Promise<void> => {
+    const closed = await part?.close();
+    part = null;
+    if (closed !== undefined) slice?.files.push(closed);
+  };
+  const begin = async (next: Pick<OpenSlice, 'month' | 'from'>): Promise<OpenSlice> => {
+    await closePart();
+    if (slice !== null) slices.push(asSlice(slice));
+    return (slice = { ...next, digest: rowDigest(), files: [] });
+  };
+  /** The slice of the next rows, of which `row` is the first one. */
+  const sliceOf = async (month: string | null, row: Row): Promise<OpenSlice> => {
+    if (slice === null) return begin({ month, from });
+    if (slice.month !== month) return begin({ month, from: null });
+    if (part?.isFull() !== true) return slice;
+    const key = layout.key === null ? null : String(row[keyAt]);
+    // What belongs to one key stays in one slice.
+    if (key !== null && key !== part.lastKey()) return begin({ month, from: key });
+    await closePart();
+    return slice;
+  };
+  return {
+    write: async (rows) => {
+      const months = layout.month === null ? () => null : (row: Row) => monthOf(row[monthAt] ?? null);
+      for (const { month, run } of runsOf(rows, months)) {
+        const { digest } = await sliceOf(month, run[0] ?? []);
+        for (const row of run) digest.add(row);
+        part ??= await openPart(target, month);
+        await part.add(run);
+      }
+    },
+    end: async () => {
+      if (slice === null && hasEmptyFile) {
+        slice = await begin({ month: null, from });
+        part = await openPart(target, null);
+      }
+      await closePart();
+      return slice === null ? slices : [...slices, asSlice(slice)];
+    },
+    abort: async () => part?.abort(),
+  };
+}
+
+/** So many rows at most are taken together: a file may get so many more than it should. */
+const RUN_ROWS = 250;
+
+/** Stretches of rows of one month. */
+function* runsOf(
+  rows: readonly Row[],
+  months: (row: Row) => string | null,
+): Generator<{ month: string | null; run: Row[] }> {
+  let [run, month]: [Row[], string | null] = [[], null];
+  for (const row of rows) {
+    const own = months(row);
+    if (run.length > 0 && (own !== month || run.length === RUN_ROWS)) {
+      yield { month, run };
+      run = [];
+    }
+    month = own;
+    run.push(row);
+  }
+  if (run.length > 0) yield { month, run };
+}
+
+function asSlice({ month, from, digest, files }: OpenSlice): Slice {
+  return { month, from, rows: digest.rows(), digest: digest.text(), files };
 }

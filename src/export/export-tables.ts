@@ -13,14 +13,14 @@ import { PARQUET } from './formats/parquet.ts';
 import { layoutOf } from './layout.ts';
 import {
   filesOf,
+  type Manifest,
   MANIFEST_VERSION,
+  type ManifestTable,
   manifestText,
   readManifest,
-  type Manifest,
-  type ManifestTable,
 } from './manifest.ts';
-import { isOurs, leftovers } from './leftovers.ts';
-import type { Place } from './places/place.ts';
+import { LOCK, NEXT_MANIFEST } from './places/local-folder.ts';
+import { MANIFEST, type Place } from './places/place.ts';
 
 export const FORMATS: Readonly<Record<FormatName, Format>> = { parquet: PARQUET, csv: CSV, ndjson: NDJSON };
 
@@ -242,4 +242,31 @@ function summary(table: ManifestTable | undefined, made: readonly string[]): Exp
     written_files: written.length,
     written_bytes: bytesOf(written),
   };
+}
+
+const PART = /^[^/]+\/(?:month=[^/]+\/)?part-\d{8}T\d{6}Z-[0-9a-f]{8}-\d{5}\.(?:parquet|csv|ndjson)$/;
+
+/** True of a path that only an export gives. */
+function isOurs(path: string): boolean {
+  return PART.test(path) || [LOCK, NEXT_MANIFEST, MANIFEST].includes(path);
+}
+
+const DAY_MS = 86_400_000;
+
+/**
+ * What the manifest before listed, and what exports left that were stopped: at once where nobody else can be writing,
+ * elsewhere after a day.
+ */
+async function leftovers(
+  place: Place,
+  listed: ReadonlySet<string>,
+  before: Manifest | null,
+  now: number,
+): Promise<string[]> {
+  const old = new Set(filesOf(before));
+  const files = await place.list();
+  return files
+    .filter(({ path }) => PART.test(path) && !listed.has(path))
+    .filter(({ path, changedAt }) => place.isLocked || old.has(path) || changedAt < now - DAY_MS)
+    .map(({ path }) => path);
 }

@@ -3,17 +3,16 @@ import { bodyMatches } from '../http/outcome/outcome.ts';
 import { SyncError } from '../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
-import { recordKey } from '../shape/records/record-key.ts';
 import { asRecord } from '../shape/records/as-record.ts';
+import { isObject, withField } from '../shape/records/field-at.ts';
+import { recordKey } from '../shape/records/record-key.ts';
 import { selectRecord } from '../shape/records/select-records.ts';
-import { withField } from '../shape/records/with-field.ts';
-import { tombstoneOf, type Tombstone } from '../shape/tombstone.ts';
-import { isObject } from '../shape/records/field-at.ts';
+import { type Tombstone, tombstoneOf } from '../shape/tombstone.ts';
+import { fillTemplate, placeOf } from '../source/basic-fields.ts';
 import type { GoneRule } from '../source/delete-fields.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { hasPartition } from '../source/request-fields.ts';
-import { placeOf, fillTemplate } from '../source/basic-fields.ts';
-import { singleRequest, type BuiltRequest, type ListingTarget } from './page-styles/listing-request.ts';
+import { type BuiltRequest, type ListingTarget, singleRequest } from './page-styles/listing-request.ts';
 
 /** The parts by which single records of a resource are read. */
 export interface ItemSource {

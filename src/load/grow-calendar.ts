@@ -1,7 +1,6 @@
 import type { Years } from '../model/calendar-day.ts';
-import type { TableRows } from '../model/table.ts';
-import { isTime, timesWithin, yearsOfRows } from '../shape/columns/years-of-rows.ts';
-import { addYears, forgetCovers, saveCover, readCalendar, yearsOfCalendar } from '../state/calendar.ts';
+import type { Column, TableRows, TableShape } from '../model/table.ts';
+import { addYears, forgetCovers, readCalendar, saveCover, yearsOfCalendar } from '../state/calendar.ts';
 import { readTables } from '../state/column-catalog.ts';
 import type { LoadContext } from './load-context.ts';
 
@@ -57,4 +56,41 @@ async function yearsOfTables({ warehouse, owned }: LoadContext, year: number): P
   for (const table of tables) spans.push(await warehouse.timeSpan(table, table.columns.filter(isTime), within));
   const years = spans.flatMap((span) => span ?? []).map((time) => Number(time.slice(0, 4)));
   return years.length === 0 ? null : [Math.min(...years), Math.max(...years)];
+}
+
+/** Times outside of these are slips of the pen, or stand for none. */
+const FIRST_YEAR = 1970;
+const MOST_YEARS_AHEAD = 10;
+
+/**
+ * The first and the last year of the times in the rows, as long as people may mean them in the year `now`; null if there
+ * are none. Looks at every row of every page.
+ */
+export function yearsOfRows(rows: readonly TableRows[], now: number): Years | null {
+  const [least, most] = timesWithin(now);
+  let [first, last] = [most, least];
+  for (const { table, width, cells } of rows) {
+    for (const at of placesOfTimes(table)) {
+      for (let cell = at; cell < cells.length; cell += width) {
+        const time = cells[cell];
+        if (typeof time !== 'string' || time < least || time >= most) continue;
+        if (time < first) first = time;
+        if (time > last) last = time;
+      }
+    }
+  }
+  return first === most ? null : [Number(first.slice(0, 4)), Number(last.slice(0, 4))];
+}
+
+/** The first day of the times that people may mean in the year `now`, and the day after the last one. */
+function timesWithin(now: number): [from: string, before: string] {
+  return [`${FIRST_YEAR}-01-01`, `${now + MOST_YEARS_AHEAD}-01-01`];
+}
+
+function placesOfTimes({ key, columns }: TableShape): number[] {
+  return columns.flatMap((column, at) => (isTime(column) ? [key.length + at] : []));
+}
+
+function isTime({ type }: Pick<Column, 'type'>): boolean {
+  return type === 'date' || type === 'timestamp';
 }

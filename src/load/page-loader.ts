@@ -2,21 +2,26 @@ import type { CompiledQuery } from 'kysely';
 import type { Updated } from '../model/json.ts';
 import type { ResourceShape, TableRows } from '../model/table.ts';
 import { asKeys, shapeChanges } from '../shape/evolve-shape.ts';
+import { textHash } from '../shape/records/fingerprint.ts';
 import { initialShape, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
+import { type Reject, resolveRejects, saveRejects } from '../state/rejects.ts';
 import { restoreDeletes } from '../state/stored-rows.ts';
-import { resolveRejects, saveRejects } from '../state/rejects.ts';
-import { restoredAmong, type OlderPolicy } from './difference.ts';
-import type { KeyedRecord, LeftOut } from './key-records.ts';
-import { sourceTexts } from './source-texts.ts';
+import { type OlderPolicy, restoredAmong } from './difference.ts';
 import { coverRows } from './grow-calendar.ts';
 import { finishReshape, fixColumns, growTables, shapeAndGrow } from './grow-shape.ts';
+import type { KeyClashes, KeyedRecord, LeftOut, SetAside } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
-import { keyOf, pageRows, preparePage, shapeOf, type LoadablePage, type LostRow } from './prepare-page.ts';
-import { outcomeOf, type PageOutcome } from './page-outcome.ts';
-import { rejected, rejectsOf } from './set-aside.ts';
-
-export type { PageOutcome } from './page-outcome.ts';
+import {
+  keyOf,
+  type LoadablePage,
+  type LostRow,
+  pageRows,
+  type PreparedPage,
+  preparePage,
+  shapeOf,
+} from './prepare-page.ts';
+import { sourceTexts } from './source-texts.ts';
 
 /** A record's key and the service's own time of change: its text, and the moment in epoch milliseconds. */
 export type DatedKey = Pick<KeyedRecord, 'key'> & Pick<Updated, 'text' | 'at'>;
@@ -160,4 +165,70 @@ function updatedTimes(...lists: readonly (readonly LeftOut[])[]): DatedKey[] {
   for (const list of lists)
     for (const { key, updated } of list) if (updated !== null) dated.push({ key, text: updated.text, at: updated.at });
   return dated;
+}
+
+/** The changes of one page to the warehouse, as counts. */
+export interface PageOutcome {
+  /** Without those that the profile's filter leaves out. */
+  records: number;
+  inserted: number;
+  updated: number;
+  unchanged: number;
+  rejected: number;
+  /** Records that were dropped because a person has had them erased; absent for none. */
+  forgotten?: number;
+  /** Records that another one of the page with the same key was taken for. */
+  clashes: KeyClashes;
+  /** Keys of rows of which the same walk has shown an older state before; absent for none. */
+  overwritten?: readonly string[];
+  /** Fields that change with every response, as it seems; absent for none. */
+  volatile?: readonly string[];
+  /** A time of change that was cut to milliseconds; absent for none. */
+  cutTime?: string;
+  /** Rows that an older state of the record replaced. */
+  wentBack: number;
+  /** Values that went into `_overflow`, were left out by the contract, or were repaired for their column. */
+  overflowed: number;
+  discarded: number;
+  repaired: number;
+}
+
+/** `rejected`: records that are set aside, for whatever reason. */
+function outcomeOf(
+  { found, clashes, taken: records, forgotten }: PreparedPage,
+  { rejects, overflowed, discarded, repaired }: ShapedPage,
+  rejected: number,
+): PageOutcome {
+  const asideInserts = rejects.filter(({ index }) => index < found.inserts.length).length;
+  const inserted = found.inserts.length - asideInserts;
+  const updated = found.updates.length - (rejects.length - asideInserts);
+  // The rest are records without any change, and second copies on the same page that say the same.
+  const unchanged = records - inserted - updated - rejected - clashes.older - clashes.undecided;
+  const rows = { records, inserted, updated, unchanged, rejected, wentBack: found.wentBack };
+  const { overwritten, volatile = [], cutTime = null } = found;
+  const rare = {
+    ...(forgotten === 0 ? {} : { forgotten }),
+    ...(overwritten.length === 0 ? {} : { overwritten }),
+    ...(volatile.length === 0 ? {} : { volatile }),
+    ...(cutTime === null ? {} : { cutTime }),
+  };
+  return { ...rows, ...rare, clashes, overflowed, discarded, repaired };
+}
+
+/** A record that the contract or a limit sets aside. */
+function rejected(record: KeyedRecord | undefined, reason: string, detail: string): SetAside {
+  return { key: record?.key ?? null, reason, detail, bytes: record?.bytes ?? Buffer.alloc(0) };
+}
+
+/** As they are remembered. */
+function rejectsOf(resource: string, runId: string, setAside: readonly SetAside[]): Reject[] {
+  return setAside.map(({ key, reason, detail, bytes }) => ({
+    resource,
+    hash: textHash(bytes),
+    reason,
+    record_id: key,
+    detail,
+    body: bytes.toString(),
+    run_id: runId,
+  }));
 }

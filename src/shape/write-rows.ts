@@ -1,26 +1,26 @@
+import { SyncError } from '../model/errors.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
-import type { SourcePath, TableRows } from '../model/table.ts';
-import type { Contract } from '../model/vocabulary.ts';
-import { repairJson, type CellNotes } from './columns/cells.ts';
+import type { Cell, SourcePath, TableRows, TableShape } from '../model/table.ts';
+import { visibleText } from '../model/visible-text.ts';
+import type { ColumnType, Contract } from '../model/vocabulary.ts';
+import { type CellNotes, repairJson } from './columns/cells.ts';
 import { pathPart, pathText } from './columns/source-path.ts';
 import { jsonText } from './json/json-text.ts';
 import { BACKSLASH } from './json/scan-json.ts';
 import { hasContent, isObject } from './records/field-at.ts';
-import { ON_MISFIT, ON_PIN_MISFIT } from './misfit.ts';
 import { limitRejection, NOT_AN_OBJECT, type Rejection } from './records/record-limits.ts';
 import {
+  isFieldWorthStoring,
   isFull,
   isWorthStoring,
-  isFieldWorthStoring,
-  pinnedSlot,
-  takesPinned,
   type Level,
   type List,
+  pinnedSlot,
   type ShapeTree,
   type Slot,
   type TableNode,
+  takesPinned,
 } from './shape-tree.ts';
-import { beginRow, closeSheet, columnsBeyond, openSheet, takeBack, type TableSheet } from './table-sheet.ts';
 
 /** A record that has its key. `bytes` are the source of `value`: what they do not hold is not looked for. */
 export interface ShapeRecord {
@@ -215,4 +215,164 @@ function addToOverflow(run: Run, { node, overflow }: TableSheet, path: SourcePat
   const name = repairJson(JSON.stringify(pathText(path.slice(node.shape.path.length))), run);
   overflow.push(`${name}:${json}`);
   run.overflowed++;
+}
+
+/** What is noted of values that fit nowhere. */
+interface MisfitNotes {
+  /** Of the record under way. */
+  key: string;
+  misfit: boolean;
+  discarded: number;
+  rejection: Rejection | null;
+}
+
+/** The reaction to a value that fits no column. */
+const ON_MISFIT: Record<Contract, (notes: MisfitNotes, path: SourcePath) => void> = {
+  evolve: (notes) => {
+    notes.misfit = true;
+  },
+  freeze: (notes, path) => {
+    throw frozen(notes, `${shownPath(path)} does not fit the tables as they are`, FROZEN_HINT);
+  },
+  discard_row: (notes, path) => {
+    reject(notes, `${shownPath(path)} does not fit the tables as they are`);
+  },
+  discard_value: (notes) => {
+    notes.discarded++;
+  },
+};
+
+/** The reaction to a value that is none of the type that the profile gives its field: no table grows for it. */
+const ON_PIN_MISFIT: Record<Contract, (notes: MisfitNotes, path: SourcePath, fixedBy?: string) => void> = {
+  evolve: (notes, path, fixedBy) => {
+    reject(notes, fixedBy === undefined ? otherType(path) : fixedType(path, fixedBy));
+  },
+  freeze: (notes, path) => {
+    throw frozen(notes, otherType(path), 'Correct the value at the service, or the type of the field in the profile.');
+  },
+  discard_row: (notes, path) => {
+    reject(notes, otherType(path));
+  },
+  discard_value: ON_MISFIT.discard_value,
+};
+
+const FROZEN_HINT =
+  'The resource is frozen by its contract. Set "contract: evolve" in the profile to let its tables grow.';
+
+function frozen({ key }: MisfitNotes, what: string, hint: string): SyncError {
+  return new SyncError('contract_frozen', `record ${key}: ${what}`, { recovery: 'stop', hint });
+}
+
+function reject(notes: MisfitNotes, detail: string): void {
+  notes.rejection ??= { reason: 'contract', detail };
+}
+
+function otherType(path: SourcePath): string {
+  return `${shownPath(path)} is not of the type that the profile gives it`;
+}
+
+function fixedType(path: SourcePath, fixedBy: string): string {
+  return `${shownPath(path)} does not fit its column, whose type cannot change while ${fixedBy} depends on it; drop that, or make it on the views of the copy, then sync again`;
+}
+
+/** A path for a message or a database: a key may hold anything, even a NUL. */
+function shownPath(path: SourcePath): string {
+  return visibleText(pathText(path).toWellFormed());
+}
+
+/** The rows of one table while a page is shaped. */
+interface TableSheet {
+  node: TableNode;
+  /** Row-major; null behind `end`, where the next rows come. */
+  cells: Cell[];
+  width: number;
+  /** Where the row under way begins. */
+  base: number;
+  end: number;
+  /** Where the rows of the current record begin. */
+  recordAt: number;
+  /** Members of the current row's `_overflow` object, as JSON text. */
+  overflow: string[];
+}
+
+function openSheet(node: TableNode): TableSheet {
+  const width = node.shape.key.length + node.shape.columns.length;
+  return { node, cells: [], width, base: 0, end: 0, recordAt: 0, overflow: [] };
+}
+
+/** Begins a row of nulls behind its key and its positions in arrays. */
+function beginRow(sheet: TableSheet, key: string, positions: readonly number[]): void {
+  const { cells, end, width } = sheet;
+  for (let at = cells.length; at < end + width; at += 1) cells.push(null);
+  cells[end] = key;
+  for (let depth = 0; depth < positions.length; depth += 1) cells[end + 1 + depth] = positions[depth] ?? 0;
+  sheet.base = end;
+  sheet.end = end + width;
+}
+
+/** The columns of the current row, by their place in the table, whose values a database could not hold in it. */
+function columnsBeyond({ node, cells, base }: TableSheet): readonly number[] {
+  return columnsBeyondPage(node.shape, cells, base);
+}
+
+/** Takes back the rows of the current record. */
+function takeBack(sheet: TableSheet): void {
+  sheet.cells.fill(null, sheet.recordAt, sheet.end);
+  sheet.end = sheet.recordAt;
+}
+
+function closeSheet({ node, cells, width, end }: TableSheet): TableRows {
+  cells.length = end;
+  return { table: node.shape, width, cells };
+}
+
+/**
+ * Bytes of one of Postgres's pages that are left after a row's header, its key, our own columns and `_overflow`. A row
+ * must fit into a page, except for its long values.
+ */
+const MOST_BYTES = 7_800;
+/** Longer values are moved out of the row; a pointer stays. */
+const LONGEST_INSIDE = 24;
+const POINTER = 18;
+/** Bytes by type; all others are as long as their values. */
+const FIXED: Partial<Record<ColumnType, number>> = { boolean: 1, date: 4, integer: 8, double: 8, timestamp: 8 };
+/** Values of eight bytes begin at a multiple of eight. */
+const MOST_PADDING = 7;
+/** Fewer columns always fit. */
+const FEW_COLUMNS = Math.floor(MOST_BYTES / LONGEST_INSIDE);
+const NONE: readonly number[] = [];
+
+/**
+ * The columns, by their place among the table's, whose values Postgres could not hold in the row whose first cell
+ * is at `at`, whatever the order of the columns in the database: the last long ones, until the others fit.
+ */
+function columnsBeyondPage(table: TableShape, cells: readonly Cell[], at: number): readonly number[] {
+  if (table.columns.length <= FEW_COLUMNS) return NONE;
+  const first = at + table.key.length;
+  const sizes = table.columns.map(({ type }, index) => sizeOf(type, cells[first + index] ?? null));
+  const aligned = table.columns.filter(({ type }, index) => FIXED[type] === 8 && sizes[index] !== 0).length;
+  let others = sizes.filter((size) => size > 0).length - aligned;
+  let bytes = sizes.reduce((sum, size) => sum + size, 0);
+  const beyond: number[] = [];
+  for (let index = sizes.length - 1; index >= 0; index -= 1) {
+    if (bytes + MOST_PADDING * Math.min(aligned, others) <= MOST_BYTES) break;
+    const { type } = table.columns[index] ?? { type: 'boolean' };
+    if (sizes[index] === 0 || type in FIXED) continue;
+    beyond.push(index);
+    bytes -= sizes[index] ?? 0;
+    others -= 1;
+  }
+  return beyond;
+}
+
+function sizeOf(type: ColumnType, cell: Cell): number {
+  return cell === null ? 0 : (FIXED[type] ?? textSize(type, cell));
+}
+
+/** One byte holds the length. Numbers and JSON are stored otherwise than they are written, and count as long. */
+function textSize(type: ColumnType, cell: Cell): number {
+  if (type !== 'text' || typeof cell !== 'string') return LONGEST_INSIDE;
+  if (cell.length >= LONGEST_INSIDE) return POINTER;
+  const size = Buffer.byteLength(cell) + 1;
+  return size <= LONGEST_INSIDE ? size : POINTER;
 }

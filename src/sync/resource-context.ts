@@ -6,7 +6,7 @@ import type { CopiedProfile, LoadContext } from '../load/load-context.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, DeferredError, SyncError } from '../model/errors.ts';
 import type { SourceRecord } from '../model/json.ts';
-import type { FieldKinds } from '../shape/records/field-kinds.ts';
+import type { FieldKinds } from '../shape/records/record-difference.ts';
 import type { Profile } from '../source/profile.ts';
 import { readTables } from '../state/column-catalog.ts';
 import type { OwnedResource, OwnedResources } from '../state/owned-resource.ts';

@@ -1,7 +1,6 @@
 import type { PlannedView } from './planned-view.ts';
-import { ownColumn } from './history/own-column.ts';
-import type { View, ViewColumn } from './view.ts';
 import type { ViewedResource, ViewModel } from './view-model.ts';
+import { ownColumn, type View, type ViewColumn } from './view.ts';
 
 /**
  * `<resource>_files` and `<resource>_files_live` where the profile names files that are copied, or some were: what the

@@ -1,19 +1,16 @@
-import { cutName } from './cut-name.ts';
 import { filesViews } from './files.ts';
-import { liveViews } from './live.ts';
 import { changesViews } from './history/changes.ts';
 import { historyViews } from './history/history.ts';
 import { statesViews } from './history/states.ts';
+import { liveViews } from './live.ts';
+import { type ExistingColumn, type PlannedView, planView } from './planned-view.ts';
 import { windowViews } from './report-windows.ts';
-import { planView, type PlannedView, type ExistingColumn } from './planned-view.ts';
-import type { View } from './view.ts';
-import type { ViewModel } from './view-model.ts';
 import { summaryViews } from './summary/summary.ts';
-import { calendarView } from './whole/calendar.ts';
-import { deletesView } from './whole/deletes.ts';
+import type { ViewModel } from './view-model.ts';
+import { cutName, type View } from './view.ts';
 import { dictionaryView } from './whole/dictionary.ts';
 import { freshnessView } from './whole/freshness.ts';
-import { schemaLogView } from './whole/schema-log.ts';
+import { calendarView, deletesView, schemaLogView } from './whole/own-views.ts';
 
 /** Views of one kind; `above` holds those of the kinds before, by the name that they would have if it were free. */
 export type ViewKind = (model: ViewModel, above: ReadonlyMap<string, PlannedView>) => View[];

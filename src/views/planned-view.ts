@@ -1,11 +1,10 @@
-import { cutName } from './cut-name.ts';
-import { visibleText } from '../model/visible-text.ts';
 import type { TableShape } from '../model/table.ts';
+import { visibleText } from '../model/visible-text.ts';
+import type { ColumnType } from '../model/vocabulary.ts';
 import { pathText } from '../shape/columns/source-path.ts';
 import { widen } from '../shape/columns/type-lattice.ts';
-import type { ColumnType } from '../model/vocabulary.ts';
 import type { ViewChange, ViewDialect } from '../warehouse/view-dialect.ts';
-import type { View, ViewColumn } from './view.ts';
+import { cutName, type View, type ViewColumn } from './view.ts';
 
 /** A column that a view has in the database. */
 export interface ExistingColumn {

@@ -1,9 +1,8 @@
 import type { Column, TableShape } from '../model/table.ts';
-import { updatedColumns } from '../shape/columns/updated-time.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
-import { ownColumn } from './history/own-column.ts';
-import type { View, ViewColumn } from './view.ts';
+import { updatedColumns } from '../shape/columns/updated-time.ts';
 import type { ViewedResource, ViewModel } from './view-model.ts';
+import { ownColumn, type View, type ViewColumn } from './view.ts';
 
 /** `<resource>_windows` for each resource that is asked for by windows: what is known of each of them. */
 export function windowViews(model: ViewModel): View[] {

@@ -1,4 +1,5 @@
 import type { ColumnType } from '../model/vocabulary.ts';
+import { textHash } from '../shape/records/fingerprint.ts';
 
 /** One column of a view. */
 export interface ViewColumn {
@@ -30,4 +31,20 @@ export interface View {
    * between `valid_from` and `valid_to`, without deleted ones.
    */
   asOf?: string;
+}
+
+/** A column of a view that is none of the source's. */
+export function ownColumn(name: string, type: ColumnType, sql: string, description: string | null): ViewColumn {
+  return { name, type, sql, description, source: null, references: null };
+}
+
+const MAX_NAME_BYTES = 63;
+const HASH_LENGTH = 8;
+
+/** A name that is not too long; of one that is, the beginning with a hash of it behind. */
+export function cutName(name: string): string {
+  if (Buffer.byteLength(name) <= MAX_NAME_BYTES) return name;
+  const space = Buffer.alloc(MAX_NAME_BYTES - HASH_LENGTH - 1);
+  const { read } = new TextEncoder().encodeInto(name, space);
+  return `${name.slice(0, read)}_${textHash(name).slice(0, HASH_LENGTH)}`;
 }

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { exampleOf, mayBeShown } from '../../src/load/example-value.ts';
+import { exampleOf, mayBeShown } from '../../src/load/tend-examples.ts';
 import type { Cell } from '../../src/model/table.ts';
 import type { ColumnType } from '../../src/model/vocabulary.ts';
+import { rowsOf } from '../support/copied-cells.ts';
 import { DATABASES } from '../support/databases.ts';
 import { journey } from '../support/journey.ts';
-import { rowsOf } from '../support/copied-cells.ts';
 
 const many = (values: readonly Cell[], count = 60): Cell[] =>
   Array.from({ length: count }, (_, at) => values[at % values.length] ?? null);

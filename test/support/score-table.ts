@@ -1,9 +1,9 @@
 import { onTestFinished } from 'vitest';
+import type { PageOutcome } from '../../src/load/page-loader.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { openWarehouse } from '../../src/warehouse/databases.ts';
-import { asOtherClient, POSTGRES, preparedAddress } from './databases.ts';
-import type { PageOutcome } from '../../src/load/page-outcome.ts';
 import { loadOnce } from './content-loader.ts';
+import { asOtherClient, POSTGRES, preparedAddress } from './databases.ts';
 import { longOrShort } from './length.ts';
 
 /** Far more rows than are widened in place, and few. */

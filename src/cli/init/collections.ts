@@ -1,6 +1,5 @@
 import type { JsonObject, JsonValue } from '../../model/json.ts';
-import { fieldAt, isObject } from '../../shape/records/field-at.ts';
-import { meets } from '../../shape/records/field-condition.ts';
+import { fieldAt, isObject, meets } from '../../shape/records/field-at.ts';
 import type { Profile } from '../../source/profile.ts';
 
 /** What a profile of an account's own says of its collections. */

@@ -1,14 +1,13 @@
-import type { JsonValue } from '../../model/json.ts';
 import { SyncError } from '../../model/errors.ts';
-import { exactSize, roughSize, type JsonSize } from '../../shape/json/json-size.ts';
-import { parseBody } from '../../shape/json/parse-body.ts';
+import type { JsonValue } from '../../model/json.ts';
+import { jsonSize } from '../../shape/json/json-size.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
 import { OPEN_BRACE, OPEN_BRACKET } from '../../shape/json/scan-json.ts';
-import type { AnswerHold } from '../body/answer-memory.ts';
-import { decodeText, type DecodedText } from '../body/decode-text.ts';
-import type { WireAnswer } from '../exchange.ts';
-import type { Profile } from '../../source/profile.ts';
 import { fieldAt, isObject } from '../../shape/records/field-at.ts';
+import type { Profile } from '../../source/profile.ts';
+import type { AnswerHold } from '../body/answer-memory.ts';
+import { type DecodedText, decodeText } from '../body/decode-text.ts';
+import type { WireAnswer } from '../exchange.ts';
 import type { Seen } from './outcome-table.ts';
 
 /** Bytes that are kept of the body of an error answer. */
@@ -80,8 +79,8 @@ function readContent({ bytes, headers }: WireAnswer, limits: Limits): Content {
     decoded = decodeText(bytes, String(headers['content-type'] ?? ''));
     const other = isContainer(decoded.bytes) ? null : otherThanJson(decoded.text);
     if (other !== null) return other;
-    const { digits } = admit(decoded.bytes, limits);
-    const json = parseBody(decoded.bytes, digits);
+    admit(decoded.bytes, limits);
+    const json = parseJson(decoded.bytes.toString());
     return json === null ? { ...NOTHING, json, code: 'empty_body' } : { ...NOTHING, bytes: decoded.bytes, json };
   } catch (error) {
     if (!(error instanceof SyncError)) throw error;
@@ -106,26 +105,14 @@ function otherThanJson(text: string): Content | null {
   return text[start] === '<' ? { ...NOTHING, code: 'not_the_api', excerpt: text.slice(start, start + EXCERPT) } : null;
 }
 
-/** Returns the body's rough size. Throws `SyncError`: `too_many_values`, `too_many_digits`, and what the account throws. */
-function admit(bytes: Buffer, { values, digits, hold }: Limits): JsonSize {
-  const isLikely = (size: JsonSize): boolean => size.values <= values && size.digits <= digits;
-  const take = (count: number): void => hold.resize(bytes.length * PER_BYTE + count * PER_VALUE);
-  const rough = roughSize(bytes);
-  try {
-    if (isLikely(rough)) {
-      take(rough.values);
-      return rough;
-    }
-  } catch {
-    // Commas within texts may have counted as values.
+/** Throws `SyncError`: `too_many_values`, `too_many_digits`, and what the account throws. */
+function admit(bytes: Buffer, limits: Limits): void {
+  const { values, digits } = jsonSize(bytes);
+  if (values > limits.values) throw beyond('too_many_values', `the body holds more than ${limits.values} values`);
+  if (digits > limits.digits) {
+    throw beyond('too_many_digits', `the long numbers of the body have more than ${limits.digits} digits together`);
   }
-  const exact = exactSize(bytes);
-  if (exact.values > values) throw beyond('too_many_values', `the body holds more than ${values} values`);
-  if (exact.digits > digits) {
-    throw beyond('too_many_digits', `the long numbers of the body have more than ${digits} digits together`);
-  }
-  take(exact.values);
-  return rough;
+  limits.hold.resize(bytes.length * PER_BYTE + values * PER_VALUE);
 }
 
 function beyond(code: string, message: string): SyncError {

@@ -1,21 +1,20 @@
-import type { CompiledQuery } from 'kysely';
-import type { ResourceShape, TableShape } from '../../model/table.ts';
+import { type CompiledQuery, type RawBuilder, sql } from 'kysely';
+import { SyncError } from '../../model/errors.ts';
+import type { ResourceShape, TableRows, TableShape } from '../../model/table.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import { textHash } from '../../shape/records/fingerprint.ts';
 import { shapeChanges } from '../../shape/evolve-shape.ts';
-import { shapeRecords } from '../../shape/shape-page.ts';
-import { replaceShape } from '../../state/column-catalog.ts';
+import { textHash } from '../../shape/records/fingerprint.ts';
+import { initialShape, shapeRecords } from '../../shape/shape-page.ts';
 import { saveReshape } from '../../state/checkpoints.ts';
+import { replaceShape } from '../../state/column-catalog.ts';
+import { inParts } from '../../state/in-parts.ts';
 import { readViews, viewColumns } from '../../state/view-catalog.ts';
 import { GROWTH_OUTDATED } from '../../warehouse/warehouse.ts';
-import { SyncError } from '../../model/errors.ts';
 import { coverRows } from '../grow-calendar.ts';
-import { takenNames } from '../grow-shape.ts';
+import { takenNames, withNumeric } from '../grow-shape.ts';
 import { viewGrowth } from '../grow-views.ts';
 import type { LoadContext } from '../load-context.ts';
 import { shapeOf } from '../prepare-page.ts';
-import { carryOver, keepStamps, type Rebuild } from './carry-over.ts';
-import { lenient, shapeOfBodies } from './shape-of-bodies.ts';
 import { storedPages } from './stored-pages.ts';
 
 /** Tables as they are filled beside those that are read. */
@@ -157,4 +156,129 @@ function differences(before: ResourceShape, after: ResourceShape): Pick<Rebuilt,
 
 function columnNames({ tables }: ResourceShape): Set<string> {
   return new Set(tables.flatMap((table) => table.columns.map(({ name }) => `${table.name}.${name}`)));
+}
+
+/** Tables from before, and those that take their place. */
+interface Rebuild {
+  before: ResourceShape;
+  after: ResourceShape;
+  /** The same tables under the names that they are filled under. */
+  beside: ResourceShape;
+}
+
+/** Columns of ours, which tell of the record and not of its tables. */
+const STAMPS = ['_hash', '_version', '_synced_at', '_deleted_at'] as const;
+const IDS_PER_STATEMENT = 1_000;
+
+/** The statements that give filled rows the stamps that they had, and take out what has no row: for the page that fills them. */
+function keepStamps(
+  { warehouse: { own, named } }: LoadContext,
+  { before, beside }: Rebuild,
+  keys: readonly string[],
+): CompiledQuery[] {
+  const [old, made] = [before.tables[0], beside.tables[0]];
+  if (old === undefined || made === undefined || keys.length === 0) return [];
+  const key = sql.id(made.key[0] ?? '');
+  const ofOld = sql`FROM ${named(old.name)} AS o WHERE o.${sql.id(old.key[0] ?? '')} = ${named(made.name)}.${key}`;
+  const stamps = STAMPS.map((stamp) => sql`${sql.id(stamp)} = (SELECT o.${sql.id(stamp)} ${ofOld})`);
+  const ofPage = sql`${key} IN (${sql.join(keys)})`;
+  return [
+    ...beside.tables.map((table) => {
+      const column = sql.id(table.key[0] ?? '');
+      const live = table.path.length === 0 ? sql`` : sql` AND "_deleted_at" IS NULL`;
+      return sql`DELETE FROM ${named(table.name)} WHERE ${column} IN (${sql.join(keys)}) AND ${column} NOT IN
+        (SELECT ${sql.id(old.key[0] ?? '')} FROM ${named(old.name)} WHERE ${sql.id(old.key[0] ?? '')} IN (${sql.join(keys)})${live})`;
+    }),
+    sql`UPDATE ${named(made.name)} SET ${sql.join(stamps)} WHERE ${ofPage}`,
+  ].map((statement) => statement.compile(own));
+}
+
+/**
+ * Records without a body keep their rows, as far as the tables still have their columns. Returns how many of them are
+ * live.
+ */
+async function carryOver({ warehouse, owned }: LoadContext, rebuild: Rebuild): Promise<number> {
+  const { own, named } = warehouse;
+  const [old, made] = [rebuild.before.tables[0], rebuild.beside.tables[0]];
+  if (old === undefined || made === undefined) return 0;
+  const [oldKey, key] = [sql.id(old.key[0] ?? ''), sql.id(made.key[0] ?? '')];
+  const { rows } = await sql<{ id: string; is_deleted: unknown }>`
+    SELECT o.${oldKey} AS "id", o."_deleted_at" AS "is_deleted" FROM ${named(old.name)} AS o
+    WHERE NOT EXISTS (SELECT 1 FROM ${named(made.name)} AS n WHERE n.${key} = o.${oldKey})`.execute(own);
+  for (const part of inParts(rows, IDS_PER_STATEMENT)) {
+    const ids = part.map(({ id }) => id);
+    const statements = rebuild.after.tables.flatMap((table, at) => carried(rebuild, table, at, named, ids));
+    await warehouse.apply(
+      statements.map((statement) => statement.compile(own)),
+      owned.lease(),
+    );
+  }
+  return rows.filter(({ is_deleted }) => is_deleted === null).length;
+}
+
+/** Their rows of one table, in those columns that stay under their name and type. */
+function carried(
+  { before, beside }: Rebuild,
+  table: TableShape,
+  at: number,
+  named: LoadContext['warehouse']['named'],
+  ids: readonly string[],
+): RawBuilder<unknown>[] {
+  const old = before.tables.find(({ name }) => name === table.name);
+  const made = beside.tables[at];
+  if (old === undefined || made === undefined || old.key.join() !== table.key.join()) return [];
+  const same = table.columns.filter(({ name, type }) =>
+    old.columns.some((one) => one.name === name && one.type === type),
+  );
+  const stamps = table.path.length === 0 ? STAMPS : [];
+  const columns = sql.join([...table.key, ...stamps, ...same.map(({ name }) => name)].map((name) => sql.id(name)));
+  return [
+    sql`INSERT INTO ${named(made.name)} (${columns}) SELECT ${columns} FROM ${named(table.name)}
+      WHERE ${sql.id(table.key[0] ?? '')} IN (${sql.join(ids)})`,
+  ];
+}
+
+/**
+ * The tables that a first backfill of the stored bodies would make, found out without writing anything. `taken` are the
+ * names of tables and views of others.
+ */
+async function shapeOfBodies(context: LoadContext, taken: ReadonlySet<string>): Promise<ResourceShape> {
+  const { owned } = context;
+  const profile = lenient(context);
+  const exact = new Set<string>();
+  let shape = initialShape(owned.resource, profile);
+  for await (const records of storedPages(context)) {
+    const grown = shapeRecords({ shape, profile, records, tableNames: taken });
+    const found = withNumeric(grown.shape, numericColumns(shape, grown.shape, exact));
+    const { shape: after, rows } =
+      found === grown.shape ? grown : shapeRecords({ shape: found, profile, records, tableNames: taken });
+    for (const table of rows) noteExact(table, exact);
+    shape = after;
+  }
+  return shape;
+}
+
+/** Values that a contract left out stay left out, and no stored body may refuse a rebuild. */
+function lenient({ profile }: LoadContext): LoadContext['profile'] {
+  return { ...profile, contract: profile.contract === 'evolve' ? 'evolve' : 'discard_value' };
+}
+
+/** The integer columns that become double although they hold digits that a double would lose. */
+function numericColumns(before: ResourceShape, after: ResourceShape, exact: ReadonlySet<string>): Set<string> {
+  const doubles = shapeChanges(before, after).filter(
+    ({ from, column }) => from === 'integer' && column.type === 'double',
+  );
+  const names = doubles.map(({ table, column }) => `${table} ${column.name}`);
+  return new Set(names.filter((name) => exact.has(name)));
+}
+
+function noteExact({ table, width, cells }: TableRows, exact: Set<string>): void {
+  for (const [at, { name, type }] of table.columns.entries()) {
+    if (type !== 'integer' || exact.has(`${table.name} ${name}`)) continue;
+    for (let cell = table.key.length + at; cell < cells.length; cell += width) {
+      const value = cells[cell];
+      const isExact = (typeof value === 'bigint' || typeof value === 'number') && !Number.isSafeInteger(Number(value));
+      if (isExact) exact.add(`${table.name} ${name}`);
+    }
+  }
 }

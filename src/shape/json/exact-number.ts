@@ -1,5 +1,4 @@
 import type { ExactNumber } from '../../model/json.ts';
-import { isDigitOrPoint, LONG_DIGITS } from './scan-json.ts';
 
 /** True for a number kept by its digits; false for an object of the source that only looks like one. */
 export function isExact(value: unknown): value is ExactNumber {
@@ -53,37 +52,11 @@ function significand(source: string): string {
   return `${digits.slice(start, end)}e${Number(exponent) - fraction.length + digits.length - end}`;
 }
 
-const EXPONENT = /[eE][+-]?\d+/y;
-const HUGE_EXPONENT = /\d[eE][+-]?\d{3,}(?:[\s,\]}]|$)/;
-/** Characters around a number outside a string. A match inside a string is a false alarm, which only costs time. */
-const BEFORE_NUMBER = ':,[- \n\r\t';
-const AFTER_NUMBER = ',]} \n\r\t';
+/** A number outside a string with sixteen digits in a row or an exponent of three; in a string it is a false alarm. */
+const LONG_NUMBER = /(?<=^|[:,[\s-])(?:[\d.]{16,}(?:[eE][+-]?\d+)?|[\d.]+[eE][+-]?\d{3,})(?=$|[,\]}\s])/g;
 
-/**
- * True if the JSON text may hold a number whose digits a double would not give back. Looks at every sixteenth character
- * only, which hits every run of sixteen digits.
- */
+/** True if the JSON text may hold a number whose digits a double would not give back. */
 export function hasInexactNumber(text: string): boolean {
-  for (let at = LONG_DIGITS - 1; at < text.length; at += LONG_DIGITS) {
-    if (!isDigitOrPoint(text.charCodeAt(at))) continue;
-    let start = at;
-    let end = at + 1;
-    while (isDigitOrPoint(text.charCodeAt(start - 1))) start--;
-    while (isDigitOrPoint(text.charCodeAt(end))) end++;
-    if (end - start >= LONG_DIGITS && isInexact(text, start, end)) return true;
-    at = end;
-  }
-  return hasHugeExponent(text);
-}
-
-/** True if the JSON text may hold a number with an exponent of three digits. */
-export function hasHugeExponent(text: string): boolean {
-  return HUGE_EXPONENT.test(text);
-}
-
-function isInexact(text: string, start: number, digitsEnd: number): boolean {
-  if (!BEFORE_NUMBER.includes(text[start - 1] ?? ' ')) return false;
-  EXPONENT.lastIndex = digitsEnd;
-  const end = digitsEnd + (EXPONENT.exec(text)?.[0].length ?? 0);
-  return AFTER_NUMBER.includes(text[end] ?? ' ') && !keepsDigits(text.slice(start, end));
+  for (const [source] of text.matchAll(LONG_NUMBER)) if (!keepsDigits(source)) return true;
+  return false;
 }

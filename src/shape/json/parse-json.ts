@@ -1,6 +1,6 @@
 import { SyncError, messageOf } from '../../model/errors.ts';
 import type { JsonValue, JsonObject } from '../../model/json.ts';
-import { keepsDigits, hasHugeExponent, hasInexactNumber } from './exact-number.ts';
+import { keepsDigits, hasInexactNumber } from './exact-number.ts';
 import {
   CLOSE_BRACE,
   CLOSE_BRACKET,
@@ -12,11 +12,6 @@ import {
   stringEnd,
   valueEnd,
 } from './scan-json.ts';
-
-/** A reviver recurses, so deeper levels are cut before it runs; a record that deep is rejected in any case. */
-const REVIVER_DEPTH = 500;
-/** For a reviver `JSON.parse` keeps the source of every value, some 300 bytes each: in longer texts that is too much. */
-const REVIVER_LENGTH = 1_048_576;
 
 /**
  * `JSON.parse`, but numbers whose digits a double does not give back (integers beyond 2^53, decimals with more digits
@@ -38,33 +33,10 @@ export function parseJson(text: string): JsonValue {
   }
 }
 
-/** The same with the parser's own errors. */
-export function readText(text: string): JsonValue {
-  const value = hasInexactNumber(text) ? parseExact(text) : JSON.parse(text);
-  return mayHaveWrongKey(text, value) ? parseByHand(text, numberOf) : value;
-}
-
-/** `readText` for a text without backslashes and without sixteen digits in a row. */
-export function readPlainText(text: string): JsonValue {
-  return hasHugeExponent(text) ? readText(text) : JSON.parse(text);
-}
-
-function parseExact(text: string): JsonValue {
-  if (text.length > REVIVER_LENGTH) {
-    // Only a text that it accepts may be read by hand.
-    JSON.parse(text);
-    return parseByHand(text, numberOf);
-  }
-  try {
-    return JSON.parse(text, keepDigits);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    return JSON.parse(cutDeep(text, REVIVER_DEPTH), keepDigits);
-  }
-}
-
-function keepDigits(_key: string, value: JsonValue, { source }: { source?: string }): JsonValue {
-  return typeof value === 'number' && source !== undefined ? numberOf(source) : value;
+function readText(text: string): JsonValue {
+  // Only a text that it accepts may be read by hand.
+  const value = JSON.parse(text);
+  return hasInexactNumber(text) || mayHaveWrongKey(text, value) ? parseByHand(text, numberOf) : value;
 }
 
 function numberOf(source: string): JsonValue {

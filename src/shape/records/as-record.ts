@@ -1,9 +1,7 @@
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { isExact } from '../json/exact-number.ts';
 import { parseJson } from '../json/parse-json.ts';
-import { isObject } from './field-at.ts';
-import { meets, type FieldCondition } from './field-condition.ts';
-import { withField } from './with-field.ts';
+import { type FieldCondition, isObject, meets, withField } from './field-at.ts';
 import { unwrapped, type UnwrapRule } from './unwrap.ts';
 
 /** How a resource's records are seen: the part of its profile that comes between an answer and a row. */

@@ -1,6 +1,7 @@
-import { stepsOf, type PathStep } from '../../model/body-path.ts';
-import type { JsonObject, JsonValue } from '../../model/json.ts';
+import { type PathStep, stepsOf } from '../../model/body-path.ts';
+import type { JsonObject, JsonValue, SourceRecord } from '../../model/json.ts';
 import { isExact } from '../json/exact-number.ts';
+import { CLOSE_BRACE, skipSpace } from '../json/scan-json.ts';
 
 /** True for a JSON object: no array, no null, no number kept by its digits. */
 export function isObject(value: JsonValue | undefined): value is JsonObject {
@@ -36,4 +37,51 @@ export function hasContent(value: JsonValue | undefined): boolean {
   if (value === null || value === undefined) return false;
   if (Array.isArray(value)) return value.length > 0;
   return isObject(value) ? Object.values(value).some(hasContent) : true;
+}
+
+/**
+ * The record with a field that its place says rather than itself: the key of a map, or the listing that it comes from.
+ * It stands first in the record and in its body, whose other bytes stay as they are. A record that has the field, or is
+ * no object, stays as it is.
+ */
+export function withField(record: SourceRecord, field: string, text: string): SourceRecord {
+  const { value, bytes } = record;
+  if (!isObject(value) || Object.hasOwn(value, field)) return record;
+  const rest = bytes.subarray(1);
+  const isEmpty = bytes[skipSpace(bytes, 1)] === CLOSE_BRACE;
+  const member = `{${JSON.stringify(field)}:${JSON.stringify(text)}${isEmpty ? '' : ','}`;
+  return { ...record, value: { [field]: text, ...value }, bytes: Buffer.concat([Buffer.from(member), rest]) };
+}
+
+/** A value that a field is compared with. */
+type Scalar = string | number | boolean | null;
+
+/** What a field must be. A missing field is null; of an array, each element counts. `exists`: there, and not null. */
+export interface FieldCondition {
+  field: string;
+  in?: readonly Scalar[] | undefined;
+  not_in?: readonly Scalar[] | undefined;
+  exists?: boolean | undefined;
+}
+
+/** True if the record meets all conditions. */
+export function meets(record: JsonValue, conditions: readonly FieldCondition[]): boolean {
+  return conditions.every((condition) => meetsOne(record, condition));
+}
+
+function meetsOne(record: JsonValue, { field, in: wanted, not_in: unwanted, exists }: FieldCondition): boolean {
+  const value = fieldAt(record, field) ?? null;
+  if (exists !== undefined && (value !== null) !== exists) return false;
+  if (wanted !== undefined && !isAmong(value, wanted)) return false;
+  return unwanted === undefined || !isAmong(value, unwanted);
+}
+
+function isAmong(value: JsonValue, scalars: readonly Scalar[]): boolean {
+  const values = Array.isArray(value) ? value : [value];
+  return values.some((each) => scalars.some((scalar) => isSame(each, scalar)));
+}
+
+/** A long number is compared by its digits, also with a text of them: YAML keeps no more than a double. */
+function isSame(value: JsonValue, scalar: Scalar): boolean {
+  return isExact(value) ? value.rawJSON === String(scalar) : value === scalar;
 }

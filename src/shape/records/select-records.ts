@@ -1,9 +1,7 @@
-import { EACH_ELEMENT, isEach, stepsOf, type PathStep } from '../../model/body-path.ts';
+import { EACH_ELEMENT, isEach, type PathStep, stepsOf } from '../../model/body-path.ts';
 import type { JsonObject, JsonValue, SourceRecord } from '../../model/json.ts';
-import { cutOf } from '../json/parse-body.ts';
 import { COMMA, QUOTE, skipSpace, stringEnd, valueEnd } from '../json/scan-json.ts';
-import { isObject, stepInto } from './field-at.ts';
-import { withField } from './with-field.ts';
+import { isObject, stepInto, withField } from './field-at.ts';
 
 /** A value of a body, where it begins there, and where it ends if that is known. */
 interface Placed {
@@ -120,8 +118,6 @@ function recordAt(bytes: Buffer, { value, start, end = valueEnd(bytes, start) }:
 }
 
 function follow(bytes: Buffer, from: Placed, steps: readonly PathStep[]): Placed | null {
-  const cut = cutAlong(bytes, from.value, steps);
-  if (cut !== null) return cut;
   let at = from;
   for (const step of steps) {
     const value = stepInto(at.value, step);
@@ -129,14 +125,6 @@ function follow(bytes: Buffer, from: Placed, steps: readonly PathStep[]): Placed
     at = { value, start: startOf(bytes, at, step) };
   }
   return at;
-}
-
-/** The array at the end of a path, if its place in the body is known already. */
-function cutAlong(bytes: Buffer, from: JsonValue, steps: readonly PathStep[]): Placed | null {
-  let value: JsonValue | undefined = from;
-  for (const step of steps) value = stepInto(value, step);
-  const cut = Array.isArray(value) ? cutOf(bytes, value) : null;
-  return cut === null || value === undefined ? null : { value, start: cut.open };
 }
 
 function startOf(bytes: Buffer, { value, start }: Placed, step: PathStep): number {
@@ -156,11 +144,6 @@ function valuesOf(bytes: Buffer, start: number, map: JsonObject): Entry[] {
 }
 
 function elementsOf(bytes: Buffer, open: number, values: readonly JsonValue[]): Placed[] {
-  const cut = cutOf(bytes, values);
-  if (cut !== null) {
-    const { borders } = cut;
-    return values.map((value, index) => ({ value, start: borders[2 * index] ?? 0, end: borders[2 * index + 1] ?? 0 }));
-  }
   let at = skipSpace(bytes, open + 1);
   return values.map((value) => {
     const start = at;

@@ -1,19 +1,24 @@
+import { compareAlone, recordIn } from '../../checks/item.ts';
+import { keyIn } from '../../checks/listing-walk.ts';
+import type { OlderPolicy } from '../../load/difference.ts';
+import { openPageLoader, type PageOutcome } from '../../load/page-loader.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { updatedTime } from '../../shape/columns/updated-time.ts';
-import { sameJson } from '../../shape/records/fingerprint.ts';
 import { storedValue } from '../../shape/records/as-record.ts';
-import { differenceText } from '../../shape/records/record-difference.ts';
-import { fieldKindsOf, unprovedField, addFieldKinds, type FieldKinds } from '../../shape/records/field-kinds.ts';
+import { sameJson } from '../../shape/records/fingerprint.ts';
+import {
+  addFieldKinds,
+  differenceText,
+  type FieldKinds,
+  fieldKindsOf,
+  unprovedField,
+} from '../../shape/records/record-difference.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
-import { currentBodies } from '../../state/versions.ts';
-import { compareAlone, recordIn } from '../../checks/item.ts';
-import { keyIn } from '../../checks/listing-walk.ts';
-import { changedSince } from './ask-listing.ts';
-import type { ResourceContext } from '../resource-context.ts';
-import type { OlderPolicy } from '../../load/difference.ts';
-import { openPageLoader, type PageOutcome } from '../../load/page-loader.ts';
 import { forgetSuspects } from '../../state/suspects.ts';
+import { currentBodies } from '../../state/versions.ts';
+import type { ResourceContext } from '../resource-context.ts';
+import { changedSince } from './ask-listing.ts';
 
 /** Listed records that are read alone before a field counts as unproved. */
 const CONTROLS = 3;

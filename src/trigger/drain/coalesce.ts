@@ -18,33 +18,27 @@ export interface CoalescerOptions {
 }
 
 interface Entry<T> extends Work<T> {
-  /** `rested`: it may begin at once, and is only remembered until its bucket is full. */
-  state: 'ready' | 'under way' | 'resting' | 'rested';
-  /** On the monotonic clock; for one that rests. */
+  isUnderWay: boolean;
+  /** When it may begin again, on the monotonic clock. */
   restsUntil: number;
-  /** When its bucket is full again, if it does not begin before. */
+  /** When its bucket is full again, if it does not begin before: it is remembered until then. */
   fullAt: number;
 }
 
 interface Lane<T> {
+  /** By key; what ended last stands last. */
   entries: Map<string, Entry<T>>;
-  /** In the order in which they were asked for. */
-  ready: Set<Entry<T>>;
   underWay: number;
 }
 
 /**
  * Turns many requests for the same into little work: at once for the first, then spaced, however many come. Resources
- * take turns, and none takes all places. It keeps no time of its own: `now` is milliseconds on a monotonic clock. It
- * remembers what waits, what is under way, and what began within the last `burst * everyMs`.
+ * take turns, and none takes all places. It keeps no time of its own: `now` is milliseconds on a monotonic clock.
  */
 export class Coalescer<T> {
   readonly #options: CoalescerOptions;
   /** By resource; the one that was served last stands last. */
   readonly #lanes = new Map<string, Lane<T>>();
-  /** In the order in which they are rested. */
-  readonly #resting: Entry<T>[] = [];
-  readonly #rested = new Set<Entry<T>>();
   #underWay = 0;
 
   constructor(options: CoalescerOptions) {
@@ -56,100 +50,71 @@ export class Coalescer<T> {
   }
 
   add(resource: string, key: string, request: T): void {
-    const lane = this.#laneOf(resource);
+    const lane = this.#lanes.get(resource) ?? { entries: new Map<string, Entry<T>>(), underWay: 0 };
+    this.#lanes.set(resource, lane);
     const entry = lane.entries.get(key) ?? newEntry<T>(resource, key);
     lane.entries.set(key, entry);
     entry.waiting.push(request);
-    if (this.#rested.delete(entry)) entry.state = 'ready';
-    if (entry.state === 'ready') lane.ready.add(entry);
   }
 
-  /** The next work that may begin, or null. Everything started must be ended. */
+  /** The next work that may begin, or null: of the resource with the least under way, else that was served longest ago. */
   start(now: number): Work<T> | null {
-    this.#wakeRested(now);
-    const lane = this.#underWay < this.#options.atOnce ? this.#nextLane() : null;
-    const [entry] = lane?.ready ?? [];
-    if (lane === null || entry === undefined) return null;
-    lane.ready.delete(entry);
+    let best: { lane: Lane<T>; entry: Entry<T> } | null = null;
+    for (const lane of this.#underWay < this.#options.atOnce ? this.#lanes.values() : []) {
+      if (lane.underWay >= (best?.lane.underWay ?? this.#options.atOncePerResource)) continue;
+      const entry = lane.entries.values().find((each) => mayBegin(each, now));
+      if (entry !== undefined) best = { lane, entry };
+    }
+    if (best === null) return null;
+    const { lane, entry } = best;
     lane.underWay += 1;
     this.#underWay += 1;
-    entry.state = 'under way';
+    entry.isUnderWay = true;
     entry.fullAt = Math.max(entry.fullAt, now) + this.#options.everyMs;
     this.#lanes.delete(entry.resource);
     this.#lanes.set(entry.resource, lane);
     return entry;
   }
 
-  end(work: Work<T>, now: number): void {
+  /** Everything started must be ended. */
+  end({ resource, key }: Work<T>, now: number): void {
     const { everyMs, burst, restMs } = this.#options;
-    const lane = this.#laneOf(work.resource);
-    const entry = lane.entries.get(work.key);
-    if (entry?.state !== 'under way') throw new Error(`${work.resource} ${work.key} was not under way`);
+    const lane = this.#lanes.get(resource);
+    const entry = lane?.entries.get(key);
+    if (lane === undefined || entry?.isUnderWay !== true) throw new Error(`${resource} ${key} was not under way`);
     lane.underWay -= 1;
     this.#underWay -= 1;
-    entry.state = 'resting';
+    entry.isUnderWay = false;
     entry.restsUntil = Math.max(now + restMs, entry.fullAt - (burst - 1) * everyMs);
-    const before = this.#resting.findLastIndex(({ restsUntil }) => restsUntil <= entry.restsUntil);
-    this.#resting.splice(before + 1, 0, entry);
+    lane.entries.delete(key);
+    lane.entries.set(key, entry);
   }
 
   /** Takes out all who wait for something of the resource. */
   withdraw(resource: string): T[] {
-    const lane = this.#laneOf(resource);
-    const withdrawn = [...lane.entries.values()].flatMap((entry) => entry.waiting.splice(0));
-    for (const entry of lane.ready) this.#setRested(entry);
-    lane.ready.clear();
-    return withdrawn;
+    return [...(this.#lanes.get(resource)?.entries.values() ?? [])].flatMap(({ waiting }) => waiting.splice(0));
   }
 
-  /** When it is to be looked at again, because something is rested or can be forgotten; null if nothing is. */
-  nextAt(): number | null {
-    const [[resting], [rested]] = [this.#resting, this.#rested];
-    const next = Math.min(resting?.restsUntil ?? Infinity, rested?.fullAt ?? Infinity);
+  /** When `start` is to be called again because something has rested or can be forgotten; null if nothing does. */
+  nextAt(now: number): number | null {
+    let next = Infinity;
+    for (const { entries } of this.#lanes.values()) {
+      for (const [key, { isUnderWay, waiting, restsUntil, fullAt }] of entries) {
+        if (isUnderWay) continue;
+        if (waiting.length === 0 && fullAt <= now) entries.delete(key);
+        const at = waiting.length > 0 ? restsUntil : fullAt;
+        // What has rested and waits has no place, and begins when other work ends.
+        if (at > now) next = Math.min(next, at);
+      }
+    }
     return next === Infinity ? null : next;
-  }
-
-  #wakeRested(now: number): void {
-    const stillResting = this.#resting.findIndex(({ restsUntil }) => restsUntil > now);
-    const awake = this.#resting.splice(0, stillResting === -1 ? this.#resting.length : stillResting);
-    for (const entry of awake) {
-      if (entry.waiting.length === 0) this.#setRested(entry);
-      else this.#setReady(entry);
-    }
-    for (const entry of this.#rested) {
-      if (entry.fullAt > now) return;
-      this.#rested.delete(entry);
-      this.#laneOf(entry.resource).entries.delete(entry.key);
-    }
-  }
-
-  #setReady(entry: Entry<T>): void {
-    entry.state = 'ready';
-    this.#laneOf(entry.resource).ready.add(entry);
-  }
-
-  #setRested(entry: Entry<T>): void {
-    entry.state = 'rested';
-    this.#rested.add(entry);
-  }
-
-  /** The one with the least under way; of several the one that was served longest ago. */
-  #nextLane(): Lane<T> | null {
-    let best: Lane<T> | null = null;
-    for (const lane of this.#lanes.values()) {
-      if (lane.ready.size === 0 || lane.underWay >= this.#options.atOncePerResource) continue;
-      if (best === null || lane.underWay < best.underWay) best = lane;
-    }
-    return best;
-  }
-
-  #laneOf(resource: string): Lane<T> {
-    const lane = this.#lanes.get(resource) ?? { entries: new Map(), ready: new Set(), underWay: 0 };
-    this.#lanes.set(resource, lane);
-    return lane;
   }
 }
 
+function mayBegin<T>({ isUnderWay, waiting, restsUntil }: Entry<T>, now: number): boolean {
+  return !isUnderWay && waiting.length > 0 && restsUntil <= now;
+}
+
 function newEntry<T>(resource: string, key: string): Entry<T> {
-  return { resource, key, waiting: [], state: 'ready', restsUntil: 0, fullAt: Number.NEGATIVE_INFINITY };
+  return { resource, key, waiting: [], isUnderWay: false, restsUntil: -Infinity, fullAt: -Infinity };
 }

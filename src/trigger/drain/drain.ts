@@ -1,16 +1,16 @@
-import { waitAtMost } from '../../model/waiting.ts';
-import type { DeliveryRow } from '../../warehouse/inbox.ts';
+import { sleepOrAbort, waitAtMost } from '../../model/waiting.ts';
+import { scrubOwn } from '../../observe/scrub.ts';
+import { type ExpectedRecord, isBefore, type RefetchOutcome } from '../../sync/refetch.ts';
+import type { DeliveryRow, Settlement } from '../../warehouse/inbox.ts';
 import type { Work } from './coalesce.ts';
-import { readDelivery, type DeliveryContent } from './events.ts';
-import { BEHIND, faultOf, type DrainFault } from './faults.ts';
+import { type DeliveryContent, readDelivery } from './events.ts';
+import { BEHIND, type DrainFault, faultOf } from './faults.ts';
 import { FullWalks } from './full-walks.ts';
 import { InboxScan } from './inbox-scan.ts';
 import { LeftDeliveries } from './left-deliveries.ts';
 import type { Drain, DrainFigures, DrainOptions, DrainOutcome } from './options.ts';
 import { PacedWork } from './paced-work.ts';
-import { readRecord, type RecordReading } from './read-record.ts';
-import { SettlementWriter } from './settlement-writer.ts';
-import { finished, noteFault, settlementOf, ticketFor, ticketsOf, type Request, type Ticket } from './ticket.ts';
+import { finished, noteFault, type Request, settlementOf, type Ticket, ticketFor, ticketsOf } from './ticket.ts';
 
 /**
  * How often a record is read however many deliveries come: two readings in a row, for who edits and publishes, and one
@@ -233,4 +233,151 @@ class InboxDrain implements Drain {
     const delayMs = Math.max(0, this.#options.clock.now() - first);
     this.#options.watcher.settled({ resource, outcome, deliveries: tickets.length, delayMs });
   }
+}
+
+interface SettlementWriterOptions extends Pick<DrainOptions, 'inbox' | 'persist' | 'secrets' | 'clock'> {
+  /** Aborted when the drain stops: what cannot be stored then is left, and is done again by the next process. */
+  signal: AbortSignal;
+  /** Called with what is stored. */
+  stored: (settlements: readonly Settlement[]) => void;
+  /** Called for every attempt that failed. */
+  failed: (error: unknown) => void;
+}
+
+const MOST_AT_ONCE = 1_000;
+const FIRST_WAIT_MS = 1_000;
+const LONGEST_WAIT_MS = 15_000;
+
+/**
+ * Settles deliveries, all those of one moment together, and tries until it works. The rows come first: the inbox is
+ * synced with every commit, the warehouse is not, and a delivery that is done is never looked at again.
+ */
+export class SettlementWriter {
+  readonly #options: SettlementWriterOptions;
+  #waiting: Settlement[] = [];
+  #writing: Promise<void> | null = null;
+
+  constructor(options: SettlementWriterOptions) {
+    this.#options = options;
+  }
+
+  add(settlement: Settlement): void {
+    this.#waiting.push(settlement);
+    this.#writing ??= this.#write();
+  }
+
+  /** Resolves when nothing is left to store, or nothing can be while the drain stops. */
+  async idle(): Promise<void> {
+    await this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    // Settlements of this same moment go along.
+    await Promise.resolve();
+    let wait = FIRST_WAIT_MS;
+    let goesOn = true;
+    while (goesOn && this.#waiting.length > 0) {
+      const batch = this.#waiting.slice(0, MOST_AT_ONCE);
+      if (await this.#store(batch)) {
+        this.#waiting = this.#waiting.slice(batch.length);
+        this.#options.stored(batch);
+        wait = FIRST_WAIT_MS;
+      } else {
+        await sleepOrAbort(this.#options.clock, wait, this.#options.signal);
+        goesOn = !this.#options.signal.aborted;
+        wait = Math.min(2 * wait, LONGEST_WAIT_MS);
+      }
+    }
+    // Here and not when the promise is settled, so that nothing is added in between and then left lying.
+    this.#writing = null;
+  }
+
+  async #store(batch: readonly Settlement[]): Promise<boolean> {
+    const { inbox, persist, secrets, failed } = this.#options;
+    try {
+      await persist();
+      await inbox.settle(batch.map((settlement) => masked(settlement, secrets)));
+      return true;
+    } catch (error) {
+      failed(error);
+      return false;
+    }
+  }
+}
+
+/** Without secrets: errors quote what the service answered. */
+function masked({ kind, record_id, reason, ...rest }: Settlement, secrets: readonly string[]): Settlement {
+  const clean = (text: string | null): string | null => (text === null ? null : scrubOwn(text, secrets));
+  return { ...rest, kind: clean(kind), record_id: clean(record_id), reason: clean(reason) };
+}
+
+/**
+ * Readings after which the time that an event tells is no longer waited for: a replica has caught up by then, and a
+ * clock that is ahead, or another record of the same id, never will.
+ */
+const MOST_READINGS = 6;
+
+const AHEAD =
+  'the event tells a later time than the record had whenever it was read: what the service has was taken [ahead]';
+
+const KEPT =
+  'whenever the record was read, a cache in front of the service gave what it had kept from before the event: that was taken [cached]';
+
+/** The outcome of a reading, and the requests whose event is later than what was read: they wait for another one. */
+interface RecordReading {
+  outcome: RefetchOutcome;
+  behind: readonly Request[];
+}
+
+/** Reads a record for those who wait for it. What came while they waited for their turn is served as well. */
+async function readRecord(
+  work: Work<Request>,
+  served: Request[],
+  { refetch, attempts }: Pick<DrainOptions, 'refetch' | 'attempts'>,
+): Promise<RecordReading> {
+  let behind: readonly Request[] = [];
+  const outcome = await refetch(work.resource, work.key, (requestedAt, updated) => {
+    const later = work.waiting.splice(0);
+    for (const request of later) (request.askedAt < requestedAt ? served : work.waiting).push(request);
+    const judged = judgeReading(served, { requestedAt, updated }, attempts);
+    behind = judged.behind;
+    return judged.event;
+  });
+  return { outcome, behind };
+}
+
+/** Judges what was read by the time that each event tells, so that none keeps another one waiting. */
+function judgeReading(
+  served: readonly Request[],
+  { requestedAt, updated }: { requestedAt: number; updated: number | null },
+  attempts: number,
+): { event: ExpectedRecord; behind: readonly Request[] } {
+  const isLast = ({ ticket }: Request): boolean => isLastReading(ticket, attempts);
+  const isKept = (request: Request): boolean => isKeptFromBefore(request, requestedAt);
+  const isOver = (request: Request): boolean =>
+    isKept(request) ? request.ticket.attempts >= attempts - 1 : isLast(request);
+  const ahead = served.filter((request) => isKept(request) || isAhead(request.target.updated, updated));
+  const behind = ahead.filter((request) => !isOver(request));
+  for (const request of ahead) if (isOver(request)) request.ticket.remark = isKept(request) ? KEPT : AHEAD;
+  // While any event is ahead of it, what was read may be from a replica that lags, and makes no row older.
+  const isDoubted = ahead.length > 0 && behind.length < served.length;
+  const told = isDoubted ? [] : served.filter((request) => !isLast(request)).map(({ target }) => target.updated);
+  const after = told.reduce<number | null>((latest, at) => (at === null ? latest : Math.max(latest ?? at, at)), null);
+  const isDelete = served.some(({ target }) => target.isDelete);
+  return { event: { after, isDelete, isLastTry: served.every(isLast) }, behind };
+}
+
+function isAhead(told: number | null, updated: number | null): boolean {
+  return told !== null && updated !== null && isBefore(updated, told);
+}
+
+/** True of an answer that a cache had kept from before the delivery arrived. */
+function isKeptFromBefore({ askedAt, ticket }: Request, requestedAt: number): boolean {
+  // Another machine, whose clock may be ahead, may have received it.
+  return requestedAt < Math.min(askedAt, ticket.receivedAt);
+}
+
+/** True for the reading that is believed, however old it looks. */
+function isLastReading({ attempts: failed }: Ticket, attempts: number): boolean {
+  return failed >= Math.min(attempts, MOST_READINGS) - 1;
 }

@@ -107,7 +107,7 @@ export class PacedWork<Outcome> {
   /** Sets none if an earlier one is set. */
   #setAlarm(): void {
     const { clock, signal } = this.#options;
-    const at = signal.aborted ? null : this.#coalescer.nextAt();
+    const at = signal.aborted ? null : this.#coalescer.nextAt(clock.monotonic());
     if (at === null || at >= (this.#alarms.at(-1) ?? Infinity)) return;
     this.#alarms.push(at);
     clock.sleep(at - clock.monotonic(), signal).then(

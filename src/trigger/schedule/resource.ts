@@ -1,13 +1,11 @@
-import type { RunStatus } from '../../model/vocabulary.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
+import { timestampMs } from '../../model/timestamp-text.ts';
+import type { RunStatus } from '../../model/vocabulary.ts';
 import { WakeableSleep } from '../../model/waiting.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { RunReport } from '../../sync/report.ts';
-import { retryAfter } from './retry-after.ts';
-import { witnessed, type Witness } from './witness.ts';
-import { WalkRequests, type Attempt } from './walk-requests.ts';
-import { dueOf, type Due, type StoredSuccess, type ResourceTimes } from './due.ts';
+import { type Due, dueOf, type ResourceTimes, type StoredSuccess } from './due.ts';
 
 /** What the schedule of one resource needs. */
 export interface ScheduleParts {
@@ -245,3 +243,125 @@ const ENDS: Readonly<Record<RunStatus, 'done' | 'failed' | 'put_off'>> = {
 
 /** At least so long after a run that was put off; when it may go on stands in the checkpoint. */
 const PUT_OFF_MS = 60_000;
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** A person has to mend these first; asking more often would only look like an attack. */
+const CREDENTIAL_MS = HOUR_MS;
+/** Another process owns the resource: it may end at any time. */
+const LEASE_MS = 15_000;
+
+const BY_CODE: Readonly<Record<string, number>> = {
+  auth_failed: CREDENTIAL_MS,
+  refresh_token_refused: CREDENTIAL_MS,
+  bad_token: CREDENTIAL_MS,
+  forbidden: CREDENTIAL_MS,
+  identity_refused: CREDENTIAL_MS,
+  lease_held: LEASE_MS,
+  lease_lost: LEASE_MS,
+};
+
+const LONGEST_MS = 15 * MINUTE_MS;
+
+/** Milliseconds until a resource is tried again that failed so many times in a row, the last time with this code. */
+export function retryAfter(failures: number, code: string | null): number {
+  return BY_CODE[code ?? ''] ?? Math.min(MINUTE_MS * 2 ** (Math.max(1, failures) - 1), LONGEST_MS);
+}
+
+/** A stored time, and the same moment on the monotonic clock; null if that is not known. */
+interface Witness {
+  text: string | null;
+  at: number | null;
+}
+
+/** Notes when a stored time was first met, unless it is the one that is known. */
+function witnessed(known: Witness | null, text: string | null, clock: Clock): Witness {
+  if (known?.text === text) return known;
+  if (known !== null || text === null) return { text, at: clock.monotonic() };
+  // Stored before this process began: its age is what the clock says, unless the clock was set back meanwhile.
+  const age = clock.now() - timestampMs(text);
+  return { text, at: age < 0 ? null : clock.monotonic() - age };
+}
+
+/** How one attempt at a walk ended; without a report if it threw. */
+type Attempt =
+  | { status: RunStatus; report: RunReport; error: null }
+  | { status: 'failed'; report: null; error: unknown };
+
+interface WalkRequest {
+  command: SyncCommand;
+  /** A person asked: it waits for nothing, and whatever the walk comes to is the answer. */
+  isNow: boolean;
+  resolve: (report: RunReport) => void;
+  reject: (reason: unknown) => void;
+}
+
+/** Those who asked for a walk of one resource. */
+class WalkRequests {
+  #waiting: WalkRequest[] = [];
+  /** Served by the walk under way. */
+  #served: WalkRequest[] = [];
+
+  get areWaiting(): boolean {
+    return this.#waiting.length > 0;
+  }
+
+  /** True if a person asked. */
+  get areNow(): boolean {
+    return this.#waiting.some(({ isNow }) => isNow);
+  }
+
+  /** What is asked for: a whole walk serves all. Null if nothing is. */
+  get command(): SyncCommand | null {
+    const isWhole = this.#waiting.some(({ command }) => command === 'backfill');
+    return isWhole ? 'backfill' : (this.#waiting[0]?.command ?? null);
+  }
+
+  /** Resolves once a walk that began from now on has come to its end, however many attempts that takes. */
+  add(command: SyncCommand): Promise<RunReport> {
+    return this.#put(this.#waiting, command, false);
+  }
+
+  /** Settles as the next attempt does. */
+  addNow(command: SyncCommand): Promise<RunReport> {
+    return this.#put(this.#waiting, command, true);
+  }
+
+  /** Settles as the attempt under way does. */
+  join(command: SyncCommand): Promise<RunReport> {
+    return this.#put(this.#served, command, true);
+  }
+
+  /** Called when a walk begins; returns true if a person has asked for it. */
+  begin(command: SyncCommand): boolean {
+    const isServed = (request: WalkRequest): boolean => command === 'backfill' || request.command === 'sync';
+    this.#served = this.#waiting.filter(isServed);
+    this.#waiting = this.#waiting.filter((request) => !isServed(request));
+    return this.#served.some(({ isNow }) => isNow);
+  }
+
+  /** Called when it has ended; those who asked for an end that it did not come to wait on, except for persons. */
+  end({ report, error }: Attempt, isDone: boolean): void {
+    const again: WalkRequest[] = [];
+    for (const request of this.#served.splice(0)) {
+      if (!isDone && !request.isNow) again.push(request);
+      else if (report === null) request.reject(error);
+      else request.resolve(report);
+    }
+    this.#waiting.unshift(...again);
+  }
+
+  /** Ends the waiting of all, or only of the persons who asked. */
+  refuse(reason: unknown, whom: 'all' | 'now'): void {
+    const isRefused = ({ isNow }: WalkRequest): boolean => whom === 'all' || isNow;
+    for (const { reject } of this.#waiting.filter(isRefused)) reject(reason);
+    this.#waiting = this.#waiting.filter((request) => !isRefused(request));
+  }
+
+  #put(requests: WalkRequest[], command: SyncCommand, isNow: boolean): Promise<RunReport> {
+    const { promise, resolve, reject } = Promise.withResolvers<RunReport>();
+    requests.push({ command, isNow, resolve, reject });
+    return promise;
+  }
+}

@@ -1,9 +1,8 @@
 import type { ColumnType } from '../../model/vocabulary.ts';
 import type { PlannedView } from '../planned-view.ts';
-import type { View, ViewColumn } from '../view.ts';
 import type { ViewModel } from '../view-model.ts';
+import { ownColumn, type View, type ViewColumn } from '../view.ts';
 import { keepingHistory } from './history.ts';
-import { ownColumn } from './own-column.ts';
 
 /** `<resource>_changes`: each field that a version has changed, as texts, with deletes and restores. */
 export function changesViews(model: ViewModel, above: ReadonlyMap<string, PlannedView>): View[] {

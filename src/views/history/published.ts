@@ -1,8 +1,7 @@
 import type { Column } from '../../model/table.ts';
 import { columnPathOf, pathText } from '../../shape/columns/source-path.ts';
-import type { ViewColumn } from '../view.ts';
 import type { ViewedResource, ViewModel } from '../view-model.ts';
-import { ownColumn } from './own-column.ts';
+import { ownColumn, type ViewColumn } from '../view.ts';
 
 const NAME = 'is_published';
 

@@ -1,11 +1,10 @@
+import { visibleText } from '../../model/visible-text.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import { pathText } from '../../shape/columns/source-path.ts';
-import { visibleText } from '../../model/visible-text.ts';
 import type { PlannedView } from '../planned-view.ts';
-import type { View, ViewColumn } from '../view.ts';
 import type { ViewedResource, ViewModel } from '../view-model.ts';
+import { ownColumn, type View, type ViewColumn } from '../view.ts';
 import { keepingHistory } from './history.ts';
-import { ownColumn } from './own-column.ts';
 import { isPublished, stateColumn } from './published.ts';
 
 /** `<resource>_states`: each stretch of time in which a record was in one state of publishing and was not deleted. */

@@ -1,7 +1,7 @@
-import { cutName } from '../cut-name.ts';
 import type { RowFact, RowsOf, ViewDialect } from '../../warehouse/view-dialect.ts';
-import { findColumn, type ExistingColumn, type PlannedColumn, type PlannedView } from '../planned-view.ts';
+import { type ExistingColumn, findColumn, type PlannedColumn, type PlannedView } from '../planned-view.ts';
 import type { Relation, ViewedResource, ViewModel } from '../view-model.ts';
+import { cutName } from '../view.ts';
 
 /** The alias of the view's own row. */
 export const SUMMARY_ROW = 's';

@@ -1,18 +1,17 @@
-import type { ColumnType } from '../../model/vocabulary.ts';
 import { visibleText } from '../../model/visible-text.ts';
+import type { ColumnType } from '../../model/vocabulary.ts';
 import type { ViewDialect } from '../../warehouse/view-dialect.ts';
 import { findColumn, type PlannedColumn, type PlannedView } from '../planned-view.ts';
 import type { Relation, ViewedResource, ViewModel } from '../view-model.ts';
 import {
   existingColumns,
-  formerFact,
-  referenceText,
-  SUMMARY_ROW,
   type ExistingSummary,
   type FactColumn,
   type Facts,
+  formerFact,
+  referenceText,
+  SUMMARY_ROW,
 } from './facts.ts';
-import { summable } from './summable.ts';
 
 type Above = ReadonlyMap<string, PlannedView>;
 
@@ -94,3 +93,35 @@ function rowsFrom(ways: readonly Relation[], { key, view, above, dialect }: Rela
 function matches(alias: string, { from, to }: Relation, view: PlannedView, dialect: ViewDialect): string {
   return `${referenceText(alias, from, view, dialect)} = ${SUMMARY_ROW}.${dialect.id(to.column)}`;
 }
+
+/**
+ * The columns whose values add up. Left out are references, numbers whose names end in a word for a key, a size, a place,
+ * an order, a calendar unit, a version or a ratio, and beside a currency all decimals and amounts of money.
+ */
+function summable({ columns }: PlannedView): PlannedColumn[] {
+  const references = new Set(columns.filter(({ references: to }) => to !== null).map(({ source }) => source));
+  const hasCurrency = columns.some(({ name, type }) => type === 'text' && CURRENCY.test(name));
+  return columns.filter(({ name, type, source, isEmpty }) => {
+    if (isEmpty === true) return false;
+    if (!NUMBERS.has(type) || source === null || references.has(source) || NOT_ADDED.has(name.split('_').at(-1) ?? ''))
+      return false;
+    return !hasCurrency || (type === 'integer' && !MONEY.test(name));
+  });
+}
+
+const NUMBERS: ReadonlySet<ColumnType> = new Set(['integer', 'double', 'numeric']);
+
+const NOT_ADDED: ReadonlySet<string> = new Set(
+  [
+    'id ids key uid pk number no code zip postcode phone hash author parent media user owner editor',
+    'width height depth length x y z lat latitude lon lng long longitude altitude zoom',
+    'position index order rank level priority weight page offset',
+    'year quarter month week day weekday hour minute second date at timestamp epoch age',
+    'version revision generation status state type',
+    'rate ratio percent percentage share fraction average avg mean median min max score rating quality temperature',
+  ].flatMap((words) => words.split(' ')),
+);
+
+const CURRENCY = /(^|_)currency(_code)?$/;
+const MONEY =
+  /(^|_)(amount|price|total|subtotal|tax|cost|fee|revenue|discount|balance|paid|net|gross|value|income|spend|refund|cents)(_|$)/;

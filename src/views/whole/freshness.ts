@@ -4,7 +4,7 @@ import type { ViewDialect } from '../../warehouse/view-dialect.ts';
 import type { PlannedView } from '../planned-view.ts';
 import type { View, ViewColumn } from '../view.ts';
 import type { ViewedResource, ViewModel } from '../view-model.ts';
-import { ownView, type OwnColumn } from './own-view.ts';
+import { ownView, type OwnColumn } from './own-views.ts';
 
 /**
  * `sync_freshness`: how old and how large the copy of each resource is. Its first columns are those that the migrations

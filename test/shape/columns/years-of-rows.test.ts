@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { yearsOfRows } from '../../../src/load/grow-calendar.ts';
 import type { Cell, TableRows } from '../../../src/model/table.ts';
 import type { ColumnType } from '../../../src/model/vocabulary.ts';
-import { yearsOfRows } from '../../../src/shape/columns/years-of-rows.ts';
 
 const NOW = 2026;
 

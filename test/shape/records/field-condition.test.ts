@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseJson } from '../../../src/shape/json/parse-json.ts';
-import { meets, type FieldCondition } from '../../../src/shape/records/field-condition.ts';
+import { type FieldCondition, meets } from '../../../src/shape/records/field-at.ts';
 
 describe('a condition on a field', () => {
   it.each([

@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { parseJson } from '../../../src/shape/json/parse-json.ts';
-import { differenceText, recordDifferences } from '../../../src/shape/records/record-difference.ts';
-import { fieldKindsOf, unprovedField, addFieldKinds } from '../../../src/shape/records/field-kinds.ts';
+import {
+  addFieldKinds,
+  differenceText,
+  fieldKindsOf,
+  recordDifferences,
+  unprovedField,
+} from '../../../src/shape/records/record-difference.ts';
 
 function told(listed: string, alone: string): string {
   return differenceText(recordDifferences(parseJson(listed), parseJson(alone)));

@@ -39,7 +39,7 @@ describe('coalescing', () => {
     work.add('content', 'a', 2);
     expect(work.start(5_000)).toBeNull();
     work.end(first, 5_000);
-    expect(work.nextAt()).toBe(6_000);
+    expect(work.nextAt(5_000)).toBe(6_000);
     expect(work.start(5_999)).toBeNull();
     expect(started(work, 6_000).waiting).toEqual([2]);
   });
@@ -84,7 +84,7 @@ describe('coalescing', () => {
     fresh.waiting.splice(0);
     work.add('content', 'b', 2);
     work.end(fresh, 500);
-    expect(work.nextAt()).toBe(600);
+    expect(work.nextAt(500)).toBe(600);
     expect(begun(work, 600)).toEqual(['content b']);
     expect(begun(work, 1_000)).toEqual(['content a']);
   });
@@ -93,9 +93,9 @@ describe('coalescing', () => {
     const work = coalescer();
     beginnings(work, { asked: [0, 200], takes: 0 });
     expect(work.start(1_999)).toBeNull();
-    expect(work.nextAt()).toBe(2_000);
+    expect(work.nextAt(1_999)).toBe(2_000);
     expect(work.start(2_000)).toBeNull();
-    expect(work.nextAt()).toBeNull();
+    expect(work.nextAt(2_000)).toBeNull();
     expect(beginnings(work, { asked: [2_000, 2_100], takes: 0 })).toEqual([2_000, 2_100]);
   });
 
@@ -208,7 +208,7 @@ function played(steps: readonly Step[], pace: typeof PACE): void {
     now += waits;
     turn();
   }
-  for (let next = work.nextAt(); underWay.length > 0 || next !== null; next = work.nextAt()) {
+  for (let next = work.nextAt(now); underWay.length > 0 || next !== null; next = work.nextAt(now)) {
     if (underWay.length === 0 && next !== null) now = Math.max(now, next);
     turn();
   }

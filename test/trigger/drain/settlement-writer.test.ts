@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SettlementWriter } from '../../../src/trigger/drain/settlement-writer.ts';
+import { SettlementWriter } from '../../../src/trigger/drain/drain.ts';
 import type { Settlement } from '../../../src/warehouse/inbox.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { settlement } from '../../warehouse/deliveries.ts';

@@ -1,10 +1,10 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { SyncError } from '../../../src/model/errors.ts';
 import { timestampText } from '../../../src/model/timestamp-text.ts';
-import { retryAfter } from '../../../src/trigger/schedule/retry-after.ts';
+import { retryAfter } from '../../../src/trigger/schedule/resource.ts';
 import { cronTick } from '../../../src/trigger/schedule/scheduler.ts';
 import { HandClock } from '../../support/hand-clock.ts';
-import { play, walkedAt, type Course, type Play, type PlayOptions } from './play.ts';
+import { type Course, play, type Play, type PlayOptions, walkedAt } from './play.ts';
 
 const START = Date.parse('2026-11-20T08:00:00Z');
 const MINUTE = 60_000;
