@@ -3,21 +3,16 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { CASES, runCase, type BackfillBench } from './backfills.ts';
-import { benchChanges } from './changes.ts';
 import { OPEN_DATABASE, type BenchDatabase } from './databases.ts';
-import { benchFiles } from './files.ts';
 import { failed, figureLine, losses, valuesOf, type Figure } from './figures.ts';
 import { benchSizes } from './growth.ts';
 import { benchWaiting } from './latency.ts';
-import { KEY, productMain, startService } from './product.ts';
-import { benchQueries } from './queries.ts';
+import { productMain } from './product.ts';
 import { machineName, storedFigures, storeFigures } from './stored-runs.ts';
 
 /**
- * `npm run bench`: the product, as it is built, against the raw loop, by turns, on the same service and data, and what it
- * costs in time by stage; then memory and growth by size, what waiting and changes cost, what files cost,
- * and typical queries. On SQLite and on Postgres, or with
- * `--database` on one of them. `--only` names one part, see `PARTS`. `--ts` runs the sources instead of the build. At the
+ * `npm run bench`: the product, as it is built, against the raw loop, by turns, on the same service and data; then
+ * memory and growth by size, and what waiting costs. On SQLite and on Postgres, or with `--database` on one of them. `--only` names one part, see `PARTS`. `--ts` runs the sources instead of the build. At the
  * end all figures with their floors and aims, and which of them have lost a tenth against the stored run of this machine;
  * `--save` stores them, and `--check` ends with 1 where one is below its floor or has lost.
  */
@@ -49,9 +44,6 @@ const PARTS: Readonly<Record<string, Part>> = {
   ...Object.fromEntries(CASES.map((test) => [test.name, backfills(test)])),
   memory: (database) => benchSizes(bench, database, options.sizes.split(',').map(Number)),
   waiting: (database) => benchWaiting(bench, database),
-  growth: (database) => benchChanges(bench, database),
-  files: (database) => benchFiles(bench, database),
-  queries: runQueries,
 };
 
 function backfills(test: (typeof CASES)[number]): Part {
@@ -60,19 +52,6 @@ function backfills(test: (typeof CASES)[number]): Part {
     process.stdout.write(`${text}\n`);
     return figures;
   };
-}
-
-async function runQueries(database: BenchDatabase): Promise<Figure[]> {
-  const counts = ['analytics', 'content', 'images'].map((name, at) => `${name}=${Math.ceil(bench.records / 10 ** at)}`);
-  const service = await startService('--generate', counts.join(','), '--pagination', 'page', '--cache', '1024');
-  try {
-    process.stdout.write(
-      await benchQueries(database, { url: service.url, key: KEY, folder, main: bench.main }, bench.rounds),
-    );
-    return [];
-  } finally {
-    service.stop();
-  }
 }
 
 async function runAll(): Promise<Figure[]> {

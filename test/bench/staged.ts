@@ -35,7 +35,6 @@ export interface Staged {
 export interface SandboxProcess {
   url: string;
   ids(): Promise<string[]>;
-  rename(id: string, title: string): Promise<void>;
   requests(): Promise<RequestEntry[]>;
 }
 
@@ -114,7 +113,6 @@ export async function startSandboxProcess(
   return {
     url: (await started).url,
     ids: () => ask('ids', 'content'),
-    rename: (id, title) => ask('rename', 'content', id, title),
     requests: () => ask('requests'),
   };
 }
