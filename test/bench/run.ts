@@ -1,14 +1,48 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, cpus, tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { CASES, runCase, type BackfillBench } from './backfills.ts';
-import { OPEN_DATABASE, type BenchDatabase } from './databases.ts';
-import { failed, figureLine, losses, valuesOf, type Figure } from './figures.ts';
+import { type BackfillBench, CASES, runCase } from './backfills.ts';
+import { type BenchDatabase, OPEN_DATABASE } from './databases.ts';
+import { failed, type Figure, figureLine, losses, type Values, valuesOf } from './figures.ts';
 import { benchSizes } from './growth.ts';
 import { benchWaiting } from './latency.ts';
 import { productMain } from './product.ts';
-import { machineName, storedFigures, storeFigures } from './stored-runs.ts';
+
+/** Figures by machine, as `npm run bench -- --save` has found them. */
+const FILE = path.join(import.meta.dirname, 'stored-runs.json');
+
+interface StoredRun {
+  /** `YYYY-MM-DD`. */
+  saved: string;
+  figures: Values;
+}
+
+type StoredRuns = Readonly<Record<string, StoredRun>>;
+
+/** What figures depend on: processor, cores, Node, and how many records are copied. */
+function machineName(records: number): string {
+  const model = cpus()[0]?.model.trim() ?? 'unknown';
+  return `${model}, ${availableParallelism()} cores, Node ${process.versions.node}, ${records} records`;
+}
+
+/** The figures of this machine; null if none are stored. */
+function storedFigures(machine: string): StoredRun | null {
+  return readRuns()[machine] ?? null;
+}
+
+/** Keeps the figures; what was not measured this time stays as it is. */
+function storeFigures(machine: string, figures: Values): void {
+  const runs = readRuns();
+  const saved = new Date().toISOString().slice(0, 10);
+  const known = { ...runs[machine]?.figures, ...figures };
+  const sorted = Object.fromEntries(Object.entries(known).toSorted(([a], [b]) => a.localeCompare(b)));
+  writeFileSync(FILE, `${JSON.stringify({ ...runs, [machine]: { saved, figures: sorted } }, null, 2)}\n`);
+}
+
+function readRuns(): StoredRuns {
+  return JSON.parse(readFileSync(FILE, 'utf8'));
+}
 
 /**
  * `npm run bench`: the product, as it is built, against the raw loop, by turns, on the same service and data; then

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { IS_LONG, seedsOf } from '../support/length.ts';
-import { endOf, isExcused, requireKept } from '../support/dialect/account.ts';
-import { tellDialect, type Outcome } from '../support/dialect/story.ts';
+import { endOf, isExcused, type Outcome, requireKept, tellDialect } from '../support/dialect/story.ts';
 
 /** Parts of all services: those that may end without an `ok`, and those that may do so although they show everything. */
 const MOST_UNSURE = 0.25;

@@ -1,7 +1,6 @@
 import { describe, it } from 'vitest';
 import { seedsOf } from '../support/length.ts';
-import { requireKept } from '../support/world/account.ts';
-import { tellStory } from '../support/world/story.ts';
+import { requireKept, tellStory } from '../support/world/story.ts';
 
 describe('a service that behaves as it likes', () => {
   it.for(seedsOf([13, 29], 1_000))(

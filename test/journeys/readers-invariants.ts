@@ -3,6 +3,41 @@ import { longOrShort } from '../support/length.ts';
 import { Client } from 'pg';
 import { snapshotOf } from '../support/postgres-snapshot.ts';
 
+/** A BI tool's connection to a warehouse. */
+interface WholeReader {
+  /** Gives everything, as one transaction sees it, to `look`, as a SQLite database on either. */
+  read(look: (db: Database.Database) => void): Promise<void>;
+  close(): Promise<void>;
+}
+
+function openReader(address: string): Promise<WholeReader> {
+  return address.startsWith('sqlite:') ? Promise.resolve(fileReader(address)) : schemaReader(address);
+}
+
+function fileReader(address: string): WholeReader {
+  const db = new Database(address.slice('sqlite:'.length), { readonly: true });
+  return {
+    read: (look) => Promise.resolve(db.transaction(look)(db)),
+    close: async () => void db.close(),
+  };
+}
+
+async function schemaReader(address: string): Promise<WholeReader> {
+  const url = new URL(address);
+  const schema = url.searchParams.get('schema') ?? 'public';
+  url.searchParams.delete('schema');
+  const client = new Client({ connectionString: url.href });
+  await client.connect();
+  return {
+    read: async (look) => {
+      const db = await snapshotOf(client, schema);
+      look(db);
+      db.close();
+    },
+    close: () => client.end(),
+  };
+}
+
 /**
  * A BI tool that checks again and again that the warehouse named first is whole: each time all of it within one read
  * transaction. Goes on until it gets SIGUSR2, and has looked as often as the second argument says. Prints `reading` when
@@ -122,39 +157,4 @@ function one(db: Database.Database, query: string, ...values: unknown[]): number
 
 function violate(table: string, what: string): void {
   violations.add(`${table}: ${what}`);
-}
-
-/** A BI tool's connection to a warehouse. */
-interface WholeReader {
-  /** Gives everything, as one transaction sees it, to `look`, as a SQLite database on either. */
-  read(look: (db: Database.Database) => void): Promise<void>;
-  close(): Promise<void>;
-}
-
-function openReader(address: string): Promise<WholeReader> {
-  return address.startsWith('sqlite:') ? Promise.resolve(fileReader(address)) : schemaReader(address);
-}
-
-function fileReader(address: string): WholeReader {
-  const db = new Database(address.slice('sqlite:'.length), { readonly: true });
-  return {
-    read: (look) => Promise.resolve(db.transaction(look)(db)),
-    close: async () => void db.close(),
-  };
-}
-
-async function schemaReader(address: string): Promise<WholeReader> {
-  const url = new URL(address);
-  const schema = url.searchParams.get('schema') ?? 'public';
-  url.searchParams.delete('schema');
-  const client = new Client({ connectionString: url.href });
-  await client.connect();
-  return {
-    read: async (look) => {
-      const db = await snapshotOf(client, schema);
-      look(db);
-      db.close();
-    },
-    close: () => client.end(),
-  };
 }

@@ -254,7 +254,7 @@ function momentOf({ day, page, referrer }: Figure, zone: string): string {
   return new Date(place.earliest(local) + place.spread(local)).toISOString();
 }
 
-describe.for(DATABASES)('reports that are restated while they are copied to $name', (database) => {
+describe.for(DATABASES)('F075 reports that are restated while they are copied to $name', (database) => {
   it.for(seedsOf([freshSeed() + DATABASES.indexOf(database)], 300))(
     'are what the warehouse holds after one quiet run (SEED=%d)',
     (seed) => randomReports(database, seed),

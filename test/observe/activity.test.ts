@@ -1,7 +1,22 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { SourceActivity, type RowCounts, type WalkEnd } from '../../src/observe/activity.ts';
+import { type RowCounts, SourceActivity, type WalkEnd } from '../../src/observe/activity.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
-import { handClock } from '../sandbox/hand-clock.ts';
+import type { Clock } from '../../src/model/clock.ts';
+
+/** A clock that stands still until it is wound; sleeping winds it. */
+function handClock(start = Date.UTC(2026, 0, 1)): Clock & { wind(ms: number): void } {
+  let now = start;
+  return {
+    now: () => now,
+    monotonic: () => now,
+    sleep: async (ms) => {
+      now += ms;
+    },
+    wind: (ms) => {
+      now += ms;
+    },
+  };
+}
 
 const NO_ROWS: RowCounts = { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0 };
 const UPDATE = { records: 10, pages: 1, requests: 1, total: null };

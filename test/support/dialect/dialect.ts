@@ -1,7 +1,7 @@
 import type { Random } from '../random.ts';
 import type { Value } from '../world/json-value.ts';
-import { drawOddities, type GoneSpelling, type Oddities } from '../world/oddities.ts';
-import type { Answer, Arguments, Asked, Place } from './asked.ts';
+import { drawOddities, type GoneSpelling, type Oddities } from '../world/behaviour.ts';
+import type { Answer, Arguments, Asked, Place } from './service.ts';
 import type { Post, Posts } from './posts.ts';
 
 /** Fields of the profile; objects are merged with those of other dimensions. */

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { parseFault } from '../../sandbox/service/faults/fault-script.ts';
 import type { StoredWarning } from '../../../src/state/run-history.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { eitherDatabase } from '../../support/databases.ts';
@@ -33,7 +32,7 @@ describe.each(eitherDatabase(import.meta.filename))('the runs of a serve with fi
       database,
       sandbox: {
         generate: { images: 5 },
-        fault: [parseFault('status:503,path=000000001/file')],
+        fault: [{ fault: 'status', status: 503, path: '000000001/file' }],
       },
       profile: { resources: { images: { files: FILES } }, http: { attempts: 1 } },
       source: { resources: ['images'], files: { store: 'disk:files' } },
