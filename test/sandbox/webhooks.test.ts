@@ -5,7 +5,6 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { signature } from '../../src/sandbox/webhooks.ts';
 import { webhookVectors } from '../support/corpora.ts';
-import type { Pagination } from './service/pages/listing-page.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from './service/sandbox.ts';
 
 /** A sandbox that ends with the test. */
@@ -30,42 +29,6 @@ function ask(sandbox: Sandbox, path: string, init: RequestInit & { json?: unknow
 async function bodyOf<T>(answer: Response): Promise<T> {
   const body: T = JSON.parse(await answer.text());
   return body;
-}
-
-/** The texts of all pages of a listing, walked as its style wants it. */
-async function walk(sandbox: Sandbox, style: Pagination, path: string, limit: number): Promise<string[]> {
-  const pages: string[] = [];
-  for (let next: string | null = `${path}${path.includes('?') ? '&' : '?'}limit=${limit}`; next !== null;) {
-    const answer: Response = await ask(sandbox, next);
-    const text = await answer.text();
-    pages.push(text);
-    next = NEXT[style](new URL(next, sandbox.url), answer, JSON.parse(text), limit);
-  }
-  return pages;
-}
-
-interface Body {
-  data: unknown[];
-  next_cursor?: string | null;
-  next?: string | null;
-}
-
-const NEXT: Readonly<Record<Pagination, (asked: URL, answer: Response, body: Body, limit: number) => string | null>> = {
-  cursor: (asked, _answer, body) => (body.next_cursor ? changed(asked, 'cursor', body.next_cursor) : null),
-  page: (asked, _answer, body, limit) => (body.data.length < limit ? null : counted(asked, 'page', 1, 1)),
-  offset: (asked, _answer, body, limit) => (body.data.length < limit ? null : counted(asked, 'offset', limit, 0)),
-  link: (_asked, answer) => /<([^>]*)>; rel="next"/.exec(answer.headers.get('link') ?? '')?.[1] ?? null,
-  'next-url': (_asked, _answer, body) => body.next ?? null,
-};
-
-function changed(asked: URL, name: string, value: string): string {
-  const url = new URL(asked);
-  url.searchParams.set(name, value);
-  return url.href;
-}
-
-function counted(asked: URL, name: string, step: number, first: number): string {
-  return changed(asked, name, String(Number(asked.searchParams.get(name) ?? first) + step));
 }
 
 const vectorsSchema = z.object({

@@ -35,12 +35,6 @@ export const SPOKEN: Tables = {
   hooks: sayable('hooks'),
 };
 
-/** Names of the variants that no profile can say yet, for the report. */
-const UNSPOKEN: readonly string[] = DIMENSIONS.flatMap((dimension) => {
-  const known = new Set(SPOKEN[dimension].map(({ name }) => name));
-  return ALL[dimension].map(({ name }) => name).filter((name) => !known.has(name));
-});
-
 /** A plain service in all dimensions. */
 function plain(): Dialect {
   const first = Object.fromEntries(DIMENSIONS.map((dimension) => [dimension, ALL[dimension].slice(0, 1)]));

@@ -1,3 +1,4 @@
+import { IS_REPLAY } from '../length.ts';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -306,7 +307,7 @@ const LOG_SHOWN = 400;
 function accountOf(outcome: Outcome, isWhole: boolean): string {
   const { seed, database, dialect, profile, runs, broken, log } = outcome;
   const lines = [
-    `SEED=${seed} on ${database}; to play it again: SEED=${seed} SEEDS=1 with any-dialect.soak.ts`,
+    `SEED=${seed} on ${database}; to play it again: TEST_LENGTH=long SEED=${seed} SEEDS=1 with any-dialect.test.ts`,
     `service: ${describeDialect(dialect)}`,
     `profile: ${JSON.stringify(profile)}`,
     ...runs.map(
@@ -323,7 +324,7 @@ function accountOf(outcome: Outcome, isWhole: boolean): string {
 
 /** Throws the story where a promise was broken. */
 export function requireKept(outcome: Outcome): void {
-  if (outcome.broken.length > 0) throw new Error(accountOf(outcome, false));
+  if (outcome.broken.length > 0) throw new Error(accountOf(outcome, IS_REPLAY));
 }
 
 /** What a service came to in the end: `ok`, or why not. */

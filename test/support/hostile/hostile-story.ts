@@ -44,8 +44,8 @@ export async function tellHostileStory(seed: number): Promise<HostileOutcome> {
 }
 
 /** A seed's story as text: what each service did, how each run ended, and what should not have happened. */
-export function hostileAccount({ seed, account, broken }: HostileOutcome): string {
-  const again = `SEED=${seed}; to play it again: SEED=${seed} SEEDS=1 with hostile-service.soak.ts`;
+function hostileAccount({ seed, account, broken }: HostileOutcome): string {
+  const again = `SEED=${seed}; to play it again: TEST_LENGTH=long SEED=${seed} SEEDS=1 with hostile-service.test.ts`;
   return [again, ...account, ...broken.map((fault) => `BROKEN ${fault}`)].join('\n');
 }
 

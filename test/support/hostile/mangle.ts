@@ -9,15 +9,13 @@ import {
   type Tricks,
   whole,
   type Wire,
-  withHeader,
   withoutHeader,
 } from './transports.ts';
 import { BODIES } from './hostile-bodies.ts';
 import { HEADERS } from './hostile-headers.ts';
-import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 
 /** How often an answer is right as a whole, so that a walk gets somewhere; and how often each part of it is not. */
-const OFTEN = { right: 0.3, token: 0.4, status: 0.25, body: 0.5, codec: 0.25, header: 0.4, wire: 0.15 } as const;
+const OFTEN = { right: 0.3, status: 0.25, body: 0.5, header: 0.4, wire: 0.15 } as const;
 
 /** What is sent in place of the right answer (null for a token), and the names of what was done to it. */
 export function mangled(
@@ -31,8 +29,7 @@ export function mangled(
   const isRight = random.chance(OFTEN.right);
   const sometimes = (part: keyof typeof OFTEN): boolean => random.chance(OFTEN[part]) && !isRight;
   let answer = right ?? tokenAnswer(issue, draw.now);
-  if (right === null) answer = (sometimes('token') ? named(TOKEN_TRICKS) : null)?.(issue) ?? answer;
-  else if (sometimes('body')) {
+  if (right !== null && sometimes('body')) {
     const text = answer.body.toString();
     answer = { ...answer, body: Buffer.from(named(BODIES)?.(text) ?? text) };
   }
@@ -44,11 +41,6 @@ export function mangled(
       headers: [...answer.headers, ...headers],
       body: isWithoutBody ? Buffer.alloc(0) : answer.body,
     };
-  }
-  const coded = sometimes('codec') ? named(CODECS)?.(answer.body) : undefined;
-  if (coded !== undefined) {
-    answer = { ...answer, body: coded.bytes };
-    if (coded.encoding !== null) answer = withHeader(answer, 'Content-Encoding', coded.encoding);
   }
   for (let most = random.whole(1, 3); most > 0; most -= 1) {
     answer = { ...answer, headers: withLines(answer.headers, (sometimes('header') ? named(HEADERS) : null) ?? []) };
@@ -197,170 +189,10 @@ function locations(draw: Draw): HeaderLines {
   ]);
 }
 
-/** A body as it goes over the wire, and what is said of it: null where nothing is. */
-interface Coded {
-  bytes: Buffer;
-  encoding: string | null;
-}
-
-const FAST_BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } };
-const CODERS = {
-  gzip: (body: Buffer) => gzipSync(body, { level: 1 }),
-  deflate: (body: Buffer) => deflateSync(body, { level: 1 }),
-  br: (body: Buffer) => brotliCompressSync(body, FAST_BROTLI),
-  zstd: (body: Buffer) => zstdCompressSync(body),
-} as const;
-const NAMES = ['gzip', 'deflate', 'br', 'zstd'] as const;
-
-const BOMB = 24 * 2 ** 20;
-const bombs = new Map<string, Buffer>();
-
-/** Content codings: those that are right, and those that lie. */
-const CODECS: Tricks<(body: Buffer) => Coded> = {
-  'codec: one': ({ random }) => {
-    const name = random.pick(NAMES);
-    return (body) => ({ bytes: CODERS[name](body), encoding: random.pick([name, name.toUpperCase(), ` ${name} `]) });
-  },
-  'codec: raw deflate': () => (body) => ({ bytes: deflateRawSync(body), encoding: 'deflate' }),
-  'codec: nested': ({ random }) => {
-    const names = Array.from({ length: random.pick([2, 2, 3, 5]) }, () => random.pick(NAMES));
-    return (body) => ({ bytes: names.reduce((bytes, name) => CODERS[name](bytes), body), encoding: names.join(', ') });
-  },
-  'codec: not so': ({ random }) => {
-    const encoding = random.pick([
-      ...NAMES,
-      'identity',
-      'compress',
-      'aws-chunked',
-      'x-gzip, x-gzip',
-      ',,gzip,',
-      '\\',
-      'x'.repeat(5_000),
-    ]);
-    return (body) => ({ bytes: body, encoding });
-  },
-  'codec: not told':
-    ({ random }) =>
-    (body) => ({ bytes: CODERS[random.pick(NAMES)](body), encoding: null }),
-  'codec: cut off': ({ random }) => {
-    const name = random.pick(NAMES);
-    return (body) => {
-      const bytes = CODERS[name](body);
-      return { bytes: bytes.subarray(0, Math.floor(bytes.length * random.next())), encoding: name };
-    };
-  },
-  'codec: something behind it': ({ random }) => {
-    const name = random.pick(NAMES);
-    return (body) => ({ bytes: Buffer.concat([CODERS[name](body), Buffer.from('{"more":1}')]), encoding: name });
-  },
-  'codec: many members': () => (body) => {
-    const empty = gzipSync(Buffer.alloc(0));
-    return { bytes: Buffer.concat([...Array.from({ length: 3_000 }, () => empty), gzipSync(body)]), encoding: 'gzip' };
-  },
-  'codec: bomb': ({ random }) => {
-    const name = random.pick(NAMES);
-    const isNested = random.chance(0.3);
-    return () => {
-      const bytes = bomb(name);
-      return isNested ? { bytes: CODERS.gzip(bytes), encoding: `${name}, gzip` } : { bytes, encoding: name };
-    };
-  },
-};
-
-/** Spaces around an empty listing: JSON to its last byte. Made once, for it takes a while. */
-function bomb(name: (typeof NAMES)[number]): Buffer {
-  const known = bombs.get(name);
-  if (known !== undefined) return known;
-  const made = CODERS[name](Buffer.alloc(BOMB, ' ').fill('{"data":[],"total":0}', 0, 21));
-  bombs.set(name, made);
-  return made;
-}
-
 /** Gives a token that nobody had before, of which it must never be read anywhere. */
 type Issue = () => string;
 
 /** What a healthy token endpoint answers. */
 export function tokenAnswer(issue: Issue, now: number): Answer {
   return jsonAnswer('200 OK', { access_token: issue(), token_type: 'Bearer', expires_in: 3_600 }, now);
-}
-
-/** JSON texts. */
-const LIVES = [
-  '0',
-  '-1',
-  '1',
-  '0.001',
-  '1e308',
-  '1e400',
-  '"3600"',
-  '"soon"',
-  'null',
-  '{}',
-  '[]',
-  'true',
-  '9007199254740993',
-];
-const TOKENS = [
-  '""',
-  'null',
-  '12345678',
-  'true',
-  '{}',
-  '[]',
-  '" "',
-  '"a b"',
-  '"line\\r\\nX-More: 1"',
-  '"\\u0000"',
-  '"\\ud800"',
-];
-
-/** A token endpoint that cannot be trusted; each text is the body of its answer. */
-const TOKEN_TRICKS: Tricks<(issue: Issue) => Answer> = {
-  'token: expires': (draw) => (issue) =>
-    body(draw, `{"access_token":"${issue()}","token_type":"bearer","expires_in":${draw.random.pick(LIVES)}}`),
-  'token: no token': (draw) => () =>
-    body(draw, `{"access_token":${draw.random.pick(TOKENS)},"token_type":"Bearer","expires_in":60}`),
-  'token: long': (draw) => (issue) =>
-    body(draw, `{"access_token":"${issue()}${'x'.repeat(draw.random.pick([3_000, 14_000]))}","token_type":"Bearer"}`),
-  'token: very long': (draw) => (issue) =>
-    body(draw, `{"access_token":"${issue()}${'x'.repeat(200_000)}","token_type":"Bearer"}`),
-  'token: another type': (draw) => (issue) =>
-    body(
-      draw,
-      `{"access_token":"${issue()}"${draw.random.pick(['', ',"token_type":"mac"', ',"token_type":7', ',"token_type":"DPoP"'])}}`,
-    ),
-  'token: backslashes': (draw) => (issue) =>
-    body(
-      draw,
-      JSON.stringify({ access_token: `${issue()}${'\\'.repeat(draw.random.pick([8, 40]))}/x`, token_type: 'Bearer' }),
-    ),
-  'token: beyond the alphabet': (draw) => (issue) =>
-    body(
-      draw,
-      JSON.stringify({
-        access_token: `${issue()}${draw.random.pick(['"', "'", '<&>', '(.*)+$', '%00', ';,'])}`,
-        token_type: 'Bearer',
-      }),
-    ),
-  'token: refused': (draw) => () => ({
-    ...body(draw, `{"error":"invalid_client","error_description":"${draw.asked.body.replaceAll(/["\\]/g, '')}"}`),
-    status: draw.random.pick(['400 Bad', '401 No', '403 No', '404 No']),
-    headers: [
-      ['Content-Type', 'application/json'],
-      ['WWW-Authenticate', draw.random.pick(['Basic', 'Bearer realm="\\"', ',,,', 'x'.repeat(4_000), ' = ='])],
-    ],
-  }),
-  'token: failing': (draw) => () => ({
-    ...body(draw, '{}'),
-    status: draw.random.pick(['500 No', '503 No', '429 No', '302 Found']),
-  }),
-  'token: no JSON': (draw) => (issue) =>
-    body(
-      draw,
-      draw.random.pick(['', 'null', '[]', '<html>', `access_token=${issue()}`, '['.repeat(50_000), '{"access_token":']),
-    ),
-};
-
-function body({ now }: Draw, text: string): Answer {
-  return jsonAnswer('200 OK', text, now);
 }

@@ -1,3 +1,4 @@
+import { IS_REPLAY } from '../length.ts';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -9,7 +10,7 @@ import { type Difference, differencesFrom, historyFaults, RESOURCE, type Truth }
 import { Editor, type Entry, EntryMaker, ServiceRecords } from './records.ts';
 import { writeProfile, type Written } from './profile.ts';
 import { type Command, type Run, Runner } from './runner.ts';
-import { keyFor, pageSize, Service } from './service.ts';
+import { keyFor, Service } from './service.ts';
 import { WorldClock } from './world-clock.ts';
 import type Database from 'better-sqlite3';
 
@@ -246,7 +247,7 @@ const LOG_SHOWN = 400;
 function accountOf(outcome: Outcome, isWhole: boolean): string {
   const { seed, database, behaviour, written, runs, broken, log } = outcome;
   const lines = [
-    `SEED=${seed} on ${database}; to play it again: SEED=${seed} SEEDS=1 with any-service.soak.ts`,
+    `SEED=${seed} on ${database}; to play it again: TEST_LENGTH=long SEED=${seed} SEEDS=1 with any-service.test.ts`,
     `service: ${JSON.stringify(behaviour)}`,
     `profile: ${JSON.stringify(written.resource)}; wrong in it: ${written.wrong ?? 'nothing'}`,
     ...runs.map(
@@ -263,31 +264,5 @@ function accountOf(outcome: Outcome, isWhole: boolean): string {
 
 /** Throws the story where a promise was broken. */
 export function requireKept(outcome: Outcome): void {
-  if (outcome.broken.length > 0) throw new Error(accountOf(outcome, false));
-}
-
-/** How broken promises are counted: which one it was, and in what the copy was wrong. */
-function classesOf({ broken }: Outcome): string[] {
-  const names = broken.flatMap(({ promise, differences }) => differences.map(({ kind }) => `${promise}: ${kind}`));
-  return [...new Set(names)];
-}
-
-/**
- * What the last walk of a seed cost: nothing moved in it. Null where it did not walk all or not to the end, or took
- * longer than the overlap: then it asks for changes as well.
- */
-function costOf({
-  behaviour,
-  written,
-  runs,
-  records,
-  broken,
-}: Outcome): { needed: number; asked: number; item: number } | null {
-  const last = runs.at(-1);
-  if (last === undefined || last.mode !== 'full' || !['ok', 'partial'].includes(last.status)) return null;
-  const tookMs = (last.listing + last.item) * behaviour.clock.answerMs;
-  if (broken.some(({ run }) => run === runs.length) || tookMs > written.overlapMs) return null;
-  const param = written.resource.page['size_param'] === undefined ? `?limit=${written.size}` : '';
-  const size = pageSize(behaviour, new URL(`http://service/${param}`));
-  return { needed: Math.max(1, Math.ceil(records / size)), asked: last.listing, item: last.item };
+  if (outcome.broken.length > 0) throw new Error(accountOf(outcome, IS_REPLAY));
 }
