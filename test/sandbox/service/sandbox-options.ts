@@ -16,8 +16,6 @@ export interface SandboxSettings {
   tokenLifetime: number;
   /** A new access token ends the one before it. */
   oneToken: boolean;
-  /** Refuses every write with 403. */
-  readOnly: boolean;
   /** A folder with `<resource>.ndjson` and `files/`. */
   data: string | null;
   /** Records to make up, by resource; any name is a resource. */
@@ -34,8 +32,6 @@ export interface SandboxSettings {
   maxLimit: number;
   /** Listings show a write so much later. */
   visibilityLag: number;
-  /** Files are at signed addresses of another origin, which hold so long. */
-  signedFiles: number | null;
   /** Every answer waits so long. */
   latency: number;
   /** The service is ahead by (negative: behind). */
@@ -52,10 +48,7 @@ export interface SandboxSettings {
   restate: number;
   /** Rows that a report lists per query. */
   windowCap: number | null;
-  reportZone: string;
   reportStart: string;
-  /** Posts with a page of their own in reports. */
-  reportPosts: number;
   /** Another one gives other figures in reports. */
   seed: number;
   /** Wait before a webhook is sent again; doubles. */
@@ -79,7 +72,6 @@ const DEFAULTS: SandboxSettings = {
   clientSecret: null,
   tokenLifetime: 3_600,
   oneToken: false,
-  readOnly: false,
   data: null,
   generate: {},
   generateFlat: false,
@@ -89,7 +81,6 @@ const DEFAULTS: SandboxSettings = {
   limit: 100,
   maxLimit: 1_000,
   visibilityLag: 0,
-  signedFiles: null,
   latency: 0,
   clockSkew: 0,
   rate: null,
@@ -100,9 +91,7 @@ const DEFAULTS: SandboxSettings = {
   report: [],
   restate: 3,
   windowCap: null,
-  reportZone: 'UTC',
   reportStart: '2025-01-01',
-  reportPosts: 0,
   seed: 1,
   webhookRetry: 1_000,
   gzip: false,

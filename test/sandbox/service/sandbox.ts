@@ -24,7 +24,6 @@ import {
   readFile,
   readRecord,
   readReport,
-  readSignedFile,
   readSubscription,
   replaceRecord,
   subscribe,
@@ -95,13 +94,13 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 
 function buildService(settings: SandboxSettings, clock: Clock, apiKey: string, client: OAuthClient): Service {
   const hooks = webhooks(clock, settings.webhookRetry);
-  const { tokenLifetime, oneToken, readOnly } = settings;
+  const { tokenLifetime, oneToken } = settings;
   return {
     settings,
     clock,
     webhooks: hooks,
     cache: new PageCache(settings.cache),
-    access: access({ apiKey, client, tokenLifetime, oneToken, readOnly }, clock),
+    access: access({ apiKey, client, tokenLifetime, oneToken }, clock),
     store: openRecords(settings, clock, hooks.emit),
   };
 }
@@ -242,7 +241,6 @@ const ROUTES: readonly (readonly [method: string, path: string, handler: Handler
   ['DELETE', '/v1/webhooks/:id', unsubscribe],
   ['GET', '/v1/images/:id/file', readFile],
   ['PUT', '/v1/images/:id/file', writeFile],
-  ['GET', '/files/:id', readSignedFile],
   ['GET', '/v1/reports/:report', readReport],
   ['GET', '/v1/:resource', listRecords],
   ['POST', '/v1/:resource', createRecord],
