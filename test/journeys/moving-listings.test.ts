@@ -366,31 +366,12 @@ const DIALECTS: [string, ListingDialect][] = [
 ];
 const HEEDS = { ms: KEPT, tells: 'nothing', isHeeding: true } as const;
 const TELLS_AGE = { ms: KEPT, tells: 'age', isHeeding: false } as const;
-const TELLS_ALL = { ms: KEPT, tells: 'age and lifetime', isHeeding: false } as const;
 const FIRST_PAGE = `/v1/report?page=1&limit=${SIZE}`;
 
 describe.for([USUAL])('a listing behind a cache by address, on $name', (database) => {
   it.for(DIALECTS)('is asked for past one that heeds that: %s', async ([, dialect]) => {
     const { missing, run, fill } = await cachedStage(database, dialect, HEEDS);
     await fill();
-    expect((await run('backfill')).status).toBe('ok');
-    expect(await missing()).toEqual([]);
-  });
-
-  it.for(DIALECTS)('is read again once the cache asks anew, where it says when: %s', async ([, dialect]) => {
-    const { missing, run, fill, clock } = await cachedStage(database, dialect, TELLS_ALL);
-    await fill();
-    const before = clock.now();
-    expect((await run('backfill')).status).toBe('ok');
-    expect(await missing()).toEqual([]);
-    expect(clock.now() - before).toBeGreaterThanOrEqual(KEPT);
-  });
-
-  it('is compared with pages of another moment, where pages tell no total', async () => {
-    const { listing, missing, run, move } = await cachedStage(database, BY_PAGE, TELLS_ALL);
-    listing.before = (request) => {
-      if (request === 4) move();
-    };
     expect((await run('backfill')).status).toBe('ok');
     expect(await missing()).toEqual([]);
   });
