@@ -58,14 +58,14 @@ async function killLoop({
     const { signal, code, stderr, paths } = await startAndKill(stage, kill > kills ? null : { random, number: kill });
     expect({ told, refetched: refetched(asked, paths, again) }).toEqual({ told, refetched: [] });
     expect({ told, wreckage: await stage.read(wreckage) }).toEqual({ told, wreckage: [] });
-    if (signal !== 'SIGKILL') expect({ told, code, stderr }).toEqual({ told, code: 0, stderr: '' });
+    const ended = signal === 'SIGKILL' ? { code: 0, stderr: '' } : { code, stderr };
+    expect({ told, ...ended }).toEqual({ told, code: 0, stderr: '' });
     // A process may also be killed when it has said that all is done, and has only not left yet.
     const whole = await stage.read(wholeRun);
-    if (whole !== null && whole !== compared) {
-      expect({ told, differences: await stage.read((db) => differences(db, stage.sandbox.store)) }).toEqual({
-        told,
-        differences: [],
-      });
+    const isWhole = whole !== null && whole !== compared;
+    const found = isWhole ? await stage.read((db) => differences(db, stage.sandbox.store)) : [];
+    expect({ told, found }).toEqual({ told, found: [] });
+    if (isWhole) {
       tally.walks += 1;
       compared = whole;
       asked = new Map();

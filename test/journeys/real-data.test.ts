@@ -5,13 +5,13 @@ import { copyBlog, isHere, keepsText, STYLES } from './real-blog.ts';
 
 /** In the short form without the long series. */
 const CASES = sampled(STYLES, 3).flatMap((style) =>
-  (IS_LONG ? DATABASES : [SQLITE]).map((database) => ({ ...style, database })),
+  (IS_LONG ? DATABASES : [SQLITE]).map((database) => ({ style, database })),
 );
 
 describe.skipIf(!isHere)('a real blog', () => {
   it.each(CASES)(
-    'is copied with $pagination pages, sort $sort and $rateHeaders rate headers to $database.name',
-    async ({ database, ...style }) => {
+    'is copied with $style.pagination pages, sort $style.sort and $style.rateHeaders rate headers to $database.name',
+    async ({ database, style }) => {
       await copyBlog(style, { database, isWhole: IS_LONG });
     },
   );

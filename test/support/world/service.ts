@@ -185,7 +185,7 @@ function refusal(status: number, message: string): Answer {
 }
 
 /** Records that a page of this service holds when it is asked as `url` does. */
-export function pageSize({ size }: Pick<Behaviour, 'size'>, url: URL): number {
+function pageSize({ size }: Pick<Behaviour, 'size'>, url: URL): number {
   const asked = Number(url.searchParams.get('limit') ?? Number.NaN);
   if (!Number.isInteger(asked) || asked < 1 || size.kind === 'ignored') return size.most;
   return size.kind === 'cut' ? Math.min(asked, size.most) : asked;
