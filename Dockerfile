@@ -6,7 +6,7 @@ COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts
 COPY src src
 COPY migrations migrations
-COPY test/package/build.ts test/package/bundled-licences.ts test/package/plain-letters.ts test/package/prune-modules.ts test/package/
+COPY test/package/build.ts test/package/plain-letters.ts test/package/prune-modules.ts test/package/
 RUN node test/package/build.ts
 # The build contains every library except SQLite.
 RUN node test/package/prune-modules.ts node_modules

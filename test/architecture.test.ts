@@ -2,7 +2,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { FLOORS, type SourceTree, violations } from './support/floors.ts';
-import { OWN_FILES, ROOMS } from './support/rooms.ts';
 
 const root = path.join(import.meta.dirname, '..');
 
@@ -30,46 +29,10 @@ describe('the floors', () => {
       'queue may not see http',
     ],
     [
-      'a neighbour',
-      'src/shape/columns/cells.ts',
-      "import type { Settings } from '../../settings/settings.ts';",
-      'shape may not see settings',
-    ],
-    [
-      'a dynamic import that rises',
-      'src/model/clock.ts',
-      "const app = await import('../app.ts');",
-      'model may not see app.ts',
-    ],
-    [
       'the sandbox seen from below cli',
       'src/sync/run.ts',
       "import { startSandbox } from '../sandbox/sandbox.ts';",
       'sync may not see sandbox',
-    ],
-    [
-      'the sandbox looking around',
-      'src/sandbox/records/store.ts',
-      "import { scrub } from '../../observe/scrub.ts';",
-      'sandbox may not see observe',
-    ],
-    [
-      'a room that looks into the next one',
-      'src/web/page/overview.ts',
-      "import { startReceiver } from '../receiver/start-receiver.ts';",
-      'in web page may not see receiver',
-    ],
-    [
-      'a database that knows the other one',
-      'src/warehouse/sqlite/pages/write-page.ts',
-      "import { pools } from '../../postgres/connection/pools.ts';",
-      'in warehouse sqlite may not see postgres',
-    ],
-    [
-      'a room that nobody has declared',
-      'src/trigger/attic/old.ts',
-      "import { drain } from '../drain/drain.ts';",
-      'in trigger attic may not see drain',
     ],
     [
       'a comment that names a file that is not there',
@@ -90,17 +53,6 @@ describe('the floors', () => {
       ['src/load/b.ts', "import { a } from './a.ts';"],
     ]);
     expect(violations(seeded)).toEqual(['circle: src/load/a.ts > src/load/b.ts > src/load/a.ts']);
-  });
-
-  it('are declared for rooms of which no two see each other', () => {
-    for (const [folder, rooms] of Object.entries(ROOMS)) {
-      for (const [room, seen] of Object.entries(rooms)) {
-        const mutual = seen.filter(
-          (other) => other !== OWN_FILES && room !== OWN_FILES && rooms[other]?.includes(room),
-        );
-        expect({ folder, room, mutual }).toEqual({ folder, room, mutual: [] });
-      }
-    }
   });
 
   it('are shown in the README as they are', () => {

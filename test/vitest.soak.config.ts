@@ -4,8 +4,8 @@ import { defineConfig } from 'vitest/config';
 
 /** What reads and writes warehouses, and leaves the choice of the database to `TEST_DATABASE`. */
 const ON_POSTGRES = [
-  'faults/{bad-json,bad-records,deletes,limits,pagination,redirects,secrets,starting,status,transport,waits}.test.ts',
-  'journeys/{incremental,killed-figures,long-waits,long-walk,schedule,signals,two-processes}.test.ts',
+  'faults/{bad-json,bad-records,deletes,limits,pagination,redirects,secrets,status,transport,waits}.test.ts',
+  'journeys/{incremental,killed-figures,long-waits,long-walk,two-processes}.test.ts',
   'journeys/{serve,serve-kills,serve-limits,serve-stop,serve-webhooks}.test.ts',
   'sync/deletes/{older-states,soft-delete-gone}.test.ts',
   'sync/{filter/prove-filter,refetch,refused-state}.test.ts',
@@ -15,7 +15,7 @@ const ON_POSTGRES = [
 
 /** What a test file holds that is shorter, on one database of two, or in one process in place of two, in `npm test`. */
 const SHORTER =
-  /\/length\.ts'|\beitherDatabase\b|\bisInside\b|\/score-table\.ts'|\/serve-secrets-story\.ts'|\/fault-rows\.ts'/;
+  /\/length\.ts'|\beitherDatabase\b|\bisInside\b|\/score-table\.ts'|\/serve-secrets-story\.ts'|\btestFaults\b/;
 
 /** The tests of `npm test` that have a longer form within themselves. */
 const AT_LENGTH = globSync('**/*.test.ts', { cwd: import.meta.dirname })

@@ -4,9 +4,8 @@ import type { JsonObject } from '../model/json.ts';
 import type { Collection } from './records/collection.ts';
 import { templateFor } from './records/generated-records.ts';
 import { sha256 } from './records/image-files.ts';
-import { created, patched, recordIn, replaced } from './records/record-changes.ts';
+import { created, patched, recordIn, RefusedRequest, replaced } from './records/record-changes.ts';
 import type { RecordStore } from './records/store.ts';
-import { RefusedRequest } from './refused-request.ts';
 import type { Webhooks } from './webhooks.ts';
 
 export interface SandboxService {
@@ -216,7 +215,7 @@ function deleteRecord(request: SandboxRequest): SandboxResponse {
 
 /** The new `updated_at`; null if the records of the resource have none. */
 function timeOfWrite(collection: Collection): string | null {
-  return collection.base.stamped ? new Date().toISOString() : null;
+  return collection.stamped ? new Date().toISOString() : null;
 }
 
 function findCollection({ service, params: [resource = ''] }: SandboxRequest) {

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { messageOf } from '../model/errors.ts';
 import { listen, machineClock, stopListening } from './listen.ts';
 import { openRecords } from './records/starting-records.ts';
-import { RefusedRequest } from './refused-request.ts';
+import { RefusedRequest } from './records/record-changes.ts';
 import { respond, type SandboxResponse, type SandboxService } from './routes.ts';
 import { webhooks } from './webhooks.ts';
 

@@ -96,7 +96,7 @@ function credentialsIn(authorization: string): Buffer {
 }
 
 /** True if the header proves the access. Takes the same time however much of it is right. */
-export function isAuthorized(access: Access, authorization: string): boolean {
+function isAuthorized(access: Access, authorization: string): boolean {
   return timingSafeEqual(
     digest(credentialsIn(authorization)),
     digest(Buffer.from(`${access.user}:${access.password}`)),

@@ -1,11 +1,8 @@
-import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import type { BenchDatabase } from './databases.ts';
 import type { Figure } from './figures.ts';
 import { measure, median, type Measured } from './measure.ts';
 import { backfillOf, expectRecords, KEY, startPosts, type Service } from './product.ts';
-import { profileArgs, stagesIn } from './profiled.ts';
-import { stageTable } from './stages.ts';
 
 /** Two numbers to reach, by the name of a database. */
 type Wanted = Readonly<Record<string, readonly [floor: number, aim: number]>>;
@@ -68,7 +65,7 @@ export interface CaseResult {
   text: string;
 }
 
-/** The product's backfill against the raw loop, by turns, on the same service and data; then once more with a profile. */
+/** The product's backfill against the raw loop, by turns, on the same service and data. */
 export async function runCase(bench: BackfillBench, database: BenchDatabase, test: Case): Promise<CaseResult> {
   const service = await startPosts(bench.records, test.isFlat);
   try {
@@ -77,8 +74,7 @@ export async function runCase(bench: BackfillBench, database: BenchDatabase, tes
     for (let number = 0; number <= bench.rounds; number += 1) {
       rounds.push(await runRound(bench, database, test, service, number));
     }
-    const stages = await runProfiled(bench, database, test, service);
-    return caseResult(bench, `${database.name} ${test.name}`, { database, test, rounds: rounds.slice(1), stages });
+    return caseResult(bench, `${database.name} ${test.name}`, { database, test, rounds: rounds.slice(1) });
   } finally {
     service.stop();
   }
@@ -113,27 +109,13 @@ async function runRound(
   return { raw: measured.raw, product: measured.product };
 }
 
-/** A table of what the product does with its time, thread by thread. */
-async function runProfiled(bench: BackfillBench, database: BenchDatabase, test: Case, service: Service) {
-  const name = test.isAgain ? 'product_again' : `profiled_${test.history}`;
-  const { setting } = await database.make(name);
-  const folder = path.join(bench.folder, `profile-${database.name}-${test.name}`);
-  mkdirSync(folder);
-  const { history } = test;
-  const backfill = backfillOf(bench.main, bench.folder, { url: service.url, warehouse: setting, history });
-  await measure([...profileArgs(folder), ...backfill]);
-  if (!test.isAgain) await database.drop(name);
-  return stageTable(stagesIn(folder));
-}
-
 interface CaseRounds {
   database: BenchDatabase;
   test: Case;
   rounds: readonly Round[];
-  stages: string;
 }
 
-function caseResult(bench: BackfillBench, name: string, { database, test, rounds, stages }: CaseRounds): CaseResult {
+function caseResult(bench: BackfillBench, name: string, { database, test, rounds }: CaseRounds): CaseResult {
   const { records } = bench;
   const ratios = rounds.map(({ raw, product }) => raw.seconds / product.seconds);
   const [least, most] = [Math.min(...ratios), Math.max(...ratios)].map((ratio) => ratio.toFixed(2));
@@ -165,7 +147,7 @@ function caseResult(bench: BackfillBench, name: string, { database, test, rounds
       )}`,
   );
   const head = `${name} (${records} records, ${rounds.length} rounds, ratio ${least} to ${most})`;
-  return { figures, text: `${[head, ...lines].join('\n')}\n\n${stages}` };
+  return { figures, text: `${[head, ...lines].join('\n')}\n` };
 }
 
 /** For a figure, without what is not wanted of it. */

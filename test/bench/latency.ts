@@ -20,8 +20,8 @@ export async function benchWaiting(bench: BackfillBench, database: BenchDatabase
 
 async function againstIdeal(bench: BackfillBench, database: BenchDatabase): Promise<Figure> {
   const { ms, page, records, inFlight } = LATENCY;
-  const made = ['--generate', `content=${records}`, '--pagination', 'page', '--cache', '1024'];
-  const service = await startService(...made, '--latency', `${ms}ms`);
+  const generate = { content: records };
+  const service = await startService({ generate, pagination: 'page', cache: 2 ** 30, latency: ms });
   try {
     // The first fills the service's pages.
     await loadOnce(bench, database, { url: service.url, page, records });

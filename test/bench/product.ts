@@ -1,6 +1,7 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { fork, spawnSync } from 'node:child_process';
 import { globSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import type { SandboxOptions } from '../sandbox/service/sandbox.ts';
 
 const ROOT = path.join(import.meta.dirname, '..', '..');
 const BUILT = path.join(ROOT, 'dist/src/main.js');
@@ -28,25 +29,20 @@ export interface Service {
   stop(): void;
 }
 
-/** Starts one with these options of `service-command.ts`. */
-export async function startService(...args: string[]): Promise<Service> {
-  const main = path.join(ROOT, 'test/bench/service-command.ts');
-  const child = spawn(process.execPath, [main, '--api-key', KEY, ...args], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+/** Starts one. */
+export async function startService(options: SandboxOptions): Promise<Service> {
+  const main = path.join(ROOT, 'test/bench/sandbox-process.ts');
+  const child = fork(main, [JSON.stringify({ ...options, apiKey: KEY })]);
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  child.stdout.on('data', (chunk: Buffer) => {
-    const { url }: { url: string } = JSON.parse(chunk.toString());
-    resolve(url);
-  });
+  child.once('message', ({ answer }: { answer: { url: string } }) => resolve(answer.url));
   child.on('exit', () => reject(new Error('the sandbox did not start')));
   return { url: await promise, pid: child.pid ?? 0, stop: () => child.kill() };
 }
 
 /** One with so many posts in numbered pages, of which it keeps a GiB ready once they were asked for. */
 export function startPosts(records: number, isFlat: boolean): Promise<Service> {
-  const shape = isFlat ? ['--generate-flat'] : [];
-  return startService('--generate', `content=${records}`, '--pagination', 'page', '--cache', '1024', ...shape);
+  const generate = { content: records };
+  return startService({ generate, generateFlat: isFlat, pagination: 'page', cache: 2 ** 30 });
 }
 
 interface Copy {

@@ -1,23 +1,52 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, cpus, tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { CASES, runCase, type BackfillBench } from './backfills.ts';
-import { benchChanges } from './changes.ts';
-import { OPEN_DATABASE, type BenchDatabase } from './databases.ts';
-import { benchFiles } from './files.ts';
-import { failed, figureLine, losses, valuesOf, type Figure } from './figures.ts';
+import { type BackfillBench, CASES, runCase } from './backfills.ts';
+import { type BenchDatabase, OPEN_DATABASE } from './databases.ts';
+import { failed, type Figure, figureLine, losses, type Values, valuesOf } from './figures.ts';
 import { benchSizes } from './growth.ts';
 import { benchWaiting } from './latency.ts';
-import { KEY, productMain, startService } from './product.ts';
-import { benchQueries } from './queries.ts';
-import { machineName, storedFigures, storeFigures } from './stored-runs.ts';
+import { productMain } from './product.ts';
+
+/** Figures by machine, as `npm run bench -- --save` has found them. */
+const FILE = path.join(import.meta.dirname, 'stored-runs.json');
+
+interface StoredRun {
+  /** `YYYY-MM-DD`. */
+  saved: string;
+  figures: Values;
+}
+
+type StoredRuns = Readonly<Record<string, StoredRun>>;
+
+/** What figures depend on: processor, cores, Node, and how many records are copied. */
+function machineName(records: number): string {
+  const model = cpus()[0]?.model.trim() ?? 'unknown';
+  return `${model}, ${availableParallelism()} cores, Node ${process.versions.node}, ${records} records`;
+}
+
+/** The figures of this machine; null if none are stored. */
+function storedFigures(machine: string): StoredRun | null {
+  return readRuns()[machine] ?? null;
+}
+
+/** Keeps the figures; what was not measured this time stays as it is. */
+function storeFigures(machine: string, figures: Values): void {
+  const runs = readRuns();
+  const saved = new Date().toISOString().slice(0, 10);
+  const known = { ...runs[machine]?.figures, ...figures };
+  const sorted = Object.fromEntries(Object.entries(known).toSorted(([a], [b]) => a.localeCompare(b)));
+  writeFileSync(FILE, `${JSON.stringify({ ...runs, [machine]: { saved, figures: sorted } }, null, 2)}\n`);
+}
+
+function readRuns(): StoredRuns {
+  return JSON.parse(readFileSync(FILE, 'utf8'));
+}
 
 /**
- * `npm run bench`: the product, as it is built, against the raw loop, by turns, on the same service and data, and what it
- * costs in time by stage; then memory and growth by size, what waiting and changes cost, what files cost,
- * and typical queries. On SQLite and on Postgres, or with
- * `--database` on one of them. `--only` names one part, see `PARTS`. `--ts` runs the sources instead of the build. At the
+ * `npm run bench`: the product, as it is built, against the raw loop, by turns, on the same service and data; then
+ * memory and growth by size, and what waiting costs. On SQLite and on Postgres, or with `--database` on one of them. `--only` names one part, see `PARTS`. `--ts` runs the sources instead of the build. At the
  * end all figures with their floors and aims, and which of them have lost a tenth against the stored run of this machine;
  * `--save` stores them, and `--check` ends with 1 where one is below its floor or has lost.
  */
@@ -49,9 +78,6 @@ const PARTS: Readonly<Record<string, Part>> = {
   ...Object.fromEntries(CASES.map((test) => [test.name, backfills(test)])),
   memory: (database) => benchSizes(bench, database, options.sizes.split(',').map(Number)),
   waiting: (database) => benchWaiting(bench, database),
-  growth: (database) => benchChanges(bench, database),
-  files: (database) => benchFiles(bench, database),
-  queries: runQueries,
 };
 
 function backfills(test: (typeof CASES)[number]): Part {
@@ -60,19 +86,6 @@ function backfills(test: (typeof CASES)[number]): Part {
     process.stdout.write(`${text}\n`);
     return figures;
   };
-}
-
-async function runQueries(database: BenchDatabase): Promise<Figure[]> {
-  const counts = ['analytics', 'content', 'images'].map((name, at) => `${name}=${Math.ceil(bench.records / 10 ** at)}`);
-  const service = await startService('--generate', counts.join(','), '--pagination', 'page', '--cache', '1024');
-  try {
-    process.stdout.write(
-      await benchQueries(database, { url: service.url, key: KEY, folder, main: bench.main }, bench.rounds),
-    );
-    return [];
-  } finally {
-    service.stop();
-  }
 }
 
 async function runAll(): Promise<Figure[]> {

@@ -15,11 +15,6 @@ interface Call {
 /** What can be asked for, by name. */
 const ANSWERS: Readonly<Record<string, (...of: string[]) => unknown>> = {
   ids: (resource = '') => [...store.list(resource)].map(({ id }) => id),
-  /** Changed without a request, so that it costs nothing of the limit; webhooks tell of it as of any change. */
-  rename: (resource = '', id = '', title = '') => {
-    const record: object = JSON.parse(store.get(resource, id)?.text ?? '{}');
-    store.put(resource, { ...record, id, title, updated_at: new Date().toISOString() });
-  },
   requests: () => requests.entries(),
 };
 

@@ -35,7 +35,6 @@ export interface Staged {
 export interface SandboxProcess {
   url: string;
   ids(): Promise<string[]>;
-  rename(id: string, title: string): Promise<void>;
   requests(): Promise<RequestEntry[]>;
 }
 
@@ -45,6 +44,8 @@ interface Options {
   copied: boolean;
   /** A name of `OPEN_DATABASE`. */
   database: string;
+  /** More of the environment of `serve`. */
+  env?: Readonly<Record<string, string>>;
 }
 
 const MAIN = path.join(import.meta.dirname, '../../src/main.ts');
@@ -52,7 +53,7 @@ const KEY = 'bench-key';
 const PATIENCE_MS = 60_000;
 
 /** Starts both; with `copied` it resolves when everything is there. */
-export async function staged({ sandbox: options, copied, database }: Options): Promise<Staged> {
+export async function staged({ sandbox: options, copied, database, env = {} }: Options): Promise<Staged> {
   const stack = new AsyncDisposableStack();
   const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-bench-'));
   stack.defer(() => rmSync(folder, { recursive: true, force: true }));
@@ -61,7 +62,7 @@ export async function staged({ sandbox: options, copied, database }: Options): P
     const address = setting.replace('{source}', 'bench');
     const sandbox = await startSandboxProcess({ ...options, apiKey: KEY }, stack);
     const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
-    const { serve, url, complaints } = await startServe({ folder, setting, baseUrl: sandbox.url, secret }, stack);
+    const { serve, url, complaints } = await startServe({ folder, setting, baseUrl: sandbox.url, secret, env }, stack);
     const reader = await opened(address, 'content', stack);
     const inbox = await opened(inboxAddress(address), '_sync_deliveries', stack);
     const pool = new Pool(sandbox.url, { connections: 16 });
@@ -112,7 +113,6 @@ export async function startSandboxProcess(
   return {
     url: (await started).url,
     ids: () => ask('ids', 'content'),
-    rename: (id, title) => ask('rename', 'content', id, title),
     requests: () => ask('requests'),
   };
 }
@@ -131,9 +131,10 @@ interface ServePlace {
   setting: string;
   baseUrl: string;
   secret: string;
+  env: Readonly<Record<string, string>>;
 }
 
-async function startServe({ folder, setting, baseUrl, secret }: ServePlace, stack: AsyncDisposableStack) {
+async function startServe({ folder, setting, baseUrl, secret, env }: ServePlace, stack: AsyncDisposableStack) {
   const config = path.join(folder, 'config.yaml');
   const bench = {
     base_url: baseUrl,
@@ -145,7 +146,7 @@ async function startServe({ folder, setting, baseUrl, secret }: ServePlace, stac
   // JSON is YAML.
   writeFileSync(config, JSON.stringify({ warehouse: setting, sources: { bench } }));
   const args = [MAIN, 'serve', '--config', config, '--port', '0', '--log-level', 'info'];
-  const serve = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  const serve = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, ...env } });
   stack.defer(() => stopped(serve));
   const complaints: string[] = [];
   const { promise, resolve, reject } = Promise.withResolvers<string>();

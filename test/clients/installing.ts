@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -39,20 +39,6 @@ export async function reasonOf(attempt: () => Promise<unknown>): Promise<string 
     const lines = (error instanceof Error ? error.message : String(error)).split('\n').filter((line) => line !== '');
     return (lines.at(-1) ?? 'for no reason that it told').slice(0, 200);
   }
-}
-
-/** A folder of npm packages, `name@version` each; installed once. */
-export async function npmFolder(name: string, packages: readonly string[]): Promise<string> {
-  const folder = path.join(CACHE, name);
-  const done = path.join(folder, 'installed');
-  if (existsSync(done)) return folder;
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(path.join(folder, 'package.json'), '{"private":true}');
-  await runProgram('npm', ['install', '--no-audit', '--no-fund', '--legacy-peer-deps', ...packages], {
-    cwd: folder,
-  });
-  writeFileSync(done, packages.join('\n'));
-  return folder;
 }
 
 /** A Python that can import these modules: the machine's, or one that pip has filled. Throws where there is none. */

@@ -6,7 +6,7 @@ import { pythonWith, reasonOf, runProgram } from './installing.ts';
 const PROGRAMS = path.join(import.meta.dirname, 'programs');
 const printed = z.record(z.string(), z.record(z.string(), z.string()));
 
-export function readTypes(text: string): ReadTypes {
+function readTypes(text: string): ReadTypes {
   return new Map(
     Object.entries(printed.parse(JSON.parse(text))).map(([table, columns]) => [
       table,

@@ -8,11 +8,9 @@ import { journey } from '../support/journey.ts';
 import type { Client, ReadableCopy } from './client.ts';
 import { DBT } from './dbt.ts';
 import { JDBC } from './jdbc.ts';
-import { DRIZZLE_KIT, KYSELY_CODEGEN } from './npm-clients.ts';
-import { POSTGRAPHILE } from './postgraphile.ts';
 import { ODBC, SQLALCHEMY } from './python-clients.ts';
 
-const CLIENTS: readonly Client[] = [SQLALCHEMY, KYSELY_CODEGEN, DRIZZLE_KIT, DBT, POSTGRAPHILE, JDBC, ODBC];
+const CLIENTS: readonly Client[] = [SQLALCHEMY, DBT, JDBC, ODBC];
 
 const PROFILE = {
   relations: { 'analytics.content_id': 'content.id', 'content.seo_image_id': 'images.id' },

@@ -1,11 +1,230 @@
-import { existsSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
-import { packed } from './answer-shapes.ts';
-import { CONTAINER_MIB, serveAgainst } from './hostile-answers.ts';
-import { longOrShort } from '../support/length.ts';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { IS_LONG, longOrShort } from '../support/length.ts';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { PastRun, StatusSnapshot } from '../../src/serve/status/snapshot.ts';
+import { portOf } from './port-of.ts';
+import { type ServeProcess, startServe, writeYaml } from './serve-stage.ts';
+import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+
+/** Bytes of a body once it is unpacked: under all bounds, around them, and beyond. */
+const SIZES = [100_000, 400_000, 1_500_000, 6_000_000, 16_000_000, 60_000_000];
+
+describe.runIf(IS_LONG && existsSync('/proc/self/status'))('in a container of 512 MiB, eight answers at once', () => {
+  describe.each(Object.keys(SHAPES))('%s', (shape) => {
+    it.each(SIZES)('%i bytes, in each codec', async (bytes) => {
+      for (const encoding of Object.keys(CODECS)) {
+        const body = packed(shape, encoding, bytes);
+        const survived = await serveAgainst(Array.from({ length: 8 }, () => body));
+        expect.soft(survived.outcomes, encoding).toMatchObject({ shonest: 'ok' });
+        expect.soft(survived.peakMib, encoding).toBeLessThan(CONTAINER_MIB);
+        expect.soft(survived.end, encoding).toEqual({ code: 0, signal: null });
+      }
+    });
+  });
+});
+
+/** What the heap may grow to in a container of 512 MiB, and what that lets the whole process hold. */
+const HEAP_MIB = 256;
+const CONTAINER_MIB = 512;
+const MIB = 2 ** 20;
+const HONEST = 'honest';
+
+/** What became of a `serve` whose sources were all answered at once. */
+interface Survived {
+  /** The outcome of the first run of each source: a code, or `ok` or `partial`. */
+  outcomes: Readonly<Record<string, string>>;
+  /** Hints by code. */
+  hints: ReadonlyMap<string, string | null>;
+  peakMib: number;
+  /** How it ended on SIGTERM. */
+  end: Awaited<ReturnType<ServeProcess['stop']>>;
+}
+
+/**
+ * Starts `serve` on a source for each of the bodies, and one that is honest; answers with all the bodies at once, when
+ * each was asked for, and stops it when each source has had its first run.
+ */
+async function serveAgainst(bodies: readonly Packed[]): Promise<Survived> {
+  const origin = await hostileService(bodies);
+  const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-hostile-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const page = { style: 'page', total: 'total' };
+  writeYaml(folder, {
+    profile: {
+      extends: 'content-service-page',
+      http: { attempts: 2 },
+      resources: { content: { page, updated: null }, images: null, analytics: null },
+    },
+    config: {
+      warehouse: 'sqlite:{source}.db',
+      serve: { port: 0 },
+      sources: Object.fromEntries([...bodies.keys(), HONEST].map((name) => sourceOf(name, origin))),
+    },
+  });
+  const serving = await startServe(folder, { env: { NODE_OPTIONS: `--max-old-space-size=${HEAP_MIB}` } });
+  const runs = await Promise.race([firstRuns(serving), endedEarly(serving)]);
+  const peakMib = peakOf(serving.pid) / MIB;
+  const hints = new Map(Object.values(runs).map(({ error }) => [error?.code ?? '', error?.hint ?? null]));
+  const outcomes = Object.entries(runs).map(([name, { status, error }]) => [name, error?.code ?? status]);
+  return { outcomes: Object.fromEntries(outcomes), hints, peakMib, end: await serving.stop() };
+}
+
+function sourceOf(name: string | number, origin: string): [string, object] {
+  const schedule = { incremental: null, full: '17 3 1 1 *', jitter: '0s' };
+  const base_url = `${origin}/${name}`;
+  return [
+    `s${name}`,
+    { base_url, auth: { type: 'api_key', key: `key-of-${name}` }, profile: './profile.yaml', schedule },
+  ];
+}
+
+async function hostileService(bodies: readonly Packed[]): Promise<string> {
+  const waiting = new Map<number, ServerResponse>();
+  let isOpen = false;
+  const server: Server = createServer((request, response) => {
+    const name = (request.url ?? '').split('/')[1] ?? '';
+    response.setHeader('content-type', 'application/json');
+    if (name === HONEST) response.end('{"data":[{"id":1},{"id":2}],"total":2}');
+    else waiting.set(Number(name), response);
+    isOpen ||= waiting.size === bodies.length;
+    if (!isOpen) return;
+    for (const [at, each] of waiting) send(each, bodies[at]);
+    waiting.clear();
+  });
+  const port = await portOf(server);
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${port}`;
+}
+
+function send(response: ServerResponse, packed: Packed | undefined): void {
+  const { body, encoding } = packed ?? { body: Buffer.from('{}'), encoding: 'identity' };
+  if (encoding !== 'identity') response.setHeader('content-encoding', encoding);
+  response.end(body);
+}
+
+/** As long as it takes: the test's own time is the limit. */
+async function firstRuns(serving: ServeProcess): Promise<Record<string, PastRun>> {
+  for (;;) {
+    const runs = await firstRunsNow(serving);
+    if (runs !== null) return runs;
+    await delay(100);
+  }
+}
+
+async function firstRunsNow(serving: ServeProcess): Promise<Record<string, PastRun> | null> {
+  // A busy one answers later; where it is gone, `endedEarly` tells how it ended.
+  const answer = await serving.ask({ path: '/status.json' }).catch(() => null);
+  if (answer?.status !== 200) return null;
+  const { sources }: StatusSnapshot = JSON.parse(answer.body);
+  const ended = sources.flatMap(({ source, resources }): [string, PastRun][] => {
+    const run = resources[0]?.runs.at(-1);
+    return run !== undefined && isEnded(run) ? [[source, run]] : [];
+  });
+  return ended.length === sources.length ? Object.fromEntries(ended) : null;
+}
+
+/** A run that is just beginning may be shown as one that was interrupted. */
+function isEnded({ status }: PastRun): boolean {
+  return status !== 'running' && status !== 'interrupted';
+}
+
+async function endedEarly(serving: ServeProcess): Promise<never> {
+  const { code, signal } = await serving.ended;
+  throw new Error(`serve ended by itself (${signal ?? code}): ${serving.written().slice(-2_000)}`);
+}
+
+/** The most bytes of memory that a process has held so far. Linux only. */
+function peakOf(pid: number): number {
+  const [, kilobytes] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kilobytes) * 1_024;
+}
+
+/** Bodies whose cost lies in their shape, each about so many bytes long once it is decoded. */
+const SHAPES: Readonly<Record<string, (bytes: number) => Buffer>> = {
+  'empty arrays as records': (bytes) => listing('[]', bytes),
+  'empty objects as records': (bytes) => listing('{}', bytes),
+  'empty arrays in one record': (bytes) => record(many('[]', bytes)),
+  'small numbers': (bytes) => record(many('1', bytes)),
+  'small numbers behind a long one': (bytes) => record(`[${'9'.repeat(40)},${many('1', bytes).slice(1)}`),
+  'decimals that a double does not hold': (bytes) => record(many('0.12345678901234567890123', bytes)),
+  'nested arrays': (bytes) => record('['.repeat(bytes / 2) + ']'.repeat(bytes / 2)),
+  'nested objects': (bytes) => record(`${'{"a":'.repeat(bytes / 6)}1${'}'.repeat(bytes / 6)}`),
+  'a record of many fields': (bytes) => Buffer.from(`{"data":[${fields(bytes)}],"total":1}`),
+  'records of a field of their own': (bytes) => ownFields(bytes),
+  'one key again and again': (bytes) => record(`{${many('"a":[]', bytes).slice(1, -1)}}`),
+  'a number of megabytes': (bytes) => record('9'.repeat(bytes)),
+  'a decimal of megabytes': (bytes) => record(`0.${'1'.repeat(bytes)}`),
+  'a text of escapes': (bytes) => record(`"${'\\u4e16'.repeat(bytes / 6)}"`),
+  'a text in another script': (bytes) => record(`"${'世'.repeat(bytes / 3)}"`),
+  'a key of megabytes': (bytes) => record(`{"${'k'.repeat(bytes)}":1}`),
+  'many small records': (bytes) => numbered(bytes),
+  'a text that is not closed': (bytes) => Buffer.from(`{"data":[{"id":1,"x":"${'x'.repeat(bytes)}`),
+  'nothing but spaces': (bytes) => Buffer.alloc(bytes, ' '),
+};
+
+/** Ways to send a body; what is not packed is named after no encoding. */
+const CODECS: Readonly<Record<string, (body: Buffer) => Buffer>> = {
+  identity: (body) => body,
+  gzip: gzipSync,
+  deflate: deflateSync,
+  br: (body) => brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 3 } }),
+  zstd: zstdCompressSync,
+  'gzip, gzip': (body) => gzipSync(gzipSync(body)),
+  'zstd, br': (body) => brotliCompressSync(zstdCompressSync(body), { params: { [constants.BROTLI_PARAM_QUALITY]: 3 } }),
+};
+
+/** A body as it is sent. */
+interface Packed {
+  body: Buffer;
+  /** `identity` for none. */
+  encoding: string;
+}
+
+function packed(shape: string, encoding: string, bytes: number): Packed {
+  const [make, pack] = [SHAPES[shape], CODECS[encoding]];
+  if (make === undefined || pack === undefined) throw new Error(`there is no ${shape} in ${encoding}`);
+  return { body: pack(make(bytes)), encoding };
+}
+
+function many(value: string, bytes: number): string {
+  return `[${`${value},`.repeat(bytes / (value.length + 1))}${value}]`;
+}
+
+function listing(value: string, bytes: number): Buffer {
+  return Buffer.from(`{"data":${many(value, bytes)}}`);
+}
+
+function record(value: string): Buffer {
+  return Buffer.from(`{"data":[{"id":1,"x":${value}}],"total":1}`);
+}
+
+function fields(bytes: number): string {
+  const count = Math.ceil(bytes / 12);
+  return `{"id":1,${Array.from({ length: count }, (_, index) => `"f${index}":1`).join(',')}}`;
+}
+
+function ownFields(bytes: number): Buffer {
+  const count = Math.ceil(bytes / 30);
+  return Buffer.from(
+    `{"data":[${Array.from({ length: count }, (_, index) => `{"id":${index},"f${index}":1}`).join(',')}]}`,
+  );
+}
+
+function numbered(bytes: number): Buffer {
+  const count = Math.ceil(bytes / 14);
+  const records = Array.from({ length: count }, (_, index) => `{"id":${index}}`);
+  return Buffer.from(`{"data":[${records.join(',')}],"total":${count}}`);
+}
 
 const MB = 1_000_000;
-/** Of bodies that cost as much time as memory; the soak sends each shape in all sizes. */
+/** Of bodies that cost as much time as memory; the long form sends each shape in all sizes too. */
 const SLOW_BYTES = longOrShort(15, 4) * MB;
 
 describe.skipIf(!existsSync('/proc/self/status'))('in a container of 512 MiB', () => {

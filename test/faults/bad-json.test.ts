@@ -1,9 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { jsonSuite } from '../support/corpora.ts';
 import { IS_LONG, longOrShort } from '../support/length.ts';
-import { testFaults } from './fault-rows.ts';
-import { bodiesIn, list, rejectsIn } from './listing.ts';
-import { endsOf, expectSameBodies, expectWholeCopy, onStage, rowsIn, type Stage } from './stage.ts';
+import {
+  bodiesIn,
+  endsOf,
+  expectSameBodies,
+  expectWholeCopy,
+  list,
+  onStage,
+  rejectsIn,
+  rowsIn,
+  type Stage,
+  testFaults,
+} from './stage.ts';
 
 /** One attempt: what is wrong with these bodies stays wrong. */
 const once = { profile: { http: { attempts: 1, concurrency: 4 } } };

@@ -1,7 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { longOrShort } from '../support/length.ts';
-import { list, record, rejectsIn } from './listing.ts';
-import { endsOf, expectWholeCopy, onStage, reportOf, rowsIn, type StageOptions } from './stage.ts';
+import {
+  endsOf,
+  expectWholeCopy,
+  list,
+  onStage,
+  record,
+  rejectsIn,
+  reportOf,
+  rowsIn,
+  type StageOptions,
+} from './stage.ts';
 
 const GOOD_IDS = ['good-1', 'good-2', 'good-3'];
 const GOOD = GOOD_IDS.map((id, second) => record(id, { title: id }, second));

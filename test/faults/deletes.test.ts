@@ -233,32 +233,6 @@ describe('what proves nothing', () => {
     expect([(await stage.live()).length, await stage.suspects()]).toEqual([30, []]);
   });
 
-  it('a 404 where other records are not found either: all is held, with the reason', async () => {
-    const stage = await deleteStage(60, SMALL);
-    const gone = stage.remove(3);
-    stage.sandbox.faults.add({ fault: 'status', status: 404, path: '/v1/content/' });
-    const report = await stage.walk();
-    expect(report).toMatchObject({ status: 'partial', deleted: 0, held: 3 });
-    expect(report.warnings?.[0]?.message).toContain('check item in the profile');
-    expect((await stage.live()).length).toBe(60);
-    stage.sandbox.faults.clear();
-    // A person has mended it and lets them go on.
-    expect((await stage.command('deletes', 'confirm')).stdout).toMatch(/content: 3 confirmed, 3 deleted by now/);
-    expect(await stage.deleted()).toEqual(gone);
-  });
-
-  it('an error other than 404: the suspects wait for the next run', async () => {
-    const stage = await deleteStage(60, SMALL);
-    stage.remove(2);
-    stage.sandbox.faults.add({ fault: 'status', status: 403, path: '/v1/content/' });
-    const report = await stage.walk();
-    expect(report).toMatchObject({ status: 'partial', deleted: 0, held: 0 });
-    expect(report.warnings?.[0]).toMatchObject({ code: 'deletes_unconfirmed' });
-    expect(await stage.suspects()).toMatchObject([{ state: 'open' }, { state: 'open' }]);
-    stage.sandbox.faults.clear();
-    expect(await stage.walk('sync')).toMatchObject({ mode: 'incremental', deleted: 2 });
-  });
-
   it('a page that left it out: it lives, and is loaded as it is by then by the next whole scan', async () => {
     const stage = await deleteStage(60, SMALL);
     const first = [...stage.sandbox.store.list('content')].at(9);
@@ -389,15 +363,6 @@ describe('a process that is killed', () => {
     expect(await stage.deleted()).toEqual(gone);
     expect(await stage.read((db) => db.prepare('SELECT count(*) FROM _sync_seen').pluck().get())).toBe(0);
   });
-
-  it('F082 in a walk by another page size, given up for a sync: what it met counts for nothing', async () => {
-    const stage = await deleteStage(60, SMALL);
-    await interrupted(stage, 2);
-    stage.setProfile({ resources: { content: { page: { size: 15 } } } });
-    expect(await stage.walk('sync')).toMatchObject({ mode: 'incremental', status: 'ok', held: 0 });
-    expect(await stage.walk('sync')).toMatchObject({ mode: 'incremental', status: 'ok', held: 0 });
-    expect([(await stage.live()).length, await stage.suspects()]).toEqual([60, []]);
-  });
 });
 
 describe('what is kept', () => {
@@ -427,36 +392,5 @@ describe('what is kept', () => {
     );
     expect(left).toBe(0);
     expect(await stage.faults()).toEqual([]);
-  });
-});
-
-describe('analytics that are restated', () => {
-  it('F075 are written over by key for three days: the sums are those of the service', async () => {
-    const content = { id: ['date', 'path'], updated: null, incremental: null, item: null };
-    const stage = await deleteStage(0, { profile: { resources: { content } } });
-    const sums = async () => {
-      const service = [...stage.sandbox.store.list('content')].map(({ text }): { views: number } => JSON.parse(text));
-      const views = await stage.read((db) =>
-        db.prepare('SELECT sum(views) FROM content WHERE _deleted_at IS NULL').pluck().get(),
-      );
-      return { service: service.reduce((sum, each) => sum + each.views, 0), copy: views };
-    };
-    for (let day = 1; day <= 4; day += 1) {
-      for (let past = Math.max(1, day - 3); past <= day; past += 1) {
-        for (const path of ['/', '/about']) {
-          const date = `2026-03-0${past}`;
-          stage.sandbox.store.put('content', {
-            id: `${date}${path}`,
-            date,
-            path,
-            views: 100 * past + 7 * day + path.length,
-          });
-        }
-      }
-      expect(await stage.walk('sync')).toMatchObject({ status: 'ok', mode: 'full', deleted: 0 });
-      const { service, copy } = await sums();
-      expect(copy).toBe(service);
-    }
-    expect((await stage.live()).length).toBe(8);
   });
 });

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { decimal } from '../support/copied-cells.ts';
-import { bodiesIn, columnsOf, keysIn, list, quoted, record } from './listing.ts';
-import { endsOf, onStage, reportOf, rowsIn } from './stage.ts';
+import { bodiesIn, columnsOf, endsOf, keysIn, list, onStage, quoted, record, reportOf, rowsIn } from './stage.ts';
 
 const GOOD = [0, 1, 2].map((second) => record(`good-${second}`, { title: 'good' }, second));
 

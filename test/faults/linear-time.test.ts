@@ -1,49 +1,102 @@
 import { describe, expect, it } from 'vitest';
-import { tooMuchGrowth } from '../support/linear-time.ts';
-import { sampled } from '../support/length.ts';
-import { TEXT_WORKS } from './foreign-text.ts';
-import { VALUE_WORKS } from './foreign-values.ts';
+import { SQLITE } from '../support/databases.ts';
+import { longOrShort } from '../support/length.ts';
+import { ownService } from '../support/own-service.ts';
+import { servingStage } from '../support/serving.ts';
 
 /** What is repeated to make a text that somebody would send to keep us busy. */
 const MARKS = String.raw`\ % " ' , ; : = < > { } [ ] ( ) / ? & # @ + - _ . 0 1 a A`.split(' ');
-const BLANKS_AND_OTHERS = [' ', '\t', '\n', '\r\n', '…', 'é', '\u{1f600}', '\ud83d', '\u0301\u0316', '\u202e'];
-const ESCAPES = ['%25', '%2', '%5C', '\\u', '\\u00', '\\"', '\\\\n', '\\ud83d'];
 const PIECES =
-  '1, |, |; | ;|<a>,|;a|aA|a1|1.|1h|""|{"a":|[[|],[|1e|0,|-1|//|/ping/4711-ab|----…|AAAA=|L3Bpbmcv|2f,47,'.split('|');
-const REPEATED = [...MARKS, ...BLANKS_AND_OTHERS, ...ESCAPES, ...PIECES, '\\\\\\"\\\\n toke'];
+  '1, |, |; | ;|<a>,|;a|aA|a1|1.|1h|""|{"a":|[[|],[|1e|0,|-1|//|/ping/4711-ab|AAAA=|L3Bpbmcv|2f,47,|%25|%2|\\u00|\\"|\\\\n'.split(
+    '|',
+  );
+const OTHERS = ['\t', '\n', '\r\n', '…', 'é', '\u{1f600}', '\ud83d', '\u0301\u0316', '\u202e'];
+/** What may stand in a header. */
+const IN_HEADERS = [...MARKS, ...PIECES];
+/** In so long a text what is quadratic takes minutes; in a header, which may not be longer, a quarter of a second. */
+const TEXT = longOrShort(1_000_000, 300_000);
+const HEADER = 12_000;
+/** Seconds of CPU for all texts together, many times what they take. */
+const MOST_S = 60;
 
-/** Pairs of which the one ends where the other begins. */
-const ALTERNATED = [
-  ['\\', '"'],
-  ['a', ' '],
-  ['%', '\\'],
-] as const;
+const repeated = (unit: string, size: number): string => unit.repeat(Math.ceil(size / unit.length));
 
-const TEXTS: readonly ((size: number) => string)[] = [
-  ...REPEATED.map((unit) => (size: number) => unit.repeat(Math.ceil(size / unit.length))),
-  ...ALTERNATED.map(
-    ([one, other]) =>
-      (size: number) =>
-        one.repeat(size / 2) + other.repeat(size / 2),
-  ),
-];
+/** Seconds of CPU that this process, in which the commands run, spends on it. */
+async function secondsOf(work: () => Promise<void>): Promise<number> {
+  const before = process.cpuUsage();
+  await work();
+  return process.cpuUsage(before).user / 1e6;
+}
 
-describe('twice the text takes at most two and a half times as long', () => {
-  // In the short form each does a part of the texts, and all together do all of them.
-  const works = [...TEXT_WORKS, ...VALUE_WORKS].map(({ name, work, frames }, at) => ({
-    name,
-    work,
-    frames,
-    texts: sampled(TEXTS, 8, at),
-  }));
-  it.each(works)('$name', ({ work, texts, frames = [['', '']] }) => {
-    const slow = texts.flatMap((text) =>
-      frames.flatMap(([before, after]) => {
-        const growth = tooMuchGrowth(work, (size) => before + text(size) + after);
-        const shown = JSON.stringify(before + text(8).slice(0, 24) + after);
-        return growth === null ? [] : [`${shown}: ${growth.factor} times at ${growth.size}`];
-      }),
-    );
-    expect(slow).toEqual([]);
+describe('a text that repeats itself costs no more than its length', { timeout: 300_000 }, () => {
+  it('in records: as a value, in a list, as a name and as an id', async () => {
+    const units = [...IN_HEADERS, ...OTHERS];
+    const stage = await ownService(SQLITE, { incremental: null, updated: null }, ({ searchParams }) => {
+      const at = Number(searchParams.get('cursor') ?? 0);
+      const unit = units[at] ?? '';
+      const text = repeated(unit, TEXT);
+      const data = [
+        { id: `r${at}`, text, list: [text] },
+        { id: `n${at}`, [text.slice(0, HEADER)]: 1 },
+        { id: text.slice(0, 900) + at, text: 'an id' },
+      ];
+      return { body: { data, next_cursor: at + 1 < units.length ? String(at + 1) : null } };
+    });
+    const seconds = await secondsOf(async () => {
+      const { resources } = await stage.run('backfill');
+      expect(resources[0]?.pages).toBeGreaterThanOrEqual(units.length);
+    });
+    expect(seconds).toBeLessThan(MOST_S);
+    const kept = await stage.read((db) => db.prepare("SELECT count(*) FROM report WHERE id LIKE 'r%'").pluck().get());
+    expect(kept).toBe(units.length);
+  });
+
+  it.each(['link', 'ratelimit', 'ratelimit-policy', 'x-ratelimit-reset', 'etag', 'content-type', 'x-request-id'])(
+    'in the header %s',
+    async (header) => {
+      const stage = await ownService(SQLITE, { incremental: null, updated: null }, ({ searchParams }) => {
+        const at = Number(searchParams.get('cursor') ?? 0);
+        const value = repeated(IN_HEADERS[at] ?? '', HEADER).trim();
+        const headers = { [header]: header === 'content-type' ? `application/json;a=${value}` : value };
+        const next_cursor = at + 1 < IN_HEADERS.length ? String(at + 1) : null;
+        return { headers, body: { data: [{ id: `r${at}` }], next_cursor } };
+      });
+      expect(await secondsOf(async () => void (await stage.run('backfill')))).toBeLessThan(MOST_S / 4);
+    },
+  );
+
+  it('in a refusal, as body and as the address of a redirect', async () => {
+    const answers = [...IN_HEADERS, ...OTHERS].map((unit) => ({ status: 400, body: repeated(unit, TEXT) }));
+    const moved = IN_HEADERS.map((unit) => ({ status: 302, headers: { location: repeated(unit, HEADER).trim() } }));
+    for (const answer of [...answers.filter((_, at) => at % longOrShort(1, 6) === 0), ...moved.slice(0, 8)]) {
+      const stage = await ownService(SQLITE, { incremental: null, updated: null }, () => ({ ...answer }));
+      expect(await secondsOf(async () => void (await stage.run('backfill')))).toBeLessThan(MOST_S / 10);
+    }
+  });
+
+  it('in a delivery: its body, its signature and its address', async () => {
+    const stage = await servingStage({ isInside: true });
+    const serving = await stage.serve();
+    await stage.fresh(serving);
+    const seconds = await secondsOf(async () => {
+      for (const unit of [...IN_HEADERS, ...OTHERS]) {
+        const body = JSON.stringify({
+          type: 'content.updated',
+          data: { resource: 'content', id: repeated(unit, TEXT) },
+        });
+        expect([202, 400, 413]).toContain(await serving.deliver({ id: `msg_${unit.length}`, body }));
+        const value = IN_HEADERS.includes(unit) ? repeated(unit, HEADER).trim() : '-';
+        const headers = {
+          'webhook-signature': value,
+          'webhook-id': 'm',
+          'webhook-timestamp': value,
+          authorization: value,
+        };
+        const target = `${serving.url}/webhooks/blog?token=${encodeURIComponent(value).slice(0, HEADER / 2)}`;
+        await fetch(target, { method: 'POST', headers, body: '{}' });
+      }
+    });
+    expect(seconds).toBeLessThan(MOST_S);
+    await serving.stop();
   });
 });

@@ -1,8 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import { naughtyStrings } from '../support/corpora.ts';
 import { longOrShort } from '../support/length.ts';
-import { columnsOf, keysIn, list, quoted, record, rejectsIn } from './listing.ts';
-import { endsOf, expectWholeCopy, onStage, reportOf, type Stage, type StageOptions } from './stage.ts';
+import {
+  columnsOf,
+  endsOf,
+  expectWholeCopy,
+  keysIn,
+  list,
+  onStage,
+  quoted,
+  record,
+  rejectsIn,
+  reportOf,
+  type Stage,
+  type StageOptions,
+} from './stage.ts';
 
 /** Far more than a table has columns. */
 const FIELDS = longOrShort(5_000, 1_000);

@@ -1,10 +1,20 @@
 import { createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import type { FaultScript } from '../sandbox/service/faults/fault-script.ts';
-import { testFaults, type FaultRow } from './fault-rows.ts';
-import { list, record } from './listing.ts';
+import {
+  endsOf,
+  expectWholeCopy,
+  type FaultRow,
+  list,
+  onStage,
+  record,
+  reportOf,
+  requestsFor,
+  rowsIn,
+  type StageOptions,
+  testFaults,
+} from './stage.ts';
 import { portOf } from './port-of.ts';
-import { endsOf, expectWholeCopy, onStage, reportOf, requestsFor, rowsIn, type StageOptions } from './stage.ts';
 import { sampled } from '../support/length.ts';
 
 /** What `has_more` and the cursor of page 2 may be, and where the walk then ends. */

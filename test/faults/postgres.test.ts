@@ -1,14 +1,127 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { differences } from '../support/compare-copy.ts';
-import { asOtherClient, POSTGRES, postgresAt, preparedPostgres } from '../support/databases.ts';
+import { asOtherClient, POSTGRES, postgresAt, preparedPostgres, type TestDatabase } from '../support/databases.ts';
 import { draining, eventFor } from '../support/draining.ts';
 import { flakyProxy } from '../support/flaky-proxy.ts';
-import { startPostgres, type ServerOptions } from '../support/postgres-server.ts';
+import { type PostgresServer, type ServerOptions, startPostgres } from '../support/postgres-server.ts';
 import { isCommitted } from '../support/postgres-wire.ts';
 import { transactionPooler } from '../support/transaction-pooler.ts';
-import { longOrShort } from '../support/length.ts';
-import { crashMeanwhile, expectWhole, slowStage, terminateMeanwhile } from './losing-postgres.ts';
+import { IS_LONG, longOrShort } from '../support/length.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Command } from '../support/command.ts';
+import { journey, type Journey } from '../support/journey.ts';
+import { servingStage } from '../support/serving.ts';
+
+const MINUTES = 3;
+const EVERY_MS = 10_000;
+/** As long as one statement may take, and somewhat more. */
+const HUNG_MS = 90_000;
+
+describe.runIf(IS_LONG && POSTGRES.missing === null)('a Postgres that gets lost, for long', () => {
+  it('F136 a server that crashes every 10 s during a backfill, with webhooks: the end is the service', async () => {
+    const server = await startPostgres();
+    onTestFinished(() => server.remove());
+    const generate = { content: 4_000, images: 400, analytics: 4_000 };
+    const stage = await servingStage({ database: postgresAt(server.url()), sandbox: { generate, latency: 200 } });
+    const serving = await stage.serve();
+    await stage.subscribe(serving);
+    const until = performance.now() + MINUTES * 60_000;
+    for (let change = 0, crash = performance.now() + EVERY_MS; performance.now() < until; change += 1) {
+      stage.write('content', `changed_${change % 50}`, { title: `change ${change}` });
+      await delay(100);
+      if (performance.now() < crash) continue;
+      await server.crash();
+      await delay(500);
+      await server.start();
+      crash = performance.now() + EVERY_MS;
+    }
+    await stage.settled('blog', 120_000);
+    const twice =
+      'SELECT count(*) FROM (SELECT id FROM _sync_versions WHERE valid_to IS NULL GROUP BY resource, id HAVING count(*) > 1)';
+    expect(await stage.read((db) => db.prepare(twice).pluck().get())).toBe(0);
+    expect(await serving.stop()).toMatchObject({ code: 0 });
+  });
+
+  it('F144 a statement that hangs ends its resource with a clear error, and no other', async () => {
+    const stage = await slowStage(POSTGRES, 4);
+    await expectWhole(stage, stage.start('backfill'));
+    await asOtherClient(stage.address, async (client) => {
+      await client.query(
+        'CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(600); RETURN NEW; END $$',
+      );
+      await client.query(
+        'CREATE TRIGGER hang BEFORE INSERT OR UPDATE ON content FOR EACH STATEMENT EXECUTE FUNCTION hang()',
+      );
+    });
+    const updated_at = new Date().toISOString();
+    for (const resource of ['content', 'images', 'analytics']) {
+      const [first] = stage.sandbox.store.list(resource);
+      stage.sandbox.store.put(resource, { id: first?.id ?? '', title: 'changed', updated_at });
+    }
+    const began = performance.now();
+    const { code, stdout, stderr } = await stage.start('sync', '--json').ended;
+    expect(performance.now() - began).toBeLessThan(HUNG_MS);
+    expect([code, stderr]).toEqual([3, expect.stringContaining('a statement took longer than it may')]);
+    const { resources }: { resources: { resource: string; status: string }[] } = JSON.parse(stdout);
+    const ends = Object.fromEntries(resources.map(({ resource, status }) => [resource, status]));
+    expect(ends).toEqual({ content: 'failed', images: 'ok', analytics: 'ok' });
+  });
+});
+
+const RESOURCES = ['content', 'images', 'analytics'] as const;
+const TERMINATE = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE application_name = 'content-sync' AND datname = current_database() AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1`;
+
+/** A service that is copied in so many pages for each resource, each of which takes a moment. */
+function slowStage(database: TestDatabase, pages: number): Promise<Journey> {
+  const size = 20;
+  const profile = { resources: Object.fromEntries(RESOURCES.map((name) => [name, { page: { size } }])) };
+  const generate = Object.fromEntries(RESOURCES.map((name) => [name, pages * size]));
+  return journey({ database, sandbox: { generate, latency: 60 }, profile });
+}
+
+/** Crashes the server time and again while a command runs; the longest that the command needed to go on afterwards. */
+async function crashMeanwhile(
+  command: Command,
+  { sandbox }: Journey,
+  server: PostgresServer,
+  { times, everyMs }: { times: number; everyMs: number },
+): Promise<number> {
+  let longest = 0;
+  for (let crash = 0; crash < times && !(await hasEnded(command, everyMs)); crash += 1) {
+    await server.crash();
+    await delay(300);
+    const before = sandbox.requests.total;
+    await server.start();
+    const accepted = performance.now();
+    // The page that was being written, and the one that was fetched ahead, say nothing.
+    while (sandbox.requests.total < before + 2 && !(await hasEnded(command, 5)));
+    longest = Math.max(longest, performance.now() - accepted);
+  }
+  return longest;
+}
+
+/** Ends one of the product's sessions after the other while a command runs; returns how many. */
+async function terminateMeanwhile(command: Command, { address }: Journey, times: number): Promise<number> {
+  return asOtherClient(address, async (client) => {
+    let ended = 0;
+    while (ended < times && !(await hasEnded(command, 20))) ended += (await client.query(TERMINATE)).rowCount ?? 0;
+    return ended;
+  });
+}
+
+/** The command has ended well, the copy is the service, and no record was written twice. */
+async function expectWhole(stage: Journey, command: Pick<Command, 'ended'>): Promise<void> {
+  expect(await command.ended).toMatchObject({ code: 0, signal: null });
+  expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
+  const versions = await stage.read((db) => db.prepare('SELECT max(version) FROM _sync_versions').pluck().get());
+  expect(versions).toBe(1);
+}
+
+async function hasEnded(command: Command, ms: number): Promise<boolean> {
+  return Promise.race([delay(ms, false), command.ended.then(() => true)]);
+}
 
 async function ownServer(options: ServerOptions = {}) {
   const server = await startPostgres(options);
@@ -27,8 +140,8 @@ describe.skipIf(POSTGRES.missing !== null)('a Postgres that gets lost', () => {
   });
 
   it('F137 sessions that are ended at random, time and again: all is there once', async () => {
-    const times = longOrShort(20, 6);
-    const stage = await slowStage(POSTGRES, longOrShort(30, 10));
+    const times = longOrShort(200, 6);
+    const stage = await slowStage(POSTGRES, longOrShort(250, 10));
     const command = await stage.startUntil(4, 'backfill');
     expect(await terminateMeanwhile(command, stage, times)).toBe(times);
     await expectWhole(stage, command);

@@ -2,9 +2,17 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import type { FaultScript } from '../sandbox/service/faults/fault-script.ts';
 import { sampled } from '../support/length.ts';
-import { testFaults, type FaultRow } from './fault-rows.ts';
+import {
+  endsOf,
+  expectWholeCopy,
+  type FaultRow,
+  onStage,
+  rowsIn,
+  type StageOptions,
+  testFaults,
+  useOauth,
+} from './stage.ts';
 import { portOf } from './port-of.ts';
-import { endsOf, expectWholeCopy, onStage, rowsIn, useOauth, type StageOptions } from './stage.ts';
 
 const REFUSED: readonly [what: string, to: string, code: string][] = [
   ['a file', 'file:///etc/passwd', 'redirect_refused'],

@@ -3,19 +3,21 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type Database from 'better-sqlite3';
-import { expect } from 'vitest';
+import { expect, it } from 'vitest';
 import type { CliContext } from '../../src/cli/command/context.ts';
 import { exitCodeOfError } from '../../src/cli/command/exit-code.ts';
 import { checkCommand } from '../../src/cli/check.ts';
 import { backfillCommand, syncCommand } from '../../src/cli/sync.ts';
-import { SyncError, messageOf } from '../../src/model/errors.ts';
-import { startSandbox, type Sandbox, type SandboxOptions } from '../sandbox/service/sandbox.ts';
+import { messageOf, SyncError } from '../../src/model/errors.ts';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../sandbox/service/sandbox.ts';
 import type { ResourceReport, RunReport } from '../../src/sync/report.ts';
 import { differences } from '../support/compare-copy.ts';
-import { SQLITE, USUAL, type TestDatabase } from '../support/databases.ts';
-import { FastClock } from './fast-clock.ts';
+import { SQLITE, type TestDatabase, USUAL } from '../support/databases.ts';
 import { collector } from '../support/collector.ts';
 import { copyPrepared } from '../support/made-databases.ts';
+import type { Clock } from '../../src/model/clock.ts';
+import type { FaultScript } from '../sandbox/service/faults/fault-script.ts';
+import { IS_LONG } from '../support/length.ts';
 
 const RESOURCES = ['content', 'images', 'analytics'] as const;
 type Resource = (typeof RESOURCES)[number];
@@ -236,4 +238,161 @@ export function requestsFor(stage: Stage, resource: Resource | 'oauth'): number 
 export function useOauth(stage: Stage): void {
   const { clientId: client_id, clientSecret: client_secret } = stage.sandbox.oauth;
   stage.configure({ source: { auth: { type: 'oauth', client_id, client_secret } } });
+}
+
+/** How many of its seconds pass in one of the machine's. */
+const SPEED = 20;
+
+/**
+ * A clock on which waits are over twenty times as soon, shared by the product and the service that it talks to: what
+ * one of them is told to wait is what the other one measures. Deadlines of requests stay on the machine's own clock.
+ */
+class FastClock implements Clock {
+  private readonly start = Date.now();
+  private readonly origin = performance.now();
+  private jumped = 0;
+  private readonly sleepers = new Set<() => void>();
+
+  now(): number {
+    return this.start + this.monotonic();
+  }
+
+  monotonic(): number {
+    return (performance.now() - this.origin) * SPEED + this.jumped;
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, Math.max(0, ms) / SPEED);
+    const onAbort = (): void => reject(signal?.reason);
+    if (signal?.aborted === true) onAbort();
+    signal?.addEventListener('abort', onAbort, { once: true });
+    this.sleepers.add(resolve);
+    return promise.finally(() => {
+      clearTimeout(timer);
+      this.sleepers.delete(resolve);
+      signal?.removeEventListener('abort', onAbort);
+    });
+  }
+
+  /** Ends every wait that is under way. */
+  wake(): void {
+    for (const resolve of this.sleepers) resolve();
+  }
+
+  /** Time passes between two runs. */
+  jump(ms: number): void {
+    this.jumped += ms;
+  }
+}
+
+/** The body of a listing of one page, the records as they are. */
+function pageOf(records: readonly (string | Uint8Array)[]): Buffer {
+  const parts = records.flatMap((record, index) => [Buffer.from(index === 0 ? '' : ','), Buffer.from(record)]);
+  return Buffer.concat([Buffer.from('{"data":['), ...parts, Buffer.from('],"next_cursor":null}')]);
+}
+
+/** From now on the service lists these records as all of its content. */
+export function list(stage: Stage, records: readonly (string | Uint8Array)[]): void {
+  stage.sandbox.faults.clear();
+  stage.sandbox.faults.add({ fault: 'body', resource: 'content', text: pageOf(records) });
+}
+
+/** A record of content that was changed at that second. */
+export function record(id: string, fields: Record<string, unknown>, second = 0): string {
+  const time = new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString();
+  return JSON.stringify({ id, updated_at: time, ...fields });
+}
+
+/** The bodies that the warehouse keeps of content as it stands, by id. */
+export async function bodiesIn(stage: Stage): Promise<Map<string, string>> {
+  const rows = await stage.query<{ id: string; body: string }>(
+    `SELECT id, body FROM _sync_versions WHERE resource = 'content' AND valid_to IS NULL`,
+  );
+  return new Map(rows.map(({ id, body }) => [id, body]));
+}
+
+interface StoredReject {
+  reason: string;
+  record_id: string | null;
+  body: string;
+  resolved_at: string | null;
+}
+
+export function rejectsIn(stage: Stage): Promise<StoredReject[]> {
+  return stage.query('SELECT reason, record_id, body, resolved_at FROM _sync_rejects ORDER BY rowid');
+}
+
+/** Source paths of the columns of a table and the columns' names, as the catalogue remembers them. */
+export async function columnsOf(stage: Stage, table = 'content'): Promise<Map<string, string>> {
+  const rows = await stage.query<{ source_path: string; column_name: string }>(
+    `SELECT source_path, column_name FROM _sync_columns WHERE table_name = ? AND role = 'source'`,
+    table,
+  );
+  return new Map(rows.map((row) => [row.source_path, row.column_name]));
+}
+
+export function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+/** The keys of a path, as the catalogue writes it. */
+export function keysIn(sourcePath: string): string[] {
+  const keys: string[] = JSON.parse(sourcePath);
+  return keys;
+}
+
+/** One fault of the catalogue, played against the whole product. */
+export interface FaultRow {
+  /** Begins with the number in the catalogue. */
+  title: string;
+  /** What the service does wrong while `content` is listed, unless the script names another resource. */
+  faults: FaultScript[];
+  stage?: StageOptions;
+  /** How `content` ends, as `ok` or `failed <code>`; images and analytics end `ok`. */
+  ends: string;
+  /** Rows of `content` afterwards; all 16 where absent. */
+  rows?: number;
+  /** What else the run under the fault must show, and what that must be. */
+  shows?: [look: (stage: Stage, ended: Ended) => unknown, expected: unknown];
+}
+
+const EXIT_CODES: Readonly<Record<string, number>> = { ok: 0, failed: 3, partial: 3, deferred: 4 };
+
+/** Declares a test per row: the run under the fault ends as said, and a quiet one afterwards repairs everything. */
+export function testFaults(rows: readonly FaultRow[]): void {
+  it.concurrent.each(shortly(rows))('$title', async (row) => {
+    await onStage(row.stage ?? {}, (stage) => playRow(stage, row));
+  });
+}
+
+/** In the short form the first row of each number and end. */
+function shortly(rows: readonly FaultRow[]): readonly FaultRow[] {
+  const kinds = rows.map(({ title, ends }) => `${title.split(' ')[0]} ${ends}`);
+  return rows.filter((_, at) => IS_LONG || kinds.indexOf(kinds[at] ?? '') === at);
+}
+
+async function playRow(stage: Stage, row: FaultRow): Promise<void> {
+  for (const fault of row.faults) stage.sandbox.faults.add({ resource: 'content', ...fault });
+  const ended = await stage.backfill();
+  expect(endsOf(ended)).toEqual({ content: row.ends, images: 'ok', analytics: 'ok' });
+  expect(ended.code).toBe(EXIT_CODES[row.ends.split(' ')[0] ?? '']);
+  expect(await rowsIn(stage)).toBe(row.rows ?? 16);
+  expect(await isComplete(stage)).toBe(row.ends === 'ok' || row.ends === 'partial');
+  const [look, expected] = row.shows ?? [() => undefined, undefined];
+  expect(await look(stage, ended)).toEqual(expected);
+
+  stage.sandbox.faults.clear();
+  const quiet = await stage.sync();
+  expect(endsOf(quiet)).toEqual({ content: 'ok', images: 'ok', analytics: 'ok' });
+  expect(quiet.code).toBe(0);
+  await expectWholeCopy(stage);
+}
+
+/** True where the checkpoint says that all of `content` was read. */
+async function isComplete(stage: Stage): Promise<boolean> {
+  const [row] = await stage.query<{ last_full_at: string | null }>(
+    `SELECT last_full_at FROM _sync_checkpoints WHERE resource = 'content'`,
+  );
+  return row !== undefined && row.last_full_at !== null;
 }

@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { testFaults, type FaultRow } from './fault-rows.ts';
-import { endsOf, expectWholeCopy, ITS_FILTER, onStage, reportOf, requestsFor, type Ended } from './stage.ts';
+import {
+  type Ended,
+  endsOf,
+  expectWholeCopy,
+  type FaultRow,
+  ITS_FILTER,
+  onStage,
+  reportOf,
+  requestsFor,
+  testFaults,
+} from './stage.ts';
 import { sampled } from '../support/length.ts';
 
 const PASSING = [408, 409, 421, 423, 425, 500, 502, 503, 504, 520, 521, 522, 523, 524];

@@ -2,9 +2,8 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import { describe, expect, it } from 'vitest';
 import { startSandbox } from '../sandbox/service/sandbox.ts';
-import { testFaults, type FaultRow } from './fault-rows.ts';
+import { endsOf, expectWholeCopy, type FaultRow, onStage, reportOf, testFaults } from './stage.ts';
 import { portOf } from './port-of.ts';
-import { endsOf, expectWholeCopy, onStage, reportOf } from './stage.ts';
 import { sampled } from '../support/length.ts';
 
 /** Time limits that a silent or dripping service runs into at once. */

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bodiesIn, columnsOf } from './listing.ts';
-import { endsOf, expectWholeCopy, onStage, rowsIn } from './stage.ts';
+import { bodiesIn, columnsOf, endsOf, expectWholeCopy, onStage, rowsIn } from './stage.ts';
 
 describe('a field that changes its type', () => {
   const DRIFT: readonly [what: string, value: unknown][] = [

@@ -3,7 +3,6 @@ import { rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it, onTestFinished } from 'vitest';
-import { parseFault } from '../sandbox/service/faults/fault-script.ts';
 import type { StatusSnapshot } from '../../src/serve/status/snapshot.ts';
 import { findChromium, startChromium } from '../support/chromium.ts';
 import { eitherDatabase, SQLITE, type TestDatabase } from '../support/databases.ts';
@@ -37,7 +36,11 @@ async function shown(
     database,
     settings,
     isInside: true,
-    sandbox: { generate: { images: 6 }, maxBody: 8_000_000, fault: [parseFault('status:404,path=000000003/file')] },
+    sandbox: {
+      generate: { images: 6 },
+      maxBody: 8_000_000,
+      fault: [{ fault: 'status', status: 404, path: '000000003/file' }],
+    },
     source: { files: { store: 'disk:pictures' } },
     profile: { resources: { images: { files: { at: '/images/{id}/file', when: 'has_file', types } } } },
   });

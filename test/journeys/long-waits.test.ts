@@ -2,12 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { exitCodeOfStatus } from '../../src/cli/command/exit-code.ts';
 import { timestampMs } from '../../src/model/timestamp-text.ts';
 import { LONGEST_WAIT_MS } from '../../src/queue/limits/rate-time.ts';
-import { startListing, type Reply } from '../extract/listing-server.ts';
-import { DATABASES, USUAL, type TestDatabase } from '../support/databases.ts';
+import { type Reply, startListing } from '../extract/listing-server.ts';
+import { DATABASES, eitherDatabase, type TestDatabase, USUAL } from '../support/databases.ts';
 import { pushedClock } from '../support/hurried-clock.ts';
 import type { Journey } from '../support/journey.ts';
 import { ownService, type OwnService } from '../support/own-service.ts';
 import { freePort, until } from '../support/serving.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
+import { rowsOf } from '../support/copied-cells.ts';
+import { ownStage } from '../support/own-stage.ts';
 
 const SECOND = 1_000;
 const DAY = 86_400_000;
@@ -190,5 +193,80 @@ describe.for(DATABASES)('a wait that is a mistake, on $name', (database) => {
     await until('copied', async () => (await rows(stage)) === 3);
     serving.kill('SIGTERM');
     expect(await serving.ended).toMatchObject({ code: 0 });
+  });
+});
+
+const LIMIT = 40;
+const PAGES = 90;
+const WINDOW_S = 2_592_000;
+
+describe.for(eitherDatabase(import.meta.filename))('a quota by month that headers state, on $name', (database) => {
+  it('is used up and never exceeded: the run is deferred to its reset, also after restarts', async () => {
+    const clock = pushedClock('2026-01-29T00:00:30.000Z', 50);
+    const months = new Map<string, number>();
+    const respond = (url: URL): Reply => {
+      const now = new Date(clock.now());
+      const month = now.toISOString().slice(0, 7);
+      const count = (months.get(month) ?? 0) + 1;
+      months.set(month, count);
+      const reset = Math.ceil((Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1) - now.getTime()) / 1_000);
+      const headers: Record<string, string> = {
+        date: now.toUTCString(),
+        'ratelimit-policy': `"month";q=${LIMIT};w=${WINDOW_S}`,
+        ratelimit: `"month";r=${Math.max(0, LIMIT - count)};t=${reset}`,
+      };
+      if (count > LIMIT) return { status: 429, headers: { ...headers, 'retry-after': String(reset) } };
+      const at = Number(url.searchParams.get('cursor') ?? 1);
+      const data = url.pathname.endsWith('/report') ? [{ id: at }] : [];
+      return { headers, body: { data, next_cursor: at < PAGES ? String(at + 1) : null } };
+    };
+    const stage = await ownService(database, {}, respond, { rate: { share: 1 } });
+    const report = { path: '/report', page: { style: 'cursor' }, updated: null, accept: ['end', 'item'], item: null };
+    stage.setProfile({ resources: { content: null, images: null, analytics: null, report } });
+    const statuses: Parameters<typeof exitCodeOfStatus>[0][] = [];
+    while (statuses.at(-1) !== 'ok' && statuses.length < 60) {
+      const { status } = await stage.run('backfill', { clock });
+      statuses.push(status);
+      clock.push(86_400_000);
+    }
+    expect(statuses.at(-1)).toBe('ok');
+    expect(statuses.slice(0, -1).every((status) => exitCodeOfStatus(status) === 4)).toBe(true);
+    const counts = [...months.values()];
+    expect(Math.max(...counts)).toBeLessThanOrEqual(LIMIT);
+    expect(counts.slice(0, -1).every((count) => count >= LIMIT - 1)).toBe(true);
+  });
+});
+
+const DAY_MS = 86_400_000;
+const AHEAD = { ...systemClock, now: () => systemClock.now() + 30 * DAY_MS };
+const RECORDS = Array.from({ length: 10 }, (_, at) => ({ id: at + 1, updated_at: '2024-01-01T00:00:00Z', n: at }));
+const EDITED = RECORDS.map(({ id }) => ({ id, updated_at: '2024-02-01T00:00:00Z', n: -1 }));
+const NEWEST = "SELECT last_run_status AS status FROM sync_freshness WHERE resource = 'content'";
+const FUTURE = `SELECT (SELECT count(*) FROM _sync_runs WHERE started_at > datetime('now', '+1 minute') OR finished_at > datetime('now', '+1 minute'))
+    + (SELECT count(*) FROM content WHERE _synced_at > datetime('now', '+1 minute'))
+    + (SELECT count(*) FROM _sync_versions WHERE valid_from > datetime('now', '+1 minute'))
+    + (SELECT count(*) FROM _sync_checkpoints WHERE last_success_at > datetime('now', '+1 minute') OR last_full_at > datetime('now', '+1 minute')) AS n`;
+
+describe.for(DATABASES)('a run whose clock was 30 days ahead, on $name', (database) => {
+  it('hides neither the runs after it nor the deletes', async () => {
+    const stage = await ownStage(database, RECORDS, {
+      content: { history: 'all' },
+      source: { deletes: { settle: '0s' } },
+    });
+    stage.service.put(...EDITED);
+    await stage.run('backfill', { clock: AHEAD });
+    const ahead = await stage.command('status', '--exit-code');
+    expect([ahead.code, ahead.stdout]).toEqual([3, expect.stringMatching(/last success is .* in the future/)]);
+
+    stage.service.records.delete('3');
+    const report = await stage.walk();
+    expect(report.warnings).toContainEqual(expect.objectContaining({ code: 'clock_was_ahead' }));
+    expect(Number((await stage.rows(FUTURE))[0]?.['n'])).toBe(0);
+    expect(await stage.live()).not.toContain('3');
+
+    stage.setSource({ base_url: `${stage.service.url}/nowhere` });
+    expect(await stage.walk('sync')).toMatchObject({ status: 'failed' });
+    expect(await rowsOf(stage.address, NEWEST)).toEqual([{ status: 'failed' }]);
+    expect((await stage.command('status', '--exit-code')).code).toBe(1);
   });
 });

@@ -1,8 +1,96 @@
 import { describe, expect, it } from 'vitest';
-import { USUAL, type TestDatabase } from '../support/databases.ts';
+import { type TestDatabase, USUAL } from '../support/databases.ts';
 import { sampled } from '../support/length.ts';
-import { movingProfile, MovingListing, type ListingDialect } from '../support/moving-listing.ts';
 import { ownService } from '../support/own-service.ts';
+import type { Reply, Responder } from '../extract/listing-server.ts';
+import { AddressCache, type CacheHabits } from '../support/address-cache.ts';
+import { WorldClock } from '../support/world/world-clock.ts';
+
+interface Item {
+  id: number;
+  title: string;
+  updated_at: string;
+}
+
+interface ListingDialect {
+  style: 'page' | 'offset' | 'link-pages';
+  order: 'id' | 'updated' | 'newest';
+  total?: boolean;
+  /** True where `updated_since` lists what changed at or after a moment. */
+  filter?: boolean;
+  /** True where a page behind the last one is refused. */
+  refuses?: boolean;
+}
+
+/** Changes are of now, as those of any service are. */
+const DAY = Date.now() - 86_400_000;
+const ORDERS: Readonly<Record<ListingDialect['order'], (a: Item, b: Item) => number>> = {
+  id: (a, b) => a.id - b.id,
+  updated: (a, b) => a.updated_at.localeCompare(b.updated_at) || a.id - b.id,
+  newest: (a, b) => b.updated_at.localeCompare(a.updated_at) || b.id - a.id,
+};
+
+/** A service whose records are cut into pages by number, and change while somebody reads them. */
+class MovingListing {
+  readonly items = new Map<number, Item>();
+  /** Called before each listing request with its number, from 1 on. */
+  before: (request: number) => void = () => undefined;
+  /** Called before each request of a page with the number of that page, if it names one. */
+  asked: (page: number) => void = () => undefined;
+  requests = 0;
+  #now = DAY + 86_400_000;
+  readonly #dialect: ListingDialect;
+
+  constructor(count: number, dialect: ListingDialect) {
+    this.#dialect = dialect;
+    for (let id = 1; id <= count; id++) this.#put(id, `title ${id}`, DAY + id * 60_000);
+  }
+
+  /** A change now; the service's own time goes on by a minute with each. */
+  change(id: number): void {
+    this.#put(id, `changed ${(this.#now += 60_000)}`, this.#now);
+  }
+
+  remove(id: number): void {
+    this.items.delete(id);
+  }
+
+  #put(id: number, title: string, at: number): void {
+    this.items.set(id, { id, title, updated_at: new Date(at).toISOString() });
+  }
+
+  readonly respond: Responder = (url) => {
+    const id = /\/report\/(\d+)$/.exec(url.pathname)?.[1];
+    if (id !== undefined) {
+      const item = this.items.get(Number(id));
+      return item === undefined ? { status: 404, body: {} } : { body: item };
+    }
+    this.before((this.requests += 1));
+    this.asked(Number(url.searchParams.get('page')));
+    return this.#page(url);
+  };
+
+  #page(url: URL): Reply {
+    const { style, order, total, filter, refuses } = this.#dialect;
+    const since = filter ? (url.searchParams.get('updated_since') ?? '') : '';
+    const all = [...this.items.values()].filter((item) => item.updated_at >= since).toSorted(ORDERS[order]);
+    const size = Number(url.searchParams.get('limit'));
+    const page = Number(url.searchParams.get('page') ?? 1);
+    const start = style === 'offset' ? Number(url.searchParams.get('offset')) : Math.max(0, page - 1) * size;
+    if (refuses && start > 0 && start >= all.length) return { status: 400, body: {} };
+    const body = { data: all.slice(start, start + size), ...(total ? { total: all.length } : {}) };
+    if (style !== 'link-pages' || start + size >= all.length) return { body };
+    const next = new URL(url);
+    next.searchParams.set('page', String(page + 1));
+    return { body, headers: { link: `<${next.href}>; rel="next"` } };
+  }
+}
+
+/** The profile of such a service. */
+function movingProfile({ style, total, filter }: ListingDialect, size: number): Record<string, unknown> {
+  const page = { style: style === 'link-pages' ? 'link' : style, size, ...(total ? { total: 'total' } : {}) };
+  return { page, item: '/report/{id}', incremental: filter ? { param: 'updated_since', overlap: '1s' } : null };
+}
 
 type Dialects = readonly [name: string, dialect: ListingDialect][];
 
@@ -225,5 +313,114 @@ describe('a listing by page numbers in which nothing moves', () => {
     const { status } = await stage.run('backfill');
     expect([status, await missing()]).toEqual(['ok', []]);
     expect(listing.requests).toBeLessThanOrEqual((count / size) * most + 2);
+  });
+});
+
+const SIZE = 5;
+const COUNT = 30;
+const KEPT = 60_000;
+
+/** A listing behind a cache that somebody else has filled in part: from before a record was deleted and one created. */
+async function cachedStage(
+  database: TestDatabase,
+  dialect: ListingDialect,
+  habits: CacheHabits,
+  fields: Record<string, unknown> = {},
+) {
+  const clock = new WorldClock(new Date().toISOString(), database.name === 'postgres' ? 50 : 0);
+  const listing = new MovingListing(COUNT, dialect);
+  const cache = new AddressCache<Reply>(habits, () => clock.now());
+  const respond: Responder = (url, count, asked) => {
+    const cacheControl = asked?.headers['cache-control'];
+    return cache.answer({ key: url.href, cacheControl }, () => listing.respond(url, count));
+  };
+  const stage = await ownService(database, { ...movingProfile(dialect, SIZE), ...fields }, respond);
+  const missing = async (): Promise<number[]> => {
+    const rows = await stage.read((db) =>
+      db.prepare<[], { id: string }>('SELECT id FROM report WHERE _deleted_at IS NULL').all(),
+    );
+    const copied = new Set(rows.map(({ id }) => id));
+    return [...listing.items.keys()].filter((id) => !copied.has(String(id)));
+  };
+  const run = (command: 'backfill' | 'sync') => stage.run(command, { clock });
+  const move = (): void => {
+    listing.remove(3);
+    listing.change(COUNT + 1);
+  };
+  const visit = async (path: string): Promise<void> => {
+    await (await fetch(new URL(path, stage.service.url))).text();
+  };
+  /** The first page is kept from before one record was deleted and another one created. */
+  const fill = async (): Promise<void> => {
+    await visit(FIRST_PAGE);
+    move();
+    clock.push(KEPT / 2);
+  };
+  return { listing, stage, clock, missing, run, move, visit, fill };
+}
+
+const BY_PAGE = { style: 'page', order: 'id' } as const;
+const DIALECTS: [string, ListingDialect][] = [
+  ['no total', BY_PAGE],
+  ['a total', { ...BY_PAGE, total: true }],
+];
+const HEEDS = { ms: KEPT, tells: 'nothing', isHeeding: true } as const;
+const TELLS_AGE = { ms: KEPT, tells: 'age', isHeeding: false } as const;
+const FIRST_PAGE = `/v1/report?page=1&limit=${SIZE}`;
+
+describe.for([USUAL])('a listing behind a cache by address, on $name', (database) => {
+  it.for(DIALECTS)('is asked for past one that heeds that: %s', async ([, dialect]) => {
+    const { missing, run, fill } = await cachedStage(database, dialect, HEEDS);
+    await fill();
+    expect((await run('backfill')).status).toBe('ok');
+    expect(await missing()).toEqual([]);
+  });
+
+  it.for(DIALECTS)('is not called whole where it only says how old its pages are: %s', async ([, dialect]) => {
+    const { missing, run, fill, clock } = await cachedStage(database, dialect, TELLS_AGE);
+    await fill();
+    const report = await run('backfill');
+    expect(report.status).toBe('partial');
+    expect(report.resources[0]?.warnings).toContainEqual(
+      expect.objectContaining({ code: 'pages_cached', hint: expect.stringContaining('accept: [cache]') }),
+    );
+    clock.push(10 * KEPT);
+    await run('backfill');
+    clock.push(10 * KEPT);
+    expect(await missing()).toEqual([]);
+  });
+
+  it.for(DIALECTS)(
+    'is whole where the cache is emptied whenever something changes, as the profile says: %s',
+    async ([, dialect]) => {
+      const kept = { ms: 100 * KEPT, tells: 'age', isHeeding: false } as const;
+      const { missing, run, visit, clock } = await cachedStage(database, dialect, kept, { accept: ['cache'] });
+      await visit(FIRST_PAGE);
+      clock.push(KEPT);
+      const report = await run('backfill');
+      expect(report.status).toBe('ok');
+      expect(report.resources[0]?.warnings).toContainEqual(expect.objectContaining({ code: 'pages_cached' }));
+      expect(await missing()).toEqual([]);
+    },
+  );
+
+  it('does not move its cursor by a page that is older than the filter asks for again', async () => {
+    const dialect = { style: 'page', order: 'updated', filter: true, total: true } as const;
+    const { listing, missing, run, visit, clock, stage } = await cachedStage(database, dialect, TELLS_AGE);
+    expect((await run('backfill')).status).toBe('ok');
+    clock.push(10 * KEPT);
+    const asked = stage.service.requests.length;
+    await run('sync');
+    const path = stage.service.requests.slice(asked).find((request) => request.includes('updated_since')) ?? '';
+    clock.push(10 * KEPT);
+    await visit(path);
+    listing.change(COUNT + 1);
+    clock.push(KEPT / 2);
+    const report = await run('sync');
+    expect(report.status).toBe('partial');
+    expect(report.resources[0]?.warnings).toContainEqual(expect.objectContaining({ code: 'pages_cached' }));
+    clock.push(10 * KEPT);
+    expect((await run('sync')).status).toBe('ok');
+    expect(await missing()).toEqual([]);
   });
 });

@@ -1,6 +1,42 @@
-import type Database from 'better-sqlite3';
+import Database from 'better-sqlite3';
 import { longOrShort } from '../support/length.ts';
-import { openReader } from './whole-reader.ts';
+import { Client } from 'pg';
+import { snapshotOf } from '../support/postgres-snapshot.ts';
+
+/** A BI tool's connection to a warehouse. */
+interface WholeReader {
+  /** Gives everything, as one transaction sees it, to `look`, as a SQLite database on either. */
+  read(look: (db: Database.Database) => void): Promise<void>;
+  close(): Promise<void>;
+}
+
+function openReader(address: string): Promise<WholeReader> {
+  return address.startsWith('sqlite:') ? Promise.resolve(fileReader(address)) : schemaReader(address);
+}
+
+function fileReader(address: string): WholeReader {
+  const db = new Database(address.slice('sqlite:'.length), { readonly: true });
+  return {
+    read: (look) => Promise.resolve(db.transaction(look)(db)),
+    close: async () => void db.close(),
+  };
+}
+
+async function schemaReader(address: string): Promise<WholeReader> {
+  const url = new URL(address);
+  const schema = url.searchParams.get('schema') ?? 'public';
+  url.searchParams.delete('schema');
+  const client = new Client({ connectionString: url.href });
+  await client.connect();
+  return {
+    read: async (look) => {
+      const db = await snapshotOf(client, schema);
+      look(db);
+      db.close();
+    },
+    close: () => client.end(),
+  };
+}
 
 /**
  * A BI tool that checks again and again that the warehouse named first is whole: each time all of it within one read

@@ -1,18 +1,22 @@
 import { describe, it } from 'vitest';
 import { DATABASES, SQLITE } from '../support/databases.ts';
-import { longOrShort, sampled } from '../support/length.ts';
+import { IS_LONG, sampled } from '../support/length.ts';
 import { copyBlog, isHere, keepsText, STYLES } from './real-blog.ts';
 
+/** In the short form without the long series. */
+const CASES = sampled(STYLES, 3).flatMap((style) =>
+  (IS_LONG ? DATABASES : [SQLITE]).map((database) => ({ style, database })),
+);
+
 describe.skipIf(!isHere)('a real blog', () => {
-  it.each(sampled(STYLES, 3))(
-    'is copied with $pagination pages, sort $sort and $rateHeaders rate headers',
-    async (style) => {
-      await copyBlog(style, { isWhole: false });
+  it.each(CASES)(
+    'is copied with $style.pagination pages, sort $style.sort and $style.rateHeaders rate headers to $database.name',
+    async ({ database, style }) => {
+      await copyBlog(style, { database, isWhole: IS_LONG });
     },
   );
 
-  // The long series once, and not in the short form: the soak copies it to every database in every style.
   it.each(DATABASES)('keeps every moment and every other value of the source text on $name', async (database) => {
-    await keepsText(database, longOrShort(database === SQLITE, false));
+    await keepsText(database, IS_LONG);
   });
 });

@@ -7,13 +7,13 @@ import { longOrShort } from '../support/length.ts';
 import {
   eventBody,
   resourceIn,
+  type Serving,
   servingStage,
+  type ServingStage,
   sourceIn,
   until,
-  type Serving,
-  type ServingStage,
 } from '../support/serving.ts';
-import { startWorker } from './working.ts';
+import { startWorker } from './workers-story.ts';
 
 /** The worker below is told the same on Postgres. */
 const EITHER = longOrShort(DATABASES, [SQLITE]);

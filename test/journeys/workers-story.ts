@@ -1,13 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { runCommand, type Command } from '../support/command.ts';
+import { type Command, runCommand, startCommand } from '../support/command.ts';
 import { POSTGRES } from '../support/databases.ts';
-import { eventBody, servingStage, until, type Serving, type ServingStage } from '../support/serving.ts';
+import { eventBody, type Serving, servingStage, type ServingStage, until } from '../support/serving.ts';
 import { longOrShort } from '../support/length.ts';
-import { askedTwice, FIRST_WALKS, isWhole, ownersIn, startWorker, urlOf, walksOf } from './working.ts';
 
 /** How many workers there are beside two processes of `serve`, and how large their pages are. */
-export interface WorkersPlan {
+interface WorkersPlan {
   workers: number;
   pageSize: number;
 }
@@ -126,4 +125,49 @@ export async function handsOver(plan: WorkersPlan): Promise<void> {
   expect((await walksOf(stage)).filter((walk) => !isWhole(walk))).not.toEqual([]);
   // What was on its way when it was told.
   expect(askedTwice(stage).length).toBeLessThan(8);
+}
+
+/** Starts a worker beside what the stage runs; resolves once it takes work. */
+export async function startWorker(stage: ServingStage, ...options: string[]): Promise<Command> {
+  const config = ['--config', `${stage.folder}/content-sync.yaml`];
+  const command = startCommand(['worker', ...config, '--port', '0', ...options], stage.folder);
+  const hasEnded = command.ended.then(({ stderr }) => Promise.reject(new Error(`the worker ended: ${stderr}`)));
+  hasEnded.catch(() => undefined);
+  await Promise.race([until('working', () => command.logged().includes('"msg":"working"')), hasEnded]);
+  return command;
+}
+
+/** Where a worker has its health and metrics, as its log says. */
+function urlOf(worker: Command): string {
+  return /"url":"([^"]+)"/.exec(worker.logged())?.[1] ?? '';
+}
+
+interface Walk {
+  resource: string;
+  mode: string;
+  status: string;
+}
+
+/** All walks that were begun, in the order of their resources. */
+export const walksOf = (stage: ServingStage): Promise<Walk[]> =>
+  stage.read((db) =>
+    db.prepare<[], Walk>('SELECT resource, mode, status FROM _sync_runs ORDER BY resource, started_at').all(),
+  );
+
+const FIRST_WALKS: readonly Walk[] = ['analytics', 'content', 'images'].map((resource) => ({
+  resource,
+  mode: 'full',
+  status: 'ok',
+}));
+
+export const isWhole = ({ status }: Walk): boolean => status === 'ok';
+
+/** Who holds leases just now. */
+export const ownersIn = (stage: ServingStage): Promise<string[]> =>
+  stage.read((db) => db.prepare<[], string>("SELECT owner FROM _sync_leases WHERE expires_at > '2000'").pluck().all());
+
+/** Pages that were asked for more than once. */
+function askedTwice({ sandbox }: ServingStage): string[] {
+  const asked = sandbox.requests.entries().map(({ path }) => path);
+  return asked.filter((path, at) => asked.indexOf(path) !== at);
 }

@@ -9,9 +9,8 @@ import { openInbox } from '../../src/warehouse/databases.ts';
 import type { Command } from '../support/command.ts';
 import { POSTGRES } from '../support/databases.ts';
 import { differences } from '../support/compare-copy.ts';
-import { eventBody, resourceIn, servingStage, until, type ServingStage } from '../support/serving.ts';
-import { becomesRows, handsOver, walksOnce } from './workers-story.ts';
-import { isWhole, ownersIn, startWorker, walksOf } from './working.ts';
+import { eventBody, resourceIn, servingStage, type ServingStage, until } from '../support/serving.ts';
+import { becomesRows, handsOver, isWhole, ownersIn, startWorker, walksOf, walksOnce } from './workers-story.ts';
 
 /** A walk of content of most of a minute. */
 const SLOW = { generate: { content: 2_400 }, latency: 1_000 };

@@ -1,12 +1,35 @@
 import { once } from 'node:events';
-import type { IncomingHttpHeaders } from 'node:http';
-import { createServer } from 'node:http';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { signature } from '../../src/sandbox/webhooks.ts';
 import { webhookVectors } from '../support/corpora.ts';
-import { ask, bodyOf, sandboxFor } from './service-client.ts';
+import { type Sandbox, type SandboxOptions, startSandbox } from './service/sandbox.ts';
+
+/** A sandbox that ends with the test. */
+async function sandboxFor(options: SandboxOptions = {}): Promise<Sandbox> {
+  const sandbox = await startSandbox(options);
+  onTestFinished(() => sandbox.close());
+  return sandbox;
+}
+
+/** One request with the API key; `json` becomes a JSON body. */
+function ask(sandbox: Sandbox, path: string, init: RequestInit & { json?: unknown } = {}): Promise<Response> {
+  const { json, headers, ...rest } = init;
+  const body = json === undefined ? {} : { body: JSON.stringify(json) };
+  const type = json === undefined ? {} : { 'content-type': 'application/json' };
+  const authorization = `Bearer ${sandbox.apiKey}`;
+  const all = new Headers({ authorization, ...type });
+  for (const [name, value] of new Headers(headers)) all.set(name, value);
+  return fetch(new URL(path, sandbox.url), { ...rest, ...body, headers: all, redirect: 'manual' });
+}
+
+/** The JSON body of an answer, of the type that the test expects. */
+async function bodyOf<T>(answer: Response): Promise<T> {
+  const body: T = JSON.parse(await answer.text());
+  return body;
+}
 
 const vectorsSchema = z.object({
   published: z.tuple(

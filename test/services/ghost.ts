@@ -1,16 +1,16 @@
 import { createHmac } from 'node:crypto';
 import type { Json } from '../support/expected-rows.ts';
-import { remembered } from './lab.ts';
+import { remembered } from './live-stage.ts';
 import {
   allPages,
   call,
-  keyedBy,
-  listOf,
-  objectOf,
-  textAt,
   type Edit,
   type JsonObject,
+  keyedBy,
+  listOf,
   type LiveService,
+  objectOf,
+  textAt,
 } from './live-service.ts';
 
 const BASE = 'http://127.0.0.1:4130';

@@ -3,10 +3,9 @@ import type { RunReport } from '../../src/sync/report.ts';
 import { DATABASES, SQLITE } from '../support/databases.ts';
 import { directus } from './directus.ts';
 import { ghost } from './ghost.ts';
-import { startService, whyNoServices } from './lab.ts';
-import { liveStage, type LiveStage } from './live-stage.ts';
+import { liveStage, type LiveStage, startService, whyNoServices } from './live-stage.ts';
 import type { LiveService, TrueRecord } from './live-service.ts';
-import { startRecorder, writeRecording, type RecordedRun } from './recording.ts';
+import { type RecordedRun, startRecorder, writeRecording } from './recording.ts';
 import { strapi } from './strapi.ts';
 import { wordpress } from './wordpress.ts';
 

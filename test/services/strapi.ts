@@ -1,14 +1,14 @@
-import { remembered } from './lab.ts';
+import { remembered } from './live-stage.ts';
 import {
   allPages,
   call,
-  keyedBy,
-  listOf,
-  objectOf,
-  textAt,
   type Edit,
   type JsonObject,
+  keyedBy,
+  listOf,
   type LiveService,
+  objectOf,
+  textAt,
   type TrueRecord,
 } from './live-service.ts';
 

@@ -1,13 +1,13 @@
-import { remembered } from './lab.ts';
+import { remembered } from './live-stage.ts';
 import {
   allPages,
   call,
-  keyedBy,
-  listOf,
-  textAt,
   type Edit,
   type JsonObject,
+  keyedBy,
+  listOf,
   type LiveService,
+  textAt,
 } from './live-service.ts';
 
 const BASE = 'http://127.0.0.1:4140';

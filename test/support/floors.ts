@@ -1,5 +1,4 @@
 import path from 'node:path';
-import { OWN_FILES, ROOMS } from './rooms.ts';
 
 /** Source text by path relative to the repository, with forward slashes. */
 export type SourceTree = ReadonlyMap<string, string>;
@@ -37,13 +36,7 @@ const MAX_LINES = 500;
 
 /** Everything in the tree that breaks the house's rules, as one sentence each. */
 export function violations(tree: SourceTree): string[] {
-  return [
-    ...upwardImports(tree),
-    ...undeclaredRooms(tree),
-    ...circles(tree),
-    ...sizesAndNames(tree),
-    ...lostMentions(tree),
-  ];
+  return [...upwardImports(tree), ...circles(tree), ...sizesAndNames(tree), ...lostMentions(tree)];
 }
 
 function upwardImports(tree: SourceTree): string[] {
@@ -55,25 +48,6 @@ function upwardImports(tree: SourceTree): string[] {
       return isAllowed ? [] : [`${file} imports ${target}: ${from} may not see ${to}`];
     }),
   );
-}
-
-/** Imports between the rooms of one folder that `ROOMS` does not declare. */
-function undeclaredRooms(tree: SourceTree): string[] {
-  const imports = [...tree].flatMap(([file, text]) => importsOf(file, text).map((target) => ({ file, target })));
-  return Object.entries(ROOMS).flatMap(([folder, rooms]) =>
-    imports.flatMap(({ file, target }) => {
-      const [from, to] = [roomWithin(folder, file), roomWithin(folder, target)];
-      if (from === null || to === null || from === to || rooms[from]?.includes(to)) return [];
-      return [`${file} imports ${target}: in ${folder} ${from} may not see ${to}`];
-    }),
-  );
-}
-
-/** The room of a file below `folder`: a folder's name, `.` for the folder's own files, null if it is elsewhere. */
-function roomWithin(folder: string, file: string): string | null {
-  if (!file.startsWith(`src/${folder}/`)) return null;
-  const [room = '', ...rest] = file.slice(`src/${folder}/`.length).split('/');
-  return rest.length === 0 ? OWN_FILES : room;
 }
 
 /** Depth-first over value and type imports alike; every circle is named once, by the file that closes it. */

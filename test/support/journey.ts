@@ -1,19 +1,20 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Database from 'better-sqlite3';
 import pino from 'pino';
 import { onTestFinished } from 'vitest';
-import { openApp, type App, type AppOptions } from '../../src/app.ts';
+import { type App, type AppOptions, openApp } from '../../src/app.ts';
 import type { Clock } from '../../src/model/clock.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { startSandbox, type Sandbox, type SandboxOptions } from '../sandbox/service/sandbox.ts';
+import { loadSettings } from '../../src/settings/load-settings.ts';
+import type { Settings } from '../../src/settings/settings.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
 import type { RunReport, RunWatcher } from '../../src/sync/report.ts';
-import { runCommand, startCommand, type Command, type Ended } from './command.ts';
-import { preparedSetting, USUAL, type TestDatabase } from './databases.ts';
-import { readSettings } from './read-settings.ts';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../sandbox/service/sandbox.ts';
+import { type Command, type Ended, runCommand, startCommand } from './command.ts';
+import { preparedSetting, type TestDatabase, USUAL } from './databases.ts';
 
 /** Fields of a profile, laid over `content-service`; what is left out stays. */
 type ProfileFields = Record<string, unknown>;
@@ -164,4 +165,30 @@ function requestFor(app: App, command: SyncCommand, choices: RunChoices): Parame
     watcher: { ...NOTHING_TO_SEE, ...choices.watcher },
     files: choices.files ?? false,
   };
+}
+
+/** What was read last of a config file, and the texts that it was read from. */
+const known = new Map<string, { texts: string; settings: Settings }>();
+const MOST_KNOWN = 20;
+
+/**
+ * The settings of a config file, as a command reads them. Where no text has changed since, they are those of the reading
+ * before, which nobody can change: to read and check them takes as long as most of what a test does with them.
+ */
+function readSettings(config: string): Settings {
+  const texts = textsBeside(config);
+  const before = known.get(config);
+  if (texts !== null && before?.texts === texts) return before.settings;
+  const settings = loadSettings({ path: config, env: {}, cwd: path.dirname(config) });
+  if (known.size >= MOST_KNOWN) known.clear();
+  if (texts !== null) known.set(config, { texts, settings });
+  return settings;
+}
+
+/** The config and all profiles that may belong to it; null where other files do as well. */
+function textsBeside(config: string): string | null {
+  const folder = path.dirname(config);
+  const files = readdirSync(folder).filter((name) => name.endsWith('.yaml'));
+  const texts = files.toSorted().map((name) => `${name}\n${readFileSync(path.join(folder, name), 'utf8')}`);
+  return texts.some((text) => text.includes('${')) ? null : texts.join('\n');
 }

@@ -1,6 +1,6 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, chownSync, cpSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chownSync, cpSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -16,18 +16,8 @@ export interface PostgresServer {
   crash(): Promise<void>;
   /** Starts it again on the same port; resolves once it accepts connections. */
   start(): Promise<void>;
-  /** Makes a second server that follows it; it is restarted for that. */
-  follow(): Promise<Standby>;
   /** Crashes and goes, with all that it holds. */
   remove(): Promise<void>;
-}
-
-/** A server that follows another one and can be read. */
-export interface Standby extends PostgresServer {
-  /** Hears of all that the other one has done by now, and of nothing more. */
-  stopFollowing(primary: PostgresServer): Promise<void>;
-  /** Takes over. */
-  promote(): Promise<void>;
 }
 
 export interface ServerOptions {
@@ -109,7 +99,7 @@ function ownFolder(within = tmpdir()): string {
   return folder;
 }
 
-class EmbeddedServer implements Standby {
+class EmbeddedServer implements PostgresServer {
   readonly port: number;
   readonly #binary: string;
   readonly #folder: string;
@@ -135,34 +125,6 @@ class EmbeddedServer implements Standby {
     return this.#stop('SIGQUIT');
   }
 
-  async follow(): Promise<Standby> {
-    await this.#stop('SIGINT');
-    const [folder, port] = [ownFolder(), await freePort()];
-    const data = path.join(folder, 'data');
-    copyFiles(path.join(this.#folder, 'data'), data);
-    const address = `host=127.0.0.1 port=${this.port} user=postgres`;
-    appendFileSync(path.join(data, 'postgresql.auto.conf'), `port = ${port}\nprimary_conninfo = '${address}'\n`);
-    writeFileSync(path.join(data, 'standby.signal'), '');
-    await this.start();
-    const standby = new EmbeddedServer(this.#binary, folder, port);
-    await standby.start();
-    return standby;
-  }
-
-  async stopFollowing(primary: PostgresServer): Promise<void> {
-    const done = await answerOf(primary.url(), 'SELECT pg_current_wal_insert_lsn() AS answer');
-    const isThere = `SELECT pg_last_wal_replay_lsn() >= '${String(done)}' AS answer`;
-    while ((await answerOf(this.url(), isThere)) !== true) await sleep(5);
-    await answerOf(this.url(), "ALTER SYSTEM SET primary_conninfo TO ''");
-    await answerOf(this.url(), 'SELECT pg_reload_conf() AS answer');
-    while ((await answerOf(this.url(), 'SELECT count(*)::int AS answer FROM pg_stat_wal_receiver')) !== 0)
-      await sleep(5);
-  }
-
-  async promote(): Promise<void> {
-    await answerOf(this.url(), 'SELECT pg_promote() AS answer');
-  }
-
   async remove(): Promise<void> {
     await this.crash();
     rmSync(this.#folder, { recursive: true, force: true });
@@ -175,17 +137,6 @@ class EmbeddedServer implements Standby {
     const ended = once(running, 'exit');
     running.kill(signal);
     await ended;
-  }
-}
-
-async function answerOf(url: string, question: string): Promise<unknown> {
-  const client = new Client({ connectionString: url });
-  await client.connect();
-  try {
-    const { rows } = await client.query<{ answer: unknown }>(question);
-    return rows[0]?.answer;
-  } finally {
-    await client.end();
   }
 }
 

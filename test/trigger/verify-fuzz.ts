@@ -16,7 +16,7 @@ const SEED = '07'.repeat(32);
 const NOTHING: Delivery = { method: 'POST', path: '/', headers: {}, body: Buffer.alloc(0) };
 
 /** A scheme by name, with a secret that nobody can guess, and a delivery that is signed with it. */
-export const schemes = SIGNATURE_PRESET_NAMES.map((name) => {
+const schemes = SIGNATURE_PRESET_NAMES.map((name) => {
   const scheme = signatureSchema.parse(name);
   const secret = secretFor(name);
   // What checks is the key that signs, but for Discord: there some public key checks, which nothing was signed for.

@@ -5,7 +5,6 @@ import { VIEW_DIALECT } from '../../src/warehouse/sqlite/views/dialect.ts';
 import { hasBlog } from '../support/corpora.ts';
 import { SQLITE } from '../support/databases.ts';
 import { fileRow, putFiles } from '../support/file-rows.ts';
-import { OLDER_SQLITE, openWith, openWithNewest, type VersionedFile } from '../support/older-sqlite.ts';
 import { ownService } from '../support/own-service.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 import { typedRecords } from './history/typed-records.ts';
@@ -14,6 +13,64 @@ import { addDrifter, driftSteps } from './story/drifts.ts';
 import { oddRecords } from './story/odd-records.ts';
 import { blogStory } from './story/story.ts';
 import { telling } from './story/told.ts';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import Database from 'better-sqlite3';
+
+/** One row, cell by cell: the type that SQLite has stored and the value. */
+type TypedRow = readonly unknown[];
+
+/** A database file opened by one version of SQLite. */
+interface VersionedFile {
+  version: string;
+  /** All rows of a query, with the storage class of each of its columns. */
+  rows(query: string): TypedRow[];
+  close(): void;
+}
+
+/** The part of sql.js that reads a file. */
+interface SqlJsDatabase {
+  prepare(query: string): { step(): boolean; get(): unknown[]; free(): boolean };
+  close(): void;
+}
+
+type SqlJs = (options: { wasmBinary: Buffer }) => Promise<{ Database: new (file: Uint8Array) => SqlJsDatabase }>;
+
+/** npm aliases of sql.js. Of its releases these have the oldest SQLite with JSON, the first with `->`, and the last with text JSON. */
+const OLDER_SQLITE = ['sqljs-335', 'sqljs-338', 'sqljs-344'] as const;
+
+const require = createRequire(import.meta.url);
+
+/** Opens a copy of the file, without a write-ahead log, which sql.js cannot read. */
+async function openWith(packageName: string, file: string): Promise<VersionedFile> {
+  const copy = path.join(tempFolder(), 'copy.db');
+  const writer = new Database(file, { timeout: 5_000 });
+  writer.prepare('VACUUM INTO ?').run(copy);
+  writer.close();
+  const load: SqlJs = require(packageName);
+  const wasmBinary = readFileSync(path.join(path.dirname(require.resolve(packageName)), 'sql-wasm.wasm'));
+  const { Database: OlderDatabase } = await load({ wasmBinary });
+  const db = new OlderDatabase(readFileSync(copy));
+  const rows = (query: string): unknown[][] => {
+    const statement = db.prepare(query);
+    const found: unknown[][] = [];
+    while (statement.step()) found.push(statement.get().map(asBuffer));
+    statement.free();
+    return found;
+  };
+  return { version: String(rows('SELECT sqlite_version()')[0]?.[0]), rows, close: () => db.close() };
+}
+
+/** The same with the SQLite that content-sync itself uses. */
+function openWithNewest(file: string): VersionedFile {
+  const db = new Database(file, { readonly: true, timeout: 5_000 });
+  const rows = (query: string): unknown[][] => db.prepare<[], unknown[]>(query).raw().all();
+  return { version: String(rows('SELECT sqlite_version()')[0]?.[0]), rows, close: () => db.close() };
+}
+
+function asBuffer(value: unknown): unknown {
+  return value instanceof Uint8Array ? Buffer.from(value) : value;
+}
 
 /** Each makes a file by real runs. */
 const FILES: Readonly<Record<string, () => Promise<string>>> = {

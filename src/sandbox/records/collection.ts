@@ -1,5 +1,32 @@
-import type { BaseRecords, Sort } from './base-records.ts';
-import { type Entry, type Place, Overlay } from './overlay.ts';
+import { spread } from './record-facts.ts';
+
+/** Orders of listings: by (updated_at, id), or an arbitrary but stable one. */
+export const SORTS = ['updated', 'none'] as const;
+export type Sort = (typeof SORTS)[number];
+
+/** One record; the order of a listing is by (rank, key). */
+export interface Entry {
+  readonly rank: number;
+  /** Unique; the record's id, unless that is missing or occurs twice. */
+  readonly key: string;
+  /** Epoch milliseconds, for `updated_since`. */
+  readonly time: number;
+  /** The JSON text as it is sent. */
+  readonly text: Uint8Array;
+}
+
+/** The records that a collection starts with. */
+export interface StartingRecords {
+  /** In listing order. */
+  entries: readonly Entry[];
+  /** The rank of a record that is written later, where `Sort` is `none`. */
+  rankOf(key: string): number;
+  /** True if the records have an `updated_at`, which the service then sets on every write. */
+  stamped: boolean;
+}
+
+/** Of a collection that starts empty. */
+export const NO_RECORDS: StartingRecords = { entries: [], rankOf: spread, stamped: true };
 
 /** Where a page starts: after a record (keyset), or after a number of records. */
 export type PageStart = { after: { rank: number; key: string } } | { offset: number };
@@ -23,21 +50,24 @@ interface PendingChange {
  * visibility lag, in its place by `updated_at`, as a late commit does.
  */
 export class Collection {
-  readonly base: BaseRecords;
+  readonly stamped: boolean;
+  readonly #start: StartingRecords;
   readonly #sort: Sort;
   readonly #lagMs: number;
-  readonly #current: Overlay;
-  readonly #shown: Overlay;
+  readonly #current: SortedEntries;
+  readonly #shown: SortedEntries;
   #pending: PendingChange[] = [];
   #version = 0;
-  #counted: { since: number; version: number; total: number } | null = null;
+  /** Where the order does not follow time, a filter has to look at each record: it does so once per version. */
+  #filtered: { since: number; version: number; entries: readonly Entry[] } | null = null;
 
-  constructor(base: BaseRecords, sort: Sort, lagMs: number) {
-    this.base = base;
+  constructor(start: StartingRecords, sort: Sort, lagMs: number) {
+    this.stamped = start.stamped;
+    this.#start = start;
     this.#sort = sort;
     this.#lagMs = lagMs;
-    this.#current = new Overlay(base);
-    this.#shown = lagMs > 0 ? new Overlay(base) : this.#current;
+    this.#current = new SortedEntries(start.entries);
+    this.#shown = lagMs > 0 ? new SortedEntries(start.entries) : this.#current;
   }
 
   /** Grows with every change that the listing shows; applies changes that have become visible by `now`. */
@@ -52,19 +82,18 @@ export class Collection {
   }
 
   get size(): number {
-    return this.#current.size;
+    return this.#current.sorted.length;
   }
 
   get(key: string): Uint8Array | null {
-    const change = this.#current.changeOf(key);
-    if (change !== undefined) return change?.text ?? null;
-    const position = this.base.positionOf(key);
-    return position === -1 ? null : this.base.textAt(position);
+    return this.#current.byKey.get(key)?.text ?? null;
   }
 
   /** Writes (`text`) or deletes (null) a record. */
   set(key: string, text: Uint8Array | null, time: number, now: number): void {
-    const entry = text === null ? null : { key, text, time, rank: this.base.rankOf(key, time) };
+    const known = this.#current.byKey.get(key)?.rank;
+    const rank = this.#sort === 'updated' ? time : (known ?? this.#start.rankOf(key));
+    const entry = text === null ? null : { key, text, time, rank };
     this.#current.set(key, entry);
     if (this.#lagMs > 0) this.#pending.push({ key, entry, due: now + this.#lagMs });
     else this.#version += 1;
@@ -72,49 +101,60 @@ export class Collection {
 
   /** One page of the listing as it is shown now. */
   slice(start: PageStart, limit: number, since: number | null): Slice {
-    const entries: Entry[] = [];
-    const skip = this.#mustScan(since) && 'offset' in start ? start.offset : 0;
-    const walk = entriesFrom(this.#shown, this.#placeOf(start, since), since);
-    for (let index = 0; index < skip; index += 1) if (walk.next().done === true) break;
-    for (const entry of walk) {
-      if (entries.length === limit) return { entries, more: true, total: this.#total(since) };
-      entries.push(entry);
-    }
-    return { entries, more: false, total: this.#total(since) };
+    const listed = this.#listed(since);
+    const first = since !== null && this.#sort === 'updated' ? placeOf(listed, since, '') : 0;
+    // The key that follows directly on the last one: it and a NUL.
+    const from =
+      'offset' in start
+        ? first + start.offset
+        : Math.max(first, placeOf(listed, start.after.rank, `${start.after.key}\u0000`));
+    const entries = listed.slice(from, from + limit);
+    return { entries, more: from + limit < listed.length, total: listed.length - first };
   }
 
   /** Every record there is, in listing order, whether the listing shows it yet or not. */
-  all(): Generator<Entry> {
-    return entriesFrom(this.#current, { base: 0, written: 0 }, null);
+  all(): readonly Entry[] {
+    return this.#current.sorted;
   }
 
-  #placeOf(start: PageStart, since: number | null): Place {
-    const first = since !== null && this.#sort === 'updated' ? this.#shown.seek(since, '') : { base: 0, written: 0 };
-    if ('offset' in start)
-      return this.#mustScan(since) ? first : this.#shown.place(this.#shown.before(first) + start.offset);
-    // The key that follows directly on the last one: it and a NUL.
-    const after = this.#shown.seek(start.after.rank, `${start.after.key}\u0000`);
-    return this.#shown.before(after) > this.#shown.before(first) ? after : first;
-  }
-
-  /** Where the order does not follow time, a filter has to look at each record. */
-  #mustScan(since: number | null): boolean {
-    return since !== null && this.#sort === 'none';
-  }
-
-  #total(since: number | null): number {
-    if (since === null) return this.#shown.size;
-    if (!this.#mustScan(since)) return this.#shown.size - this.#shown.before(this.#shown.seek(since, ''));
-    if (this.#counted?.since === since && this.#counted.version === this.#version) return this.#counted.total;
-    let total = 0;
-    for (const time of this.#shown.times()) if (time >= since) total += 1;
-    this.#counted = { since, version: this.#version, total };
-    return total;
+  #listed(since: number | null): readonly Entry[] {
+    if (since === null || this.#sort === 'updated') return this.#shown.sorted;
+    if (this.#filtered?.since !== since || this.#filtered.version !== this.#version) {
+      const entries = this.#shown.sorted.filter(({ time }) => time >= since);
+      this.#filtered = { since, version: this.#version, entries };
+    }
+    return this.#filtered.entries;
   }
 }
 
-function* entriesFrom(overlay: Overlay, place: Place, since: number | null): Generator<Entry, undefined> {
-  for (let step = overlay.step(place); step !== null; step = overlay.step(step.next)) {
-    if (since === null || step.entry.time >= since) yield step.entry;
+class SortedEntries {
+  readonly sorted: Entry[];
+  readonly byKey: Map<string, Entry>;
+
+  constructor(entries: readonly Entry[]) {
+    this.sorted = [...entries];
+    this.byKey = new Map(entries.map((entry) => [entry.key, entry]));
   }
+
+  set(key: string, entry: Entry | null): void {
+    const before = this.byKey.get(key);
+    if (before !== undefined) this.sorted.splice(placeOf(this.sorted, before.rank, key), 1);
+    if (entry === null) this.byKey.delete(key);
+    else {
+      this.sorted.splice(placeOf(this.sorted, entry.rank, key), 0, entry);
+      this.byKey.set(key, entry);
+    }
+  }
+}
+
+/** The first place whose (rank, key) is not below the given one. */
+function placeOf(entries: readonly Entry[], rank: number, key: string): number {
+  let [low, high] = [0, entries.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const entry = entries[middle];
+    if (entry !== undefined && (entry.rank < rank || (entry.rank === rank && entry.key < key))) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

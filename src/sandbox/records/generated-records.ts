@@ -1,83 +1,49 @@
-import type { BaseRecords, Sort } from './base-records.ts';
-import { sha256 } from './image-files.ts';
-import { pictureOf } from './made-pictures.ts';
+import type { Entry, Sort, StartingRecords } from './collection.ts';
+import { pictureOf, sha256 } from './image-files.ts';
 import { spread } from './record-facts.ts';
 
-/** Steps of the unsorted order: primes, so that one visits every index unless the count is a multiple of it. */
+/** A prime: its multiples by the index, modulo the count, are the unsorted order. */
 const STRIDE = 7_368_787;
-const OTHER_STRIDE = 2_750_159;
 const DIGITS = 9;
 
 /**
- * `count` records of a resource, each computed from its index and kept nowhere. `flat` leaves arrays out.
- * The same count gives the same records on every machine.
+ * `count` records of a resource, each text computed from its index when it is asked for. `flat` leaves arrays out. The
+ * same count gives the same records on every machine.
  */
-export function generatedRecords(resource: string, count: number, sort: Sort, flat: boolean): BaseRecords {
+export function generatedRecords(resource: string, count: number, sort: Sort, flat: boolean): StartingRecords {
   const template = templateFor(resource);
-  const order = sort === 'updated' ? identity : shuffle(count);
-  const idOf = (index: number) => template.prefix + String(index).padStart(DIGITS, '0');
-  const indexOf = (key: string) => indexIn(key, template.prefix, count);
-  const positionOf = (key: string) => {
-    const index = indexOf(key);
-    return index === -1 ? -1 : order.positionOf(index);
-  };
-  return {
-    size: count,
-    rankAt: (position) => (sort === 'updated' ? updatedAt(position) : position),
-    keyAt: (position) => idOf(order.indexAt(position)),
-    timeAt: (position) => updatedAt(order.indexAt(position)),
-    textAt: (position) => {
-      const index = order.indexAt(position);
-      return Buffer.from(template.text(idOf(index), index, flat));
-    },
-    positionOf,
-    rankOf: (key, time) => {
-      if (sort === 'updated') return time;
-      const position = positionOf(key);
-      return position === -1 ? spread(key) % Math.max(count, 1) : position;
-    },
-    stamped: true,
-  };
+  const entries = Array.from({ length: count }, (_, index) => {
+    const rank = sort === 'updated' ? updatedAt(index) : (index * STRIDE) % count;
+    return new GeneratedEntry(template, index, rank, flat);
+  });
+  if (sort === 'none') entries.sort((a, b) => a.rank - b.rank || a.index - b.index);
+  return { entries, rankOf: (key) => spread(key) % Math.max(count, 1), stamped: true };
 }
 
-interface Order {
-  indexAt(position: number): number;
-  positionOf(index: number): number;
-}
+class GeneratedEntry implements Entry {
+  readonly rank: number;
+  readonly key: string;
+  readonly time: number;
+  readonly index: number;
+  readonly #template: RecordTemplate;
+  readonly #flat: boolean;
 
-const identity: Order = { indexAt: (position) => position, positionOf: (index) => index };
-
-/** A fixed permutation: position p shows index p * stride mod count; the way back by the modular inverse. */
-function shuffle(count: number): Order {
-  if (count < 3) return identity;
-  const stride = (count % STRIDE === 0 ? OTHER_STRIDE : STRIDE) % count;
-  const inverse = modularInverse(stride, count);
-  return {
-    indexAt: (position) => (position * stride) % count,
-    positionOf: (index) => (index * inverse) % count,
-  };
-}
-
-function modularInverse(value: number, modulus: number): number {
-  let [previous, current] = [modulus, value];
-  let [before, now] = [0, 1];
-  while (current !== 0) {
-    const quotient = Math.floor(previous / current);
-    [previous, current] = [current, previous - quotient * current];
-    [before, now] = [now, before - quotient * now];
+  constructor(template: RecordTemplate, index: number, rank: number, flat: boolean) {
+    this.rank = rank;
+    this.key = template.prefix + String(index).padStart(DIGITS, '0');
+    this.time = updatedAt(index);
+    this.index = index;
+    this.#template = template;
+    this.#flat = flat;
   }
-  return before < 0 ? before + modulus : before;
-}
 
-function indexIn(key: string, prefix: string, count: number): number {
-  if (key.length !== prefix.length + DIGITS || !key.startsWith(prefix)) return -1;
-  const digits = key.slice(prefix.length);
-  const index = /^\d+$/.test(digits) ? Number(digits) : -1;
-  return index < count ? index : -1;
+  get text(): Uint8Array {
+    return Buffer.from(this.#template.text(this.key, this.index, this.#flat));
+  }
 }
 
 /** How the records of a generated resource look: id prefix, and the JSON text of the record with an index. */
-export interface RecordTemplate {
+interface RecordTemplate {
   prefix: string;
   text(id: string, index: number, flat: boolean): string;
 }
@@ -145,7 +111,7 @@ export function templateFor(resource: string): RecordTemplate {
 }
 
 /** Epoch milliseconds of the last change of the record with this index: two records share each moment, 40 s apart. */
-export function updatedAt(index: number): number {
+function updatedAt(index: number): number {
   return FIRST_UPDATE + Math.floor(index / 2) * 40_000;
 }
 

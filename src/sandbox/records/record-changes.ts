@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import type { JsonObject, JsonValue } from '../../model/json.ts';
-import { RefusedRequest } from '../refused-request.ts';
 import { idText, isObject, parseExactly } from './record-facts.ts';
 
 /** Something that happened to a record; the event's name is `<resource>.<kind>`. */
@@ -60,5 +59,17 @@ function parsed(bytes: Uint8Array): JsonValue {
     return parseExactly(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch {
     throw new RefusedRequest(400, 'The body is not valid JSON in UTF-8.');
+  }
+}
+
+/** A request that is answered with an error status; the message says why. */
+export class RefusedRequest extends Error {
+  readonly status: number;
+  readonly headers: Record<string, string | string[]>;
+
+  constructor(status: number, detail: string, headers: Record<string, string | string[]> = {}) {
+    super(detail);
+    this.status = status;
+    this.headers = headers;
   }
 }

@@ -1,6 +1,5 @@
 import type { Clock } from '../../model/clock.ts';
-import { type BaseRecords, type Sort, noRecords } from './base-records.ts';
-import { Collection } from './collection.ts';
+import { Collection, NO_RECORDS, type Sort, type StartingRecords } from './collection.ts';
 import type { ImageFiles } from './image-files.ts';
 import { type EventKind, eventsOf } from './record-changes.ts';
 import { factsOf } from './record-facts.ts';
@@ -46,7 +45,7 @@ export interface RecordStore extends Store {
 }
 
 export interface StoreParts {
-  bases: ReadonlyMap<string, BaseRecords>;
+  bases: ReadonlyMap<string, StartingRecords>;
   files: ImageFiles;
   sort: Sort;
   visibilityLagMs: number;
@@ -57,14 +56,14 @@ export interface StoreParts {
 /** Builds the store over the records that the sandbox starts with. */
 export function recordStore(parts: StoreParts): RecordStore {
   const collections = new Map<string, Collection>();
-  const collect = (resource: string, base: BaseRecords) => {
+  const collect = (resource: string, base: StartingRecords) => {
     const collection = new Collection(base, parts.sort, parts.visibilityLagMs);
     collections.set(resource, collection);
     return collection;
   };
   for (const [resource, base] of parts.bases) collect(resource, base);
   const write = (resource: string, id: string, text: string | null) => {
-    change(parts, resource, collections.get(resource) ?? collect(resource, noRecords(parts.sort)), id, text);
+    change(parts, resource, collections.get(resource) ?? collect(resource, NO_RECORDS), id, text);
   };
   const get = (resource: string, id: string) => stored(id, collections.get(resource)?.get(id) ?? null);
   return {
@@ -97,7 +96,7 @@ function change(parts: StoreParts, resource: string, collection: Collection, id:
   const before = collection.get(id);
   const now = parts.clock.now();
   const own = text === null ? 0 : factsOf(text).time;
-  const time = own === 0 || !collection.base.stamped ? now : own;
+  const time = own === 0 || !collection.stamped ? now : own;
   collection.set(id, text === null ? null : Buffer.from(text), time, parts.clock.monotonic());
   const kinds = eventsOf(before === null ? null : decoded(before), text);
   for (const kind of kinds) parts.changed({ resource, kind, id, time });

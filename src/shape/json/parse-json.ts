@@ -1,6 +1,6 @@
-import { SyncError, messageOf } from '../../model/errors.ts';
-import type { JsonValue, JsonObject } from '../../model/json.ts';
-import { keepsDigits, hasInexactNumber } from './exact-number.ts';
+import { messageOf, SyncError } from '../../model/errors.ts';
+import type { JsonObject, JsonValue } from '../../model/json.ts';
+import { hasInexactNumber, keepsDigits } from './exact-number.ts';
 import {
   CLOSE_BRACE,
   CLOSE_BRACKET,
@@ -84,7 +84,7 @@ interface Reader {
  * Parses a text that `JSON.parse` has accepted, several times slower: `JSON.parse` reads single strings only, so it
  * cannot take one key for another. `numberOf` makes the value of a number's source.
  */
-export function parseByHand(text: string, numberOf: (source: string) => JsonValue): JsonValue {
+function parseByHand(text: string, numberOf: (source: string) => JsonValue): JsonValue {
   const bytes = Buffer.from(cutDeep(text, MOST_LEVELS));
   return readValue({ bytes, at: skipSpace(bytes, 0), numberOf });
 }

@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../../src/model/clock.ts';
 import { RefusedRequest } from './answer.ts';
 
@@ -24,8 +24,6 @@ export interface AccessRules {
   tokenLifetime: number;
   /** A new access token ends the one before it. */
   oneToken: boolean;
-  /** Refuses every write with 403. */
-  readOnly: boolean;
 }
 
 const SCOPES = ['read', 'write'] as const;
@@ -35,15 +33,13 @@ export function access(rules: AccessRules, clock: Clock) {
   const tokens = new Map<string, { expires: number; scope: string }>();
   let { apiKey } = rules;
   const scopeOf = (credential: string): string => {
-    if (isSame(credential, apiKey)) return rules.readOnly ? 'read' : SCOPES.join(' ');
+    if (credential === apiKey) return SCOPES.join(' ');
     const token = tokens.get(credential);
-    if (token !== undefined && token.expires > clock.monotonic()) return rules.readOnly ? 'read' : token.scope;
+    if (token !== undefined && token.expires > clock.monotonic()) return token.scope;
     const description = token === undefined ? 'The credential is not known.' : 'The access token has expired.';
     throw unauthorized(description, 'error="invalid_token"');
   };
   return {
-    /** What addresses are signed with; made up. */
-    signingKey: randomBytes(32).toString('hex'),
     /** Throws 401 for a missing, unknown or expired credential and 403 for one that may not write. */
     check: (authorization: string | undefined, writes: boolean): void => {
       const credential = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
@@ -55,7 +51,7 @@ export function access(rules: AccessRules, clock: Clock) {
     },
     /** True for the client's own id and secret. */
     isClient: (id: string, secret: string): boolean =>
-      isSame(id, rules.client.clientId) && isSame(secret, rules.client.clientSecret),
+      id === rules.client.clientId && secret === rules.client.clientSecret,
     issue: (scope: string): IssuedToken => {
       const now = clock.monotonic();
       for (const [token, { expires }] of tokens) if (rules.oneToken || expires <= now) tokens.delete(token);
@@ -85,13 +81,4 @@ function unauthorized(detail: string, challenge = ''): RefusedRequest {
   return new RefusedRequest(401, detail, {
     'www-authenticate': `Bearer realm="content-sync sandbox"${challenge && `, ${challenge}`}`,
   });
-}
-
-/** Compares by digest: no secret leaks through timing or length. */
-function isSame(given: string, secret: string): boolean {
-  return timingSafeEqual(digest(given), digest(secret));
-}
-
-function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
 }

@@ -1,7 +1,7 @@
 import { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import type { Clock } from '../../../src/model/clock.ts';
-import type { PageParts } from './pages/page-parts.ts';
+import type { PageParts } from './pages/listing-page.ts';
 
 export type AnswerHeaders = Record<string, string | string[]>;
 
@@ -41,7 +41,7 @@ export interface ApiRequest {
   body(): Promise<Uint8Array>;
 }
 
-export { RefusedRequest } from '../../../src/sandbox/refused-request.ts';
+export { RefusedRequest } from '../../../src/sandbox/records/record-changes.ts';
 
 /** An error answer in the form of RFC 9457. */
 export function problem(status: number, detail: string, headers: AnswerHeaders = {}): Answer {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../src/model/clock.ts';
 import type { Access } from './access.ts';
 import type { Answer, ApiRequest } from './answer.ts';
-import type { PageCache } from './pages/page-cache.ts';
+import type { PageCache } from './pages/listing-page.ts';
 import type { RecordStore } from '../../../src/sandbox/records/store.ts';
 import type { SandboxSettings } from './sandbox-options.ts';
 import type { Webhooks } from '../../../src/sandbox/webhooks.ts';

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { Digits, type Value } from '../world/json-value.ts';
-import { jsonIn, refused, textAt, type Answer, type Asked } from './asked.ts';
 import type { AuthVariant } from './dialect.ts';
+import { type Answer, type Asked, jsonIn, refused, textAt } from './service.ts';
 
 const SECRET = 'q7Zr-the-right-one-41';
 const OTHER = 'p3Xw-the-second-one-52';

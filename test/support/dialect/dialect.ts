@@ -1,8 +1,8 @@
 import type { Random } from '../random.ts';
+import { drawOddities, type GoneSpelling, type Oddities } from '../world/behaviour.ts';
 import type { Value } from '../world/json-value.ts';
-import { drawOddities, type GoneSpelling, type Oddities } from '../world/oddities.ts';
-import type { Answer, Arguments, Asked, Place } from './asked.ts';
 import type { Post, Posts } from './posts.ts';
+import type { Answer, Arguments, Asked, Place } from './service.ts';
 
 /** Fields of the profile; objects are merged with those of other dimensions. */
 export type Patch = Readonly<Record<string, unknown>>;

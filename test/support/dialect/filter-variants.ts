@@ -1,9 +1,103 @@
-import type { Value } from '../world/json-value.ts';
-import type { Arguments } from './asked.ts';
-import { CHANGE_FEED } from './change-feed.ts';
-import type { Dialect, FilterVariant, Said } from './dialect.ts';
-import type { Post } from './posts.ts';
-import { momentIn } from './times.ts';
+import { Digits, type Value } from '../world/json-value.ts';
+import type { Dialect, FilterVariant, Said, TimeForm } from './dialect.ts';
+import type { Post, Posts } from './posts.ts';
+import { type Answer, type Arguments, shown } from './service.ts';
+
+const MOST = 4;
+
+interface Change {
+  id: string;
+  sequence: number;
+  /** Null where the post is not there any more. */
+  doc: Value;
+}
+
+/** Each post's last change behind a place in the order of all changes, some at a time. */
+function changes(args: Arguments, posts: Posts, dialect: Dialect): Answer | null {
+  if (!args.asked.url.pathname.endsWith('/changes')) return null;
+  const since = args.read('since') === 'now' ? posts.moves : args.whole('since', 0);
+  const behind = changesIn(posts, dialect).filter(({ sequence }) => sequence > since);
+  const told = behind.slice(0, MOST);
+  const results = told.map(
+    ({ id, sequence, doc }) =>
+      new Map<string, Value>([
+        ['id', id],
+        ['seq', new Digits(sequence)],
+        ...(doc === null ? [['deleted', true] as const] : [['doc', doc] as const]),
+      ]),
+  );
+  const body = new Map<string, Value>([
+    ['results', results],
+    ['last_seq', new Digits(told.at(-1)?.sequence ?? since)],
+    ['pending', new Digits(behind.length - told.length)],
+  ]);
+  return { status: 200, body };
+}
+
+function changesIn(posts: Posts, dialect: Dialect): Change[] {
+  const there = [...posts.live.values()].map((post): Change => ({
+    id: post.id,
+    sequence: post.sequence,
+    doc: post.state === 'hidden' ? null : shown(dialect, post),
+  }));
+  const gone = posts.graves
+    .filter(({ post }) => !posts.live.has(post.key))
+    .map(({ post, sequence }): Change => ({ id: post.id, sequence, doc: null }));
+  return [...there, ...gone].toSorted((a, b) => a.sequence - b.sequence);
+}
+
+/** A service that tells all its changes by their number. */
+const CHANGE_FEED: FilterVariant = {
+  name: 'a feed of changes',
+  tellsDeletes: true,
+  find: (_args, posts) => posts,
+  route: changes,
+  profile: () => ({
+    resource: {
+      updated: 'updated_at',
+      incremental: {
+        mode: 'feed',
+        path: '/changes',
+        query: { since: '{cursor}' },
+        records: 'results',
+        record: 'doc',
+        id: 'id',
+        deleted: { field: 'deleted' },
+        next: 'last_seq',
+        more: 'pending',
+        start: { path: '/changes', query: { since: 'now' }, cursor: 'last_seq' },
+      },
+    },
+  }),
+};
+
+const iso = (at: number): string => new Date(at).toISOString();
+const ZONE_MS = 120 * 60_000;
+
+const FORMS: readonly Omit<TimeForm, 'profile'>[] = [
+  { name: 'iso_ms', resolution: 1, write: iso, format: 'as_sent' },
+  { name: 'iso_s', resolution: 1_000, write: (at) => `${iso(at).slice(0, 19)}Z`, format: 'as_sent' },
+  { name: 'iso_s sent as iso', resolution: 1_000, write: (at) => `${iso(at).slice(0, 19)}+00:00`, format: 'iso' },
+  {
+    name: 'zone',
+    resolution: 1,
+    write: (at) => `${iso(at + ZONE_MS).slice(0, 23)}+02:00`,
+    format: 'as_sent',
+  },
+  { name: 'naive', resolution: 1_000, write: (at) => iso(at).slice(0, 19).replace('T', ' '), format: 'as_sent' },
+  { name: 'epoch_s', resolution: 1_000, write: (at) => new Digits(Math.floor(at / 1_000)), format: 'epoch_s' },
+  { name: 'epoch_ms', resolution: 1, write: (at) => new Digits(at), format: 'epoch_ms' },
+];
+
+/** How a service writes moments. The first one is the usual one. */
+export const TIME_FORMS: readonly TimeForm[] = FORMS.map((form) => Object.assign({ profile: () => ({}) }, form));
+
+/** The moment that a request names, read as a lenient service reads it; NaN for what is none. */
+function momentIn(text: string): number {
+  if (/^\d+(\.\d+)?$/.test(text)) return text.length > 11 ? Number(text) : Number(text) * 1_000;
+  const day = text.replace(' ', 'T');
+  return Date.parse(/(Z|[-+]\d\d:?\d\d)$/.test(day) ? day : `${day}Z`);
+}
 
 type Find = FilterVariant['find'];
 

@@ -1,15 +1,12 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Random } from '../random.ts';
-import { written, type Value } from '../world/json-value.ts';
-import { nested } from '../world/listing.ts';
-import { claimsIn, emptyBody, goneAnswer, REDIRECT_TO } from '../world/oddities.ts';
+import { claimsIn, emptyBody, goneAnswer, REDIRECT_TO } from '../world/behaviour.ts';
+import { Digits, type Fields, isFields, parsed, type Value, written } from '../world/json-value.ts';
+import { nested } from '../world/service.ts';
 import type { WorldClock } from '../world/world-clock.ts';
-import { Arguments, jsonIn, refused, type Answer, type Asked } from './asked.ts';
-import { isListed, shown } from './bodies.ts';
-import { isUnstable, type Dialect } from './dialect.ts';
-import type { PostEditor } from './editor.ts';
-import { compare } from './order.ts';
-import type { Post, Posts } from './posts.ts';
+import { type Dialect, isUnstable } from './dialect.ts';
+import { compare } from './page-variants.ts';
+import type { Post, PostEditor, Posts } from './posts.ts';
 
 const PREFIX = '/v1';
 /** Whoever asks more often than this in one run goes in circles. */
@@ -171,4 +168,140 @@ export class DialectService {
 
 function isReadable({ state }: Post): boolean {
   return state !== 'hidden';
+}
+
+/** A request as the service got it. */
+export interface Asked {
+  method: string;
+  url: URL;
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** The parsed body; null where there is none, or none that is JSON. */
+  body: Value;
+  /** As it came, for forms. */
+  text: string;
+  /** The service's own time. */
+  now: number;
+}
+
+/** An answer before it is written. */
+export interface Answer {
+  status: number;
+  /** Undefined for a response without content. */
+  body: Value | undefined;
+  headers?: Readonly<Record<string, string>>;
+}
+
+/** A place in a request: a query parameter by its name, `header:<name>`, or `body:<dotted.path>`. */
+export type Place = string;
+
+/** The arguments of one request; it remembers which were read, so that a strict service can refuse all others. */
+export class Arguments {
+  readonly asked: Asked;
+  readonly #read = new Set<string>();
+
+  constructor(asked: Asked) {
+    this.asked = asked;
+  }
+
+  /** The text at this place; null where there is none. */
+  read(place: Place): string | null {
+    if (place.startsWith('header:')) {
+      const value = this.asked.headers[place.slice('header:'.length).toLowerCase()];
+      return typeof value === 'string' ? value : null;
+    }
+    if (place.startsWith('body:')) return textAt(this.asked.body, place.slice('body:'.length));
+    this.#read.add(place);
+    return this.asked.url.searchParams.get(place);
+  }
+
+  /** The whole number at this place; `otherwise` where there is none, NaN for what is no such number. */
+  whole(place: Place, otherwise: number): number {
+    const text = this.read(place);
+    if (text === null) return otherwise;
+    return /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  }
+
+  /** Query parameters that nobody read. */
+  unread(): string[] {
+    return [...this.asked.url.searchParams.keys()].filter((name) => !this.#read.has(name));
+  }
+}
+
+/** The text or number at a dotted path. */
+export function textAt(value: Value, path: string): string | null {
+  const found = path.split('.').reduce<Value>((at, key) => (isFields(at) ? (at.get(key) ?? null) : null), value);
+  if (found instanceof Digits) return found.text;
+  return typeof found === 'string' ? found : null;
+}
+
+export function jsonIn(text: string): Value {
+  try {
+    return text === '' ? null : parsed(text);
+  } catch {
+    return null;
+  }
+}
+
+export function refused(status: number, message: string): Answer {
+  return { status, body: new Map([['error', message]]) };
+}
+
+/** A post as the rows of whoever copies it should have it. */
+export function bodyOf(dialect: Dialect): (post: Post) => Fields {
+  return (post) =>
+    withPlace(
+      withMoments(dialect, post, (moment) => moment),
+      post,
+    );
+}
+
+/** A post as a copy should keep it whole: as it was sent, with its place, which the listing may tell alone. */
+export function stored(dialect: Dialect, post: Post): Fields {
+  return withPlace(shown(dialect, post), post);
+}
+
+function withPlace(body: Fields, { place }: Post): Fields {
+  return place === null ? body : new Map([...body, ['place', place]]);
+}
+
+/** A post as the service writes it. */
+export function shown(dialect: Dialect, post: Post): Fields {
+  return withMoments(dialect, post, dialect.envelope.moment ?? ((moment) => moment));
+}
+
+function withMoments(dialect: Dialect, post: Post, wrap: (moment: Value) => Value): Fields {
+  const { times, places, deletes, isMixed } = dialect;
+  const { tomb } = deletes;
+  const moment = (value: Value): Value => (value === null ? null : wrap(value));
+  const own: (readonly [string, Value])[] = [
+    ['id', idValue(dialect, post)],
+    ['title', post.title],
+    ['created_at', moment(times.write(post.createdAt))],
+    ['updated_at', moment(updatedValue(dialect, post))],
+    ...(isMixed ? [['sort_of', post.state === 'other' ? 'page' : 'post'] as const] : []),
+    ...(places.isTold ? [['place', post.place] as const] : []),
+    ...(tomb === null ? [] : [post.state === 'trash' ? tomb.trashed(post.changedAt, times) : tomb.live]),
+  ];
+  const names = new Set(own.map(([name]) => name));
+  return new Map([...own, ...[...post.fields].filter(([name]) => !names.has(name))]);
+}
+
+/** Whether a post is one of those that the copy holds. */
+export function isCopied({ state }: Post): boolean {
+  return state === 'live';
+}
+
+/** Whether the service lists it. */
+function isListed(post: Post): boolean {
+  return post.state !== 'hidden';
+}
+
+/** What a post's time of change is written as. */
+function updatedValue({ times }: Dialect, { updatedAt }: Post): Value {
+  return updatedAt === null ? null : times.write(updatedAt);
+}
+
+/** Whole numbers are written as such. */
+function idValue({ ids }: Dialect, { id }: Post): Value {
+  return ids === 'integers' ? new Digits(id) : id;
 }

@@ -1,12 +1,25 @@
-import { type Draw, type HeaderLines, type Tricks } from './answer.ts';
-import { WAITS } from './hostile-waits.ts';
+import type { Draw, HeaderLines, Tricks } from './transports.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
+const NONSENSE = [
+  '',
+  '0',
+  '-5',
+  '3600',
+  'soon',
+  '1,2,x',
+  '1e400',
+  '9'.repeat(400),
+  '"a";r=;t=1',
+  '"a";r=1;t=1,'.repeat(500),
+];
 
 /** Headers that are added to an answer; a name that begins with `-` is taken out of it first. */
 export const HEADERS: Tricks<HeaderLines> = {
-  ...WAITS,
+  'wait: nonsense': ({ random }) => [
+    [random.pick(['Retry-After', 'RateLimit', 'RateLimit-Policy', 'X-RateLimit-Reset']), random.pick(NONSENSE)],
+  ],
   'date: absent': () => [['-Date', '']],
   'date: twice': ({ now }) => [['Date', new Date(now - HOUR).toUTCString()]],
   'date: an hour off': ({ now, random }) => dated(now + random.pick([-1, 1]) * random.whole(1, HOUR)),

@@ -2,12 +2,10 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import Database from 'better-sqlite3';
 import { filesIn, leakFinder } from '../../faults/canaries.ts';
-import { hasTable, type Difference } from '../world/copy.ts';
-import { parsed, isFields, type Fields } from '../world/json-value.ts';
-import { differencesFrom } from '../world/oracle.ts';
-import { faultsOf } from './hostile-faults.ts';
-import { runHostile, type HostileCommand, type HostileRun } from './hostile-run.ts';
-import { hostileStage, type HostileSource, type HostileStage } from './hostile-stage.ts';
+import { type Difference, differencesFrom, hasTable } from '../world/oracle.ts';
+import { type Fields, isFields, parsed } from '../world/json-value.ts';
+import { faultsOf, type HostileCommand, type HostileRun, runHostile } from './hostile-run.ts';
+import { type HostileSource, hostileStage, type HostileStage } from './hostile-service.ts';
 
 const HOUR = 3_600_000;
 /** A service that was told to wait for is asked again at most so often. */
@@ -46,8 +44,8 @@ export async function tellHostileStory(seed: number): Promise<HostileOutcome> {
 }
 
 /** A seed's story as text: what each service did, how each run ended, and what should not have happened. */
-export function hostileAccount({ seed, account, broken }: HostileOutcome): string {
-  const again = `SEED=${seed}; to play it again: SEED=${seed} SEEDS=1 with hostile-service.soak.ts`;
+function hostileAccount({ seed, account, broken }: HostileOutcome): string {
+  const again = `SEED=${seed}; to play it again: TEST_LENGTH=long SEED=${seed} SEEDS=1 with hostile-service.test.ts`;
   return [again, ...account, ...broken.map((fault) => `BROKEN ${fault}`)].join('\n');
 }
 

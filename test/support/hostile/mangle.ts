@@ -1,14 +1,21 @@
-import { randomFrom, type Random } from '../random.ts';
-import { withHeader, withoutHeader, type Answer, type Draw, type HeaderLines, type Tricks } from './answer.ts';
-import { CODECS } from './codecs.ts';
+import { type Random, randomFrom } from '../random.ts';
+import {
+  type Answer,
+  type Draw,
+  type HeaderLines,
+  jsonAnswer,
+  type Parts,
+  TRANSPORTS,
+  type Tricks,
+  whole,
+  type Wire,
+  withoutHeader,
+} from './transports.ts';
 import { BODIES } from './hostile-bodies.ts';
 import { HEADERS } from './hostile-headers.ts';
-import { STATUSES } from './statuses.ts';
-import { TOKEN_TRICKS, tokenAnswer } from './tokens.ts';
-import { TRANSPORTS, whole, type Parts, type Wire } from './transports.ts';
 
 /** How often an answer is right as a whole, so that a walk gets somewhere; and how often each part of it is not. */
-const OFTEN = { right: 0.3, token: 0.4, status: 0.25, body: 0.5, codec: 0.25, header: 0.4, wire: 0.15 } as const;
+const OFTEN = { right: 0.3, status: 0.25, body: 0.5, header: 0.4, wire: 0.15 } as const;
 
 /** What is sent in place of the right answer (null for a token), and the names of what was done to it. */
 export function mangled(
@@ -22,8 +29,7 @@ export function mangled(
   const isRight = random.chance(OFTEN.right);
   const sometimes = (part: keyof typeof OFTEN): boolean => random.chance(OFTEN[part]) && !isRight;
   let answer = right ?? tokenAnswer(issue, draw.now);
-  if (right === null) answer = (sometimes('token') ? named(TOKEN_TRICKS) : null)?.(issue) ?? answer;
-  else if (sometimes('body')) {
+  if (right !== null && sometimes('body')) {
     const text = answer.body.toString();
     answer = { ...answer, body: Buffer.from(named(BODIES)?.(text) ?? text) };
   }
@@ -35,11 +41,6 @@ export function mangled(
       headers: [...answer.headers, ...headers],
       body: isWithoutBody ? Buffer.alloc(0) : answer.body,
     };
-  }
-  const coded = sometimes('codec') ? named(CODECS)?.(answer.body) : undefined;
-  if (coded !== undefined) {
-    answer = { ...answer, body: coded.bytes };
-    if (coded.encoding !== null) answer = withHeader(answer, 'Content-Encoding', coded.encoding);
   }
   for (let most = random.whole(1, 3); most > 0; most -= 1) {
     answer = { ...answer, headers: withLines(answer.headers, (sometimes('header') ? named(HEADERS) : null) ?? []) };
@@ -77,4 +78,121 @@ export function onTheWire({ status, headers, body }: Answer, before = ''): Parts
   const lines = headers.filter(([name]) => !name.startsWith('-')).map(([name, value]) => `${name}: ${value}\r\n`);
   if (!isTold) lines.push(`Content-Length: ${body.length}\r\n`);
   return { head: Buffer.from(`${before}HTTP/1.1 ${status}\r\n${lines.join('')}\r\n`, 'latin1'), body };
+}
+
+/** A status line's rest, and headers that go with it. */
+interface StatusTrick {
+  status: string;
+  headers?: HeaderLines;
+  /** Sent in front of the answer as they are. */
+  before?: string;
+  /** An answer that has none by its status, or that comes without one all the same. */
+  isWithoutBody?: boolean;
+}
+
+const ODD = [
+  '0',
+  '99',
+  '199',
+  '299',
+  '305',
+  '306',
+  '418',
+  '499',
+  '520',
+  '599',
+  '600',
+  '799',
+  '999',
+  '1000',
+  '20',
+  'abc',
+];
+const CLIENT = [
+  400, 400, 401, 402, 403, 403, 404, 405, 406, 407, 408, 409, 410, 411, 412, 413, 414, 415, 416, 417, 421,
+];
+const PASSING = [420, 423, 425, 429, 429, 429, 430, 500, 500, 502, 503, 503, 504, 505, 507, 508, 511];
+
+/** Statuses that a service may answer with, whatever its body says. */
+const STATUSES: Tricks<StatusTrick> = {
+  'status: informational first': ({ random }) => ({
+    status: '200 OK',
+    before: random.pick([
+      'HTTP/1.1 100 Continue\r\n\r\n',
+      'HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n'.repeat(random.pick([1, 3, 40])),
+      'HTTP/1.1 102 Processing\r\n\r\n',
+    ]),
+  }),
+  'status: informational last': ({ random }) => ({
+    status: random.pick(['100 Continue', '101 Switching', '103 Hints']),
+  }),
+  'status: other success': ({ random }) => ({
+    status: random.pick(['201 Created', '202 Accepted', '203 Other', '207 Multi', '226 IM Used']),
+  }),
+  'status: no content': ({ random }) => ({
+    status: random.pick(['204 No Content', '205 Reset Content', '304 Not Modified']),
+    isWithoutBody: random.chance(0.7),
+  }),
+  'status: partial content': ({ random }) => ({
+    status: '206 Partial Content',
+    headers: random.pick([[], [['Content-Range', 'bytes 0-10/200']], [['Content-Range', 'bytes x']]]),
+  }),
+  'status: redirect': (draw) => ({
+    status: draw.random.pick(['300 Many', '301 Moved', '302 Found', '303 See', '307 Temporary', '308 Permanent']),
+    headers: locations(draw),
+  }),
+  'status: refusal': ({ random, credential }) => ({
+    status: `${random.pick(CLIENT)} No`,
+    headers: random.pick([[], [['WWW-Authenticate', `Bearer realm="${credential}", error="invalid_token`]]]),
+  }),
+  'status: failure': ({ random }) => ({ status: `${random.pick(PASSING)} No` }),
+  'status: limited by 403': ({ random }) => ({
+    status: '403 No',
+    headers: [[random.pick(['X-RateLimit-Remaining', 'RateLimit-Remaining']), '0']],
+  }),
+  'status: odd': ({ random }) => ({ status: `${random.pick(ODD)} Odd` }),
+  'status: odd reason': ({ random, credential }) => ({
+    status: `${random.pick([200, 400, 503])} ${random.pick(['', `key ${credential}`, 'x'.repeat(9_000), '\u0007\u00ff'])}`,
+  }),
+};
+
+function locations(draw: Draw): HeaderLines {
+  const { random, asked, origin, foreign, credential } = draw;
+  const to = random.pick([
+    asked.target,
+    `${asked.target}&more=1`,
+    `${origin}/v1/content`,
+    `${foreign}/v1/content?key=${credential}`,
+    `${origin.replace('//', `//user:${credential}@`)}/v1/content`,
+    `//${foreign.replace('http://', '')}/`,
+    'https://127.0.0.1:1/',
+    'javascript:alert(1)',
+    'file:///etc/passwd',
+    'http://',
+    'http://[::1',
+    '',
+    ' ',
+    '/%0d%0aSet-Cookie:%20a=b',
+    `/${'x'.repeat(9_000)}`,
+    '../../../..',
+    '\u00ff\u00fe',
+    '?cursor=',
+  ]);
+  return random.pick([
+    [['Location', to]],
+    [['Location', to]],
+    [],
+    [
+      ['Location', to],
+      ['Location', '/v1/content'],
+    ],
+  ]);
+}
+
+/** Gives a token that nobody had before, of which it must never be read anywhere. */
+type Issue = () => string;
+
+/** What a healthy token endpoint answers. */
+export function tokenAnswer(issue: Issue, now: number): Answer {
+  return jsonAnswer('200 OK', { access_token: issue(), token_type: 'Bearer', expires_in: 3_600 }, now);
 }

@@ -1,6 +1,5 @@
 import type { Random } from '../random.ts';
-import type { Behaviour } from './behaviour.ts';
-import { declaredEmpty, ignoredTotals } from './oddities.ts';
+import { type Behaviour, declaredEmpty, ignoredTotals } from './behaviour.ts';
 
 /** What a person has written of the service, and where they were wrong. */
 export interface Written {

@@ -2,7 +2,7 @@ import { exitCodeOfError } from '../../../src/cli/command/exit-code.ts';
 import { backfillCommand, syncCommand } from '../../../src/cli/sync.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { runInProcess } from '../../cli/in-process.ts';
-import { RESOURCE } from './copy.ts';
+import { RESOURCE } from './oracle.ts';
 import type { WorldClock } from './world-clock.ts';
 
 const COMMANDS = { backfill: backfillCommand, sync: syncCommand } as const;

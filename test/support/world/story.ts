@@ -1,18 +1,18 @@
+import { IS_REPLAY } from '../length.ts';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
 import { POSTGRES, SQLITE, type TestDatabase } from '../databases.ts';
-import { randomFrom, type Random } from '../random.ts';
-import { drawBehaviour, type Behaviour } from './behaviour.ts';
-import { RESOURCE } from './copy.ts';
-import { Editor } from './editor.ts';
-import { brokenPromises, type Broken } from './promises.ts';
+import { type Random, randomFrom } from '../random.ts';
+import { type Behaviour, drawBehaviour } from './behaviour.ts';
+import { type Difference, differencesFrom, historyFaults, RESOURCE, type Truth } from './oracle.ts';
+import { Editor, type Entry, EntryMaker, ServiceRecords } from './records.ts';
 import { writeProfile, type Written } from './profile.ts';
-import { EntryMaker, ServiceRecords } from './records.ts';
-import { Runner, type Command, type Run } from './runner.ts';
+import { type Command, type Run, Runner } from './runner.ts';
 import { keyFor, Service } from './service.ts';
 import { WorldClock } from './world-clock.ts';
+import type Database from 'better-sqlite3';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -21,7 +21,7 @@ const START = '2026-03-02T06:00:00.000Z';
 const HURRY = { sqlite: 0, postgres: 50 } as const;
 
 /** What came of a seed. */
-export interface Outcome {
+interface Outcome {
   seed: number;
   database: TestDatabase['name'];
   behaviour: Behaviour;
@@ -157,4 +157,112 @@ async function play(story: Story, command: Command, isLast: boolean): Promise<vo
   story.walkedSince = run.status === 'ok' || run.status === 'partial' ? null : walkedSince;
   const broken = await story.database.read(story.address, (db) => brokenPromises(db, ended, story));
   for (const { promise, differences } of broken) story.broken.push({ promise, differences, run: runs.length });
+}
+
+/** A run that ended, as far as promises depend on it. */
+export interface EndedRun {
+  mode: 'full' | 'incremental';
+  isOk: boolean;
+  /** The service's time when its walk began, in whichever run that was. */
+  walkedSince: number;
+  /** True for the last run: nothing moves any more and it must be right, whatever was before. */
+  isLast: boolean;
+}
+
+interface Promised {
+  behaviour: Behaviour;
+  written: Written;
+  records: ServiceRecords;
+}
+
+interface Broken {
+  promise: string;
+  differences: Difference[];
+}
+
+/**
+ * What a run has promised and not kept; nothing where it kept everything. `ok` after a full walk means: equal, in all that
+ * did not move meanwhile. `ok` after an incremental one: everything is there whose own time tells of its last change.
+ */
+function brokenPromises(db: Database.Database, run: EndedRun, { behaviour, written, records }: Promised): Broken[] {
+  const history = historyFaults(db, records, canTellOrder(behaviour));
+  const ofHistory = history.length === 0 ? [] : [{ promise: 'a history is what was', differences: history }];
+  return run.isOk ? [...ofHistory, ...brokenOk(db, run, { behaviour, written, records })] : ofHistory;
+}
+
+function brokenOk(db: Database.Database, run: EndedRun, { behaviour, written, records }: Promised): Broken[] {
+  // What moved shortly before may not have come to the replica that answered.
+  const sureBefore = run.walkedSince - behaviour.lag.ms - behaviour.cache.ms;
+  const isQuiet = run.isLast || records.movedAt < sureBefore;
+  const isSure = ({ changedAt }: Entry): boolean => isQuiet || changedAt < sureBefore;
+  if (run.mode === 'full') {
+    const truth = truthOf(behaviour, records, isSure, isQuiet ? Infinity : sureBefore);
+    return broken(isQuiet ? 'ok after a full walk' : 'ok after a full walk while it moved', db, truth, isQuiet);
+  }
+  if (!isOverlapEnough(behaviour, written)) return [];
+  const isTold = (entry: Entry): boolean => isSure(entry) && entry.isHonest && entry.isListed;
+  return broken('ok after an incremental walk', db, truthOf(behaviour, records, isTold, -Infinity), false);
+}
+
+function broken(promise: string, db: Database.Database, truth: Truth, isWhole: boolean): Broken[] {
+  const differences = differencesFrom(db, truth, isWhole);
+  return differences.length === 0 ? [] : [{ promise, differences }];
+}
+
+/** Whether whoever is shown an older state can find out: by a record that is read alone from who does not lag. */
+function canTellOrder({ item, ids }: Behaviour): boolean {
+  return (item.kind === 'same' || item.kind === 'no_drafts') && !item.isLagging && ids !== 'composite';
+}
+
+/** Lag, lateness and cut times that the overlap covers; else a sync may miss what it was told not to look for. */
+function isOverlapEnough({ lag, cache, times, clock }: Behaviour, { overlapMs }: Written): boolean {
+  const second = 1_000;
+  return lag.ms + cache.ms + times.lateMs + times.resolution + 2 * second + clock.answerMs < overlapMs;
+}
+
+/** By key: what must be there, and, where it went before `goneBefore`, what must not. */
+function truthOf(
+  behaviour: Behaviour,
+  records: ServiceRecords,
+  isSure: (entry: Entry) => boolean,
+  goneBefore: number,
+): Truth {
+  const seesAll = behaviour.key === 'right';
+  const truth = new Map<string, Entry['body'] | null | 'either'>();
+  for (const entry of records.entries.values()) {
+    const isSeen = entry.isPublic || seesAll;
+    if (!isSure(entry)) truth.set(entry.key, 'either');
+    else if (entry.isListed && isSeen) truth.set(entry.key, entry.body);
+    // A record that is not listed and can be read: whoever reads it alone keeps it.
+    else truth.set(entry.key, behaviour.item.showsUnlisted || goneBefore === -Infinity ? 'either' : null);
+  }
+  for (const [key, at] of records.removedAt) if (!records.entries.has(key) && at < goneBefore) truth.set(key, null);
+  return truth;
+}
+
+const MOST_SHOWN = 8;
+const LOG_SHOWN = 400;
+
+/** A seed's story as text: what the service does, what the profile says, what happened, and what came of it. */
+function accountOf(outcome: Outcome, isWhole: boolean): string {
+  const { seed, database, behaviour, written, runs, broken, log } = outcome;
+  const lines = [
+    `SEED=${seed} on ${database}; to play it again: TEST_LENGTH=long SEED=${seed} SEEDS=1 with any-service.test.ts`,
+    `service: ${JSON.stringify(behaviour)}`,
+    `profile: ${JSON.stringify(written.resource)}; wrong in it: ${written.wrong ?? 'nothing'}`,
+    ...runs.map(
+      ({ command, status, mode, said, listing, item, moves }, at) =>
+        `run ${at + 1}: ${command} (${mode}) ${status}; ${listing} pages and ${item} records asked for, ${moves} changes meanwhile; ${said.join(' | ') || 'nothing said'}`,
+    ),
+  ];
+  for (const { promise, differences, run } of broken) {
+    lines.push(`BROKEN after run ${run}: ${promise}; ${differences.length} differences`);
+    lines.push(...differences.slice(0, MOST_SHOWN).map(({ kind, text }) => `  ${kind}: ${text.slice(0, 600)}`));
+  }
+  return [...lines, ...(isWhole ? log.slice(-LOG_SHOWN) : [])].join('\n');
+}
+
+/** Throws the story where a promise was broken. */
+export function requireKept(outcome: Outcome): void {
+  if (outcome.broken.length > 0) throw new Error(accountOf(outcome, IS_REPLAY));
 }

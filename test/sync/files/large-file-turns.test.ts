@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { objectPath } from '../../../src/object-store/object-store.ts';
-import { parseFault } from '../../sandbox/service/faults/fault-script.ts';
 import type { FileRow } from '../../../src/warehouse/file-rows.ts';
 import { pngOf } from '../../http/download/stage.ts';
 import { eitherDatabase } from '../../support/databases.ts';
@@ -12,7 +11,7 @@ import { servingStage, until, type ServingStage } from '../../support/serving.ts
 const FILE = pngOf(7_500_000);
 const SHA256 = createHash('sha256').update(FILE).digest('hex');
 /** 16 KiB every 25 ms: more than eleven seconds, in which each record would wait where the file held the one slot. */
-const SLOW = parseFault('drip:16384,ms=25,path=/file');
+const SLOW = { fault: 'drip', bytes: 16_384, ms: 25, path: '/file' } as const;
 /** What two turns of the file take, as a record that is read alone is compared with a listing, and a busy machine. */
 const SOON_MS = 8_000;
 

@@ -1,10 +1,119 @@
-import { readFileSync } from 'node:fs';
 import { ConfigError } from '../../../../src/model/errors.ts';
-import type { Answer } from '../answer.ts';
+import { type Answer, type Delivery, sendPlain, type Wire, writeHead } from '../answer.ts';
 import type { RequestEntry } from '../request-log.ts';
-import { ANSWER_FAULTS, PAGE_FAULTS } from './answer-faults.ts';
-import { WIRE_FAULTS } from './connection-faults.ts';
-import type { FaultContext, FaultValue } from './fault.ts';
+import {
+  ANSWER_FAULTS,
+  type Fault,
+  fault,
+  type FaultContext,
+  type FaultValue,
+  PAGE_FAULTS,
+  TEXT_OR_BYTES,
+} from './answer-faults.ts';
+import { setImmediate as immediate } from 'node:timers/promises';
+
+/** Faults of the connection: the right answer, delivered badly or not at all. Negative `after` counts from the end. */
+const WIRE_FAULTS = {
+  reset: onWire(
+    'RST after `after` bytes of the body (half of it when 0; -1 before the headers)',
+    { after: 0 },
+    ({ after }) =>
+      (wire, answer) => {
+        const socket = wire.response.socket;
+        if (after === -1) socket?.resetAndDestroy();
+        else writePart(wire, answer, after, () => socket?.resetAndDestroy());
+      },
+  ),
+  fin: onWire(
+    'FIN after `after` bytes of the body (half of it when 0), `chunked` without the last chunk',
+    { after: 0, chunked: 0 },
+    ({ after, chunked }) =>
+      (wire, answer) => {
+        if (chunked === 0) writePart(wire, answer, after, () => wire.response.socket?.end());
+        else writeChunk(wire, answer, after);
+      },
+  ),
+  silence: unanswered('no answer; closed after `ms` unless that is 0', { ms: 0 }, ({ ms }) => async (wire) => {
+    if (ms === 0) return;
+    await wire.clock.sleep(ms, wire.gone);
+    wire.response.socket?.destroy();
+  }),
+  drip: onWire('`bytes` of the body every `ms`', { bytes: 1, ms: 1_000 }, ({ bytes, ms }) => async (wire, answer) => {
+    await inPieces(wire, answer, bytes, () => wire.clock.sleep(ms, wire.gone));
+  }),
+  slice: onWire('the body in TCP segments of `bytes`', { bytes: 1 }, ({ bytes }) => async (wire, answer) => {
+    wire.response.socket?.setNoDelay(true);
+    await inPieces(wire, answer, bytes, () => immediate());
+  }),
+  'close-after': onWire(
+    'closes the kept-alive connection `ms` after the answer, without having said so',
+    { ms: 0 },
+    ({ ms }) =>
+      (wire, answer) => {
+        const socket = wire.response.socket;
+        wire.response.once('finish', () => setTimeout(() => socket?.destroySoon(), ms));
+        sendPlain(wire, answer);
+      },
+  ),
+  raw: unanswered(
+    'these bytes instead of an HTTP answer, then FIN unless `keep` is 1',
+    { text: TEXT_OR_BYTES, keep: 0 },
+    ({ text, keep }) =>
+      (wire) => {
+        const socket = wire.response.socket;
+        socket?.write(text);
+        if (keep === 0) socket?.end();
+      },
+  ),
+} satisfies Record<string, Fault>;
+
+function onWire<P extends Record<string, string | number | Uint8Array>>(
+  about: string,
+  defaults: P,
+  delivery: (parameters: Parameters<Parameters<typeof fault<P>>[2]>[1]) => Delivery,
+): Fault {
+  return fault(about, defaults, (answer, parameters) => ({ ...answer, deliver: delivery(parameters) }));
+}
+
+/** Logged with status 0: the client never sees one. */
+function unanswered<P extends Record<string, string | number | Uint8Array>>(
+  about: string,
+  defaults: P,
+  delivery: Parameters<typeof onWire<P>>[2],
+): Fault {
+  return fault(about, defaults, (answer, parameters) => ({ ...answer, status: 0, deliver: delivery(parameters) }));
+}
+
+/** The first part of a body: so many bytes, half of it by default, never more than all. */
+function part(body: Uint8Array, after: number): Uint8Array {
+  return body.subarray(0, after === 0 ? Math.floor(body.length / 2) : after);
+}
+
+function writePart(wire: Wire, answer: Answer, after: number, then: () => void): void {
+  writeHead(wire, answer);
+  const bytes = part(answer.body, after);
+  if (bytes.length > 0) {
+    wire.response.write(bytes, then);
+    return;
+  }
+  wire.response.flushHeaders();
+  setImmediate(then);
+}
+
+function writeChunk(wire: Wire, answer: Answer, after: number): void {
+  wire.response.writeHead(answer.status, { ...answer.headers, 'transfer-encoding': 'chunked' });
+  wire.response.write(part(answer.body, after), () => wire.response.socket?.end());
+}
+
+async function inPieces(wire: Wire, answer: Answer, size: number, pause: () => Promise<unknown>): Promise<void> {
+  writeHead(wire, answer);
+  wire.response.flushHeaders();
+  for (let start = 0; start < answer.body.length && !wire.gone.aborted; start += size) {
+    await pause();
+    wire.response.write(answer.body.subarray(start, start + size));
+  }
+  wire.response.end();
+}
 
 /** The requests that a fault applies to: all given conditions must hold. Refused ones (401, 403, 429) do not count. */
 interface FaultWhen {
@@ -159,56 +268,4 @@ type FaultName = keyof typeof FAULTS;
 
 function isFaultName(name: string): name is FaultName {
   return Object.hasOwn(FAULTS, name);
-}
-
-const NUMBERS_OF_WHEN = new Set(['page', 'nth', 'every', 'times', 'probability', 'seed']);
-const ESCAPES: Readonly<Record<string, string>> = { r: '\r', n: '\n', t: '\t' };
-
-/**
- * Reads a fault from the command line: `status:503,resource=content,nth=3`. The text after the colon is the
- * fault's first parameter, `header.NAME=value` adds a header, `file=PATH` reads `text` from a file; `\,` is a comma,
- * `\r \n \t` have their usual meaning. Throws ConfigError.
- */
-export function parseFault(text: string): FaultScript {
-  const [, name = '', rest = ''] = /^([^:,]*)[:,]?([^]*)$/.exec(text) ?? [];
-  const fault = knownFault(name);
-  const parameters: Record<string, FaultValue> = {};
-  const [first] = Object.keys(FAULTS[fault].defaults);
-  for (const piece of pieces(rest)) read(parameters, fault, piece, first);
-  const script: FaultScript = { ...parameters, fault };
-  checkScript(script);
-  return script;
-}
-
-function read(script: Record<string, FaultValue>, name: FaultName, piece: string, first: string | undefined): void {
-  const [, key, value = ''] = /^([a-z][\w.-]*)=([^]*)$/i.exec(piece) ?? [null, first ?? piece, piece];
-  if (key === undefined || key === null) return;
-  if (key === 'file') script['text'] = readFileSync(value);
-  else if (key.startsWith('header.')) script['headers'] = { ...headersOf(script), [key.slice(7)]: unescaped(value) };
-  else script[key] = isNumber(name, key) ? numberIn(key, value) : unescaped(value);
-}
-
-function isNumber(name: FaultName, key: string): boolean {
-  const defaults: Readonly<Record<string, FaultValue>> = FAULTS[name].defaults;
-  return NUMBERS_OF_WHEN.has(key) || typeof defaults[key] === 'number';
-}
-
-function numberIn(key: string, text: string): number {
-  const value = text.trim() === '' ? Number.NaN : Number(text);
-  if (Number.isFinite(value)) return value;
-  throw new ConfigError('usage', `A fault's "${key}" must be a number, not "${text}".`);
-}
-
-function headersOf(script: Record<string, FaultValue>): Record<string, string> {
-  const headers = script['headers'];
-  return typeof headers === 'object' && !(headers instanceof Uint8Array) ? headers : {};
-}
-
-/** Splits at commas that are not escaped by a backslash. */
-function pieces(text: string): string[] {
-  return text.split(/(?<!\\),/).filter((piece) => piece !== '');
-}
-
-function unescaped(text: string): string {
-  return text.replaceAll(/\\(.)/g, (_whole, letter: string) => ESCAPES[letter] ?? letter);
 }

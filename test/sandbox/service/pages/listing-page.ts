@@ -1,13 +1,11 @@
-import { RefusedRequest, type Answer, json } from '../answer.ts';
-import type { Collection } from '../../../../src/sandbox/records/collection.ts';
-import type { Entry } from '../../../../src/sandbox/records/overlay.ts';
-import type { PageQuery, PageParts } from './page-parts.ts';
+import { type Answer, json, RefusedRequest } from '../answer.ts';
+import type { Collection, Entry, PageStart } from '../../../../src/sandbox/records/collection.ts';
 
 /** How a listing is cut into pages. */
 export const PAGINATIONS = ['cursor', 'page', 'offset', 'link', 'next-url'] as const;
 export type Pagination = (typeof PAGINATIONS)[number];
 
-export interface PageLimits {
+interface PageLimits {
   fallback: number;
   max: number;
 }
@@ -168,4 +166,71 @@ function nextAddress(parts: PageParts): string | null {
 
 function linkHeader(next: string | null): Record<string, string> {
   return next === null ? {} : { link: `<${next}>; rel="next"` };
+}
+
+/** A parsed listing request. */
+export interface PageQuery {
+  url: URL;
+  limit: number;
+  /** Epoch milliseconds, inclusive; null without a filter. */
+  since: number | null;
+  start: PageStart;
+  /** 1 for the first page of a walk. */
+  number: number;
+  /** The cursor that was asked with. */
+  cursor: string | null;
+}
+
+/** One page before it is bytes. */
+export interface PageParts {
+  query: PageQuery;
+  /** The JSON texts of the records. */
+  records: readonly Uint8Array[];
+  /** The cursor of the page after it; null at the end. Page and offset styles do not send it. */
+  next: string | null;
+  /** Records in the whole listing; null if the service does not tell. */
+  total: number | null;
+  /** Body fields by name as JSON text, over those of the style; null leaves a field out. `data` may be given, too. */
+  fields?: Readonly<Record<string, string | null>>;
+  /** Makes the next address out of the right path and query; the right one is absolute. */
+  nextAddress?: (pathAndQuery: string) => string;
+  /** Further headers. */
+  headers?: Readonly<Record<string, string | string[]>>;
+}
+
+interface Shelf {
+  version: number;
+  pages: Map<string, Answer>;
+  bytes: number;
+}
+
+/**
+ * Ready-made pages, so that a benchmark measures the client: up to `maxBytes` of bodies. A changed resource loses its
+ * pages; a full cache takes no more (evicting the oldest would lose every page of a walk that is larger than the
+ * cache).
+ */
+export class PageCache {
+  readonly #maxBytes: number;
+  readonly #shelves = new Map<string, Shelf>();
+  #bytes = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  get(resource: string, version: number, key: string): Answer | undefined {
+    const shelf = this.#shelves.get(resource);
+    if (shelf?.version === version) return shelf.pages.get(key);
+    this.#bytes -= shelf?.bytes ?? 0;
+    this.#shelves.set(resource, { version, pages: new Map(), bytes: 0 });
+    return undefined;
+  }
+
+  set(resource: string, key: string, answer: Answer): void {
+    const shelf = this.#shelves.get(resource);
+    if (shelf === undefined || this.#bytes + answer.body.length > this.#maxBytes) return;
+    shelf.pages.set(key, answer);
+    shelf.bytes += answer.body.length;
+    this.#bytes += answer.body.length;
+  }
 }
