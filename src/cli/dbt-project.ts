@@ -237,7 +237,7 @@ export function plainName(text: string): string {
 }
 
 /** `stg_blog__content_tags`. */
-export function stagingName(source: string, table: string): string {
+function stagingName(source: string, table: string): string {
   return `stg_${plainName(source)}__${plainName(table)}`;
 }
 
@@ -247,12 +247,12 @@ export function withoutJinja(text: string): string {
 }
 
 /** A column as SQL names it, on every database. */
-export function quoted(name: string): string {
+function quoted(name: string): string {
   return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }
 
 /** What stands beside the project for those who open it. */
-export const README = `# The copy of content-sync, for dbt
+const README = `# The copy of content-sync, for dbt
 
 \`content-sync export dbt\` wrote this project: sources (\`models/sources.yml\`), a model on each live view
 (\`models/staging\`), their tests, and how fresh the copy is. Write models of your own beside them, and exposures.

@@ -95,7 +95,7 @@ const MIN_GAP_MS = HOUR_MS / 2;
 const UNSCHEDULED_MS = 12 * HOUR_MS;
 
 /** A warning after two of the longest gaps between runs, so that one run may be missed, an error after six. */
-export function maxAge({ name, profile, schedule }: SourceSettings, resource: string, from: number): MaxAge {
+function maxAge({ name, profile, schedule }: SourceSettings, resource: string, from: number): MaxAge {
   const hasFilter = (profile.resources[resource]?.incremental ?? null) !== null;
   const { incremental, full } = timesOf({ source: name, resource, hasFilter }, schedule);
   let gap = 0;

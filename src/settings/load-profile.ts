@@ -299,7 +299,7 @@ export function extendProfile(base: Fields, over: Fields): Fields {
  * One map over another: maps are merged, anything else is replaced; so is a map of another kind. `field` is the name of
  * the map itself.
  */
-export function merge(base: Fields, over: Fields, field = ''): Fields {
+function merge(base: Fields, over: Fields, field = ''): Fields {
   const merged: Fields = { ...base };
   for (const [key, value] of Object.entries(over)) {
     const below = base[key];

@@ -126,7 +126,7 @@ const EXPECTED = 'expected 0600, 0640 (its group may read) or 0644 (everybody ma
 const MODES = [0o600, 0o640, 0o644] as const;
 
 /** Rights of written files, as `chmod` writes them; parsed to the mode as a number. */
-export const fileMode = z
+const fileMode = z
   .union([z.int(), z.string()], EXPECTED)
   .transform((given, context): number => {
     const mode = MODES.find((each) => meanings(each).includes(String(given)));

@@ -3,9 +3,6 @@
  * ASCII, so nothing is decoded for it. Nothing is validated and nothing recurses, so any depth is fine.
  */
 
-const TAB = 9;
-const LINE_FEED = 10;
-const RETURN = 13;
 const SPACE = 32;
 export const QUOTE = 34;
 export const COMMA = 44;
@@ -28,15 +25,6 @@ export function skipSpace(bytes: Uint8Array, at: number): number {
   let position = at;
   while ((bytes[position] ?? COMMA) <= SPACE) position++;
   return position;
-}
-
-/** The same in a text that is not known to be valid: control characters are no white space. */
-export function skipBlank(bytes: Uint8Array, at: number): number {
-  let position = at;
-  for (; ; position++) {
-    const code = bytes[position];
-    if (code !== SPACE && code !== LINE_FEED && code !== RETURN && code !== TAB) return position;
-  }
 }
 
 /** The position after the closing quote of the string that opens at `open`. */

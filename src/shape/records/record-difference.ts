@@ -19,7 +19,7 @@ const MOST_LEVELS = 40;
 /** Fields named in a sentence. */
 const MOST_NAMED = 6;
 
-export function kindOf(value: JsonValue): JsonKind {
+function kindOf(value: JsonValue): JsonKind {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'list';
   if (typeof value === 'string') return 'text';
