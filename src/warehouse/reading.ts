@@ -155,7 +155,14 @@ function storedRows(own: Kysely<OwnTables>, dialect: RowQueryDialect): RowQuerie
         ${momentText(sql`"_synced_at"`)} AS "syncedAt", ${momentText(sql`"_deleted_at"`)} AS "deletedAt",
         ${firstCell(updated, dialect)} AS "updated"
       FROM ${named(name)} WHERE ${isAmong(sql.id(key), keys)}`.execute(own);
-    return new Map(rows.map(({ _key, ...row }) => [_key, row]));
+    const found = new Map(rows.map(({ _key, ...row }) => [_key, row]));
+    // In the order of the keys, which callers give a meaning.
+    const ordered = new Map<string, StoredRow>();
+    for (const each of keys) {
+      const row = found.get(each);
+      if (row !== undefined) ordered.set(each, row);
+    }
+    return ordered;
   };
 }
 
