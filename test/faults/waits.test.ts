@@ -15,7 +15,7 @@ interface WaitRow {
   /** Milliseconds of the shared clock until the next request: at least, and at most. */
   least: number;
   most?: number;
-  dialect?: string;
+  dialect?: string | object;
   skew?: number;
 }
 
@@ -54,7 +54,13 @@ const ROWS: readonly WaitRow[] = [
   { title: 'F021 two values: the longer one', headers: { 'retry-after': '2, 8' }, least: 1_000 },
   {
     title: 'F023 a reset in Unix seconds',
-    dialect: 'twitter',
+    dialect: {
+      headers: [
+        { name: 'x-rate-limit-limit', means: 'limit' },
+        { name: 'x-rate-limit-remaining', means: 'remaining' },
+        { name: 'x-rate-limit-reset', means: 'reset', unit: 'epoch_s' },
+      ],
+    },
     headers: (now) => ({
       'x-rate-limit-limit': '9',
       'x-rate-limit-remaining': '0',
@@ -64,7 +70,13 @@ const ROWS: readonly WaitRow[] = [
   },
   {
     title: 'F023 a reset in Unix milliseconds',
-    dialect: 'linear',
+    dialect: {
+      headers: [
+        { name: 'x-ratelimit-requests-limit', means: 'limit' },
+        { name: 'x-ratelimit-requests-remaining', means: 'remaining' },
+        { name: 'x-ratelimit-requests-reset', means: 'reset', unit: 'epoch_ms' },
+      ],
+    },
     headers: (now) => ({
       'x-ratelimit-requests-limit': '9',
       'x-ratelimit-requests-remaining': '0',
@@ -74,13 +86,25 @@ const ROWS: readonly WaitRow[] = [
   },
   {
     title: 'F023 a reset in seconds from now, with a fraction',
-    dialect: 'reddit',
+    dialect: {
+      headers: [
+        { name: 'x-ratelimit-used', means: 'used' },
+        { name: 'x-ratelimit-remaining', means: 'remaining' },
+        { name: 'x-ratelimit-reset', means: 'reset', unit: 's' },
+      ],
+    },
     headers: { 'x-ratelimit-used': '9', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '8.5' },
     least: 8_500,
   },
   {
     title: 'F023 a reset in ISO 8601',
-    dialect: 'atlassian',
+    dialect: {
+      headers: [
+        { name: 'x-ratelimit-limit', means: 'limit' },
+        { name: 'x-ratelimit-remaining', means: 'remaining' },
+        { name: 'x-ratelimit-reset', means: 'reset', unit: 'iso' },
+      ],
+    },
     headers: (now) => ({
       'x-ratelimit-limit': '9',
       'x-ratelimit-remaining': '0',
@@ -90,7 +114,13 @@ const ROWS: readonly WaitRow[] = [
   },
   {
     title: 'F023 a reset as a duration',
-    dialect: 'openai',
+    dialect: {
+      headers: [
+        { name: 'x-ratelimit-limit-requests', means: 'limit' },
+        { name: 'x-ratelimit-remaining-requests', means: 'remaining' },
+        { name: 'x-ratelimit-reset-requests', means: 'reset', unit: 'duration' },
+      ],
+    },
     headers: {
       'x-ratelimit-limit-requests': '9',
       'x-ratelimit-remaining-requests': '0',
