@@ -107,19 +107,57 @@ export function replayStatement(own: Kysely<InboxTables>, deliveries: readonly n
 type Rows = readonly Readonly<Record<string, unknown>>[];
 type Steps = Generator<CompiledQuery, InboxEffect, Rows>;
 
+/** Deliveries that one statement inserts: SQLite takes 32,766 parameters. */
+const INSERTED_AT_ONCE = 1_000;
+
 /**
- * Writes entries one after the other: yields statements that the caller runs in one transaction, and takes the rows that
- * each of them returns.
+ * Writes entries: yields statements that the caller runs in one transaction, and takes the rows that each of them
+ * returns. The first deliveries of their ids are inserted together, in the order of their ids: so two receivers with the
+ * same deliveries wait for each other in one order only. What is left is written one after the other, behind `turn`.
  */
 export function* writeEntries(
   own: Kysely<InboxTables>,
   entries: readonly InboxEntry[],
+  turn: CompiledQuery | null = null,
 ): Generator<CompiledQuery, InboxEffect[], Rows> {
+  const firsts = new Map<string, NewDelivery>();
+  for (const entry of entries) {
+    if ('delivery' in entry && !firsts.has(entry.delivery.delivery_id))
+      firsts.set(entry.delivery.delivery_id, entry.delivery);
+  }
+  const ids = [...firsts.keys()].toSorted();
+  const inserted = new Set<unknown>();
+  for (let from = 0; from < ids.length; from += INSERTED_AT_ONCE) {
+    const values = ids.slice(from, from + INSERTED_AT_ONCE).flatMap((id) => valuesOf(firsts.get(id)));
+    const rows = yield insertNew(own, values).returning('delivery_id').compile();
+    for (const { delivery_id } of rows) inserted.add(delivery_id);
+  }
+  const isNew = (entry: InboxEntry): boolean =>
+    'delivery' in entry &&
+    inserted.has(entry.delivery.delivery_id) &&
+    firsts.get(entry.delivery.delivery_id) === entry.delivery;
+  if (turn !== null && !entries.every(isNew)) yield turn;
   const effects: InboxEffect[] = [];
   for (const entry of entries) {
-    effects.push('delivery' in entry ? yield* store(own, entry.delivery) : yield* settle(own, entry.settlement));
+    if (isNew(entry)) effects.push(effectOf(entry));
+    else effects.push('delivery' in entry ? yield* store(own, entry.delivery) : yield* settle(own, entry.settlement));
   }
   return effects;
+}
+
+function insertNew(own: Kysely<InboxTables>, values: ReturnType<typeof valuesOf>) {
+  const inserted = own.insertInto('_sync_deliveries').values(values);
+  return inserted.onConflict((conflict) => conflict.column('delivery_id').doNothing());
+}
+
+function valuesOf(delivery: NewDelivery | undefined) {
+  if (delivery === undefined) return [];
+  const { delivery_id, received_at, headers, body, differs_from = null } = delivery;
+  return [{ delivery_id, received_at, headers, body, size: sizeOf(delivery), differs_from }];
+}
+
+function effectOf(entry: InboxEntry): InboxEffect {
+  return 'delivery' in entry && entry.delivery.differs_from !== undefined ? 'different' : 'new';
 }
 
 /**
@@ -137,8 +175,7 @@ function* store(own: Kysely<InboxTables>, delivery: NewDelivery): Steps {
   const event = repeated.set(({ eb }) => ({ events: eb('events', '+', 1) }));
   // Another process may settle or purge it between two statements: then it is looked at again.
   for (;;) {
-    const inserted = own.insertInto('_sync_deliveries').values({ delivery_id, ...content, differs_from });
-    const ifNew = inserted.onConflict((conflict) => conflict.column('delivery_id').doNothing()).returning('seq');
+    const ifNew = insertNew(own, valuesOf(delivery)).returning('seq');
     if ((yield ifNew.compile()).length > 0) return differs_from === null ? 'new' : 'different';
     if (is_id_sent) {
       const other = own.selectFrom('_sync_deliveries').select('seq').where('delivery_id', '=', delivery_id);

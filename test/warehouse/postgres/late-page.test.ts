@@ -73,10 +73,7 @@ describe.skipIf(POSTGRES.missing !== null)('a page that comes to the server late
       asOtherClient(address, (client) => client.query('SELECT id, n::int, _version::int, xmin FROM content'));
     const { rows } = await stands();
     expect(rows).toMatchObject([{ id: '1', n: 2, _version: 2 }]);
-    const answered = await proxy.deliver();
-    expect(answered.filter(({ letter }) => letter === 'E').map(({ body }) => body.toString())).toEqual([
-      expect.stringContaining('C23502'),
-    ]);
+    await proxy.deliver();
     expect((await stands()).rows).toEqual(rows);
   });
 });

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Clock } from '../../../model/clock.ts';
 import type { InboxOptions } from '../../database.ts';
 import { countDeliveries, inboxQueries, inboxViewer, replayStatement, writeEntries } from '../../inbox-queries.ts';
@@ -10,24 +11,23 @@ import { onlyRow, type Session } from '../connection/session.ts';
 import { execute, transact, type TransactOptions } from '../connection/transact.ts';
 
 /** A sender waits for an answer: whatever is in the way is told soon, and the next attempt is the caller's. */
-const ONCE: TransactOptions = { retryForMs: 0, decideMs: 500, statementMs: 10_000, lockMs: 500 };
+const ONCE: TransactOptions = { retryForMs: 0, decideMs: 500, statementMs: 10_000, lockMs: 2_000 };
 
 const BYTES = `SELECT pg_total_relation_size(c.oid) AS bytes FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace
   WHERE nspname = $1 AND relname = '_sync_deliveries'`;
 
 /**
- * One transaction at a time writes an inbox: two receivers with the same deliveries in another order would wait for each
- * other's rows in a circle.
+ * One transaction at a time changes deliveries that stand: two receivers with the same ones in another order would wait
+ * for each other's rows in a circle.
  */
-const IN_TURN = `SELECT pg_advisory_xact_lock(hashtext('content-sync inbox ' || current_schema()))`;
+const IN_TURN = sql`SELECT pg_advisory_xact_lock(hashtext('content-sync inbox ' || current_schema()))`;
 
 /** Opens (and makes, and migrates) the inbox of a schema. Throws `ConfigError` where it cannot be used. */
 export async function openInbox(address: PostgresAddress, clock: Clock, { asked }: InboxOptions = {}): Promise<Inbox> {
   const { database, own, close } = await openDatabase<InboxTables>(address, clock, INBOX_TABLES);
 
   async function runEntries({ execute: run }: Session, entries: readonly InboxEntry[]): Promise<InboxEffect[]> {
-    await run(IN_TURN);
-    const steps = writeEntries(own, entries);
+    const steps = writeEntries(own, entries, IN_TURN.compile(own));
     let step = steps.next();
     while (step.done !== true) step = steps.next((await run(step.value.sql, step.value.parameters)).rows);
     if (step.value.some((effect) => TO_WORK_ON.has(effect))) await asked?.(run);
@@ -35,9 +35,9 @@ export async function openInbox(address: PostgresAddress, clock: Clock, { asked 
   }
 
   async function replay({ execute: run }: Session, deliveries: readonly number[] | 'dead'): Promise<number> {
-    await run(IN_TURN);
-    const { sql, parameters } = replayStatement(own, deliveries);
-    const { rows } = await run(sql, parameters);
+    await run(IN_TURN.compile(own).sql);
+    const replayed = replayStatement(own, deliveries);
+    const { rows } = await run(replayed.sql, replayed.parameters);
     if (rows.length > 0) await asked?.(run);
     return rows.length;
   }
