@@ -58,7 +58,8 @@ export async function openInbox(address: PostgresAddress, clock: Clock, { asked 
       const size = await execute(database, { retryForMs: 0 })<{ bytes: number }>(BYTES, [database.schema]);
       return { ...(await countDeliveries(own)), ...onlyRow(size), walBytes: 0 };
     },
-    replay: (deliveries) => transact(database, (session) => replay(session, deliveries)),
+    replay: async (deliveries) =>
+      deliveries.length === 0 ? 0 : transact(database, (session) => replay(session, deliveries)),
     nameState: () => NAMED,
   };
 }

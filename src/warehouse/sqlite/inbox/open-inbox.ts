@@ -52,7 +52,8 @@ function sqliteInbox({ db, own, retryWhileLocked, name, close }: OpenFile<InboxT
       await erasure.finish();
       return { ...(await countDeliveries(own)), bytes: fileBytes(file), walBytes: fileBytes(`${file}-wal`) };
     },
-    replay: (deliveries) => retryWhileLocked(() => replay.immediate(replayStatement(own, deliveries))),
+    replay: async (deliveries) =>
+      deliveries.length === 0 ? 0 : retryWhileLocked(() => replay.immediate(replayStatement(own, deliveries))),
     nameState: () => name.state(),
     clean: () => cleanFile(db, retryWhileLocked),
   };
