@@ -48,7 +48,8 @@ export interface Receiver {
 const OPENED_AT_ONCE = 4;
 /** Inboxes that are not open after this time open when they are first used: a slow server must not delay the start. */
 const OPENING_MS = 15_000;
-/** Inboxes that are counted at the same time: deliveries need connections too. */
+/** Inboxes that are counted with each report, in turns if there are more, and of those at the same time: deliveries need connections too. */
+const COUNTED = 20;
 const COUNTED_AT_ONCE = 2;
 /** The counters do not wait longer for a database that hangs. */
 const COUNTING_MS = 500;
@@ -125,16 +126,13 @@ function serveRequests(options: ReceiverOptions, limits: ReceiverLimits, sources
   };
 }
 
-/** If the inbox cannot be read now, its last count holds. */
-async function countWaiting({ inbox }: Received): Promise<void> {
-  await inbox.recentFigures().catch(() => undefined);
-}
-
 /** The sources that receive webhooks, with their inboxes. */
 class ReceivedSources {
   readonly byName = new Map<string, Received>();
   readonly #options: ReceiverOptions;
   readonly #limits: ReceiverLimits;
+  /** The place of the inbox that is counted next. */
+  #counted = 0;
 
   constructor(options: ReceiverOptions, limits: ReceiverLimits) {
     this.#options = options;
@@ -186,7 +184,12 @@ class ReceivedSources {
 
   /** Counts what is waiting in each inbox, by which deliveries are accepted or refused. */
   async count(clock: Clock): Promise<void> {
-    await waitAtMost(clock, COUNTING_MS, pMap(this.byName.values(), countWaiting, { concurrency: COUNTED_AT_ONCE }));
+    const all = [...this.byName.values()];
+    const next = [...all.slice(this.#counted), ...all].slice(0, Math.min(all.length, COUNTED));
+    this.#counted = all.length === 0 ? 0 : (this.#counted + next.length) % all.length;
+    // If an inbox cannot be read now, its last count holds.
+    const count = ({ inbox }: Received): Promise<unknown> => inbox.recentFigures();
+    await waitAtMost(clock, COUNTING_MS, pMap(next, count, { concurrency: COUNTED_AT_ONCE }));
   }
 
   async close(): Promise<void> {
@@ -194,12 +197,11 @@ class ReceivedSources {
   }
 
   async #open(source: ReceivedSource, start: { isOpenedNow: boolean; offset: number }): Promise<Received> {
-    const { clock, secrets = [], sources, onArrival, onNote } = this.#options;
+    const { clock, secrets = [], onArrival, onNote } = this.#options;
     // Before any file is made: it throws if a secret cannot be used.
     const recipient = recipientOf(source, secrets);
-    const inboxes = (): number => Math.max(sources.length, this.byName.size);
     const parts = { clock, arrived: onArrival, note: onNote, limits: this.#limits };
-    const inbox = await SourceInbox.open({ ...parts, ...start, source, inboxes });
+    const inbox = await SourceInbox.open({ ...parts, ...start, source });
     return { source, recipient: { ...recipient, store: inbox.store }, inbox, figures: sourceFigures() };
   }
 }

@@ -2,7 +2,6 @@ import type { Clock } from '../../../model/clock.ts';
 import type { InboxOptions } from '../../database.ts';
 import { countDeliveries, inboxQueries, inboxViewer, replayStatement, writeEntries } from '../../inbox-queries.ts';
 import { TO_WORK_ON, type Inbox, type InboxEffect, type InboxEntry, type InboxTables } from '../../inbox.ts';
-import { NAMED } from '../../name-state.ts';
 import type { PostgresAddress } from '../connection/address.ts';
 import { cleanTables } from '../connection/clean-tables.ts';
 import { INBOX_TABLES, openDatabase } from '../connection/open-database.ts';
@@ -59,6 +58,5 @@ export async function openInbox(address: PostgresAddress, clock: Clock, { asked 
       return { ...(await countDeliveries(own)), ...onlyRow(size), walBytes: 0 };
     },
     replay: (deliveries) => transact(database, (session) => replay(session, deliveries)),
-    nameState: () => NAMED,
   };
 }

@@ -53,7 +53,6 @@ function sqliteInbox({ db, own, retryWhileLocked, name, close }: OpenFile<InboxT
       return { ...(await countDeliveries(own)), bytes: fileBytes(file), walBytes: fileBytes(`${file}-wal`) };
     },
     replay: (deliveries) => retryWhileLocked(() => replay.immediate(replayStatement(own, deliveries))),
-    nameState: () => name.state(),
     clean: () => cleanFile(db, retryWhileLocked),
   };
 }
