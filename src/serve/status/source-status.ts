@@ -278,7 +278,7 @@ function webhookTraffic(
     last_received_at: activity.lastReceivedAt,
     received: activity.received.total(now).count,
     refused: activity.refused.total(now).count,
-    refused_by: activity.refusedBy,
+    refused_by: { ...activity.refusedBy },
     delay_p50_ms: delays.p50,
     delay_p95_ms: delays.p95,
     minutes: activity.received.minutes(now).map((minute, index) => ({

@@ -9,7 +9,7 @@ import { requestHandler } from './requests.ts';
 import { closeServer, createReceiverServer, guardConnections, listen } from './server.ts';
 import { RECEIVER_LIMITS, type ReceivedSource, type ReceiverLimits, type ReceiverNote } from './setup.ts';
 import { SourceInbox } from './source-inbox.ts';
-import { recipientOf, sourceFigures, webhookReceiver, type Addressee, type ReceiverFigures } from './webhook.ts';
+import { recipientOf, webhookReceiver, type Addressee, type Answered } from './webhook.ts';
 
 export interface ReceiverOptions {
   /** The setting that holds host and port, for messages; `serve` if absent. */
@@ -24,8 +24,7 @@ export interface ReceiverOptions {
   pages: Pages;
   /** Called when deliveries were stored that have to be processed. */
   onArrival: (source: string, count: number) => void;
-  /** Called about once per second. */
-  onFigures: (figures: ReceiverFigures) => void;
+  onAnswer: Answered;
   onNote: (note: ReceiverNote) => void;
   limits?: Partial<ReceiverLimits>;
 }
@@ -39,7 +38,8 @@ export interface Receiver {
   receive(source: ReceivedSource): Promise<void>;
   /** Accepts no delivery for the source any more, and closes its inbox. */
   forget(source: string): Promise<void>;
-  figures(): Promise<ReceiverFigures>;
+  /** Counts now what waits in the inboxes, which happens about once per second. */
+  count(): Promise<void>;
   /** Accepts no new connections, answers open requests, commits their deliveries, and closes everything. */
   close(): Promise<void>;
 }
@@ -48,7 +48,7 @@ export interface Receiver {
 const OPENED_AT_ONCE = 4;
 /** Inboxes that are not open after this time open when they are first used: a slow server must not delay the start. */
 const OPENING_MS = 15_000;
-/** Inboxes that are counted with each report, in turns if there are more, and of those at the same time: deliveries need connections too. */
+/** Inboxes that are counted each time, in turns if there are more, and of those at the same time: deliveries need connections too. */
 const COUNTED = 20;
 const COUNTED_AT_ONCE = 2;
 /** The counters do not wait longer for a database that hangs. */
@@ -73,14 +73,12 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
   const server = serveRequests(options, limits, sources.byName);
   const port = await listen(server.http, { ...serve, setting });
   opened.defer(() => server.close());
-  const figures = async (): Promise<ReceiverFigures> => {
+  const count = async (): Promise<void> => {
     server.flushRefusals();
     await sources.count(clock);
-    const counted = [...sources.byName].map(([name, received]) => [name, received.figures] as const);
-    return { sources: Object.fromEntries(counted) };
   };
-  const reporting = setInterval(() => void figures().then(options.onFigures), limits.figuresMs);
-  opened.defer(() => clearInterval(reporting));
+  const counting = setInterval(() => void count(), limits.countMs);
+  opened.defer(() => clearInterval(counting));
   const { host } = serve;
   const open = opened.move();
   return {
@@ -88,13 +86,13 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
     inbox: (name) => sources.inbox(name),
     receive: (source) => sources.receive(source),
     forget: (name) => sources.forget(name),
-    figures,
+    count,
     close: () => open.disposeAsync(),
   };
 }
 
 function serveRequests(options: ReceiverOptions, limits: ReceiverLimits, sources: ReadonlyMap<string, Received>) {
-  const { clock, onNote: note } = options;
+  const { clock, onAnswer: answered, onNote: note } = options;
   let isStopping = false;
   const budget = bodyBudget(limits.bodyBytes);
   const connections = guardConnections(limits);
@@ -104,7 +102,7 @@ function serveRequests(options: ReceiverOptions, limits: ReceiverLimits, sources
   }, clock);
   const bodies = createRefusalLog((told) => note({ level: 'warn', event: 'control_refused', ...told }), clock);
   const handlers = requestHandler({
-    webhook: webhookReceiver({ clock, note, budget, addressees: sources, refusals }),
+    webhook: webhookReceiver({ clock, answered, note, budget, addressees: sources, refusals }),
     pages: options.pages,
     budget,
     refusedBody: (reason) => bodies.refused(null, reason),
@@ -172,7 +170,7 @@ class ReceivedSources {
       return;
     }
     const received = await this.#open(source, { isOpenedNow: true, offset: 0 });
-    this.byName.set(name, { ...received, figures: old?.figures ?? received.figures });
+    this.byName.set(name, received);
     await old?.inbox.close();
   }
 
@@ -202,6 +200,6 @@ class ReceivedSources {
     const recipient = recipientOf(source, secrets);
     const parts = { clock, arrived: onArrival, note: onNote, limits: this.#limits };
     const inbox = await SourceInbox.open({ ...parts, ...start, source });
-    return { source, recipient: { ...recipient, store: inbox.store }, inbox, figures: sourceFigures() };
+    return { source, recipient: { ...recipient, store: inbox.store }, inbox };
   }
 }
