@@ -7,9 +7,8 @@ import { createControls } from './controls/create-controls.ts';
 import type { SourceTables } from './dictionary/table-reader.ts';
 import type { Receiving } from './received-inbox.ts';
 import { createReloader, type SettingsChange } from './reload.ts';
-import type { ServedSource, ServedSourceOptions } from './served-source.ts';
 import { createShownFiles, type ShownFiles } from './shown-files.ts';
-import { SourceSet } from './source-set.ts';
+import { type ServedSource, type ServedSourceOptions, SourceSet } from './source-set.ts';
 import { type Collector, createCollector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
 
