@@ -144,10 +144,9 @@ function rejectsOf(bodies: boolean): SourceDetails['rejects'] {
     null,
     1,
   );
-  const usual = { resource: 'content', first_seen_at: NOW - 90 * MINUTE };
   return [
     {
-      ...usual,
+      resource: 'content',
       reason: 'id_missing',
       record_id: null,
       detail: 'the record has no field id',
@@ -156,7 +155,7 @@ function rejectsOf(bodies: boolean): SourceDetails['rejects'] {
       length: text.length,
     },
     {
-      ...usual,
+      resource: 'content',
       reason: 'too_deep',
       record_id: 'post-4411',
       detail: 'nested deeper than 200 levels at seo.blocks',
