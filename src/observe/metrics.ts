@@ -107,12 +107,8 @@ function createCounters(registers: Registry[]): Omit<Metrics, 'status' | 'text' 
     ['source', 'resource', 'mode', 'status'],
     RUN_SECONDS,
   );
-  const delays = histogram(
-    'webhook_delay_seconds',
-    'Time from the receipt of a webhook delivery to its row.',
-    ['source'],
-    DELAY_SECONDS,
-  );
+  const delaysHelp = 'Time from the receipt of a webhook delivery to its row.';
+  const delays = histogram('webhook_delay_seconds', delaysHelp, ['source'], DELAY_SECONDS);
   const answersHelp = 'Webhook requests, by what became of them: stored, repeat, or why they were refused.';
   const answers = counter('webhooks_total', answersHelp, ['source', 'result']);
   const acksHelp = 'Time from a webhook request to its 2xx, which it gets once it is stored.';

@@ -191,7 +191,8 @@ function deliveriesOf(bodies: boolean): NonNullable<SourceDetails['deliveries']>
   return given.map((fields, at) => {
     const body = `{"type":"content.updated","data":{"id":"post-${at}"}}`;
     const seq = 9 - at;
-    return { seq, id: `msg_${seq}`, ...usual, ...fields, body: bodies ? body : null, length: body.length };
+    const own = { seq, id: `msg_${seq}`, body: bodies ? body : null, length: body.length };
+    return Object.assign(own, usual, fields);
   });
 }
 

@@ -186,8 +186,8 @@ class ReceivedSources {
     const next = [...all.slice(this.#counted), ...all].slice(0, Math.min(all.length, COUNTED));
     this.#counted = all.length === 0 ? 0 : (this.#counted + next.length) % all.length;
     // If an inbox cannot be read now, its last count holds.
-    const count = ({ inbox }: Received): Promise<unknown> => inbox.recentFigures();
-    await waitAtMost(clock, COUNTING_MS, pMap(next, count, { concurrency: COUNTED_AT_ONCE }));
+    const counts = pMap(next, ({ inbox }) => inbox.recentFigures(), { concurrency: COUNTED_AT_ONCE });
+    await waitAtMost(clock, COUNTING_MS, counts);
   }
 
   async close(): Promise<void> {
