@@ -103,7 +103,6 @@ function markdownOf(dictionary: Dictionary, counts: RowCounts): string {
     freshness(dictionary),
     overview(tables, counts),
     diagram(dictionary),
-    examples(dictionary),
     ...tables.map((table) => section(table, counts)),
     schemaLog(dictionary),
   ];
@@ -161,12 +160,6 @@ function overview(tables: readonly DictionaryTable[], counts: RowCounts): string
 function diagram(dictionary: Dictionary): string {
   if (dictionary.relations.length === 0) return '';
   return `## Relations\n\n${fenced('mermaid', erDiagram(dictionary))}`;
-}
-
-function examples({ examples: queries }: Dictionary): string {
-  if (queries.length === 0) return '';
-  const blocks = queries.map(({ title, sql }) => `${escaped(title)}:\n\n${fenced('sql', sql)}`);
-  return `## Queries to begin with\n\n${blocks.join('\n\n')}`;
 }
 
 /** A block that its own text cannot end. */

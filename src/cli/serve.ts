@@ -181,9 +181,7 @@ function listen(parts: ListenParts, serve: ServeSettings, { sources }: Settings)
     sources: Object.values(sources).flatMap(receivedSource),
     pages,
     onArrival: (source) => served.wake(source),
-    onFigures: (figures) => {
-      for (const [source, answers] of Object.entries(figures.sources)) served.received(source, answers);
-    },
+    onAnswer: (...answer) => served.answered(...answer),
     onNote: (note) => logNote(log, note),
   });
 }

@@ -156,7 +156,7 @@ async function listen(parts: ListenParts, settings: Settings, options: WorkerOpt
       failed: (error) => log.error({ error }, 'a page could not be made'),
     }),
     onArrival: () => undefined,
-    onFigures: () => undefined,
+    onAnswer: () => undefined,
     onNote: (note) => logNote(log, note),
   });
 }

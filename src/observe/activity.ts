@@ -37,11 +37,6 @@ export interface RunningWalk {
   progress: ResourceProgress;
 }
 
-interface ReceiverTotals {
-  stored: number;
-  refused: Readonly<Record<string, number>>;
-}
-
 type Counted = Pick<WalkEnd, 'counts' | 'pages'>;
 type Running = RunningWalk & Counted;
 
@@ -65,7 +60,7 @@ export class SourceActivity {
     webhook: new MinuteSeries(),
   };
   /** Requests that the receiver has refused, by reason. */
-  refusedBy: ReceiverTotals['refused'] = {};
+  readonly refusedBy: Record<string, number> = {};
   /** Epoch milliseconds; null for none so far. */
   lastReceivedAt: number | null = null;
   /** Why no files are fetched, and since when; null while they are. */
@@ -74,7 +69,6 @@ export class SourceActivity {
   readonly #metrics: Metrics;
   readonly #running = new Map<string, Running>();
   readonly #errors = new Map<string, WalkError>();
-  #receiverTotals = { stored: 0, refused: 0 };
 
   constructor(source: string, clock: Clock, metrics: Metrics) {
     this.source = source;
@@ -114,17 +108,19 @@ export class SourceActivity {
     this.#metrics.runEnded(this.source, resource, end.mode, end.status, end.seconds);
   }
 
-  /** Takes the receiver's counters since it started, those of refusals by reason. */
-  receiverTotals({ stored: allStored, refused: reasons }: ReceiverTotals): void {
+  /** Called for each webhook request: `stored`, `repeat`, `challenge`, or why it was refused. */
+  webhookAnswered(result: string, seconds: number): void {
     const now = this.#clock.now();
-    const allRefused = Object.values(reasons).reduce((sum, count) => sum + count, 0);
-    const stored = allStored - this.#receiverTotals.stored;
-    const refused = allRefused - this.#receiverTotals.refused;
-    this.refusedBy = reasons;
-    if (stored > 0) this.received.add(now, 0, stored);
-    if (stored > 0) this.lastReceivedAt = now;
-    if (refused > 0) this.refused.add(now, 0, refused);
-    this.#receiverTotals = { stored: allStored, refused: allRefused };
+    if (result === 'challenge') return;
+    const isTaken = result === 'stored' || result === 'repeat';
+    this.#metrics.webhookAnswered(this.source, result, isTaken ? seconds : null);
+    if (result === 'stored') {
+      this.received.add(now);
+      this.lastReceivedAt = now;
+    } else if (!isTaken) {
+      this.refused.add(now);
+      this.refusedBy[result] = (this.refusedBy[result] ?? 0) + 1;
+    }
   }
 
   /** Called when the lane of files stops for an error, again when it tries in vain; and with null when it goes on. */

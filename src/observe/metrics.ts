@@ -22,6 +22,8 @@ export interface Metrics {
   runEnded(source: string, resource: string, mode: WalkMode, status: RunStatus, seconds: number): void;
   /** Counts deliveries whose records were read again; `seconds` after their receipt. */
   delivered(source: string, seconds: number, deliveries: number): void;
+  /** Called for each webhook request, with what became of it; `seconds` until its 2xx, null if it got none. */
+  webhookAnswered(source: string, result: string, seconds: number | null): void;
   /** Called when a file was asked for; `bytes` are those that came. */
   fileAsked(source: string, resource: string, result: FileResult, bytes: number): void;
   /** Called when a wrong name or password was sent for the page. */
@@ -39,6 +41,7 @@ export interface Metrics {
 /** Half a second up to some four hours. */
 const RUN_SECONDS = [0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600, 14_400];
 const REQUEST_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const ACK_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const DELAY_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 3_600];
 
 /**
@@ -104,12 +107,12 @@ function createCounters(registers: Registry[]): Omit<Metrics, 'status' | 'text' 
     ['source', 'resource', 'mode', 'status'],
     RUN_SECONDS,
   );
-  const delays = histogram(
-    'webhook_delay_seconds',
-    'Time from the receipt of a webhook delivery to its row.',
-    ['source'],
-    DELAY_SECONDS,
-  );
+  const delaysHelp = 'Time from the receipt of a webhook delivery to its row.';
+  const delays = histogram('webhook_delay_seconds', delaysHelp, ['source'], DELAY_SECONDS);
+  const answersHelp = 'Webhook requests, by what became of them: stored, repeat, or why they were refused.';
+  const answers = counter('webhooks_total', answersHelp, ['source', 'result']);
+  const acksHelp = 'Time from a webhook request to its 2xx, which it gets once it is stored.';
+  const acks = histogram('webhook_ack_seconds', acksHelp, ['source'], ACK_SECONDS);
   const refusals = counter('page_refusals_total', 'Wrong names or passwords that were sent for the page.', []);
   const messagesHelp = 'Messages of alerts, by whether the receiver took them; each attempt counts.';
   const messages = counter('alert_messages_total', messagesHelp, ['channel', 'result']);
@@ -117,6 +120,10 @@ function createCounters(registers: Registry[]): Omit<Metrics, 'status' | 'text' 
   const files = counter('file_fetches_total', filesHelp, ['source', 'resource', 'result']);
   const fileBytes = counter('file_fetched_bytes_total', 'Bytes of files that came.', ['source', 'resource']);
   return {
+    webhookAnswered: (source, result, seconds) => {
+      answers.inc({ source, result });
+      if (seconds !== null) acks.observe({ source }, seconds);
+    },
     fileAsked: (source, resource, result, bytes) => {
       files.inc({ source, resource, result });
       if (bytes > 0) fileBytes.inc({ source, resource }, bytes);
@@ -169,16 +176,6 @@ const OF_RESOURCE = {
 type SourceGauge = keyof typeof OF_SOURCE;
 type ResourceGauge = keyof typeof OF_RESOURCE;
 
-/** The receiver's answers to webhooks since it started. */
-export interface WebhookAnswers {
-  stored: number;
-  repeats: number;
-  /** By reason. */
-  refused: Readonly<Record<string, number>>;
-  /** Seconds from a request to its 2xx. */
-  acks: CountedValues;
-}
-
 /** Gauges at the moment of a scrape. An unknown value (null) has no series. */
 export interface StatusGauges {
   /** Removes all values, before they are set anew. */
@@ -191,7 +188,6 @@ export interface StatusGauges {
   ): void;
   rejects(source: string, resource: string, reason: string, count: number): void;
   files(source: string, resource: string, status: string, count: number): void;
-  webhooks(source: string, answers: WebhookAnswers): void;
 }
 
 function createStatusGauges(registers: Registry[]): StatusGauges {
@@ -208,15 +204,6 @@ function createStatusGauges(registers: Registry[]): StatusGauges {
     ...named('files', 'Files that the records show, by whether they are here: stored, waiting, failed, refused, gone.'),
     labelNames: ['source', 'resource', 'status'],
   });
-  const answers = new Counter({
-    ...named('webhooks_total', 'Webhook requests, by what became of them: stored, repeat, or why they were refused.'),
-    labelNames: ['source', 'result'],
-  });
-  const acks = new PrecountedHistogram(
-    'content_sync_webhook_ack_seconds',
-    'Time from a webhook request to its 2xx, which it gets once it is stored.',
-    registers,
-  );
   return {
     clear: () => {
       const all = [...ofSource.values(), ...ofResource.values(), rejects, files];
@@ -230,14 +217,6 @@ function createStatusGauges(registers: Registry[]): StatusGauges {
     },
     rejects: (source, resource, reason, count) => rejects.set({ source, resource, reason }, count),
     files: (source, resource, status, count) => files.set({ source, resource, status }, count),
-    webhooks: (source, { stored, repeats, refused, acks: counted }) => {
-      const results = Object.entries({ stored, repeat: repeats, ...refused });
-      for (const [result, total] of results) {
-        answers.remove({ source, result });
-        answers.inc({ source, result }, total);
-      }
-      acks.put(source, counted);
-    },
   };
 }
 
@@ -249,51 +228,4 @@ function set(
   value: number | boolean | null,
 ): void {
   if (value !== null) gauge?.set(labels, Number(value));
-}
-
-/** Values counted elsewhere: `counts` go with `bounds`, each without those of the buckets before. */
-interface CountedValues {
-  bounds: readonly number[];
-  counts: readonly number[];
-  sum: number;
-  count: number;
-}
-
-/**
- * A histogram whose buckets are counted in another thread, while the library's own takes single values only. It is
- * registered as a gauge and reports the type histogram.
- */
-class PrecountedHistogram extends Gauge<'source' | 'le'> {
-  readonly #name: string;
-  readonly #sources = new Map<string, CountedValues>();
-
-  constructor(name: string, help: string, registers: Registry[]) {
-    super({ name, help, labelNames: ['source', 'le'], registers });
-    this.#name = name;
-  }
-
-  /** Sets the counts of a source since the start. */
-  put(source: string, values: CountedValues): void {
-    this.#sources.set(source, values);
-  }
-
-  override async get(): ReturnType<Gauge<'source' | 'le'>['get']> {
-    const values = [...this.#sources].flatMap(([source, counted]) => this.#seriesOf(source, counted));
-    return { ...(await super.get()), type: 'histogram', values };
-  }
-
-  #seriesOf(source: string, { bounds, counts, sum, count }: CountedValues) {
-    const [bucket, name] = [`${this.#name}_bucket`, this.#name];
-    let total = 0;
-    const buckets = bounds.map((le, at) => {
-      total += counts[at] ?? 0;
-      return { metricName: bucket, labels: { source, le }, value: total };
-    });
-    return [
-      ...buckets,
-      { metricName: bucket, labels: { source, le: '+Inf' }, value: count },
-      { metricName: `${name}_sum`, labels: { source }, value: sum },
-      { metricName: `${name}_count`, labels: { source }, value: count },
-    ];
-  }
 }

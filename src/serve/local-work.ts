@@ -9,6 +9,7 @@ import { readPauses } from '../state/pauses.ts';
 import { releasedResources } from '../state/suspects.ts';
 import type { Drain } from '../trigger/drain/options.ts';
 import type { TickSource } from '../trigger/schedule/scheduler.ts';
+import type { Warehouse } from '../warehouse/warehouse.ts';
 import type { ClusterSource } from './cluster/cluster-work.ts';
 import { KnownPauses } from './controls/known-pauses.ts';
 import { keepFiles } from './keep-files.ts';
@@ -98,17 +99,21 @@ export class LocalWork implements SourceWork {
       },
       upkeep: [
         async () => void (await warehouse.upkeep()),
-        (signal) => deleteAsked(app, signal),
+        async (signal) => deleteAsked(app, await resourcesToDelete(warehouse), signal),
         keepFiles({ source, clock, log, watcher, read: (work) => work(warehouse), use: (work) => work(app) }),
       ],
     };
   }
 }
 
-/** Deletes what a person has released, and what is to be forgotten; a command may have asked for it. */
-async function deleteAsked(app: App, signal: AbortSignal): Promise<void> {
-  const { own } = app.warehouse;
-  for (const resource of new Set([...(await releasedResources(own)), ...(await resourcesToErase(own))])) {
+/** Resources of which a person has released deletes, or wants records to be forgotten; a command may have asked for it. */
+export async function resourcesToDelete({ own }: Pick<Warehouse, 'own'>): Promise<ReadonlySet<string>> {
+  return new Set([...(await releasedResources(own)), ...(await resourcesToErase(own))]);
+}
+
+/** Does so. */
+export async function deleteAsked(app: App, resources: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+  for (const resource of resources) {
     try {
       await app.eraseForgotten(resource, signal);
       await app.confirmReleased(resource, signal);

@@ -1,5 +1,4 @@
 import type { Clock } from '../model/clock.ts';
-import type { WebhookAnswers } from '../observe/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
 import { alertSettings, type AlertSource, createAlerts } from './alerts/alerts.ts';
 import { askElsewhere } from './controls/ask-serve.ts';
@@ -8,9 +7,8 @@ import { createControls } from './controls/create-controls.ts';
 import type { SourceTables } from './dictionary/table-reader.ts';
 import type { Receiving } from './received-inbox.ts';
 import { createReloader, type SettingsChange } from './reload.ts';
-import type { ServedSource, ServedSourceOptions } from './served-source.ts';
 import { createShownFiles, type ShownFiles } from './shown-files.ts';
-import { SourceSet } from './source-set.ts';
+import { type ServedSource, type ServedSourceOptions, SourceSet } from './source-set.ts';
 import { type Collector, createCollector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
 
@@ -31,8 +29,8 @@ export interface ServedSources extends Collector {
   start(receiving: Receiving): void;
   /** Called when deliveries for a source have been stored. */
   wake(source: string): void;
-  /** Called with everything that a receiver has answered for a source since it started. */
-  received(source: string, answers: WebhookAnswers): void;
+  /** Called for each webhook request, with what became of it and how long that took. */
+  answered(source: string, result: string, seconds: number): void;
   /** What each source's warehouse holds. Does not throw, and waits some seconds at most. */
   tables(): Promise<SourceTables[]>;
   /** The contents of files that the copies name. */
@@ -87,10 +85,7 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
       alerts.start();
     },
     wake: (source) => sources.get(source)?.keeper.wake(),
-    received: (source, answers) => {
-      sources.activity(source)?.receiverTotals(answers);
-      metrics.status.webhooks(source, answers);
-    },
+    answered: (source, ...answer) => sources.activity(source)?.webhookAnswered(...answer),
     tables: () => Promise.all(sources.all().map(({ tables }) => tables())),
     metrics: async () => {
       exposeStatus(metrics.status, await collector.snapshot());

@@ -10,18 +10,12 @@ import type { StatusParts } from './status/source-status.ts';
 /** A content that a row of a copy names. */
 export type ShownFile = Omit<NamedContent, 'store'>;
 
-/** A part of a content. */
-export interface FilePart {
-  from: number;
-  bytes: number;
-}
-
 /** The contents of files of the sources that are served, for who looks at them. */
 export interface ShownFiles {
   /** Null if no row names it, or there is no such source. */
   find(source: string, sha256: string): Promise<ShownFile | null>;
-  /** A part of it. Throws `SyncError` (`file_missing`) if no store that is in use has it. */
-  read(source: string, sha256: string, part: FilePart): Promise<Readable>;
+  /** Throws `SyncError` (`file_missing`) if no store that is in use has it, the stream if what it has is of another length. */
+  read(source: string, sha256: string): Promise<Readable>;
 }
 
 interface ShownSource {
@@ -50,13 +44,14 @@ export function createShownFiles({
       const [content] = await contentsOf(name, sha256);
       return content === undefined ? null : { sha256, bytes: content.bytes, type: content.type };
     },
-    read: async (name, sha256, part) => {
+    read: async (name, sha256) => {
       const files = sourceOf(name)?.source.files;
       const contents = await contentsOf(name, sha256);
       for (const address of files === undefined ? [] : storesOf(files)) {
-        if (files === undefined || !contents.some(({ store }) => store === address.name)) continue;
+        const content = contents.find(({ store: named }) => named === address.name);
+        if (files === undefined || content === undefined) continue;
         const store = await stores.at(address, files);
-        if ((await store.head(sha256)) !== null) return partOf(await store.read(sha256), part);
+        if ((await store.head(sha256)) !== null) return whole(await store.read(sha256), content.bytes);
       }
       throw objectMissing(sha256);
     },
@@ -64,24 +59,20 @@ export function createShownFiles({
   };
 }
 
-/** The stream is let go with its last byte that is wanted. */
-function partOf(stream: Readable, { from, bytes }: FilePart): Readable {
-  return Readable.from(pieces(stream, from, from + bytes), { objectMode: false });
-}
-
-async function* pieces(stream: AsyncIterable<Buffer>, from: number, to: number): AsyncGenerator<Buffer> {
-  let at = 0;
-  for await (const piece of stream) {
-    const part = piece.subarray(Math.max(0, from - at), Math.max(0, to - at));
-    at += piece.length;
-    if (part.length > 0) yield part;
-    if (at >= to) return;
-  }
-  if (at < to) {
-    // Its reader must not take it for the whole.
-    throw new SyncError('file_missing', `the object has ${at} bytes only`, {
+/** Its reader must not take a part for the whole. */
+function whole(stream: AsyncIterable<Buffer>, bytes: number): Readable {
+  async function* pieces(): AsyncGenerator<Buffer> {
+    let at = 0;
+    for await (const piece of stream) {
+      at += piece.length;
+      if (at > bytes) break;
+      yield piece;
+    }
+    if (at === bytes) return;
+    throw new SyncError('file_missing', `the object does not have ${bytes} bytes`, {
       recovery: 'stop',
       hint: 'content-sync files verify --repair fetches what is not whole again',
     });
   }
+  return Readable.from(pieces(), { objectMode: false });
 }

@@ -1,21 +1,43 @@
 import pMap from 'p-map';
 import PQueue from 'p-queue';
+import type { Logger } from 'pino';
+import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
-import type { SourceActivity } from '../observe/activity.ts';
+import { SourceActivity } from '../observe/activity.ts';
+import type { Metrics } from '../observe/metrics.ts';
+import { scrubOwn } from '../observe/scrub.ts';
 import type { Settings, SourceSettings } from '../settings/settings.ts';
 import { cronTick, sharedTicks } from '../trigger/schedule/scheduler.ts';
+import type { ClusterSource } from './cluster/cluster-work.ts';
 import { Cluster, isShared } from './cluster/join-cluster.ts';
 import type { Control } from './controls/control-request.ts';
-import type { Receiving } from './received-inbox.ts';
+import { createTableReader, type SourceTables } from './dictionary/table-reader.ts';
+import { Keeper } from './keeper.ts';
+import { LocalWork } from './local-work.ts';
+import type { ReceivedInbox, Receiving } from './received-inbox.ts';
 import type { ChangedSource, SettingsChange } from './reload.ts';
-import {
-  keepSource,
-  type PreparedSource,
-  prepareSource,
-  type ServedSource,
-  type ServedSourceOptions,
-  type SharedByLocal,
-} from './served-source.ts';
+import { logWalks, sourceWatcher } from './source-watcher.ts';
+import type { StatusParts } from './status/source-status.ts';
+
+export interface ServedSourceOptions {
+  clock: Clock;
+  log: Logger;
+  secrets: string[];
+  metrics: Metrics;
+}
+
+/** A source before it is kept. */
+interface PreparedSource extends ClusterSource {
+  activity: SourceActivity;
+}
+
+/** A source that is kept fresh, until its settings change or it is taken out. */
+export interface ServedSource extends PreparedSource {
+  keeper: Keeper;
+  /** As the status reads it. */
+  parts: StatusParts;
+  tables: () => Promise<SourceTables>;
+}
 
 /** Sources that are opened at the same time. */
 const OPENING_AT_ONCE = 3;
@@ -35,7 +57,8 @@ export class SourceSet {
   readonly #activities = new Map<string, SourceActivity>();
   readonly #first: readonly PreparedSource[];
   readonly #cluster: Cluster;
-  readonly #local: SharedByLocal;
+  readonly #opening = new PQueue({ concurrency: OPENING_AT_ONCE });
+  readonly #ticks = sharedTicks(cronTick());
   #settings: Settings;
   #receiving: Receiving | null = null;
   #isStopping = false;
@@ -45,7 +68,6 @@ export class SourceSet {
   constructor(options: SourceSetOptions, settings: Settings) {
     this.#options = options;
     this.#settings = settings;
-    this.#local = { opening: new PQueue({ concurrency: OPENING_AT_ONCE }), ticks: sharedTicks(cronTick()) };
     this.#first = Object.values(settings.sources).map((source) => this.#prepare(source));
     const shared = this.#first.filter(({ source }) => isShared(source));
     this.#cluster = new Cluster({ ...options, sources: shared });
@@ -112,18 +134,31 @@ export class SourceSet {
   }
 
   #prepare(source: SourceSettings): PreparedSource {
+    const { clock, log, metrics } = this.#options;
     const { name } = source;
-    const keeper = () => this.#served.get(name)?.keeper;
-    const prepared = prepareSource(this.#options, source, keeper, this.#activities.get(name));
-    this.#activities.set(name, prepared.activity);
-    return prepared;
+    const own = log.child({ source: name });
+    const activity = this.#activities.get(name) ?? new SourceActivity(name, clock, metrics);
+    this.#activities.set(name, activity);
+    const allowed = (): number | null => this.get(name)?.keeper.governor()?.allowedPerSecond ?? null;
+    return { source, activity, log: own, watcher: sourceWatcher(activity, logWalks(own, clock, 'debug'), allowed) };
   }
 
   #keep(prepared: PreparedSource): void {
+    const { clock, secrets } = this.#options;
     const { name, webhook } = prepared.source;
     const inbox = webhook === null ? null : (this.#receiving?.inbox(name) ?? null);
-    const shared = { cluster: this.#cluster, local: this.#local };
-    this.#served.set(name, keepSource(this.#options, prepared, inbox, shared));
+    const keeper = isShared(prepared.source) ? this.#cluster.keep(prepared, inbox) : this.#keepAlone(prepared, inbox);
+    const parts = statusParts(prepared, keeper, inbox, secrets);
+    this.#served.set(name, { ...prepared, keeper, parts, tables: createTableReader(parts, clock) });
+  }
+
+  #keepAlone({ source, log, watcher }: PreparedSource, inbox: ReceivedInbox | null): Keeper {
+    const { clock, secrets } = this.#options;
+    const own = { inbox, opening: this.#opening, ticks: this.#ticks };
+    const work = new LocalWork({ source, clock, log, secrets, watcher, ...own });
+    const keeper = new Keeper({ source, clock, log, work });
+    keeper.lead(true);
+    return keeper;
   }
 
   async #open(source: SourceSettings): Promise<void> {
@@ -163,4 +198,28 @@ export class SourceSet {
 /** The reason with which the work on a source is aborted that goes on with other settings. */
 function settingsChanged(): SyncError {
   return new SyncError('interrupted', 'the settings of the source have changed', { recovery: 'stop' });
+}
+
+function statusParts(
+  { source, activity }: PreparedSource,
+  keeper: Keeper,
+  inbox: ReceivedInbox | null,
+  secrets: readonly string[],
+): StatusParts {
+  const { timezone, resources, ...usual } = source.schedule;
+  return {
+    source,
+    activity,
+    read: keeper.read,
+    governor: () => keeper.governor(),
+    schedule: (resource) => {
+      const figures = keeper.schedule().find((each) => each.resource === resource);
+      const moments = { next_at: figures?.nextAt ?? null, overdue_at: figures?.overdueAt ?? null };
+      const { incremental = usual.incremental, full = usual.full } = resources[resource] ?? {};
+      return { incremental, full, timezone, ...moments };
+    },
+    inbox: inbox === null ? null : () => inbox.figures(),
+    deliveries: inbox === null ? null : (filter) => inbox.list(filter),
+    scrub: (text) => scrubOwn(text, secrets),
+  };
 }

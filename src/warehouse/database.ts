@@ -2,7 +2,6 @@ import type { Kysely } from 'kysely';
 import type { Clock } from '../model/clock.ts';
 import type { Coordination } from './coordination.ts';
 import type { Inbox } from './inbox.ts';
-import type { FileMark } from './name-state.ts';
 import type { ForgottenRow, OwnTables } from './own-tables.ts';
 import type { WarehouseReader } from './reading.ts';
 import type { InboxViewer } from './inbox-queries.ts';
@@ -31,8 +30,6 @@ export interface Database {
   openSnapshot(clock: Clock, isBeside: boolean): Promise<SnapshotReader | null>;
   /** Names of tables and views that others made, where no warehouse is. Throws `ConfigError` if none could be made. */
   refuseMaking(clock: Clock): Promise<ReadonlySet<string>>;
-  /** What a closed warehouse or inbox shows; null for a server, whose connections are not closed in between. */
-  mark(): FileMark | null;
   /** Address of the inbox that belongs to the warehouse. */
   readonly inbox: string;
   /** Opens (and makes, and migrates) the inbox at this address. */

@@ -1,5 +1,4 @@
 import type { ColumnType } from 'kysely';
-import type { NameState } from './name-state.ts';
 import type { TimestampText } from './own-tables.ts';
 
 /**
@@ -144,8 +143,6 @@ export interface Inbox {
   get(delivery: number | string): Promise<DeliveryRow | null>;
   /** Makes these deliveries, or all dead ones, wait again from the start; returns how many. */
   replay(deliveries: readonly number[] | 'dead'): Promise<number>;
-  /** Cheap enough to be asked all the time. Does not throw. */
-  nameState(): NameState;
   /** Deliveries in the order of their numbers, those behind `seq` only. */
   after(seq: number, limit: number): Promise<DeliveryRow[]>;
   /** Takes what was deleted out of free space and log. Returns false while a reader still needs the log. */

@@ -17,12 +17,8 @@ export interface ViewDialect {
   text(sql: string, from: ColumnType): string;
   /** An expression as a column of a view that programs find the type of: where only what a table holds has one. */
   declared(sql: string, type: ColumnType): string;
-  /** The month of a date, or that of a moment in UTC, as a text such as `2026-11`. */
-  month(sql: string, type: ColumnType): string;
   /** A day of one of our own tables, which is a text such as `2026-11-20`, as a date. */
   day(sql: string): string;
-  /** A moment of UTC, such as `2026-11-20 00:00:00`, as a literal that times can be compared with. */
-  at(text: string): string;
   /**
    * Facts about other rows for each row of a view: what is joined behind its own table, and the value of each by name. Only
    * those that are asked for are looked up, and only for the rows that are.

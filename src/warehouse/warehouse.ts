@@ -3,7 +3,6 @@ import { SyncError, ConfigError } from '../model/errors.ts';
 import type { ResourceShape, ShapeChange, TableShape, TableRows } from '../model/table.ts';
 import type { KeyPlan } from './key-plan.ts';
 import type { SnapshotReader } from './snapshot-reader.ts';
-import type { NameState } from './name-state.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
 import type { RowQueries } from './reading.ts';
 import type { ViewChange, ViewDialect } from './view-dialect.ts';
@@ -127,8 +126,6 @@ export interface Warehouse extends RowQueries {
   persist(): Promise<void>;
   /** Housekeeping that the database does not do by itself while nothing is written; to be called every ten seconds or so. Never throws. */
   upkeep(): Promise<Upkeep>;
-  /** Cheap enough to be asked all the time. Does not throw; all else throws `warehouse_gone` if it is not `named`. */
-  nameState(): NameState;
   close(): Promise<void>;
 }
 

@@ -25,9 +25,9 @@ export async function answerFile(
   try {
     const file = await files.find(source, sha256);
     if (file === null) return textResponse(404, 'No row of the copy names such a file.');
-    const { range, ...init } = fileAnswer(file, Object.fromEntries(headers));
-    if (range === null || method === 'HEAD') return new Response(null, init);
-    return new Response(await files.read(source, sha256, range), init);
+    const answer = fileAnswer(file, headers.get('if-none-match') ?? '');
+    if (answer.status === 304 || method === 'HEAD') return new Response(null, answer);
+    return new Response(await files.read(source, sha256), answer);
   } catch (error) {
     if (!(error instanceof SyncError)) throw error;
     if (error.code === 'file_missing') {
@@ -63,14 +63,10 @@ export function pathOfFile({ source, sha256 }: FilePath): string {
   return `files/${encodeURIComponent(source)}/${sha256}`;
 }
 
-/** Headers of a request by their lower-case names. */
-type RequestHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
-
-/** What is answered, and which bytes of the content; `range` is null where none are sent. */
+/** What is answered; 304 has no content. */
 export interface FileAnswer {
-  status: 200 | 206 | 304 | 416;
+  status: 200 | 304;
   headers: Record<string, string>;
-  range: ByteRange | null;
 }
 
 /** The ending of each type that is shown. */
@@ -87,25 +83,12 @@ const POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; for
 /** A content never changes under its hash. An hour, because one that has been forgotten must not be shown for long. */
 const KEPT = 'private, max-age=3600, immutable';
 
-/** Answers GET and HEAD as RFC 9110 has it, with one range at most. Pure. */
-export function fileAnswer(file: ShownFile, asked: RequestHeaders): FileAnswer {
-  const { sha256, bytes } = file;
-  const etag = `"${sha256}"`;
-  const { 'if-none-match': known, 'if-range': condition } = asked;
+/** Answers GET and HEAD as RFC 9110 has it, always with the whole content; `known` are the tags that the client has. Pure. */
+export function fileAnswer(file: ShownFile, known: string): FileAnswer {
+  const etag = `"${file.sha256}"`;
   const kept = { etag, 'cache-control': KEPT, 'content-security-policy': POLICY };
-  if (isNamed(textOf(known), etag)) return { status: 304, headers: kept, range: null };
-  const headers = { ...kept, ...typeHeaders(file), 'accept-ranges': 'bytes' };
-  const isSame = condition === undefined || textOf(condition) === etag;
-  const range = isSame ? parseByteRange(textOf(asked['range']), bytes) : 'none';
-  if (range === 'none') {
-    return { status: 200, headers: { ...headers, 'content-length': String(bytes) }, range: { from: 0, bytes } };
-  }
-  if (range === 'unmet') {
-    return { status: 416, headers: { ...kept, 'content-range': `bytes */${bytes}` }, range: null };
-  }
-  const told = `bytes ${range.from}-${range.from + range.bytes - 1}/${bytes}`;
-  const part = { 'content-length': String(range.bytes), 'content-range': told };
-  return { status: 206, headers: { ...headers, ...part }, range };
+  if (isNamed(known, etag)) return { status: 304, headers: kept };
+  return { status: 200, headers: { ...kept, ...typeHeaders(file), 'content-length': String(file.bytes) } };
 }
 
 /** The name is ours: one that a service gave would have to be trusted by a file system. */
@@ -122,36 +105,4 @@ function typeHeaders(file: ShownFile): Record<string, string> {
 function isNamed(header: string, etag: string): boolean {
   const tags = new Set(header.split(',').map((tag) => tag.trim().replace(/^W\//, '')));
   return tags.has(etag) || tags.has('*');
-}
-
-function textOf(value: RequestHeaders[string]): string {
-  return typeof value === 'string' ? value : '';
-}
-
-/** A part of a content. */
-export interface ByteRange {
-  from: number;
-  /** How many; at least 1, unless the content is empty. */
-  bytes: number;
-}
-
-const ONE_RANGE = /^bytes=(?:(\d{1,15})-(\d{1,15})?|-(\d{1,15}))$/;
-
-/**
- * The part of a content of `length` bytes that a Range header asks for. `none`: all of it, because nothing, several
- * parts or something else is asked for, which a server may do without. `unmet`: there is no such part (416).
- */
-export function parseByteRange(header: string, length: number): ByteRange | 'none' | 'unmet' {
-  const [found, first, last, ending] = ONE_RANGE.exec(header.replaceAll(/[ \t]/g, '')) ?? [];
-  if (found === undefined) return 'none';
-  if (ending !== undefined) return endOf(Number(ending), length);
-  const from = Number(first);
-  const to = last === undefined ? length - 1 : Math.min(Number(last), length - 1);
-  if (last !== undefined && Number(last) < from) return 'none';
-  return from >= length ? 'unmet' : { from, bytes: to - from + 1 };
-}
-
-function endOf(count: number, length: number): ByteRange | 'unmet' {
-  const bytes = Math.min(count, length);
-  return bytes === 0 ? 'unmet' : { from: length - bytes, bytes };
 }

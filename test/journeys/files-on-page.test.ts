@@ -103,9 +103,8 @@ it.each(eitherDatabase(import.meta.filename))(
     const script = await get(of('img_000000001'));
     expect([script.headers.get('content-type'), await script.text()]).toEqual(['application/octet-stream', SVG]);
     expect(script.headers.get('content-disposition')).toMatch(/^attachment/);
-    const large = await get(of('img_000000002'), { range: 'bytes=2000000-2999999' });
-    expect([large.status, large.headers.get('content-range')]).toEqual([206, 'bytes 2000000-2999999/3000009']);
-    expect(Buffer.from(await large.arrayBuffer()).equals(PDF.subarray(2_000_000, 3_000_000))).toBe(true);
+    const large = await get(of('img_000000002'));
+    expect(Buffer.from(await large.arrayBuffer()).equals(PDF)).toBe(true);
     expect((await get(of('img_000000000'), { 'if-none-match': picture.headers.get('etag') ?? '' })).status).toBe(304);
     const head = await fetch(`${serving.url}${of('img_000000000')}`, {
       method: 'HEAD',

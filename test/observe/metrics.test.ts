@@ -5,8 +5,6 @@ import { NOW, resourceWith, richSnapshot, snapshotWith, sourceWith } from '../we
 import { checkByPromtool, promtoolFaults } from './promtool-rules.ts';
 import { parseMetrics } from './prometheus-text.ts';
 
-const ACKS = { bounds: [0.005, 0.01, 0.1], counts: [10, 5, 1], sum: 0.3, count: 17 };
-
 function metricsOfTest(): Metrics {
   const metrics = createMetrics('1.2.3');
   onTestFinished(() => metrics.close());
@@ -30,7 +28,7 @@ it('is text that a strict reader takes, with conventional names and units', asyn
   metrics.rows('blog', 'content', 'webhook', 'updated', 2);
   metrics.runEnded('blog', 'content', 'full', 'partial', 2_415);
   metrics.delivered('blog', 0.09, 20);
-  metrics.status.webhooks('blog', { stored: 40, repeats: 2, refused: { signature: 3 }, acks: ACKS });
+  metrics.webhookAnswered('blog', 'stored', 0.01);
   exposeStatus(metrics.status, richSnapshot());
   const families = parseMetrics(await metrics.text());
   expect(promtoolFaults(families)).toStrictEqual([]);
@@ -45,6 +43,8 @@ it('is text that a strict reader takes, with conventional names and units', asyn
       "rows_total",
       "run_duration_seconds",
       "webhook_delay_seconds",
+      "webhooks_total",
+      "webhook_ack_seconds",
       "page_refusals_total",
       "alert_messages_total",
       "file_fetches_total",
@@ -73,8 +73,6 @@ it('is text that a strict reader takes, with conventional names and units', asyn
       "held_deletes",
       "rejects",
       "files",
-      "webhooks_total",
-      "webhook_ack_seconds",
     ]
   `);
   const histograms = own.filter(([, { type }]) => type === 'histogram').map(([name]) => name);
@@ -90,13 +88,14 @@ it('counts on where it was', async () => {
   const metrics = metricsOfTest();
   metrics.attempted('blog', 'limited', 0.1);
   metrics.attempted('blog', 'limited', 0.1);
-  metrics.status.webhooks('blog', { stored: 40, repeats: 2, refused: { age: 3 }, acks: ACKS });
-  metrics.status.webhooks('blog', { stored: 41, repeats: 2, refused: { age: 3, body: 1 }, acks: ACKS });
+  metrics.webhookAnswered('blog', 'stored', 0.004);
+  metrics.webhookAnswered('blog', 'repeat', 0.02);
+  metrics.webhookAnswered('blog', 'age', null);
   expect(await valueOf(metrics, 'content_sync_requests_total', { outcome: 'limited' })).toBe(2);
-  expect(await valueOf(metrics, 'content_sync_webhooks_total', { result: 'stored' })).toBe(41);
-  expect(await valueOf(metrics, 'content_sync_webhooks_total', { result: 'body' })).toBe(1);
-  expect(await valueOf(metrics, 'content_sync_webhook_ack_seconds_bucket', { le: '0.01' })).toBe(15);
-  expect(await valueOf(metrics, 'content_sync_webhook_ack_seconds_count')).toBe(17);
+  expect(await valueOf(metrics, 'content_sync_webhooks_total', { result: 'stored' })).toBe(1);
+  expect(await valueOf(metrics, 'content_sync_webhooks_total', { result: 'age' })).toBe(1);
+  expect(await valueOf(metrics, 'content_sync_webhook_ack_seconds_bucket', { le: '0.01' })).toBe(1);
+  expect(await valueOf(metrics, 'content_sync_webhook_ack_seconds_count')).toBe(2);
 });
 
 it('F159 tells the age of the data by the last success, whatever runs or hangs meanwhile', async () => {

@@ -36,17 +36,12 @@ function answer({ address }: Journey, query: string): Promise<Record<string, unk
 
 const printed = z.looseObject({
   relations: z.array(z.looseObject({ from: z.object({ table: z.string(), column: z.string() }), kind: z.string() })),
-  examples: z.array(z.object({ title: z.string(), sql: z.string() })),
 });
 
-/** The columns of relations as the dictionary has them; its queries run. */
+/** The columns of relations as the dictionary has them. */
 async function documented(stage: Journey): Promise<string[]> {
   const { stdout } = await stage.command('dictionary', '--json');
-  const { relations, examples } = printed.parse(JSON.parse(stdout));
-  for (const { title, sql } of examples) {
-    const rows = await answer(stage, sql);
-    expect([title, rows.length > 0]).toEqual([title, !title.includes('_changes')]);
-  }
+  const { relations } = printed.parse(JSON.parse(stdout));
   return relations
     .filter(({ kind }) => kind === 'reference')
     .map(({ from }) => `${from.table}.${from.column}`)

@@ -142,10 +142,8 @@ describe.skipIf(executable === null)('the page of tables in Chromium', () => {
     const log = [
       { changed_at: NOW, resource: 'content', table: attack, column: attack, from: null, to: 'text' as const },
     ];
-    const examples = [{ title: attack, sql: attack }];
     const dictionary = dictionaryWith([...tables, ...tableWith('content', { x: `${attack}.id` })], {
       schema_log: log,
-      examples,
       relations: [{ from: { table: 'content', column: 'x' }, to: { table: attack, column: 'id' }, kind: 'reference' }],
     });
     for (const { page, complaints } of [
@@ -154,7 +152,6 @@ describe.skipIf(executable === null)('the page of tables in Chromium', () => {
     ]) {
       expect(await page.title()).toBe('Tables · content-sync');
       expect(await page.locator('img, main script').count()).toBe(0);
-      expect(await page.locator('.query h4').innerText()).toBe(attack);
       expect(complaints).toStrictEqual([]);
     }
   });

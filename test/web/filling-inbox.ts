@@ -21,7 +21,7 @@ const receiver = await startReceiver({
   clock: systemClock,
   pages: async () => new Response(null, { status: 404 }),
   onArrival: () => undefined,
-  onFigures: () => undefined,
+  onAnswer: () => undefined,
   onNote: ({ event }) => void (event.startsWith('delivery_refused') || notes.push(event)),
 });
 

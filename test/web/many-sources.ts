@@ -150,7 +150,6 @@ function rejectsOf(bodies: boolean): SourceDetails['rejects'] {
       reason: 'id_missing',
       record_id: null,
       detail: 'the record has no field id',
-      first_seen_at: NOW - 90 * MINUTE,
       last_seen_at: NOW - 12 * MINUTE,
       body: bodies ? text : null,
       length: text.length,
@@ -160,7 +159,6 @@ function rejectsOf(bodies: boolean): SourceDetails['rejects'] {
       reason: 'too_deep',
       record_id: 'post-4411',
       detail: 'nested deeper than 200 levels at seo.blocks',
-      first_seen_at: NOW - 90 * MINUTE,
       last_seen_at: NOW - 50 * MINUTE,
       body: bodies ? '[[[[' : null,
       length: 9_000,
@@ -169,53 +167,33 @@ function rejectsOf(bodies: boolean): SourceDetails['rejects'] {
 }
 
 function deliveriesOf(bodies: boolean): NonNullable<SourceDetails['deliveries']> {
-  return [
+  const usual = { attempts: 1, due_at: null, kind: 'content.updated', repeats: 0 };
+  const given = [
+    { received_at: NOW - 3_000, state: 'done', reason: null, resource: 'content', record_id: 'post-17' },
     {
-      seq: 9,
-      id: 'msg_9',
-      received_at: NOW - 3_000,
-      state: 'done',
-      reason: null,
-      attempts: 1,
-      due_at: null,
-      kind: 'content.updated',
-      resource: 'content',
-      record_id: 'post-17',
-      repeats: 0,
-      body: bodies ? '{"type":"content.updated","data":{"id":"post-17"}}' : null,
-      length: 52,
-    },
-    {
-      seq: 8,
-      id: 'msg_8',
       received_at: NOW - 65 * MINUTE,
       state: 'dead',
       reason: 'the service answered 500 eight times',
       attempts: 8,
-      due_at: null,
-      kind: 'content.updated',
       resource: 'content',
       record_id: 'post-18',
       repeats: 2,
-      body: bodies ? '{}' : null,
-      length: 2,
     },
     {
-      seq: 7,
-      id: 'msg_7',
       received_at: NOW - 66 * MINUTE,
       state: 'ignored',
       reason: 'no resource of ours',
-      attempts: 1,
-      due_at: null,
       kind: 'user.created',
       resource: null,
       record_id: null,
-      repeats: 0,
-      body: bodies ? '{}' : null,
-      length: 2,
     },
-  ];
+  ] as const;
+  return given.map((fields, at) => {
+    const body = `{"type":"content.updated","data":{"id":"post-${at}"}}`;
+    const seq = 9 - at;
+    const own = { seq, id: `msg_${seq}`, body: bodies ? body : null, length: body.length };
+    return Object.assign(own, usual, fields);
+  });
 }
 
 function runPart(resource: string): SourceDetails['run'][number] {

@@ -73,7 +73,7 @@ export async function servePages(pages: Pages, port = 0): Promise<PageServer> {
       return pages(request, bindings);
     },
     onArrival: () => undefined,
-    onFigures: () => undefined,
+    onAnswer: () => undefined,
     onNote: (note) => console.error(note),
     limits: { closeMs: 0 },
   });

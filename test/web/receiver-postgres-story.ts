@@ -51,7 +51,7 @@ export async function receivingHere(address: string, others: readonly ReceivedSo
     clock: systemClock,
     pages: async () => new Response(null, { status: 404 }),
     onArrival: () => undefined,
-    onFigures: () => undefined,
+    onAnswer: () => undefined,
     onNote: ({ event }) => void (event.startsWith('delivery_refused') || events.push(event)),
   });
   const stop = async (): Promise<unknown> => {

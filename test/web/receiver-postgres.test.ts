@@ -16,7 +16,6 @@ import {
 import { receivedSource, receiverStage, rowsOf, send, signed } from './receiver-stage.ts';
 
 const seed = freshSeed();
-/** The soak sends without any rest. */
 const REST_MS = 80;
 /** Deliveries that each of several receivers gets. */
 const COPIES = longOrShort(100, 20);

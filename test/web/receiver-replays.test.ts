@@ -49,9 +49,9 @@ describe.for(DATABASES)('deliveries that wait on $name', (database) => {
     const answer = await send(stage.port, signed(stage.source, { at: NOW, id: 'd' }));
     expect([answer.status, answer.headers['retry-after']]).toEqual([503, '60']);
     expect((await stage.rows()).length).toBe(3);
-    expect((await stage.receiver.figures()).sources['blog']).toMatchObject({ refused: { inbox_full: 1 } });
+    expect(stage.results).toMatchObject({ inbox_full: 1 });
     await workOff(stage);
-    await stage.receiver.figures();
+    await stage.receiver.count();
     expect(await one('d')).toBe(202);
   });
 
@@ -84,7 +84,7 @@ describe.for(DATABASES)('deliveries that wait on $name', (database) => {
       `INSERT INTO _sync_deliveries (delivery_id, received_at, headers, body)
         VALUES ('x', '2026-11-20 08:00:00', '{}', ''), ('y', '2026-11-20 08:00:00', '{}', '')`,
     );
-    await stage.receiver.figures();
+    await stage.receiver.count();
     expect((await send(stage.port, signed(stage.source, { at: NOW }))).status).toBe(503);
   });
 });

@@ -86,6 +86,8 @@ export interface Stage {
   /** But for refused deliveries. */
   notes: ReceiverNote[];
   arrivals: number[];
+  /** How often each answer was given. */
+  results: Readonly<Record<string, number>>;
   rows(): Promise<DeliveryRow[]>;
 }
 
@@ -108,13 +110,14 @@ export async function receiverStage(options: StageOptions = {}): Promise<Stage> 
   const { clock = systemClock, limits, database = SQLITE } = options;
   const source = receivedSource(await database.address(), options.source);
   const [notes, arrivals]: [ReceiverNote[], number[]] = [[], []];
+  const results: Record<string, number> = {};
   const receiver = await startReceiver({
     serve: { host: '127.0.0.1', port: 0 },
     sources: [source],
     clock,
     pages: options.pages ?? (async () => new Response(null, { status: 404 })),
     onArrival: (_, count) => arrivals.push(count),
-    onFigures: () => undefined,
+    onAnswer: (_, result) => (results[result] = (results[result] ?? 0) + 1),
     onNote: (note) => isRefusal(note) || notes.push(note),
     ...(limits === undefined ? {} : { limits }),
   });
@@ -125,6 +128,7 @@ export async function receiverStage(options: StageOptions = {}): Promise<Stage> 
     source,
     notes,
     arrivals,
+    results,
     rows: () => rowsOf(source, database),
   };
 }

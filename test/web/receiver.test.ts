@@ -40,8 +40,7 @@ describe.for(eitherDatabase(import.meta.filename))('a delivery on $name', (datab
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202]));
     expect(await stage.rows()).toEqual([expect.objectContaining({ delivery_id: 'msg_a', repeats: 99 })]);
     expect(stage.arrivals).toEqual([1]);
-    const { blog } = (await stage.receiver.figures()).sources;
-    expect(blog).toMatchObject({ received: 100, stored: 1, repeats: 99, refused: {}, acks: { count: 100 } });
+    expect(stage.results).toEqual({ stored: 1, repeat: 99 });
   });
 
   it('F174 that is replayed is refused once it is too old, and is known as long as it could be believed', async () => {
@@ -119,10 +118,8 @@ describe.for(eitherDatabase(import.meta.filename))('a delivery on $name', (datab
     const stage = await receiverStage({ database });
     const { headers, ...delivery } = signed(stage.source, { body });
     await send(stage.port, { ...delivery, headers: { ...headers, ...more } });
-    const { refused } = (await stage.receiver.figures()).sources['blog'] ?? {};
-    expect([...(await stage.rows()).map((row) => row.body.toString()), ...Object.keys(refused ?? {})]).toEqual([
-      expected,
-    ]);
+    const refused = Object.keys(stage.results).filter((result) => result !== 'stored');
+    expect([...(await stage.rows()).map((row) => row.body.toString()), ...refused]).toEqual([expected]);
   });
 
   it('that could not be looked at for a bug of ours is asked for again, and the receiver lives on', async () => {
@@ -195,8 +192,7 @@ describe('what is refused', () => {
     const stage = await receiverStage();
     const other = { ...signed(stage.source), path: '/webhooks/other' };
     expect((await send(stage.port, other)).status).toBe(404);
-    const figures = await stage.receiver.figures();
-    expect(figures).toMatchObject({ sources: { blog: { received: 0 } } });
+    expect(stage.results).toEqual({});
     expect(await stage.rows()).toEqual([]);
   });
 
@@ -206,9 +202,7 @@ describe('what is refused', () => {
     await send(stage.port, { ...signed(stage.source), body: '{"other":1}' });
     await send(stage.port, signed(stage.source, { at: Date.now() - HOUR_MS }));
     await send(stage.port, { method: 'GET', path: '/../etc/passwd' });
-    expect(await stage.receiver.figures()).toMatchObject({
-      sources: { blog: { received: 3, stored: 0, refused: { no_signature: 1, bad_signature: 1, too_old: 1 } } },
-    });
+    expect(stage.results).toEqual({ no_signature: 1, bad_signature: 1, too_old: 1 });
   });
 
   it('F165 is what a secret has signed that has run out; the others count on', async () => {

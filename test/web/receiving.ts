@@ -15,7 +15,7 @@ const receiver = await startReceiver({
   clock: systemClock,
   pages: async () => new Response(null, { status: 404 }),
   onArrival: () => undefined,
-  onFigures: () => undefined,
+  onAnswer: () => undefined,
   onNote: (note) => console.log(JSON.stringify(note)),
 });
 process.once('SIGTERM', () => void receiver.close());

@@ -3,9 +3,7 @@ import {
   type DictionaryColumn,
   type DictionaryRelation,
   type DictionaryTable,
-  exampleQueries,
 } from '../../src/serve/dictionary/read-dictionary.ts';
-import { VIEW_DIALECT } from '../../src/warehouse/sqlite/views/dialect.ts';
 import { NOW } from './sample-status.ts';
 
 export function columnOf(name: string, fields: Partial<DictionaryColumn> = {}): DictionaryColumn {
@@ -56,7 +54,6 @@ export function dictionaryWith(tables: readonly DictionaryTable[], fields: Parti
     schema_log: [
       { changed_at: NOW - 90_000, resource: 'content', table: 'content', column: 'title', from: null, to: 'text' },
     ],
-    examples: exampleQueries({ tables, relations }, VIEW_DIALECT, NOW),
     ...fields,
   };
 }

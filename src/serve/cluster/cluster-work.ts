@@ -45,7 +45,6 @@ const WALKS_AT_ONCE = 8;
 
 /** Drains mostly wait, for more deliveries or for the service. */
 const DRAINS_AT_ONCE = 64;
-const CONFIRMS_AT_ONCE = 2;
 /** A drain stays this long for the next deliveries, so that a storm is one item and not many. */
 const LINGER_MS = 10_000;
 /** The queue is asked for drain items at most this often, even in a storm of deliveries. */
@@ -114,7 +113,6 @@ export class ClusterWork {
     });
     this.queue.work('walk', atOnce, (item, signal) => this.#walk(item, signal));
     this.queue.work('drain', DRAINS_AT_ONCE, (item, signal) => this.#drain(item, signal));
-    this.queue.work('settle', CONFIRMS_AT_ONCE, (item, signal) => this.#confirm(item, signal));
   }
 
   get isEmpty(): boolean {
@@ -257,21 +255,6 @@ export class ClusterWork {
       await this.#use(source, (open) =>
         this.#whileDraining(source, open, { all: true }, async (drain) => drain?.quiet(LINGER_MS, until)),
       );
-      return { is: 'done', result: null };
-    });
-  }
-
-  #confirm({ source, resource }: ItemOf<'settle'>, signal: AbortSignal): Promise<WorkEnd<null>> {
-    return this.#whileJoined(source, signal, async (_, until) => {
-      try {
-        await this.#use(source, async ({ app }) => {
-          await app.eraseForgotten(resource, until);
-          await app.confirmReleased(resource, until);
-        });
-      } catch (error) {
-        // The walk that owns the resource confirms them as well.
-        if (!(error instanceof SyncError) || error.code !== 'lease_held') throw error;
-      }
       return { is: 'done', result: null };
     });
   }

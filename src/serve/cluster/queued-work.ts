@@ -1,14 +1,12 @@
 import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
-import { resourcesToErase } from '../../state/forgotten.ts';
 import { readPauses } from '../../state/pauses.ts';
-import { releasedResources } from '../../state/suspects.ts';
 import { openWarehouse } from '../../warehouse/databases.ts';
 import type { Inbox } from '../../warehouse/inbox.ts';
-import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { keepFiles } from '../keep-files.ts';
 import type { SourceWork } from '../keeper.ts';
+import { deleteAsked, resourcesToDelete } from '../local-work.ts';
 import { queueName } from '../work-items/work-items.ts';
 import type { ClusterSource, ClusterWork } from './cluster-work.ts';
 import { askWalk, newWalk, successOf } from './walk-item.ts';
@@ -25,10 +23,8 @@ interface QueuedWorkOptions extends ClusterSource {
 export function queuedWork({ source, log, watcher, clock, shared, inbox }: QueuedWorkOptions): SourceWork {
   const { queue } = shared;
   const name = queueName(source.warehouse);
-  /** Queues what waits without an item, such as deliveries that are due to be tried again. */
-  const queueWaiting = async ({ own }: Warehouse): Promise<void> => {
-    const waiting = new Set([...(await releasedResources(own)), ...(await resourcesToErase(own))]);
-    for (const resource of waiting) await queue.put({ kind: 'settle', source: name, resource });
+  /** Queues deliveries that wait without an item, such as those that are due to be tried again. */
+  const queueWaiting = async (): Promise<void> => {
     const [first] = (await inbox?.waiting(0, timestampText(clock.now()), 1)) ?? [];
     if (first !== undefined) await queue.put({ kind: 'drain', source: name });
   };
@@ -67,7 +63,14 @@ export function queuedWork({ source, log, watcher, clock, shared, inbox }: Queue
           return askWalk(queue, { ...item, seen: successOf(command, cause.stored) }, signal);
         },
         startDrain: () => null,
-        upkeep: [() => queueWaiting(warehouse), files],
+        upkeep: [
+          queueWaiting,
+          async (signal) => {
+            const resources = await resourcesToDelete(warehouse);
+            if (resources.size > 0) await shared.use(name, (app) => deleteAsked(app, resources, signal));
+          },
+          files,
+        ],
       };
     },
   };

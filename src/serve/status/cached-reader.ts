@@ -9,6 +9,8 @@ export interface CachedReaderOptions {
   keepTimes: number;
   /** A caller waits at most this long; the reading goes on for later callers. */
   patienceMs: number;
+  /** Awaited before a reading, so that many of them leave room for other work; that wait makes no reading late. */
+  turn?: () => Promise<unknown>;
 }
 
 /** The last value read, and the error since. */
@@ -23,51 +25,36 @@ export interface LastRead<T> {
   isLate: boolean;
 }
 
-/** How a caller asks who shows many such values at once. */
-export interface Hurry {
-  /** He waits at most this long, */
-  waitMs: number;
-  /** and not at all where the last value is no older than this; a newer one is read behind his back. */
-  oldMs: number;
-  /** Starts a reading, so that many of them leave room for other work. */
-  turn: <T>(read: () => Promise<T>) => Promise<T>;
-}
-
 /**
  * Reads again only once the last value has grown old, so that many viewers cost no more than one and slow readings are
  * rare. After a failure it returns the last good value with the error, and tries again at the next call.
  */
 export function createCachedReader<T>(
   read: () => Promise<T>,
-  { clock, keepMs, keepTimes, patienceMs }: CachedReaderOptions,
-): (hurry?: Hurry | null) => Promise<LastRead<T>> {
+  { clock, keepMs, keepTimes, patienceMs, turn }: CachedReaderOptions,
+): () => Promise<LastRead<T>> {
   let last: LastRead<T> = { value: null, readAt: null, error: null, isLate: false };
   let goodUntil = Number.NEGATIVE_INFINITY;
   let reading: Promise<LastRead<T>> | null = null;
-  /** When the reading in progress began; null while it waits for its turn. */
-  let startedAt: number | null = null;
+  let startedAt = Infinity;
   const readNow = async (): Promise<LastRead<T>> => {
-    const began = clock.monotonic();
-    startedAt = began;
+    startedAt = Infinity;
+    if (turn !== undefined) await turn();
+    startedAt = clock.monotonic();
     try {
       last = { value: await read(), readAt: clock.now(), error: null, isLate: false };
       const ended = clock.monotonic();
-      goodUntil = ended + Math.max(keepMs, keptFor(keepTimes, ended - began));
+      goodUntil = ended + Math.max(keepMs, keptFor(keepTimes, ended - startedAt));
     } catch (error) {
       last = { ...last, error };
     }
     reading = null;
     return last;
   };
-  return async (hurry = null) => {
+  return async () => {
     if (reading === null && clock.monotonic() < goodUntil) return last;
-    if (reading === null) {
-      startedAt = null;
-      reading = hurry === null ? readNow() : hurry.turn(readNow);
-    }
-    if (hurry !== null && last.readAt !== null && clock.now() - last.readAt <= hurry.oldMs) return last;
-    const read = await waitAtMost(clock, hurry?.waitMs ?? patienceMs, reading);
-    return read?.value ?? { ...last, isLate: clock.monotonic() - (startedAt ?? Infinity) >= patienceMs };
+    const read = await waitAtMost(clock, patienceMs, (reading ??= readNow()));
+    return read?.value ?? { ...last, isLate: clock.monotonic() - startedAt >= patienceMs };
   };
 }
 

@@ -1,13 +1,12 @@
 import { setImmediate } from 'node:timers/promises';
-import PQueue from 'p-queue';
 import type { Clock } from '../../model/clock.ts';
 import { renderFaults } from '../../settings/file/fault.ts';
 import type { RefusedSource } from '../../settings/settings.ts';
 import { databaseAt } from '../../warehouse/databases.ts';
-import { createCachedReader, type Hurry, type LastRead } from './cached-reader.ts';
+import { type CachedReaderOptions, createCachedReader, type LastRead } from './cached-reader.ts';
 import type { AlertChannelStatus, RefusedStatus, SettingsStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 import { type DetailsAsked, readDetails, type SourceDetails } from './source-details.ts';
-import { sourceStatus, type StatusParts, type WaitingFigures, webhookStatus } from './source-status.ts';
+import { sourceStatus, type StatusParts } from './source-status.ts';
 import { countRows, NO_FILES, readFileStatus, readState, type StoredFiles } from './stored.ts';
 
 /** Whether this process can do its work. Contains no paths and no messages; `sources` is shown only to authorized clients. */
@@ -47,26 +46,17 @@ const STATE = { keepMs: 1_000, keepTimes: 20, patienceMs: 3_000 };
 const COUNT = { keepMs: 1_000, keepTimes: 50, patienceMs: 150 };
 const PROBE = { keepMs: 1_000, keepTimes: 0, patienceMs: 5_000 };
 
-/** So many sources are read anew before they are shown; of more, what was read a moment ago is shown at once. */
-const FEW_SOURCES = 12;
-const INBOX = { keepMs: 1_000, keepTimes: 20, patienceMs: 3_000 };
-const HURRIED = { waitMs: 20, oldMs: 15_000 };
-/** Sources that are read at the same time, in turns of their own, so that other work comes in between. */
-const READ_AT_ONCE = 8;
-
 /** Reads nothing before it is asked. */
 export function createCollector(options: CollectorOptions): Collector {
   const { version, clock, startedAt, sources, stopping, refused = () => [], settings = () => null } = options;
-  const readers = ofEach((parts) => sourceReader(parts, clock, startedAt));
-  const turns = new PQueue({ concurrency: READ_AT_ONCE });
-  const turn: Hurry['turn'] = (read) => turns.add(() => setImmediate().then(read));
-  const hurried: Hurry = { ...HURRIED, turn };
+  let turns = Promise.resolve();
+  // One after the other, so that the readings of many sources leave room for deliveries.
+  const turn = (): Promise<void> => (turns = turns.then(() => setImmediate()));
+  const readers = ofEach((parts) => sourceReader(parts, { clock, turn }, startedAt));
   const probes = ofEach((parts) => createCachedReader(() => probe(parts), { clock, ...PROBE }));
   return {
     snapshot: async () => {
-      const all = sources();
-      const hurry = all.length > FEW_SOURCES ? hurried : null;
-      const read = await Promise.all(all.map((parts) => readers(parts)(hurry)));
+      const read = await Promise.all(sources().map((parts) => readers(parts)()));
       const alerts = options.alerts?.() ?? [];
       const told = alerts.length === 0 ? {} : { alerts };
       const left = { refused: refused().map(refusedStatus), settings: settings(), ...told };
@@ -117,45 +107,30 @@ function isWell({ value, error, isLate }: LastRead<true>): boolean {
   return value === true && error === null && !isLate;
 }
 
-/** Until it was counted for the first time. */
-const NOTHING_WAITS: WaitingFigures = { waiting: 0, waitingBytes: 0, dead: 0, different: 0, oldest: null };
-
-function inboxFigures({ inbox }: StatusParts): Promise<WaitingFigures> {
-  return inbox === null ? Promise.resolve(NOTHING_WAITS) : inbox();
-}
-
 function sourceReader(
   parts: StatusParts,
-  clock: Clock,
+  shared: Pick<CachedReaderOptions, 'clock' | 'turn'>,
   startedAt: number,
-): (hurry: Hurry | null) => Promise<SourceStatus> {
-  const { source, read } = parts;
+): () => Promise<SourceStatus> {
+  const { source, read, inbox } = parts;
+  const { clock } = shared;
   const readStored = createCachedReader(() => read(({ own }) => readState(source, () => own, clock.now())), {
-    clock,
+    ...shared,
     ...STATE,
   });
   const counters = source.resources.map((resource) =>
-    createCachedReader(() => read((warehouse) => countRows(warehouse, resource)), { clock, ...COUNT }),
+    createCachedReader(() => read((warehouse) => countRows(warehouse, resource)), { ...shared, ...COUNT }),
   );
   const filesOf = (): Promise<StoredFiles> => read(({ own }) => readFileStatus(own));
-  const readFiles = createCachedReader(filesOf, { clock, ...COUNT, patienceMs: STATE.patienceMs });
+  const readFiles = createCachedReader(filesOf, { ...shared, ...COUNT, patienceMs: STATE.patienceMs });
   const hasFiles = Object.keys(source.files.kept).length > 0;
-  const readInbox = createCachedReader(() => inboxFigures(parts), { clock, ...INBOX });
-  const hurriedInbox = (hurry: Hurry): StatusParts['inbox'] => {
-    if (parts.inbox === null) return null;
-    return async () => {
-      const { value, error } = await readInbox(hurry);
-      if (error !== null) throw error;
-      return value ?? NOTHING_WAITS;
-    };
-  };
-  return async (hurry) => {
-    const state = await readStored(hurry);
-    const counts = await Promise.all(counters.map((count) => count(hurry)));
-    const files = (hasFiles ? (await readFiles(hurry)).value : null) ?? NO_FILES;
-    const shown = hurry === null ? parts : { ...parts, inbox: hurriedInbox(hurry) };
-    const webhooks = await webhookStatus(shown, clock.now());
+  const readInbox = inbox && createCachedReader(inbox, { ...shared, ...STATE });
+  return async () => {
+    const stored = await readStored();
+    const counts = await Promise.all(counters.map((count) => count()));
+    const files = (hasFiles ? (await readFiles()).value : null) ?? NO_FILES;
+    const figures = (await readInbox?.()) ?? null;
     const times = { now: clock.now(), monotonic: clock.monotonic(), startedAt };
-    return sourceStatus(parts, { stored: state, counts, files, webhooks }, times);
+    return sourceStatus(parts, { stored, counts, files, inbox: figures }, times);
   };
 }

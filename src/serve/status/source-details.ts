@@ -64,7 +64,6 @@ export interface RejectDetails {
   record_id: string | null;
   /** The fault of this one. */
   detail: string;
-  first_seen_at: number | null;
   last_seen_at: number | null;
   /** The beginning of the record's text; null if it must not be shown. */
   body: string | null;
@@ -157,10 +156,9 @@ async function readRun(own: Kysely<OwnTables>, id: string): Promise<RunPart[]> {
   });
 }
 
-type StoredReject = Pick<
-  RejectRow,
-  'resource' | 'reason' | 'record_id' | 'detail' | 'first_seen' | 'last_seen' | 'body'
-> & { length: number };
+type StoredReject = Pick<RejectRow, 'resource' | 'reason' | 'record_id' | 'detail' | 'last_seen' | 'body'> & {
+  length: number;
+};
 
 async function readRejectsOf(
   own: Kysely<OwnTables>,
@@ -169,7 +167,7 @@ async function readRejectsOf(
 ): Promise<RejectDetails[]> {
   const rows: StoredReject[] = await own
     .selectFrom('_sync_rejects')
-    .select(['resource', 'reason', 'record_id', 'detail', 'first_seen', 'last_seen'])
+    .select(['resource', 'reason', 'record_id', 'detail', 'last_seen'])
     .select([
       sql<string>`substr("body", 1, ${sql.lit(bodies ? BODY_LETTERS : 0)})`.as('body'),
       sql<number>`length("body")`.as('length'),
@@ -179,12 +177,11 @@ async function readRejectsOf(
     .orderBy('last_seen', 'desc')
     .limit(REJECTS)
     .execute();
-  return rows.map(({ body, first_seen, last_seen, detail, resource, reason, record_id, length }) => ({
+  return rows.map(({ body, last_seen, detail, resource, reason, record_id, length }) => ({
     resource,
     reason,
     record_id,
     detail: detail,
-    first_seen_at: momentOf(first_seen),
     last_seen_at: momentOf(last_seen),
     body: bodies ? body : null,
     length,

@@ -67,7 +67,8 @@ interface SourceFacts {
   /** In the order of the source's resources. */
   counts: readonly Pick<LastRead<RowCount>, 'value' | 'readAt'>[];
   files: StoredFiles;
-  webhooks: WebhookStatus | null;
+  /** Null if no webhooks are configured. */
+  inbox: Pick<LastRead<WaitingFigures>, 'value' | 'error'> | null;
 }
 
 interface Times {
@@ -81,7 +82,7 @@ interface Times {
 /** Puts together what the warehouse, this process's memory and the settings say of a source. */
 export function sourceStatus(
   parts: StatusParts,
-  { stored, counts, files, webhooks }: SourceFacts,
+  { stored, counts, files, inbox }: SourceFacts,
   times: Times,
 ): SourceStatus {
   const { source, activity } = parts;
@@ -95,7 +96,7 @@ export function sourceStatus(
       ...filesOf(files.resources.get(resource)),
     })),
     limit: limitStatus(activity, parts.governor(), source.rate.share, times),
-    webhooks,
+    webhooks: inbox && webhookStatus(parts, inbox, times.now),
     changes: activity.changesOfHour(times.now),
     schema_changes: stored.value?.schemaChanges ?? [],
     ...stoppedFiles(activity, files),
@@ -239,20 +240,25 @@ export function problemOf(error: unknown, scrub: (text: string) => string): Prob
   return scrubTexts({ code: isOurs ? error.code : 'bug', message: messageOf(error), hint }, scrub);
 }
 
-/** Null if no webhooks are configured. */
-export async function webhookStatus(parts: StatusParts, now: number): Promise<WebhookStatus | null> {
-  const { activity, inbox, scrub, source } = parts;
-  if (inbox === null) return null;
-  const traffic = webhookTraffic(activity, now);
-  try {
-    const figures = await inbox();
-    const { waiting, dead, different, oldest } = figures;
-    const oldest_at = oldest === null ? null : timestampMs(oldest);
-    return { ...traffic, problem: null, waiting, full: fullness(figures, source.webhook), dead, different, oldest_at };
-  } catch (error) {
-    const nothing = { waiting: 0, full: 0, dead: 0, different: 0, oldest_at: null };
-    return { ...traffic, problem: problemOf(error, scrub), ...nothing };
-  }
+/** Until it was counted for the first time, or while it cannot be read. */
+const NOTHING_WAITS: WaitingFigures = { waiting: 0, waitingBytes: 0, dead: 0, different: 0, oldest: null };
+
+function webhookStatus(
+  { activity, scrub, source }: StatusParts,
+  { value, error }: NonNullable<SourceFacts['inbox']>,
+  now: number,
+): WebhookStatus {
+  const figures = (error === null ? value : null) ?? NOTHING_WAITS;
+  const { waiting, dead, different, oldest } = figures;
+  return {
+    ...webhookTraffic(activity, now),
+    problem: error === null ? null : problemOf(error, scrub),
+    waiting,
+    full: fullness(figures, source.webhook),
+    dead,
+    different,
+    oldest_at: oldest === null ? null : timestampMs(oldest),
+  };
 }
 
 function fullness({ waiting, waitingBytes }: WaitingFigures, webhook: SourceSettings['webhook']): number {
@@ -272,7 +278,7 @@ function webhookTraffic(
     last_received_at: activity.lastReceivedAt,
     received: activity.received.total(now).count,
     refused: activity.refused.total(now).count,
-    refused_by: activity.refusedBy,
+    refused_by: { ...activity.refusedBy },
     delay_p50_ms: delays.p50,
     delay_p95_ms: delays.p95,
     minutes: activity.received.minutes(now).map((minute, index) => ({

@@ -24,15 +24,8 @@ export interface DrainItem {
   source: string;
 }
 
-/** A person has released deletes of a resource, which are to be confirmed, or wants records of it to be erased; `settle` is the stored name of such items. */
-export interface ConfirmItem {
-  kind: 'settle';
-  source: string;
-  resource: string;
-}
-
 /** Work that any process may do which has the source in its settings. */
-export type WorkItem = WalkItem | DrainItem | ConfirmItem;
+export type WorkItem = WalkItem | DrainItem;
 export type WorkKind = WorkItem['kind'];
 export type ItemOf<Kind extends WorkKind> = Extract<WorkItem, { kind: Kind }>;
 
@@ -51,11 +44,10 @@ interface KindOfWork {
 export const WORK_KINDS: Readonly<Record<WorkKind, KindOfWork>> = {
   walk: { pollMs: 1_000, spreadMs: 100, heartbeatSeconds: 20, deleteAfterSeconds: 3_600 },
   drain: { pollMs: 1_000, spreadMs: 10, heartbeatSeconds: 20, deleteAfterSeconds: 300 },
-  settle: { pollMs: 5_000, spreadMs: 100, heartbeatSeconds: 20, deleteAfterSeconds: 300 },
 };
 
 /** In the order in which they are asked for. */
-export const KINDS_OF_WORK: readonly WorkKind[] = ['walk', 'drain', 'settle'];
+export const KINDS_OF_WORK: readonly WorkKind[] = ['walk', 'drain'];
 
 /** Two items of a kind with the same key are the same work. */
 export function keyOf(item: WorkItem): string {

@@ -26,7 +26,6 @@ export function declareDatabase(address: WarehouseAddress<'postgres'>): Declared
     lookForWarehouse: async (clock) => (await opening()).lookForWarehouse(address, clock),
     openSnapshot: async (clock) => (await opening()).openSnapshot(address, clock),
     refuseMaking: async (clock) => (await opening()).refuseMaking(address, clock),
-    mark: () => null,
     // In the same schema, so that a delivery and what asks for its work are one transaction.
     inbox: address.text,
     openInbox: async (clock, options) => (await opening()).openInbox(address, clock, options),

@@ -1,6 +1,5 @@
 import { sql, type CompiledQuery, type Kysely } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
-import { NAMED } from '../name-state.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { LeaseProof, Warehouse } from '../warehouse.ts';
 import { rowQueries } from '../reading.ts';
@@ -66,7 +65,6 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
     persist: () => Promise.resolve(),
     clean: (tables) => cleanTables(database, tables),
     upkeep: () => Promise.resolve({ walBytes: 0 }),
-    nameState: () => NAMED,
     close,
   };
 }

@@ -12,7 +12,6 @@ import { inboxViewer } from '../inbox-queries.ts';
 import { backUp } from './backup/back-up.ts';
 import { restore } from './backup/restore.ts';
 import { finishRestore, leftoversOf } from './connection/finish-restore.ts';
-import { markOf } from './connection/named-file.ts';
 import { openUnchanged, type UnchangedFile } from './connection/unchanged-file.ts';
 import { openInbox } from './inbox/open-inbox.ts';
 import { snapshotReader } from './snapshot-reader.ts';
@@ -40,7 +39,6 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
       return opened === null ? null : snapshotReader(opened);
     },
     refuseMaking: () => refuseMaking(file),
-    mark: () => markOf(file),
     inbox: `sqlite:${inbox}`,
     // Here the address is that of the inbox itself.
     openInbox: async (clock) => {

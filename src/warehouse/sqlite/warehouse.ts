@@ -37,7 +37,7 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
   const { db, own, retryWhileLocked, name } = open;
   const transact = transactions(db, retryWhileLocked);
   // Skip if the file at this path was replaced.
-  const upkeep = (): Upkeep => (name.state().is === 'named' ? truncateLargeWal(db) : { walBytes: 0 });
+  const upkeep = (): Upkeep => (name.isOwn() ? truncateLargeWal(db) : { walBytes: 0 });
 
   return {
     ...rowsIn(own),
@@ -67,7 +67,6 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
       db.pragma('shrink_memory');
       return Promise.resolve(upkeep());
     },
-    nameState: () => name.state(),
     close: async () => {
       // If another program has the file open too, closing does not copy what was written.
       upkeep();

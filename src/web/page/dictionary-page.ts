@@ -8,7 +8,7 @@ import type {
   RowCounts,
 } from '../../serve/dictionary/read-dictionary.ts';
 import type { SourceTables } from '../../serve/dictionary/table-reader.ts';
-import { dataTable, linesOf, markup, type Markup, problemNote, tabIcon, time } from './markup.ts';
+import { dataTable, markup, type Markup, problemNote, tabIcon, time } from './markup.ts';
 import { htmlDocument, utcText } from './page-frame.ts';
 import { TABLES_SCRIPT } from './script.ts';
 import { STYLESHEET, TABLES_STYLESHEET } from './stylesheet.ts';
@@ -69,15 +69,14 @@ interface Shown {
   counts: RowCounts | null;
 }
 
-/** All of one source: tables, freshness, relations, queries, columns, schema log. A search hides what is not of `.found`. */
+/** All of one source: tables, freshness, relations, columns, schema log. A search hides what is not of `.found`. */
 function dictionarySection(shown: Shown, now: number): Markup {
   const { source, warehouse, tables } = shown.dictionary;
   return markup`<section class="source" id="${source}" aria-labelledby="${source}-title">
 <div class="title"><h2 id="${source}-title">${source}</h2><p class="facts"><span>${warehouse}</span><span>${countOf(tables.length, 'table or view', 'tables and views')}</span></p></div>
 ${tables.length === 0 ? markup`<p class="empty">Nothing has been copied yet.</p>` : overview(shown)}
 <div class="unsearched">${freshness(shown.dictionary, now)}
-${relations(shown.dictionary)}
-${examples(shown.dictionary)}</div>
+${relations(shown.dictionary)}</div>
 ${tables.length === 0 ? null : markup`<h3>Columns</h3>`}
 ${tables.map((table) => tableSection(table, shown))}
 <div class="unsearched">${schemaLog(shown.dictionary, now)}</div></section>`;
@@ -135,15 +134,6 @@ function relations({ source, relations: all }: Dictionary): Markup | null {
   ]);
   const columns = ['Column', 'References'];
   return markup`<h3>Relations</h3>${dataTable({ id: `${source}-relations`, label: `Relations of ${source}`, columns, rows })}`;
-}
-
-function examples({ source, examples: queries }: Dictionary): Markup | null {
-  if (queries.length === 0) return null;
-  const shown = queries.map(
-    ({ title, sql }, at) =>
-      markup`<div class="query"><h4>${title}</h4><pre id="${source}-query-${at}" tabindex="0"><code>${linesOf(sql)}</code></pre></div>`,
-  );
-  return markup`<h3>Queries to begin with</h3>${shown}`;
 }
 
 function tableSection(table: DictionaryTable, { dictionary: { source }, counts }: Shown): Markup {

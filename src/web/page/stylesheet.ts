@@ -217,7 +217,6 @@ export const TABLES_STYLESHEET = `
 .tables .text{max-width:46em}
 .tables details,.tables section{scroll-margin-top:48px}
 .tables summary h4 code{font-size:13px;color:var(--text)}
-.tables .query{margin-top:10px}
 .tables summary h3{margin:0}
 @media (max-width:640px){
 .tables table,.tables tbody,.tables tr,.tables th{display:block}
@@ -229,7 +228,6 @@ export const TABLES_STYLESHEET = `
 .tables td.none{display:none}
 .tables td::before{content:attr(data-title);flex:0 0 92px;color:var(--quiet);font-size:12.5px}
 .tables td>div{flex:1;min-width:0}
-.tables td code,.tables th code{white-space:normal;overflow-wrap:anywhere}
-.tables pre code{white-space:pre-wrap}}
+.tables td code,.tables th code{white-space:normal;overflow-wrap:anywhere}}
 @media print{.wide{overflow:visible}.tables details{break-inside:auto}.tables .search{display:none}}
 `;

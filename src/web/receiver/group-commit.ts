@@ -9,8 +9,6 @@ export interface GroupCommitOptions<T, R> {
   /** True if the same write may work in a moment: the lock is held, the disk is full. */
   mayPass: (error: unknown) => boolean;
   clock: Clock;
-  /** Items of one transaction. */
-  most?: number;
 }
 
 interface Terms {
@@ -20,24 +18,19 @@ interface Terms {
   bound?: number;
 }
 
-interface Waiting<T, R> {
+interface Waiting<T, R> extends PromiseWithResolvers<R> {
   item: T;
-  deadline: number;
-  resolve: (effect: R) => void;
-  reject: (error: unknown) => void;
 }
 
+/** Items of one transaction. */
 const MOST = 1_000;
 /** Between two attempts; long enough for the process to do its other work. */
-const PAUSES_MS = [10, 10, 20, 40] as const;
-const LONGEST_PAUSE_MS = 50;
+const PAUSE_MS = 25;
 /**
  * After a commit the next one waits as long as that took, but at most this: SQLite blocks the process while the disk
  * writes, so fewer and larger commits leave it at least half of the time for its other work.
  */
 const MAX_REST_MS = 20;
-/** How often the waiting are looked at while the database has not answered. */
-const LOOK_MS = 100;
 
 /**
  * Writes items that arrive at about the same time in one transaction: the disk is waited for once, not for each. At most
@@ -45,17 +38,14 @@ const LOOK_MS = 100;
  */
 export class GroupCommit<T, R> {
   readonly #options: GroupCommitOptions<T, R>;
-  #queue: Waiting<T, R>[] = [];
-  #underWay: Waiting<T, R>[] = [];
+  /** Items that are not committed yet, also those under way. */
+  readonly #waiting = new Set<Waiting<T, R>>();
   #running: Promise<void> | null = null;
+  /** Of the last attempt; null if it succeeded. */
+  #error: unknown = null;
 
   constructor(options: GroupCommitOptions<T, R>) {
     this.#options = options;
-  }
-
-  /** Items that are not committed yet. */
-  get waiting(): number {
-    return this.#underWay.length + this.#queue.length;
   }
 
   /**
@@ -63,12 +53,16 @@ export class GroupCommit<T, R> {
    * is over with the error of the last attempt, or `inbox_slow` if that has brought none yet; such an item may be stored
    * all the same if an answer of the database was lost.
    */
-  add(item: T, { patienceMs, bound = Infinity }: Terms): Promise<R> {
-    if (this.waiting >= bound) return Promise.reject(overloaded(this.waiting));
-    const { promise, resolve, reject } = Promise.withResolvers<R>();
-    this.#queue.push({ item, deadline: this.#options.clock.monotonic() + patienceMs, resolve, reject });
+  async add(item: T, { patienceMs, bound = Infinity }: Terms): Promise<R> {
+    if (this.#waiting.size >= bound) throw overloaded(this.#waiting.size);
+    const one: Waiting<T, R> = { item, ...Promise.withResolvers<R>() };
+    this.#waiting.add(one);
     this.#running ??= this.#run();
-    return promise;
+    const committed = await waitAtMost(this.#options.clock, patienceMs, one.promise);
+    if (committed !== null) return committed.value;
+    // If it is under way, only the database knows what becomes of it.
+    this.#waiting.delete(one);
+    throw this.#error ?? slow();
   }
 
   /** Resolves when nothing waits. */
@@ -79,60 +73,39 @@ export class GroupCommit<T, R> {
   async #run(): Promise<void> {
     // Everything that this turn of the event loop brings goes along.
     await turn();
-    for (let failures = 0; this.#queue.length > 0;) {
+    while (this.#waiting.size > 0) {
       const began = performance.now();
-      this.#underWay = this.#queue.splice(0, this.#options.most ?? MOST);
-      const error = await this.#attempt(this.#underWay);
-      failures = error === null ? 0 : failures + 1;
-      if (error !== null) await this.#afterFailure(error, failures);
-      this.#underWay = [];
+      await this.#attempt(this.#waiting.values().take(MOST).toArray());
       const tookMs = performance.now() - began;
       await (tookMs < 1 ? turn() : delay(Math.min(tookMs, MAX_REST_MS)));
     }
     this.#running = null;
   }
 
-  async #attempt(group: readonly Waiting<T, R>[]): Promise<unknown> {
+  async #attempt(group: readonly Waiting<T, R>[]): Promise<void> {
+    const { write, mayPass, clock } = this.#options;
     try {
-      const writing = this.#options.write(group.map(({ item }) => item));
-      let written = await waitAtMost(this.#options.clock, LOOK_MS, writing);
-      // A database that does not answer keeps nobody waiting: each item is rejected when its patience is over.
-      for (; written === null; written = await waitAtMost(this.#options.clock, LOOK_MS, writing))
-        this.#giveUpOn(slow());
-      for (const [at, { resolve }] of group.entries()) resolve(effectAt(written.value, at));
-      return null;
+      const effects = await write(group.map(({ item }) => item));
+      this.#error = null;
+      for (const [at, one] of group.entries()) {
+        const effect = effects[at];
+        if (effect === undefined) one.reject(new Error('a write told less than one effect per item'));
+        else one.resolve(effect);
+        this.#waiting.delete(one);
+      }
     } catch (error) {
-      return error ?? new Error('a write failed without an error');
+      if (!mayPass(error)) return this.#eachAlone(group, error);
+      this.#error = error;
+      await clock.sleep(PAUSE_MS);
     }
-  }
-
-  async #afterFailure(error: unknown, failures: number): Promise<void> {
-    if (!this.#options.mayPass(error)) return this.#eachAlone(this.#underWay);
-    this.#queue.unshift(...this.#underWay.splice(0));
-    this.#giveUpOn(error);
-    await this.#options.clock.sleep(PAUSES_MS[failures - 1] ?? LONGEST_PAUSE_MS);
   }
 
   /** An item that cannot be written does not take the others along. */
-  async #eachAlone(group: readonly Waiting<T, R>[]): Promise<void> {
-    for (const one of group) {
-      const error = await this.#attempt([one]);
-      if (error !== null) one.reject(error);
-    }
+  async #eachAlone(group: readonly Waiting<T, R>[], error: unknown): Promise<void> {
+    const [first] = group;
+    if (group.length > 1) for (const one of group) await this.#attempt([one]);
+    else if (first !== undefined && this.#waiting.delete(first)) first.reject(error);
   }
-
-  /** Those that are under way go on: only the database knows what becomes of them. */
-  #giveUpOn(error: unknown): void {
-    const now = this.#options.clock.monotonic();
-    for (const { deadline, reject } of [...this.#underWay, ...this.#queue]) if (deadline <= now) reject(error);
-    this.#queue = this.#queue.filter(({ deadline }) => deadline > now);
-  }
-}
-
-function effectAt<R>(effects: readonly R[], at: number): R {
-  const effect = effects[at];
-  if (effect === undefined) throw new Error('a write told less than one effect per item');
-  return effect;
 }
 
 function slow(): SyncError {

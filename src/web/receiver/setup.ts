@@ -58,8 +58,8 @@ export const RECEIVER_LIMITS = {
   /** Files that are being sent, and how long one may stand still because its reader takes nothing. */
   longBodies: 32,
   longIdleMs: 30_000,
-  /** How often the counters are reported. */
-  figuresMs: 1_000,
+  /** How often it is counted what waits. */
+  countMs: 1_000,
   /** For requests that are open when the process is stopped. */
   closeMs: 2_000,
 };

@@ -3,8 +3,10 @@ import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { repeatUntilAborted, sleepOrAbort } from '../../model/waiting.ts';
 import type { ReceivedInbox } from '../../serve/received-inbox.ts';
+import { createCachedReader } from '../../serve/status/cached-reader.ts';
 import { askDrain, queueName } from '../../serve/work-items/work-items.ts';
 import type { InboxOptions } from '../../warehouse/database.ts';
+import { openInbox } from '../../warehouse/databases.ts';
 import { sizeOf } from '../../warehouse/inbox-queries.ts';
 import {
   type Inbox,
@@ -16,7 +18,6 @@ import {
   TO_WORK_ON,
 } from '../../warehouse/inbox.ts';
 import { GroupCommit } from './group-commit.ts';
-import { LazyInbox } from './lazy-inbox.ts';
 import type { Asks, ReceivedSource, ReceiverLimits, ReceiverNote } from './setup.ts';
 
 interface SourceInboxOptions {
@@ -25,8 +26,6 @@ interface SourceInboxOptions {
   isOpenedNow: boolean;
   /** Its place among all inboxes of the receiver, from 0 to 1: what each does now and then, they do one after the other. */
   offset: number;
-  /** How many inboxes there are now, perhaps on one database. */
-  inboxes: () => number;
   clock: Clock;
   limits: ReceiverLimits;
   /** Called when deliveries were stored that have to be worked on. */
@@ -46,19 +45,14 @@ const PASSING: ReadonlySet<string> = new Set([
 const SETTLE_MS = 30_000;
 
 const PURGE_MS = 60_000;
-/** An inbox that is closed is opened for that so often at most, */
-const PURGE_CLOSED_MS = 3_600_000;
-/** and more often where a delivery is kept so briefly that this would be long. */
-const PURGE_PART = 12;
 const PURGE_ROWS = 500;
 const PURGE_PAUSE_MS = 100;
 /** A dead delivery waits for a person. */
 const DEAD_FACTOR = 4;
 /** Counting a long queue takes time: at most one part in 50. */
-const FIGURES_PART = 50;
-/** Inboxes that are counted every time; if there are more, each is counted less often. */
-const COUNTED_AT_ONCE = 20;
-const COUNTED_EVERY_MS = 50;
+const COUNT = { keepMs: 0, keepTimes: 50, patienceMs: 5_000 };
+/** Between two attempts to open it, such as while its disk is not mounted yet. */
+const REOPEN_MS = 5_000;
 
 /** How a stored delivery asks for its work, by who is asked. */
 const ASKED: Readonly<Record<Asks, (address: string) => InboxOptions>> = {
@@ -68,41 +62,39 @@ const ASKED: Readonly<Record<Asks, (address: string) => InboxOptions>> = {
 
 /** The inbox of one source. The receiver is its only writer, except for a replay by hand. */
 export class SourceInbox implements ReceivedInbox {
-  readonly waiting: ReceivedInbox['waiting'];
-  readonly list: ReceivedInbox['list'];
-  /** Figures that may be older, so that counting long queues takes little of the time. */
-  readonly recentFigures: () => Promise<InboxFigures>;
+  /** Figures that may be older, so that counting long queues takes little of the time. Does not throw. */
+  readonly recentFigures: () => Promise<unknown>;
   readonly #options: SourceInboxOptions;
-  readonly #inbox: LazyInbox;
+  readonly #inbox: OpenedInbox;
   readonly #commits: GroupCommit<InboxEntry, InboxEffect>;
   readonly #load: WaitingLoad;
   readonly #stop = new AbortController();
   readonly #purging: Promise<void>;
   #source: ReceivedSource;
 
-  private constructor(options: SourceInboxOptions, inbox: LazyInbox) {
+  private constructor(options: SourceInboxOptions, inbox: OpenedInbox) {
     const { clock, source } = options;
     this.#options = options;
     this.#source = source;
     this.#inbox = inbox;
-    ({ waiting: this.waiting, list: this.list } = inbox);
-    this.#commits = new GroupCommit({ write: notedWrite(inbox, options), mayPass, clock });
+    const write = notedWrite(async (entries) => (await inbox.opened()).write(entries), options);
+    this.#commits = new GroupCommit({ write, mayPass, clock });
     this.#load = new WaitingLoad(() => {
       const { max_waiting: rows, max_waiting_size: bytes } = this.#source.webhook;
       return { rows, bytes };
     });
-    this.recentFigures = cached(clock, () => leastAge(options), this.figures);
-    this.#purging = keepPurging(inbox, { ...options, keepMs: () => keepMsOf(this.#source) }, this.#stop.signal);
+    this.recentFigures = createCachedReader(this.figures, { clock, ...COUNT });
+    this.#purging = this.#keepPurging();
   }
 
   /** Does not throw: if it cannot be opened, that is its `problem`. */
   static async open(options: SourceInboxOptions): Promise<SourceInbox> {
-    const { inbox: address, asks = 'nobody' } = options.source;
-    const inbox = new LazyInbox(address, options.clock, ASKED[asks](address));
-    if (options.isOpenedNow) await openFirst(inbox, options);
-    const opened = new SourceInbox(options, inbox);
-    if (inbox.problem !== null) opened.#noteProblem();
-    return opened;
+    const { inbox: address, asks = 'nobody', name: source } = options.source;
+    const inbox = new OpenedInbox(address, options.clock, ASKED[asks](address));
+    if (options.isOpenedNow) await inbox.opened().catch(() => undefined);
+    const { problem } = inbox;
+    if (problem !== null) options.note({ level: 'error', event: 'inbox_refuses', source, error: messageOf(problem) });
+    return new SourceInbox(options, inbox);
   }
 
   /** Why it cannot be opened so far; null if it is open. */
@@ -110,12 +102,15 @@ export class SourceInbox implements ReceivedInbox {
     return this.#inbox.problem;
   }
 
+  readonly waiting: Inbox['waiting'] = async (...asked) => (await this.#inbox.opened()).waiting(...asked);
+  readonly list: Inbox['list'] = async (filter) => (await this.#inbox.opened()).list(filter);
+
   /** Resolves once the delivery is committed; rejects if it is not stored. */
   readonly store = async (delivery: NewDelivery): Promise<InboxEffect> => {
     const bytes = sizeOf(delivery);
     if (!this.#load.reserve(bytes)) {
       // If many were processed since the last count, the next delivery is accepted.
-      this.recentFigures().catch(() => undefined);
+      void this.recentFigures();
       throw full(this.#source);
     }
     const { storeMs: patienceMs, stored: bound } = this.#options.limits;
@@ -132,7 +127,7 @@ export class SourceInbox implements ReceivedInbox {
 
   readonly figures = async (): Promise<InboxFigures> => {
     const finishCount = this.#load.startCount();
-    const figures = await this.#inbox.figures();
+    const figures = await (await this.#inbox.opened()).figures();
     finishCount({ rows: figures.waiting, bytes: figures.waitingBytes });
     return figures;
   };
@@ -154,19 +149,58 @@ export class SourceInbox implements ReceivedInbox {
     await this.#inbox.close();
   }
 
-  #noteProblem(): void {
-    this.#note('error', 'inbox_refuses', { error: messageOf(this.problem) });
-  }
-
-  #note(level: ReceiverNote['level'], event: string, about: Pick<ReceiverNote, 'error'> = {}): void {
-    this.#options.note({ level, event, source: this.#source.name, ...about });
+  /** Removes what is older than it is kept. Never throws: after a lock or a full disk the next round will do. */
+  async #keepPurging(): Promise<void> {
+    const { clock, offset } = this.#options;
+    const { signal } = this.#stop;
+    if (offset > 0) await sleepOrAbort(clock, offset * PURGE_MS, signal);
+    await repeatUntilAborted({ clock, everyMs: PURGE_MS, signal }, async () => {
+      const inbox = await this.#inbox.opened();
+      const [now, keepMs] = [clock.now(), keepMsOf(this.#source)];
+      const before = { finished: timestampText(now - keepMs), dead: timestampText(now - DEAD_FACTOR * keepMs) };
+      // Some rows at a time, so that no answer waits for it.
+      while ((await inbox.purge(before, PURGE_ROWS)) >= PURGE_ROWS && !signal.aborted) {
+        await sleepOrAbort(clock, PURGE_PAUSE_MS, signal);
+      }
+    });
   }
 }
 
-/** Finds out whether it can be used; a start with hundreds of sources does not have them all open. */
-async function openFirst(inbox: LazyInbox, { inboxes }: SourceInboxOptions): Promise<void> {
-  await inbox.open();
-  if (inboxes() > COUNTED_AT_ONCE) await inbox.rest();
+/** The inbox at an address. While it cannot be opened, `opened` throws the reason, and tries again now and then. */
+class OpenedInbox {
+  /** Why it could not be opened so far; null if it is open, or was not asked for yet. */
+  problem: unknown = null;
+  #open: () => Promise<Inbox>;
+  readonly #clock: Clock;
+  #inbox: Promise<Inbox> | null = null;
+  #notBefore = -Infinity;
+
+  constructor(address: string, clock: Clock, options: InboxOptions) {
+    this.#clock = clock;
+    this.#open = () => openInbox(address, clock, options);
+  }
+
+  async opened(): Promise<Inbox> {
+    if (this.#inbox === null && this.#clock.monotonic() < this.#notBefore) throw this.problem;
+    this.#inbox ??= this.#open();
+    try {
+      const inbox = await this.#inbox;
+      this.problem = null;
+      return inbox;
+    } catch (error) {
+      this.#inbox = null;
+      this.problem = error;
+      this.#notBefore = this.#clock.monotonic() + REOPEN_MS;
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    const inbox = await this.#inbox?.catch(() => null);
+    this.#open = () => Promise.reject(new SyncError('inbox_closed', 'it is closed', { recovery: 'stop' }));
+    [this.#inbox, this.#notBefore] = [null, -Infinity];
+    await inbox?.close();
+  }
 }
 
 function full({ name, webhook }: ReceivedSource): SyncError {
@@ -183,11 +217,14 @@ function mayPass(error: unknown): boolean {
 }
 
 /** A write that passes on arrivals, and notes when trouble begins and ends. */
-function notedWrite(inbox: LazyInbox, { source: { name: source }, arrived, note }: SourceInboxOptions): Inbox['write'] {
+function notedWrite(
+  write: Inbox['write'],
+  { source: { name: source }, arrived, note }: SourceInboxOptions,
+): Inbox['write'] {
   let trouble: string | null = null;
   return async (entries) => {
     try {
-      const effects = await inbox.write(entries);
+      const effects = await write(entries);
       // Deliveries without an answer may have been stored, and look like repeats now.
       const count = trouble === null ? effects.filter((effect) => TO_WORK_ON.has(effect)).length : effects.length;
       if (trouble !== null) note({ level: 'info', event: 'inbox_recovered', source });
@@ -203,57 +240,10 @@ function notedWrite(inbox: LazyInbox, { source: { name: source }, arrived, note 
   };
 }
 
-/** Removes what is older than it is kept. Never throws: after a lock or a full disk the next round will do. */
-async function keepPurging(
-  inbox: LazyInbox,
-  { clock, offset, keepMs }: SourceInboxOptions & { keepMs: () => number },
-  signal: AbortSignal,
-): Promise<void> {
-  if (offset > 0) await sleepOrAbort(clock, offset * PURGE_MS, signal);
-  let purgedAt = -Infinity;
-  await repeatUntilAborted({ clock, everyMs: PURGE_MS, signal }, async () => {
-    const closedMs = Math.min(PURGE_CLOSED_MS, keepMs() / PURGE_PART);
-    if (!inbox.isOpen && clock.monotonic() - purgedAt < closedMs) return;
-    purgedAt = clock.monotonic();
-    const now = clock.now();
-    const before = { finished: timestampText(now - keepMs()), dead: timestampText(now - DEAD_FACTOR * keepMs()) };
-    // Some rows at a time, so that no answer waits for it.
-    while ((await inbox.purge(before, PURGE_ROWS)) >= PURGE_ROWS && !signal.aborted) {
-      await sleepOrAbort(clock, PURGE_PAUSE_MS, signal);
-    }
-  });
-}
-
 /** Finished deliveries are remembered at least as long as a sender's signature holds, twice over: a repeat is one. */
 function keepMsOf({ webhook, profile }: ReceivedSource): number {
   const { timestamp } = profile.signature;
   return Math.max(webhook.keep, timestamp === null ? 0 : 2 * (timestamp.past + timestamp.future));
-}
-
-/** Milliseconds between two counts, so that those of all inboxes together stay few. */
-function leastAge({ inboxes }: SourceInboxOptions): number {
-  const count = inboxes();
-  return count > COUNTED_AT_ONCE ? count * COUNTED_EVERY_MS : 0;
-}
-
-/** Asks anew only when the last answer is old enough for what it has cost, and at least so old; once at a time. */
-function cached<T>(clock: Clock, leastMs: () => number, ask: () => Promise<T>): () => Promise<T> {
-  let last: { answer: T; until: number } | null = null;
-  let asking: Promise<T> | null = null;
-
-  async function askNow(): Promise<T> {
-    const began = clock.monotonic();
-    try {
-      const answer = await ask();
-      const ended = clock.monotonic();
-      last = { answer, until: ended + Math.max(leastMs(), (ended - began) * FIGURES_PART) };
-      return answer;
-    } finally {
-      asking = null;
-    }
-  }
-
-  return async () => (last !== null && clock.monotonic() < last.until ? last.answer : (asking ??= askNow()));
 }
 
 /** A number of deliveries and their size in bytes. */

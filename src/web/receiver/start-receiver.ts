@@ -9,7 +9,7 @@ import { requestHandler } from './requests.ts';
 import { closeServer, createReceiverServer, guardConnections, listen } from './server.ts';
 import { RECEIVER_LIMITS, type ReceivedSource, type ReceiverLimits, type ReceiverNote } from './setup.ts';
 import { SourceInbox } from './source-inbox.ts';
-import { recipientOf, sourceFigures, webhookReceiver, type Addressee, type ReceiverFigures } from './webhook.ts';
+import { recipientOf, webhookReceiver, type Addressee, type Answered } from './webhook.ts';
 
 export interface ReceiverOptions {
   /** The setting that holds host and port, for messages; `serve` if absent. */
@@ -24,8 +24,7 @@ export interface ReceiverOptions {
   pages: Pages;
   /** Called when deliveries were stored that have to be processed. */
   onArrival: (source: string, count: number) => void;
-  /** Called about once per second. */
-  onFigures: (figures: ReceiverFigures) => void;
+  onAnswer: Answered;
   onNote: (note: ReceiverNote) => void;
   limits?: Partial<ReceiverLimits>;
 }
@@ -39,7 +38,8 @@ export interface Receiver {
   receive(source: ReceivedSource): Promise<void>;
   /** Accepts no delivery for the source any more, and closes its inbox. */
   forget(source: string): Promise<void>;
-  figures(): Promise<ReceiverFigures>;
+  /** Counts now what waits in the inboxes, which happens about once per second. */
+  count(): Promise<void>;
   /** Accepts no new connections, answers open requests, commits their deliveries, and closes everything. */
   close(): Promise<void>;
 }
@@ -48,7 +48,8 @@ export interface Receiver {
 const OPENED_AT_ONCE = 4;
 /** Inboxes that are not open after this time open when they are first used: a slow server must not delay the start. */
 const OPENING_MS = 15_000;
-/** Inboxes that are counted at the same time: deliveries need connections too. */
+/** Inboxes that are counted each time, in turns if there are more, and of those at the same time: deliveries need connections too. */
+const COUNTED = 20;
 const COUNTED_AT_ONCE = 2;
 /** The counters do not wait longer for a database that hangs. */
 const COUNTING_MS = 500;
@@ -72,14 +73,12 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
   const server = serveRequests(options, limits, sources.byName);
   const port = await listen(server.http, { ...serve, setting });
   opened.defer(() => server.close());
-  const figures = async (): Promise<ReceiverFigures> => {
+  const count = async (): Promise<void> => {
     server.flushRefusals();
     await sources.count(clock);
-    const counted = [...sources.byName].map(([name, received]) => [name, received.figures] as const);
-    return { sources: Object.fromEntries(counted) };
   };
-  const reporting = setInterval(() => void figures().then(options.onFigures), limits.figuresMs);
-  opened.defer(() => clearInterval(reporting));
+  const counting = setInterval(() => void count(), limits.countMs);
+  opened.defer(() => clearInterval(counting));
   const { host } = serve;
   const open = opened.move();
   return {
@@ -87,13 +86,13 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
     inbox: (name) => sources.inbox(name),
     receive: (source) => sources.receive(source),
     forget: (name) => sources.forget(name),
-    figures,
+    count,
     close: () => open.disposeAsync(),
   };
 }
 
 function serveRequests(options: ReceiverOptions, limits: ReceiverLimits, sources: ReadonlyMap<string, Received>) {
-  const { clock, onNote: note } = options;
+  const { clock, onAnswer: answered, onNote: note } = options;
   let isStopping = false;
   const budget = bodyBudget(limits.bodyBytes);
   const connections = guardConnections(limits);
@@ -103,7 +102,7 @@ function serveRequests(options: ReceiverOptions, limits: ReceiverLimits, sources
   }, clock);
   const bodies = createRefusalLog((told) => note({ level: 'warn', event: 'control_refused', ...told }), clock);
   const handlers = requestHandler({
-    webhook: webhookReceiver({ clock, note, budget, addressees: sources, refusals }),
+    webhook: webhookReceiver({ clock, answered, note, budget, addressees: sources, refusals }),
     pages: options.pages,
     budget,
     refusedBody: (reason) => bodies.refused(null, reason),
@@ -125,16 +124,13 @@ function serveRequests(options: ReceiverOptions, limits: ReceiverLimits, sources
   };
 }
 
-/** If the inbox cannot be read now, its last count holds. */
-async function countWaiting({ inbox }: Received): Promise<void> {
-  await inbox.recentFigures().catch(() => undefined);
-}
-
 /** The sources that receive webhooks, with their inboxes. */
 class ReceivedSources {
   readonly byName = new Map<string, Received>();
   readonly #options: ReceiverOptions;
   readonly #limits: ReceiverLimits;
+  /** The place of the inbox that is counted next. */
+  #counted = 0;
 
   constructor(options: ReceiverOptions, limits: ReceiverLimits) {
     this.#options = options;
@@ -174,7 +170,7 @@ class ReceivedSources {
       return;
     }
     const received = await this.#open(source, { isOpenedNow: true, offset: 0 });
-    this.byName.set(name, { ...received, figures: old?.figures ?? received.figures });
+    this.byName.set(name, received);
     await old?.inbox.close();
   }
 
@@ -186,7 +182,12 @@ class ReceivedSources {
 
   /** Counts what is waiting in each inbox, by which deliveries are accepted or refused. */
   async count(clock: Clock): Promise<void> {
-    await waitAtMost(clock, COUNTING_MS, pMap(this.byName.values(), countWaiting, { concurrency: COUNTED_AT_ONCE }));
+    const all = [...this.byName.values()];
+    const next = [...all.slice(this.#counted), ...all].slice(0, Math.min(all.length, COUNTED));
+    this.#counted = all.length === 0 ? 0 : (this.#counted + next.length) % all.length;
+    // If an inbox cannot be read now, its last count holds.
+    const counts = pMap(next, ({ inbox }) => inbox.recentFigures(), { concurrency: COUNTED_AT_ONCE });
+    await waitAtMost(clock, COUNTING_MS, counts);
   }
 
   async close(): Promise<void> {
@@ -194,12 +195,11 @@ class ReceivedSources {
   }
 
   async #open(source: ReceivedSource, start: { isOpenedNow: boolean; offset: number }): Promise<Received> {
-    const { clock, secrets = [], sources, onArrival, onNote } = this.#options;
+    const { clock, secrets = [], onArrival, onNote } = this.#options;
     // Before any file is made: it throws if a secret cannot be used.
     const recipient = recipientOf(source, secrets);
-    const inboxes = (): number => Math.max(sources.length, this.byName.size);
     const parts = { clock, arrived: onArrival, note: onNote, limits: this.#limits };
-    const inbox = await SourceInbox.open({ ...parts, ...start, source, inboxes });
-    return { source, recipient: { ...recipient, store: inbox.store }, inbox, figures: sourceFigures() };
+    const inbox = await SourceInbox.open({ ...parts, ...start, source });
+    return { source, recipient: { ...recipient, store: inbox.store }, inbox };
   }
 }

@@ -21,35 +21,6 @@ import type { RefusalLog } from './refusal-log.ts';
 import { type Outcome, type RefusalReason, refused } from './requests.ts';
 import type { ReceivedSource, ReceiverNote } from './setup.ts';
 
-/** Counts of values, by the bucket that they fall into. */
-interface Histogram {
-  /** Upper bounds in seconds, both alike long; what is beyond the last one stands in `count` only. */
-  bounds: readonly number[];
-  /** Values up to the bound, not counting those of the buckets before. */
-  counts: number[];
-  sum: number;
-  count: number;
-}
-
-/** Requests to one source's address since the process started. */
-interface SourceFigures {
-  received: number;
-  /** Answered with a 2xx after they were committed: those that have to be worked on, and those that were there. */
-  stored: number;
-  repeats: number;
-  challenges: number;
-  refused: Record<string, number>;
-  /** Seconds from the request's headers to the 2xx. */
-  acks: Histogram;
-}
-
-export interface ReceiverFigures {
-  sources: Record<string, SourceFigures>;
-}
-
-/** By the conventions of Prometheus for short waits. */
-const ACK_BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
-
 /** A source as the receiver of its deliveries, made ready once. */
 interface Recipient {
   admission: Admission;
@@ -92,16 +63,19 @@ function headersWithEvents(profile: WebhookProfile): string[] {
   return [...new Set(eventFieldsOf(profile).flatMap(({ from, name }) => (from === 'header' ? [name] : [])))];
 }
 
-/** A source that takes deliveries, and what it has counted of them. */
+/** A source that takes deliveries. */
 export interface Addressee {
   recipient: Recipient;
-  figures: SourceFigures;
 }
+
+/** Called for each request to a source's address; `seconds` from its headers to its answer. */
+export type Answered = (source: string, result: string, seconds: number) => void;
 
 interface WebhookParts {
   clock: Clock;
   budget: BodyBudget;
   addressees: ReadonlyMap<string, Addressee>;
+  answered: Answered;
   note: (note: ReceiverNote) => void;
   refusals: Pick<RefusalLog, 'refused'>;
 }
@@ -110,11 +84,11 @@ interface WebhookParts {
 const NOT_TAKEN: Readonly<Record<string, RefusalReason>> = { inbox_overloaded: 'overloaded', inbox_full: 'inbox_full' };
 
 /**
- * Receives deliveries by the name in their address, and counts their outcomes. `invite` lets a sender go on that asks
+ * Receives deliveries by the name in their address, and tells what each came to. `invite` lets a sender go on that asks
  * before it sends the body. Never throws.
  */
 export function webhookReceiver(parts: WebhookParts) {
-  const { clock, addressees, note, refusals } = parts;
+  const { clock, addressees, answered, note, refusals } = parts;
   let decoy: { example: Recipient; recipient: Recipient } | null = null;
 
   /** Null if no source receives webhooks. */
@@ -143,7 +117,7 @@ export function webhookReceiver(parts: WebhookParts) {
         : await receive(request, recipient, invite, parts).catch((error: unknown) => outcomeOf(error, name));
     if (addressee !== undefined) {
       if (outcome.kind === 'refused') refusals.refused(name, outcome.reason);
-      countOutcome(addressee.figures, outcome, (clock.monotonic() - began) / 1_000);
+      answered(name, resultOf(outcome), (clock.monotonic() - began) / 1_000);
       return outcome;
     }
     if (outcome.kind === 'gone') return outcome;
@@ -205,30 +179,8 @@ function newDelivery(
   };
 }
 
-/** `seconds` from the request's headers to its outcome. */
-function countOutcome(figures: SourceFigures, outcome: Outcome, seconds: number): void {
-  figures.received += 1;
-  if (outcome.kind === 'refused') return countUp(figures.refused, outcome.reason);
-  if (outcome.kind === 'gone') return countUp(figures.refused, 'gone');
-  if (outcome.kind === 'challenge') return void (figures.challenges += 1);
-  if (outcome.effect === 'repeat') figures.repeats += 1;
-  else figures.stored += 1;
-  observe(figures.acks, seconds);
-}
-
-export function sourceFigures(): SourceFigures {
-  const acks = { bounds: ACK_BOUNDS, counts: ACK_BOUNDS.map(() => 0), sum: 0, count: 0 };
-  return { received: 0, stored: 0, repeats: 0, challenges: 0, refused: {}, acks };
-}
-
-function observe(histogram: Histogram, seconds: number): void {
-  const { bounds, counts } = histogram;
-  const bucket = bounds.findIndex((bound) => seconds <= bound);
-  if (bucket !== -1) counts[bucket] = (counts[bucket] ?? 0) + 1;
-  histogram.sum += seconds;
-  histogram.count += 1;
-}
-
-function countUp(counts: Record<string, number>, name: string): void {
-  counts[name] = (counts[name] ?? 0) + 1;
+/** `stored`, `repeat`, `challenge`, or why it was refused. */
+function resultOf(outcome: Outcome): string {
+  if (outcome.kind === 'stored') return outcome.effect === 'repeat' ? 'repeat' : 'stored';
+  return outcome.kind === 'refused' ? outcome.reason : outcome.kind;
 }

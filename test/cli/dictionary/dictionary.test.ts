@@ -92,17 +92,6 @@ describe.for(eitherDatabase(import.meta.filename))('content-sync dictionary on $
     expect(wrong).toEqual([]);
   });
 
-  it('gives queries that run and find something', async () => {
-    const stage = await copied(database);
-    const { examples } = await printed(stage);
-    expect(examples.length).toBeGreaterThanOrEqual(3);
-    for (const { title, sql } of examples) {
-      const rows = await answer(database, stage, sql);
-      // Nothing has changed yet.
-      expect([title, rows.length > 0]).toEqual([title, !sql.includes('_changes')]);
-    }
-  });
-
   it('writes Markdown and HTML, to stdout or a file', async () => {
     const stage = await copied(database);
     const { stdout } = await stage.command('dictionary');

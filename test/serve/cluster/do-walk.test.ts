@@ -18,14 +18,6 @@ async function stage() {
   return { blog, app, parts: { app, clock: systemClock, watcher, secrets: [SECRET] } };
 }
 
-it('walks the resource and reports the run', async () => {
-  const { parts } = await stage();
-  expect(await doWalk(parts, { ...WALK, seen: null }, NEVER)).toMatchObject({
-    is: 'done',
-    result: { report: { status: 'ok', resources: [{ resource: 'content', mode: 'full', inserted: 30 }] } },
-  });
-});
-
 it('asks nothing of the service if another walk has ended since the item was queued', async () => {
   const { app, blog, parts } = await stage();
   const { sandbox } = blog;

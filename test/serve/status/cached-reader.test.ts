@@ -15,19 +15,6 @@ function reader(keepTimes = 10) {
 }
 
 describe('reading sparingly', () => {
-  it('reads once for all who ask meanwhile, and not again while it is fresh', async () => {
-    const { clock, readings, ask } = reader();
-    const asked = [ask(), ask(), ask()];
-    readings[0]?.resolve('one');
-    expect((await Promise.all(asked)).map(({ value }) => value)).toStrictEqual(['one', 'one', 'one']);
-    await clock.advance(999);
-    expect((await ask()).value).toBe('one');
-    expect(readings).toHaveLength(1);
-    await clock.advance(1);
-    void ask();
-    expect(readings).toHaveLength(2);
-  });
-
   it('keeps what took long for longer', async () => {
     const { clock, readings, ask } = reader();
     const asked = ask();
@@ -54,30 +41,17 @@ describe('reading sparingly', () => {
 
   it('does not count the wait for a turn, but a reading that hangs', async () => {
     const clock = new HandClock();
+    const turn = Promise.withResolvers<void>();
     const never = Promise.withResolvers<string>().promise;
-    const options = { clock, keepMs: 1_000, keepTimes: 10, patienceMs: 3_000 };
+    const options = { clock, keepMs: 1_000, keepTimes: 10, patienceMs: 3_000, turn: () => turn.promise };
     const ask = createCachedReader(() => never, options);
-    const turns: (() => void)[] = [];
-    const hurry = {
-      waitMs: 20,
-      oldMs: 0,
-      turn: async <T>(read: () => Promise<T>) => {
-        await new Promise<void>((resolve) => turns.push(resolve));
-        return read();
-      },
-    };
     const isLate = async (): Promise<boolean> => {
-      const asked = ask(hurry);
-      await clock.advance(20);
+      const asked = ask();
+      await clock.advance(3_000);
       return (await asked).isLate;
     };
     expect(await isLate()).toBe(false);
-    await clock.advance(60_000);
-    expect(await isLate()).toBe(false);
-    turns[0]?.();
-    await clock.advance(0);
-    expect(await isLate()).toBe(false);
-    await clock.advance(3_000);
+    turn.resolve();
     expect(await isLate()).toBe(true);
   });
 

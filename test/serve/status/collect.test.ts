@@ -266,8 +266,8 @@ describe('what this process has done', () => {
     }
     const counts = { inserted: 30, updated: 5, unchanged: 60, rejected: 5, deleted: 0 };
     activity.walkPage('content', { records: 100, pages: 1, requests: 1, total: 400 }, counts, 1);
-    activity.receiverTotals({ stored: 12, refused: { too_old: 3 } });
-    activity.receiverTotals({ stored: 20, refused: { too_old: 3 } });
+    for (let at = 0; at < 20; at += 1) activity.webhookAnswered('stored', 0.01);
+    for (let at = 0; at < 3; at += 1) activity.webhookAnswered('too_old', 0.01);
     activity.delivered({ resource: 'content', result: 'updated', deliveries: 2, delayMs: 120 });
     activity.delivered({ resource: null, result: null, deliveries: 1, delayMs: 120 });
     const status = await source();

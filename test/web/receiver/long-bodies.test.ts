@@ -41,7 +41,7 @@ async function streaming(pieces: number, limits: Partial<ReceiverLimits> = {}, b
     clock: systemClock,
     pages: page,
     onArrival: () => undefined,
-    onFigures: () => undefined,
+    onAnswer: () => undefined,
     onNote: () => undefined,
     limits,
   });

@@ -45,7 +45,7 @@ async function started(options: Partial<ReceiverOptions> = {}, database: TestDat
     clock: systemClock,
     pages: noPages,
     onArrival: (source, count) => arrivals.push([source, count]),
-    onFigures: nothing,
+    onAnswer: nothing,
     onNote: (note) => void (isRefusal(note) || notes.push(note)),
     ...options,
   });

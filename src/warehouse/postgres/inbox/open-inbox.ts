@@ -2,8 +2,7 @@ import { sql } from 'kysely';
 import type { Clock } from '../../../model/clock.ts';
 import type { InboxOptions } from '../../database.ts';
 import { countDeliveries, inboxQueries, inboxViewer, replayStatement, writeEntries } from '../../inbox-queries.ts';
-import { TO_WORK_ON, type Inbox, type InboxEffect, type InboxEntry, type InboxTables } from '../../inbox.ts';
-import { NAMED } from '../../name-state.ts';
+import { type Inbox, type InboxEffect, type InboxEntry, type InboxTables, TO_WORK_ON } from '../../inbox.ts';
 import type { PostgresAddress } from '../connection/address.ts';
 import { cleanTables } from '../connection/clean-tables.ts';
 import { INBOX_TABLES, openDatabase } from '../connection/open-database.ts';
@@ -60,6 +59,5 @@ export async function openInbox(address: PostgresAddress, clock: Clock, { asked 
     },
     replay: async (deliveries) =>
       deliveries.length === 0 ? 0 : transact(database, (session) => replay(session, deliveries)),
-    nameState: () => NAMED,
   };
 }

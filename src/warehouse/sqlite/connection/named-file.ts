@@ -1,6 +1,6 @@
 import { renameSync, rmSync, statSync, type BigIntStats } from 'node:fs';
 import type { Database } from 'better-sqlite3';
-import { nameLost, type FileMark, type NameState } from '../../name-state.ts';
+import { SyncError } from '../../../model/errors.ts';
 
 /** The log belongs to the database: what was committed last stands in it alone. */
 const [LOG, INDEX] = ['-wal', '-shm'] as const;
@@ -12,7 +12,8 @@ const [LOG, INDEX] = ['-wal', '-shm'] as const;
 export interface NamedFile {
   /** To be called once the log is there: what has the names now is what is open. Throws if that is not certain. */
   opened(): void;
-  state(): NameState;
+  /** True if it still has its names. */
+  isOwn(): boolean;
   /** Does the work between two looks. Throws `warehouse_gone` if the name is not the file's own, also just after it. */
   whileNamed<T>(work: () => T | Promise<T>): Promise<T>;
   /** Closes it so that a file which has taken its name is not mistaken for it: its log must not lie beside that one. */
@@ -23,21 +24,12 @@ export function namedFile(file: string): NamedFile {
   const before = identityOf(file);
   let own: ReadonlyMap<string, string> | null = null;
 
-  function check(): void {
-    if (own === null || ['', LOG].every((end) => isOwn(end))) return;
-    throw nameLost(file, statOf(file) === null ? 'gone' : 'replaced');
-  }
-
   /** True for what was not there when it was opened, too. */
-  function isOwn(end: string): boolean {
-    const known = own?.get(end);
-    return known === undefined || known === identityOf(file + end);
-  }
+  const isOwn = (ends: readonly string[] = ['', LOG, INDEX]): boolean =>
+    ends.every((end) => own?.get(end) === undefined || own.get(end) === identityOf(file + end));
 
-  function state(): NameState {
-    const seen = ['', LOG].map((end) => seenOf(statOf(file + end))).join(' ');
-    if (own === null || ['', LOG, INDEX].every((end) => isOwn(end))) return { is: 'named', seen };
-    return { is: statOf(file) === null ? 'gone' : 'replaced', seen };
+  function check(): void {
+    if (!isOwn(['', LOG])) throw nameLost(file);
   }
 
   return {
@@ -45,9 +37,9 @@ export function namedFile(file: string): NamedFile {
       const found = ['', LOG, INDEX].map((end) => [end, identityOf(file + end)] as const);
       own = new Map(found.flatMap(([end, identity]) => (identity === null ? [] : [[end, identity]])));
       // Swapped between its opening and now: nobody knows which of both is open.
-      if (!own.has('') || (before !== null && before !== own.get(''))) throw nameLost(file, 'replaced');
+      if (!own.has('') || (before !== null && before !== own.get(''))) throw nameLost(file);
     },
-    state,
+    isOwn: () => isOwn(),
     whileNamed: async (work) => {
       check();
       const done = await work();
@@ -55,7 +47,7 @@ export function namedFile(file: string): NamedFile {
       return done;
     },
     close: async (db, close) => {
-      if (state().is !== 'replaced') return close();
+      if (isOwn() || statOf(file) === null) return close();
       const isWhole = isFoldedBack(db);
       await close();
       if (own?.get(LOG) === identityOf(file + LOG)) putAside(file + LOG, isWhole);
@@ -64,16 +56,14 @@ export function namedFile(file: string): NamedFile {
   };
 }
 
-/** What the files of a database show without being opened. A log that holds nothing is as good as none. */
-export function markOf(file: string): FileMark {
-  const [own, log] = ['', LOG].map((end) => statOf(file + end));
-  const changed = [own, log].map((stat) => (stat && stat.size > 0n ? `${stat.ino}:${stat.size}:${stat.mtimeNs}` : '-'));
-  return {
-    identity: own ? `${own.dev}:${own.ino}` : null,
-    content: changed.join(' '),
-    changedAt: Math.max(...[own, log].map((stat) => Number(stat?.mtimeMs ?? 0n))),
-    logBytes: Number(log?.size ?? 0n),
-  };
+/** The error of whatever is asked of a file that is not the one of its name. */
+function nameLost(file: string): SyncError {
+  const isGone = statOf(file) === null;
+  const what = isGone ? 'is no longer there, or may not be read' : 'or its log is no longer the file that was opened';
+  const hint = isGone
+    ? 'put it back, or restart to begin a new copy'
+    : 'restart `serve`, or run the same command again, to go on with the file that is there now';
+  return new SyncError('warehouse_gone', `${file} ${what}`, { recovery: 'stop', hint });
 }
 
 /** Copies the log into the file that it belongs to. False if a program that reads it keeps us from that. */
@@ -94,10 +84,6 @@ function putAside(log: string, isWhole: boolean): void {
 function identityOf(path: string): string | null {
   const stat = statOf(path);
   return stat === null ? null : `${stat.dev}:${stat.ino}`;
-}
-
-function seenOf(stat: BigIntStats | null): string {
-  return stat === null ? '-' : `${stat.dev}:${stat.ino}:${stat.size}`;
 }
 
 /** Null if there is nothing, or nothing that may be looked at. Numbers of files may be larger than a double holds. */

@@ -7,10 +7,10 @@ import { countDeliveries, inboxQueries, inboxViewer, replayStatement, writeEntri
 import type { Inbox, InboxEffect, InboxEntry, InboxTables } from '../../inbox.ts';
 import { INBOX_MIGRATIONS } from '../../migrate.ts';
 import { cacheSize } from '../connection/configure.ts';
-import { cleanFile, emptyLog } from '../connection/wal-upkeep.ts';
 import { databaseError, isFull } from '../connection/errors.ts';
 import { openFile, type OpenFile } from '../connection/open-file.ts';
 import type { RetryWhileLocked } from '../connection/wait-for-lock.ts';
+import { cleanFile, emptyLog } from '../connection/wal-upkeep.ts';
 
 /** Opens (and makes, and migrates) an inbox file. Throws `ConfigError` where it cannot be used. */
 export async function openInbox(file: string, clock: Clock): Promise<Inbox> {
@@ -54,7 +54,6 @@ function sqliteInbox({ db, own, retryWhileLocked, name, close }: OpenFile<InboxT
     },
     replay: async (deliveries) =>
       deliveries.length === 0 ? 0 : retryWhileLocked(() => replay.immediate(replayStatement(own, deliveries))),
-    nameState: () => name.state(),
     clean: () => cleanFile(db, retryWhileLocked),
   };
 }

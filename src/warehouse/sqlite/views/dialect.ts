@@ -24,10 +24,8 @@ export const VIEW_DIALECT: ViewDialect = {
   converted: (sql, from, to) => (sql === 'NULL' ? 'NULL' : converted(sql, from, to)),
   text: textOf,
   declared,
-  month: (sql) => `substr(${sql}, 1, 7)`,
   // In parentheses, so that the column is not declared as the table's text is.
   day: (sql) => `(${sql})`,
-  at: (text) => `'${text}'`,
   // The digits stand in a column of text; a number is what can be added up.
   shown: (type) => (type === 'numeric' ? 'double' : type),
   no: '0',
