@@ -16,7 +16,6 @@ async function stage(problem: Error | null = null) {
   const wanted = { problem };
   const work: SourceWork = {
     upkeepMs: 10_000,
-    ticks: () => ({ stop: () => undefined }),
     governor: () => null,
     wake: () => void log.push('wake'),
     retry: () => Promise.resolve(),
