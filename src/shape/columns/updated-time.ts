@@ -3,7 +3,6 @@ import type { JsonValue, SourceRecord, Updated } from '../../model/json.ts';
 import type { Column } from '../../model/table.ts';
 import { zoneAt, type TimeZone, type ZonesByPath } from '../../model/time-zone.ts';
 import { fieldAt } from '../records/field-at.ts';
-import { plainMoment } from './plain-times.ts';
 import { pathText } from './source-path.ts';
 import { parseInstant } from './timestamps.ts';
 
@@ -16,10 +15,7 @@ export interface UpdatedBy {
 
 /** When the service says that a record last changed; null if it does not say so in a way that we can read. */
 export function updatedTime(record: JsonValue, by: UpdatedBy): Updated | null {
-  const { updated } = by;
-  const value = typeof updated === 'string' ? fieldAt(record, updated) : firstOf(record, updatedPaths(by));
-  const plain = typeof value === 'string' ? plainMoment(value) : Number.NaN;
-  if (typeof value === 'string' && !Number.isNaN(plain)) return { text: value, at: plain };
+  const value = firstOf(record, updatedPaths(by));
   const instant = parseInstant(value, updatedZone(by));
   if (instant === null) return null;
   const { epochMs: at, latestMs: latest } = instant;
