@@ -62,8 +62,6 @@ export interface WarehouseReader extends RowQueries {
   close(): Promise<void>;
 }
 
-/** Of a text in a sample: enough to tell that it is long. */
-
 /** The parts of these queries in which the databases differ. */
 interface RowQueryDialect {
   /** A copied table as a statement names it. */
