@@ -50,6 +50,8 @@ class InboxDrain implements Drain {
    * read the same records over and over.
    */
   readonly #partly = new Map<number, Ticket>();
+  /** Settled while the inbox was read: in what was read they may still wait. */
+  readonly #settledSince = new Set<number>();
   readonly #reads: PacedWork<RecordReading>;
   readonly #walks: PacedWork<'walked'>;
   /** Asked for by events that say that a record is gone if nothing else can tell. The outcome is when it began. */
@@ -115,6 +117,7 @@ class InboxDrain implements Drain {
         return this.#tickets.size;
       },
       room: () => this.#room(),
+      reads: () => this.#settledSince.clear(),
       begin: (rows) => this.#begin(rows),
     });
   }
@@ -157,7 +160,7 @@ class InboxDrain implements Drain {
 
   #begin(rows: readonly DeliveryRow[]): void {
     for (const row of rows) {
-      if (!this.#tickets.has(row.seq)) this.#beginDelivery(row);
+      if (!this.#tickets.has(row.seq) && !this.#settledSince.has(row.seq)) this.#beginDelivery(row);
     }
     this.#reads.pump();
     this.#walks.pump();
@@ -306,6 +309,7 @@ class InboxDrain implements Drain {
     for (const { seq } of stored) {
       this.#partly.delete(seq);
       this.#tickets.delete(seq);
+      this.#settledSince.add(seq);
     }
     if (wasFull) this.#scan.look('new');
   }

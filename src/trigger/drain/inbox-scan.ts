@@ -13,6 +13,8 @@ interface ScanOptions {
   polled: () => number;
   /** How many more deliveries may be begun. */
   room: () => number;
+  /** Called before each reading of the inbox. */
+  reads: () => void;
   /** Called with deliveries that wait and are due, also with those that it was called with before. */
   begin: (rows: readonly DeliveryRow[]) => void;
   /** Called for every look that failed; the next one comes by itself. */
@@ -71,9 +73,10 @@ export class InboxScan {
   }
 
   async #readFrom(from: number): Promise<void> {
-    const { inbox, clock, begin, room, signal } = this.#options;
+    const { inbox, clock, reads, begin, room, signal } = this.#options;
     if (from === 0) this.#lookedAt = clock.monotonic();
     for (let after = from; !signal.aborted;) {
+      reads();
       const rows = await inbox.waiting(after, timestampText(clock.now()), BATCH);
       begin(rows);
       after = rows.at(-1)?.seq ?? after;
