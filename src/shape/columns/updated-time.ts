@@ -1,5 +1,5 @@
 import { fieldPathText } from '../../model/body-path.ts';
-import type { JsonValue, SourceRecord, Updated } from '../../model/json.ts';
+import type { JsonValue, Updated } from '../../model/json.ts';
 import type { Column } from '../../model/table.ts';
 import { zoneAt, type TimeZone, type ZonesByPath } from '../../model/time-zone.ts';
 import { fieldAt } from '../records/field-at.ts';
@@ -22,15 +22,6 @@ export function updatedTime(record: JsonValue, by: UpdatedBy): Updated | null {
   // A number by its digits.
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   return latest === undefined ? { text, at } : { text, at, latest };
-}
-
-/** The same of a record of a listing, which remembers it. */
-export function updatedOf(record: SourceRecord, by: UpdatedBy): Updated | null {
-  if (record.updated !== undefined) return record.updated;
-  const time = updatedTime(record.value, by);
-  // Only what is one moment in any zone: not all who ask name one.
-  if (time?.text.endsWith('Z') === true) record.updated = time;
-  return time;
 }
 
 function firstOf(record: JsonValue, paths: readonly string[]): JsonValue | undefined {
