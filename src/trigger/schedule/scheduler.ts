@@ -50,6 +50,12 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       return [resource, new ResourceSchedule({ ...parts, resource, times })];
     }),
   );
+  const scheduleOf = (resource: string): ResourceSchedule => {
+    stopping.signal.throwIfAborted();
+    const known = schedules.get(resource);
+    if (known === undefined) throw unknownResource(resource);
+    return known;
+  };
   let loops: Promise<void>[] = [];
   return {
     start: () => {
@@ -59,18 +65,8 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       stopping.abort(new SyncError('interrupted', 'the schedule was stopped', { recovery: 'stop' }));
       await Promise.all(loops);
     },
-    requestWalk: async (resource, command) => {
-      stopping.signal.throwIfAborted();
-      const known = schedules.get(resource);
-      if (known === undefined) throw unknownResource(resource);
-      await known.request(command);
-    },
-    walkNow: async (resource, command) => {
-      stopping.signal.throwIfAborted();
-      const known = schedules.get(resource);
-      if (known === undefined) throw unknownResource(resource);
-      return known.walkNow(command);
-    },
+    requestWalk: async (resource, command) => scheduleOf(resource).request(command),
+    walkNow: async (resource, command) => scheduleOf(resource).walkNow(command),
     retry: (chosen) => chosen.forEach((resource) => schedules.get(resource)?.retry()),
     honourPauses: async () => void (await Promise.all(Array.from(schedules.values(), (each) => each.honourPause()))),
     figures: () => Array.from(schedules.values(), (each) => each.figures()),
