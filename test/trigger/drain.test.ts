@@ -49,6 +49,10 @@ async function failsForOne(_: string, key: string): Promise<'loaded'> {
   return 'loaded';
 }
 
+async function refusedWithSecret(): Promise<'loaded'> {
+  throw new SyncError('bad_request', 'a 400 that says s3cret-token', { recovery: 'stop' });
+}
+
 async function nobodyThere(): Promise<'loaded'> {
   throw new SyncError('unreachable', 'nobody there', { recovery: 'retry' });
 }
@@ -457,11 +461,13 @@ describe('when something is wrong', () => {
 
   it('what has ended is stored behind its rows, and without secrets', async () => {
     const steps: string[] = [];
-    const refetch = async (): Promise<'loaded'> => {
-      throw new SyncError('bad_request', 'a 400 that says s3cret-token', { recovery: 'stop' });
-    };
     const persist = async (): Promise<void> => void steps.push('persist');
-    const stage = await staged(CONTENT_ONLY, { attempts: 1, refetch, secrets: ['s3cret-token'], persist });
+    const stage = await staged(CONTENT_ONLY, {
+      attempts: 1,
+      refetch: refusedWithSecret,
+      secrets: ['s3cret-token'],
+      persist,
+    });
     const settle = stage.inbox.settle.bind(stage.inbox);
     stage.inbox.settle = async (settlements) => {
       steps.push('settle');
