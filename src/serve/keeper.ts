@@ -7,7 +7,7 @@ import type { SourceSettings } from '../settings/settings.ts';
 import type { Drain } from '../trigger/drain/options.ts';
 import { createPings, type Pings } from '../trigger/ping.ts';
 import type { ScheduleFigures, ScheduleParts } from '../trigger/schedule/resource.ts';
-import { createScheduler, type Scheduler } from '../trigger/schedule/scheduler.ts';
+import { createScheduler, type Scheduler, type TickSource } from '../trigger/schedule/scheduler.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import { syncedResources } from './start-drain.ts';
 
@@ -15,6 +15,8 @@ import { syncedResources } from './start-drain.ts';
 export interface SourceWork {
   /** Milliseconds between two rounds of upkeep. */
   readonly upkeepMs: number;
+  /** When the schedule looks for what is due; every full minute if absent. */
+  readonly ticks?: TickSource;
   /** Opens the source; `opened` closes it again. Throws if it cannot be opened. */
   open(opened: AsyncDisposableStack, stopping: AbortSignal): Promise<OpenSource>;
   /** Null while this process sends no requests. */
@@ -183,12 +185,13 @@ export class Keeper {
   }
 
   #createScheduler({ checkpoints, isPaused, walk }: OpenSource, pings: Pings): Scheduler {
-    const { source, clock, log } = this.#options;
+    const { source, clock, log, work } = this.#options;
     return createScheduler({
       source: source.name,
       resources: syncedResources(source),
       schedule: source.schedule,
       clock,
+      ...(work.ticks === undefined ? {} : { ticks: work.ticks }),
       checkpoints,
       isPaused,
       run: (resource, ...asked) => pings.around([resource], () => walk(resource, ...asked)),

@@ -8,6 +8,7 @@ import { resourcesToErase } from '../state/forgotten.ts';
 import { readPauses } from '../state/pauses.ts';
 import { releasedResources } from '../state/suspects.ts';
 import type { Drain } from '../trigger/drain/options.ts';
+import type { TickSource } from '../trigger/schedule/scheduler.ts';
 import type { ClusterSource } from './cluster/cluster-work.ts';
 import { KnownPauses } from './controls/known-pauses.ts';
 import { keepFiles } from './keep-files.ts';
@@ -22,6 +23,7 @@ interface LocalWorkOptions extends ClusterSource {
   inbox: ReceivedInbox | null;
   /** Sources that begin together are opened some at a time. */
   opening: PQueue;
+  ticks: TickSource;
 }
 
 /** Records that are read again one after the other need not acquire their resource each time. */
@@ -33,6 +35,7 @@ const OWNED_LINGER_MS = 1_000;
  */
 export class LocalWork implements SourceWork {
   readonly upkeepMs = 10_000;
+  readonly ticks: TickSource;
   readonly #options: LocalWorkOptions;
   #app: App | null = null;
   #drain: Drain | null = null;
@@ -40,6 +43,7 @@ export class LocalWork implements SourceWork {
 
   constructor(options: LocalWorkOptions) {
     this.#options = options;
+    this.ticks = options.ticks;
   }
 
   governor(): GovernorFigures | null {

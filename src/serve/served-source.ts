@@ -5,6 +5,7 @@ import { SourceActivity } from '../observe/activity.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { scrubOwn } from '../observe/scrub.ts';
 import type { SourceSettings } from '../settings/settings.ts';
+import type { TickSource } from '../trigger/schedule/scheduler.ts';
 import type { ClusterSource } from './cluster/cluster-work.ts';
 import { type Cluster, isShared } from './cluster/join-cluster.ts';
 import { createTableReader, type SourceTables } from './dictionary/table-reader.ts';
@@ -24,6 +25,7 @@ export interface ServedSourceOptions {
 /** What the sources share that this process keeps alone. */
 export interface SharedByLocal {
   opening: PQueue;
+  ticks: TickSource;
 }
 
 /** A source before it is kept. */

@@ -3,6 +3,7 @@ import PQueue from 'p-queue';
 import { messageOf, SyncError } from '../model/errors.ts';
 import type { SourceActivity } from '../observe/activity.ts';
 import type { Settings, SourceSettings } from '../settings/settings.ts';
+import { cronTick, sharedTicks } from '../trigger/schedule/scheduler.ts';
 import { Cluster, isShared } from './cluster/join-cluster.ts';
 import type { Control } from './controls/control-request.ts';
 import type { Receiving } from './received-inbox.ts';
@@ -44,7 +45,7 @@ export class SourceSet {
   constructor(options: SourceSetOptions, settings: Settings) {
     this.#options = options;
     this.#settings = settings;
-    this.#local = { opening: new PQueue({ concurrency: OPENING_AT_ONCE }) };
+    this.#local = { opening: new PQueue({ concurrency: OPENING_AT_ONCE }), ticks: sharedTicks(cronTick()) };
     this.#first = Object.values(settings.sources).map((source) => this.#prepare(source));
     const shared = this.#first.filter(({ source }) => isShared(source));
     this.#cluster = new Cluster({ ...options, sources: shared });

@@ -16,6 +16,7 @@ async function stage(problem: Error | null = null) {
   const wanted = { problem };
   const work: SourceWork = {
     upkeepMs: 10_000,
+    ticks: () => ({ stop: () => undefined }),
     governor: () => null,
     wake: () => void log.push('wake'),
     retry: () => Promise.resolve(),

@@ -34,6 +34,8 @@ export function queuedWork({ source, log, watcher, clock, shared, inbox }: Queue
   };
   return {
     upkeepMs: 20_000,
+    // Hundreds of sources need no common beat: each looks when something is due, and now and then.
+    ticks: () => ({ stop: () => undefined }),
     governor: () => shared.peek(name)?.governor.figures() ?? null,
     wake: () => shared.wake(name),
     retry: (now) => shared.retry(name, now),

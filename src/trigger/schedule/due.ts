@@ -45,7 +45,7 @@ const OVERDUE_GRACE_MS = 5 * 60_000;
 const FIRST_WALK_MS = 24 * 3_600_000;
 
 /**
- * Finds what is due from the stored state alone, so that one missed time, or a hundred, make one run. A resource
+ * Finds what is due from the stored state alone, so that one missed tick, or a hundred, make one run. A resource
  * that was never walked whole, or whose full walk is unfinished, is due at once. Pure.
  */
 export function dueOf(input: DueInput): Due {

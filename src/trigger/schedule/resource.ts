@@ -41,8 +41,8 @@ export interface ScheduleFigures {
 
 /** Between two runs of a resource in any case: requests of that time are served by one walk. */
 const PAUSE_MS = 1_000;
-/** After this long a resource is looked at in any case: the clock may have been set, or another process have walked it. */
-const LONGEST_PAUSE_MS = 60_000;
+/** The tick is a hint, and so is its absence: after this long a resource is looked at without one. */
+const LONGEST_PAUSE_MS = 90_000;
 
 const NOTHING_KNOWN: Due = { command: null, parkedUntil: null, nextAt: null, overdueAt: null };
 
@@ -82,13 +82,18 @@ export class ResourceSchedule {
     this.#requests.refuse(signal.reason, 'all');
   }
 
+  /** Ends the pause, so that it looks again now. */
+  wake(): void {
+    this.#pause.wake();
+  }
+
   /**
    * Resolves once a walk that began from now on has come to its end, a whole one for `backfill`; rejects only when the
    * schedule is stopped.
    */
   request(command: SyncCommand): Promise<void> {
     const served = this.#requests.add({ command, isNow: false });
-    this.#pause.wake();
+    this.wake();
     return served.then(() => undefined);
   }
 
@@ -99,7 +104,7 @@ export class ResourceSchedule {
   walkNow(command: SyncCommand): Promise<RunReport> {
     const isJoined = command === 'backfill' && this.#running?.command === 'backfill';
     const served = this.#requests.add({ command, isNow: true }, isJoined);
-    this.#pause.wake();
+    this.wake();
     return served;
   }
 
@@ -107,7 +112,7 @@ export class ResourceSchedule {
   retry(): void {
     this.#failures = 0;
     this.#notBefore = -Infinity;
-    this.#pause.wake();
+    this.wake();
   }
 
   /** Looks at once whether the resource is paused: then a walk under way ends at the page in hand. */

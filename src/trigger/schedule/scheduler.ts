@@ -1,11 +1,12 @@
+import { type Logger, schedule } from 'node-cron';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { ScheduleSettings } from '../../settings/settings.ts';
+import type { ResourceProfile } from '../../source/profile.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { RunReport } from '../../sync/report.ts';
-import type { ResourceProfile } from '../../source/profile.ts';
-import { ResourceSchedule, type ScheduleFigures, type ScheduleParts } from './resource.ts';
 import { timesOf } from './due.ts';
+import { ResourceSchedule, type ScheduleFigures, type ScheduleParts } from './resource.ts';
 
 export interface SchedulerOptions {
   /** Name of the source. */
@@ -18,11 +19,13 @@ export interface SchedulerOptions {
   isPaused: ScheduleParts['isPaused'];
   run: ScheduleParts['run'];
   failed: ScheduleParts['failed'];
+  /** Every full minute if absent. */
+  ticks?: TickSource;
 }
 
 /** Keeps the resources of one source fresh, each for itself: one that hangs or fails never delays another. */
 export interface Scheduler {
-  /** Begins to look, at once and whenever something is due. */
+  /** Begins to look, at once and with every tick. */
   start(): void;
   /** Aborts what is running, with `SyncError('interrupted')`, and waits until it has ended. */
   stop(): Promise<void>;
@@ -42,7 +45,7 @@ export interface Scheduler {
 }
 
 export function createScheduler(options: SchedulerOptions): Scheduler {
-  const { source, schedule, resources, ...parts } = options;
+  const { source, schedule, resources, ticks = cronTick(), ...parts } = options;
   const stopping = new AbortController();
   const schedules = new Map(
     Object.entries(resources).map(([resource, { incremental }]) => {
@@ -56,13 +59,20 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     if (known === undefined) throw unknownResource(resource);
     return known;
   };
+  const wakeAll = (): void => {
+    for (const each of schedules.values()) each.wake();
+  };
   let loops: Promise<void>[] = [];
+  let tick: { stop(): void } | null = null;
   return {
     start: () => {
+      tick = ticks(wakeAll);
       loops = [...schedules.values()].map((each) => each.work(stopping.signal));
     },
     stop: async () => {
+      tick?.stop();
       stopping.abort(new SyncError('interrupted', 'the schedule was stopped', { recovery: 'stop' }));
+      wakeAll();
       await Promise.all(loops);
     },
     requestWalk: async (resource, command) => scheduleOf(resource).request(command),
@@ -79,3 +89,43 @@ function unknownResource(resource: string): SyncError {
     hint: 'check resource_names and kinds of the profile, and resources of the config',
   });
 }
+
+/** Calls back now and then, with or without a reason, until it is stopped. */
+export type TickSource = (tick: () => void) => { stop(): void };
+
+const EVERY_MINUTE = '* * * * *';
+
+/**
+ * A tick at every full minute. In UTC, for which node-cron is right at all times of the year, and only as a hint: the
+ * stored state says what is due, so a tick too few or too many changes nothing.
+ */
+export function cronTick(expression = EVERY_MINUTE): TickSource {
+  return (tick) => {
+    const options = { timezone: 'UTC', noOverlap: true, suppressMissedWarning: true, logger: QUIET };
+    const task = schedule(expression, tick, options);
+    return { stop: () => void task.destroy() };
+  };
+}
+
+/** One source of ticks for many: it ticks while somebody listens. */
+export function sharedTicks(ticks: TickSource): TickSource {
+  const listeners = new Set<() => void>();
+  let ticking: { stop(): void } | null = null;
+  return (tick) => {
+    const listener = (): void => tick();
+    listeners.add(listener);
+    ticking ??= ticks(() => listeners.forEach((each) => each()));
+    return {
+      stop: () => {
+        listeners.delete(listener);
+        if (listeners.size > 0) return;
+        ticking?.stop();
+        ticking = null;
+      },
+    };
+  };
+}
+
+/** Ticks that come late are not worth a message, and the console is not our log. */
+const nothing = (): void => undefined;
+const QUIET: Logger = { info: nothing, warn: nothing, error: nothing, debug: nothing };

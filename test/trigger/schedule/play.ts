@@ -5,7 +5,7 @@ import type { ScheduleSettings } from '../../../src/settings/settings.ts';
 import type { SyncCommand } from '../../../src/sync/plan.ts';
 import type { RunReport } from '../../../src/sync/report.ts';
 import type { StoredSuccess } from '../../../src/trigger/schedule/due.ts';
-import { createScheduler, type Scheduler } from '../../../src/trigger/schedule/scheduler.ts';
+import { type TickSource, createScheduler, type Scheduler } from '../../../src/trigger/schedule/scheduler.ts';
 import type { HandClock } from '../../support/hand-clock.ts';
 
 /** How one run goes: as long as `lasts`, and ends so. `throws` ends it otherwise. */
@@ -88,6 +88,7 @@ export function play({ clock, schedule, resources, course }: PlayOptions): Play 
       isPaused: async (resource) => paused.has(resource),
       run,
       failed: (_, error) => failures.push(error),
+      ticks: ticksOf(clock),
     });
   return { runs, stored, failures, paused, scheduler: create(), restart: create };
 }
@@ -97,6 +98,21 @@ const FILTER = incrementalSchema.parse({ param: 'updated_since', overlap: '10m' 
 function after(before: StoredSuccess | null, command: SyncCommand, now: number): StoredSuccess {
   const whole = walkedAt(now);
   return command === 'sync' ? { ...whole, last_full_at: before?.last_full_at ?? whole.last_full_at } : whole;
+}
+
+/** At every full minute of the wall's clock, as node-cron would. */
+function ticksOf(clock: HandClock): TickSource {
+  return (tick) => {
+    const stopping = new AbortController();
+    const beat = async (): Promise<void> => {
+      while (!stopping.signal.aborted) {
+        await clock.sleep(60_000 - (clock.now() % 60_000), stopping.signal).catch(() => undefined);
+        tick();
+      }
+    };
+    void beat();
+    return { stop: () => stopping.abort() };
+  };
 }
 
 function report(resource: string, status: RunStatus, code?: string): RunReport {

@@ -2,6 +2,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { SyncError } from '../../../src/model/errors.ts';
 import { timestampText } from '../../../src/model/timestamp-text.ts';
 import { retryAfter } from '../../../src/trigger/schedule/resource.ts';
+import { cronTick } from '../../../src/trigger/schedule/scheduler.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { type Course, play, type Play, type PlayOptions, walkedAt } from './play.ts';
 
@@ -238,5 +239,21 @@ describe('figures', () => {
     await played.clock.advance(16 * MINUTE);
     expect(figures()).toMatchObject({ failures: 5, isOverdue: true, overdueAt: START + 15 * MINUTE, running: null });
     expect(figures()?.last).toEqual({ command: 'sync', began: START + 15 * MINUTE, status: 'failed' });
+  });
+});
+
+describe('the tick', () => {
+  it('comes from node-cron until it is stopped', async () => {
+    let ticks = 0;
+    const tick = cronTick('* * * * * *')(() => {
+      ticks += 1;
+    });
+    await expect.poll(() => ticks, { timeout: 20_000 }).toBeGreaterThan(0);
+    tick.stop();
+    const counted = ticks;
+    await new Promise((resolve) => {
+      setTimeout(resolve, 1_500);
+    });
+    expect(ticks).toBe(counted);
   });
 });
