@@ -66,7 +66,7 @@ const MOST_YEARS_AHEAD = 10;
  * The first and the last year of the times in the rows, as long as people may mean them in the year `now`; null if there
  * are none. Looks at every row of every page.
  */
-export function yearsOfRows(rows: readonly TableRows[], now: number): Years | null {
+function yearsOfRows(rows: readonly TableRows[], now: number): Years | null {
   const [least, most] = timesWithin(now);
   let [first, last] = [most, least];
   for (const { table, width, cells } of rows) {

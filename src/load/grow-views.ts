@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CompiledQuery } from 'kysely';
 import type { ResourceShape } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import { commentKey, readCatalogue, type Catalogue, saveTexts } from '../state/column-catalog.ts';
+import { commentKey, readCatalogue, saveComments } from '../state/column-catalog.ts';
 import { commentsOf, type Comment } from '../state/column-comments.ts';
 import { resourcesThatKeepFiles } from '../state/files/shown-files.ts';
 import {
@@ -55,7 +55,7 @@ export async function viewGrowth(
   const shapes = [...catalogue.shapes.filter(({ resource }) => resource !== after.resource), after];
   const existing = existingViews(context, { stored, names, held, mayNarrow, shapes });
   const withFiles = await resourcesThatKeepFiles(own, whole.resources);
-  const { model, comments } = modelOf(context, { shapes, withFiles }, catalogue);
+  const { model, comments } = modelOf(context, shapes, withFiles);
   const planned = planViews(model, existing);
   // Somebody may have dropped one, with a table or by itself.
   const isThere = ({ name }: PlannedView): boolean => names.has(name.toLowerCase());
@@ -126,14 +126,14 @@ function takenNames({ whole }: Pick<ViewContext, 'whole'>, { stored, names, shap
  */
 function modelOf(
   { warehouse, whole }: ViewContext,
-  { shapes, withFiles }: { shapes: readonly ResourceShape[]; withFiles: ReadonlySet<string> },
-  { examples }: Catalogue,
+  shapes: readonly ResourceShape[],
+  withFiles: ReadonlySet<string>,
 ): { model: Omit<ViewModel, 'existing'>; comments: Comment[] } {
   const said: Comment[] = [];
   const resources = Object.entries(whole.resources).flatMap(([resource, profile]): ViewedResource[] => {
     const shape = shapes.find((each) => each.resource === resource);
     if (shape === undefined) return [];
-    const comments = commentsOf(shape, profile, (table, column) => examples.get(commentKey(table, column)));
+    const comments = commentsOf(shape, profile);
     said.push(...comments);
     return [{ ...shape, profile, comments: byColumn(comments), hasFiles: withFiles.has(resource) }];
   });
@@ -155,7 +155,7 @@ function commentsOn(
   return comments.filter(({ table }) => tables.has(table));
 }
 
-/** The catalogue may say more behind it; what is not in it yet comes with its column. */
+/** What is not in the catalogue yet comes with its column. */
 function changedComments(
   own: LoadContext['warehouse']['own'],
   comments: readonly Comment[],
@@ -163,10 +163,10 @@ function changedComments(
 ): CompiledQuery[] {
   const changed = comments.flatMap(({ table, column, comment }) => {
     const before = column === null ? undefined : stored.get(commentKey(table, column));
-    if (column === null || before === undefined || before?.startsWith(comment) === true) return [];
+    if (column === null || before === undefined || before === comment) return [];
     return [{ table, column, text: comment }];
   });
-  return saveTexts(own, 'comment', changed);
+  return saveComments(own, changed);
 }
 
 function byColumn(comments: readonly Comment[]): ViewedResource['comments'] {

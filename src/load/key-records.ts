@@ -2,8 +2,8 @@ import type { SourceRecord, Updated } from '../model/json.ts';
 import { canonicalHash, textHash } from '../shape/records/fingerprint.ts';
 import { comparedPart } from '../shape/mask-fields.ts';
 import { takenIn } from '../shape/records/as-record.ts';
-import { keyOfRecord } from '../shape/records/record-key.ts';
-import { updatedOf } from '../shape/columns/updated-time.ts';
+import { recordKey } from '../shape/records/record-key.ts';
+import { updatedTime } from '../shape/columns/updated-time.ts';
 import type { HistoryPolicy } from '../model/vocabulary.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 
@@ -66,7 +66,7 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
   const taken = takenIn(records);
   const compared = comparedPart(profile.fields);
   for (const record of taken) {
-    const found = record.aside === undefined ? keyOfRecord(record, profile.id) : { reject: record.aside };
+    const found = record.aside === undefined ? recordKey(record.value, profile.id) : { reject: record.aside };
     if ('reject' in found) {
       setAside.push({ key: null, ...found.reject, bytes: record.bytes });
       continue;
@@ -75,8 +75,8 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
       key: found.key,
       value: record.value,
       bytes: record.bytes,
-      hash: record.hash ?? hashOf(record, profile.history, compared),
-      updated: updatedOf(record, profile),
+      hash: hashOf(record, profile.history, compared),
+      updated: updatedTime(record.value, profile),
       version: 1,
     };
     if (record.asSent !== undefined) keyed.asSent = record.asSent;
@@ -92,8 +92,8 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
 /** One without a usable key never had a row. */
 function leftOutOf(records: readonly SourceRecord[], profile: ResourceProfile): LeftOut[] {
   return records.flatMap((record) => {
-    const found = record.isLeftOut === true ? keyOfRecord(record, profile.id) : null;
-    return found !== null && 'key' in found ? [{ key: found.key, updated: updatedOf(record, profile) }] : [];
+    const found = record.isLeftOut === true ? recordKey(record.value, profile.id) : null;
+    return found !== null && 'key' in found ? [{ key: found.key, updated: updatedTime(record.value, profile) }] : [];
   });
 }
 

@@ -39,19 +39,8 @@ export function httpDate(text: string, now: number): number | null {
  * malformed, or more than a day off the local clock. `receivedAt` is local, in epoch milliseconds.
  */
 export function clockOf(header: string | string[] | undefined, receivedAt: number): number | null {
-  const date = typeof header === 'string' ? sameDate(header, receivedAt) : null;
+  const date = typeof header === 'string' ? httpDate(header.trim(), receivedAt) : null;
   return date !== null && Math.abs(date - receivedAt) <= FURTHEST_OFF_MS ? date : null;
-}
-
-/** All answers of a second have the same: hundreds of small ones come in one. */
-let last: { header: string; date: number | null } = { header: '', date: null };
-/** `Mon, 01 Jan 2026 00:00:00 GMT`: with its whole year it means the same whenever it is read. */
-const WHOLE_LENGTH = 29;
-
-function sameDate(header: string, receivedAt: number): number | null {
-  if (header.length !== WHOLE_LENGTH) return httpDate(header.trim(), receivedAt);
-  if (header !== last.header) last = { header, date: httpDate(header, receivedAt) };
-  return last.date;
 }
 
 function nearYear(twoDigits: number, now: number): number {

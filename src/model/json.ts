@@ -27,11 +27,6 @@ export interface SourceRecord {
   bytes: Buffer;
   /** Its source as it came, if fields of it are hidden: `bytes` are then what is left of it. */
   asSent?: Buffer;
-  /** `textHash` of `bytes`, if somebody has asked for it already. */
-  hash?: string;
-  /** Its key by the profile of its resource, and when it last changed, if somebody has asked for them already. */
-  key?: string;
-  updated?: Updated | null;
   /** Why it cannot become a row: it has no value and is set aside with its body. Absent for one that can. */
   aside?: { readonly reason: string; readonly detail: string };
   /** True if the profile's filter leaves it out: the service lists it, and it gets no row. */

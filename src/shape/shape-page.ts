@@ -7,7 +7,7 @@ import { pathPart } from './columns/source-path.ts';
 import { evolveShape, shapeChanges } from './evolve-shape.ts';
 import { ruleOf } from './field-rules.ts';
 import { isObject } from './records/field-at.ts';
-import { shapeTree, type ShapeProfile, type ShapeTree } from './shape-tree.ts';
+import { shapeTree, type ShapeProfile } from './shape-tree.ts';
 import { writeRows, type ShapeRecord, type WrittenRows } from './write-rows.ts';
 
 export interface ShapeInput {
@@ -48,7 +48,7 @@ export function shapeRecords({ shape, profile, records, tableNames = new Set() }
   const contract: Contract = isNew ? 'evolve' : profile.contract;
   let current = shape;
   for (;;) {
-    const { misfit, spills, ...written } = writeRows(treeOf(current, profile), contract, records);
+    const { misfit, spills, ...written } = writeRows(shapeTree(current, profile), contract, records);
     if (!misfit) return finished(shape, current, written);
     const names = new Set([...viewNames(shape), ...tableNames]);
     const grown = evolveShape(current, profile, usable(records, written.rejects), names, spills);
@@ -81,15 +81,4 @@ function usable(records: readonly ShapeRecord[], rejects: WrittenRows['rejects']
 /** Names that the views on the warehouse have or will have. */
 function viewNames({ resource }: ResourceShape): string[] {
   return [`${resource}_live`, `${resource}_history`, 'content_performance_daily', 'sync_freshness'];
-}
-
-/** Trees by shape: a shape is a value, so its tree is built once for all its pages. */
-const trees = new WeakMap<ResourceShape, ShapeTree>();
-
-function treeOf(shape: ResourceShape, profile: ShapeProfile): ShapeTree {
-  const known = trees.get(shape);
-  if (known !== undefined && known.profile === profile) return known;
-  const tree = shapeTree(shape, profile);
-  trees.set(shape, tree);
-  return tree;
 }

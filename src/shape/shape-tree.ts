@@ -47,15 +47,10 @@ export interface Level {
   /** Objects and arrays passed on the way here; the record itself is none. */
   depth: number;
   slots: Map<string, Slot>;
-  /** The same in their order: what comes behind a field mostly comes behind it in the next record too. */
-  order: Slot[];
 }
 
 /** One field (or "each element") and where its value goes: a column, columns of its fields, a table, or several. */
 export interface Slot {
-  /** Its field's key, and its place in the order of its level; '' and -1 for "each element". */
-  key: string;
-  place: number;
   table: TableNode;
   path: SourcePath;
   depth: number;
@@ -110,7 +105,7 @@ export function newTable(shape: TableShape, index: number): TableNode {
 }
 
 function newLevel(table: TableNode, path: SourcePath, depth: number): Level {
-  return { table, path, depth, slots: new Map(), order: [] };
+  return { table, path, depth, slots: new Map() };
 }
 
 function placeColumn(tree: ShapeTree, table: TableNode, column: Column, index: number): void {
@@ -129,7 +124,6 @@ export function openSlot(level: Level, key: string, profile: ShapeProfile): Slot
   const found = level.slots.get(key);
   if (found !== undefined) return found;
   const slot = newSlot(level.table, [...level.path, pathPart(key)], level.depth, profile);
-  Object.assign(slot, { key, place: level.order.push(slot) - 1 });
   level.slots.set(key, slot);
   return slot;
 }
@@ -179,7 +173,7 @@ function newSlot(table: TableNode, path: SourcePath, depth: number, profile: Sha
   const skip = isIdPath(dotted, profile.id) && !path.includes(EACH);
   const { json, pin, rename } = ruleOf(path, profile);
   const isText = zoneNameAt(profile.times, dotted) === LOCAL;
-  const ruled = { key: '', place: -1, table, path, depth, skip, json, isText, pin, rename };
+  const ruled = { table, path, depth, skip, json, isText, pin, rename };
   return { ...ruled, column: null, at: -1, toCell: TO_CELL.json, level: null, list: null };
 }
 

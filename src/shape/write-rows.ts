@@ -116,8 +116,8 @@ function sheetOf({ sheets }: Run, { index }: TableNode): TableSheet {
 }
 
 function endRow(run: Run, sheet: TableSheet): void {
-  for (const index of columnsBeyond(sheet)) spill(run, sheet, index);
   const { node, cells, base, overflow } = sheet;
+  for (const index of columnsBeyondPage(node.shape, cells, base)) spill(run, sheet, index);
   if (overflow.length === 0) return;
   cells[base + node.overflowAt] = `{${overflow.join(',')}}`;
   overflow.length = 0;
@@ -133,7 +133,7 @@ function spill(run: Run, sheet: TableSheet, index: number): void {
   cells[base + at] = null;
   if (node.overflowAt < 0) {
     run.spills.add(node.shape.name);
-    ON_MISFIT[run.contract](run, column.path);
+    noteMisfit(run, column.path);
   } else {
     addToOverflow(run, sheet, column.path, column.type === 'text' ? JSON.stringify(cell) : String(cell));
   }
@@ -144,15 +144,10 @@ function spill(run: Run, sheet: TableSheet, index: number): void {
  * array at one time and something else at another: what has columns goes on filling them, but nothing new gets one.
  */
 function writeLevel(run: Run, sheet: TableSheet, level: Level, object: JsonObject, closed: boolean): void {
-  const { order, slots } = level;
-  let place = 0;
   for (const key in object) {
     const value = object[key];
     if (value === null || value === undefined) continue;
-    const expected = order[place];
-    const slot = expected !== undefined && expected.key === key ? expected : slots.get(key);
-    if (slot !== undefined) place = slot.place + 1;
-    const known = slot ?? (closed ? undefined : pinnedSlot(level, key, run.tree.profile));
+    const known = level.slots.get(key) ?? (closed ? undefined : pinnedSlot(level, key, run.tree.profile));
     if (known !== undefined) writeSlot(run, sheet, known, value, closed);
     else if (!closed && isFieldWorthStoring(level, key, value, run.tree.profile))
       writeUnplaced(run, sheet, [...level.path, pathPart(key)], value);
@@ -161,14 +156,14 @@ function writeLevel(run: Run, sheet: TableSheet, level: Level, object: JsonObjec
 
 function writeSlot(run: Run, sheet: TableSheet, slot: Slot, value: JsonValue, closed: boolean): void {
   if (slot.pin !== null && !slot.skip && !takesPinned(slot, value, run.tree)) {
-    if (hasContent(value)) ON_PIN_MISFIT[run.tree.profile.contract](run, slot.path, slot.pin.fixedBy);
+    if (hasContent(value)) notePinMisfit(run, slot);
     return;
   }
   if (slot.at >= 0) {
     const cell = slot.toCell(value, run);
     // A value without content is null in every column but one of JSON.
     if (cell !== undefined) sheet.cells[sheet.base + slot.at] = cell;
-    else if (hasContent(value)) ON_MISFIT[run.contract](run, slot.path);
+    else if (hasContent(value)) noteMisfit(run, slot.path);
     if (slot.level === null && slot.list === null) return;
   } else if (slot.skip) {
     return;
@@ -207,7 +202,7 @@ function writeList(run: Run, list: List, elements: readonly JsonValue[], closed:
 /** A value for which there is no column: into the overflow of a full table, else a misfit. */
 function writeUnplaced(run: Run, sheet: TableSheet, path: SourcePath, value: JsonValue): void {
   const { node } = sheet;
-  if (node.overflowAt < 0 || !isFull(node, run.tree.profile)) ON_MISFIT[run.contract](run, path);
+  if (node.overflowAt < 0 || !isFull(node, run.tree.profile)) noteMisfit(run, path);
   else addToOverflow(run, sheet, path, repairJson(jsonText(value), run));
 }
 
@@ -217,63 +212,34 @@ function addToOverflow(run: Run, { node, overflow }: TableSheet, path: SourcePat
   run.overflowed++;
 }
 
-/** What is noted of values that fit nowhere. */
-interface MisfitNotes {
-  /** Of the record under way. */
-  key: string;
-  misfit: boolean;
-  discarded: number;
-  rejection: Rejection | null;
+/** The reaction to a value for which there is no column that holds it, as the tables are. */
+function noteMisfit(run: Run, path: SourcePath): void {
+  if (run.contract === 'evolve') run.misfit = true;
+  else refuse(run, run.contract, `${shownPath(path)} does not fit the tables as they are`, FROZEN_HINT);
 }
 
-/** The reaction to a value that fits no column. */
-const ON_MISFIT: Record<Contract, (notes: MisfitNotes, path: SourcePath) => void> = {
-  evolve: (notes) => {
-    notes.misfit = true;
-  },
-  freeze: (notes, path) => {
-    throw frozen(notes, `${shownPath(path)} does not fit the tables as they are`, FROZEN_HINT);
-  },
-  discard_row: (notes, path) => {
-    reject(notes, `${shownPath(path)} does not fit the tables as they are`);
-  },
-  discard_value: (notes) => {
-    notes.discarded++;
-  },
-};
-
 /** The reaction to a value that is none of the type that the profile gives its field: no table grows for it. */
-const ON_PIN_MISFIT: Record<Contract, (notes: MisfitNotes, path: SourcePath, fixedBy?: string) => void> = {
-  evolve: (notes, path, fixedBy) => {
-    reject(notes, fixedBy === undefined ? otherType(path) : fixedType(path, fixedBy));
-  },
-  freeze: (notes, path) => {
-    throw frozen(notes, otherType(path), 'Correct the value at the service, or the type of the field in the profile.');
-  },
-  discard_row: (notes, path) => {
-    reject(notes, otherType(path));
-  },
-  discard_value: ON_MISFIT.discard_value,
-};
+function notePinMisfit(run: Run, { path, pin }: Slot): void {
+  const { contract } = run.tree.profile;
+  const shown = shownPath(path);
+  const isFixed = contract === 'evolve' && pin?.fixedBy !== undefined;
+  const what = isFixed
+    ? `${shown} does not fit its column, whose type cannot change while ${pin.fixedBy} depends on it; drop that, or make it on the views of the copy, then sync again`
+    : `${shown} is not of the type that the profile gives it`;
+  refuse(run, contract, what, 'Correct the value at the service, or the type of the field in the profile.');
+}
+
+/** Sets the record or the value aside, or fails the resource, as the contract says. */
+function refuse(run: Run, contract: Contract, detail: string, hint: string): void {
+  if (contract === 'freeze') {
+    throw new SyncError('contract_frozen', `record ${run.key}: ${detail}`, { recovery: 'stop', hint });
+  }
+  if (contract === 'discard_value') run.discarded++;
+  else run.rejection ??= { reason: 'contract', detail };
+}
 
 const FROZEN_HINT =
   'The resource is frozen by its contract. Set "contract: evolve" in the profile to let its tables grow.';
-
-function frozen({ key }: MisfitNotes, what: string, hint: string): SyncError {
-  return new SyncError('contract_frozen', `record ${key}: ${what}`, { recovery: 'stop', hint });
-}
-
-function reject(notes: MisfitNotes, detail: string): void {
-  notes.rejection ??= { reason: 'contract', detail };
-}
-
-function otherType(path: SourcePath): string {
-  return `${shownPath(path)} is not of the type that the profile gives it`;
-}
-
-function fixedType(path: SourcePath, fixedBy: string): string {
-  return `${shownPath(path)} does not fit its column, whose type cannot change while ${fixedBy} depends on it; drop that, or make it on the views of the copy, then sync again`;
-}
 
 /** A path for a message or a database: a key may hold anything, even a NUL. */
 function shownPath(path: SourcePath): string {
@@ -308,11 +274,6 @@ function beginRow(sheet: TableSheet, key: string, positions: readonly number[]):
   for (let depth = 0; depth < positions.length; depth += 1) cells[end + 1 + depth] = positions[depth] ?? 0;
   sheet.base = end;
   sheet.end = end + width;
-}
-
-/** The columns of the current row, by their place in the table, whose values a database could not hold in it. */
-function columnsBeyond({ node, cells, base }: TableSheet): readonly number[] {
-  return columnsBeyondPage(node.shape, cells, base);
 }
 
 /** Takes back the rows of the current record. */

@@ -49,19 +49,13 @@ export async function resourcesNotCopied(own: Kysely<OwnTables>, copied: readonl
 export interface Catalogue {
   shapes: readonly ResourceShape[];
   comments: ReadonlyMap<string, string | null>;
-  /** Values that may be shown; columns without one are left out. */
-  examples: ReadonlyMap<string, string>;
 }
 
 /** Throws as `readTables` does. */
 export async function readCatalogue(own: Kysely<OwnTables>): Promise<Catalogue> {
   const rows = await columnRows(own).execute();
-  const keyed = rows.map((row) => [commentKey(row.table_name, row.column_name), row] as const);
-  return {
-    shapes: shapesOf(rows),
-    comments: new Map(keyed.map(([key, { comment }]) => [key, comment])),
-    examples: new Map(keyed.flatMap(([key, { example }]) => (example ? [[key, example]] : []))),
-  };
+  const comments = rows.map((row) => [commentKey(row.table_name, row.column_name), row.comment] as const);
+  return { shapes: shapesOf(rows), comments: new Map(comments) };
 }
 
 function byName(a: ResourceShape, b: ResourceShape): number {
@@ -167,7 +161,7 @@ function keyRows(resource: string, table: TableShape, at: string, said: SaidOfFi
     type: position === 0 ? 'text' : 'integer',
     first_seen: at,
     comment: keyComment(resource, position, said),
-    example: '',
+    example: null,
   }));
 }
 
@@ -198,14 +192,6 @@ export function commentKey(table: string, column: string): string {
   return JSON.stringify([table, column]);
 }
 
-/** Columns of a resource, by table, of which no value was looked at yet. */
-export async function columnsToLookAt(own: Kysely<OwnTables>, resource: string): Promise<Map<string, Set<string>>> {
-  const columns = own.selectFrom('_sync_columns').select(['table_name', 'column_name']);
-  const unseen = columns.where('resource', '=', resource).where('role', '=', 'source').where('example', 'is', null);
-  const tables = Map.groupBy(await unseen.execute(), ({ table_name }) => table_name);
-  return new Map(Array.from(tables, ([table, rows]) => [table, new Set(rows.map(({ column_name }) => column_name))]));
-}
-
 /** Hundreds of columns may come with one record. Eleven values each are below every database's limit of bound values. */
 export const ROWS_PER_STATEMENT = 500;
 
@@ -232,19 +218,15 @@ function distinct(rows: readonly ColumnRow[]): ColumnRow[] {
   return [...byName.values()];
 }
 
-/** What is now said of a column, or shown as an example of its values. */
+/** What is now said of a column. */
 interface SaidOfColumn {
   table: string;
   column: string;
   text: string;
 }
 
-/** The statements that change what the catalogue says of columns: their comments, or the values that may be shown. */
-export function saveTexts(
-  own: Kysely<OwnTables>,
-  what: 'comment' | 'example',
-  said: readonly SaidOfColumn[],
-): CompiledQuery[] {
+/** The statements that change the comments of columns in the catalogue. */
+export function saveComments(own: Kysely<OwnTables>, said: readonly SaidOfColumn[]): CompiledQuery[] {
   return inParts(said, ROWS_PER_STATEMENT).map((part) => {
     const rows = part.map(({ table, column, text }) => sql`(${table}, ${column}, ${text})`);
     // Both databases name the columns of bare rows so.
@@ -252,7 +234,7 @@ export function saveTexts(
     return own
       .updateTable('_sync_columns')
       .from(values.as('said'))
-      .set((is) => ({ [what]: is.ref('said.column3') }))
+      .set((is) => ({ comment: is.ref('said.column3') }))
       .whereRef('_sync_columns.table_name', '=', 'said.column1')
       .whereRef('_sync_columns.column_name', '=', 'said.column2')
       .compile();

@@ -21,12 +21,8 @@ export interface Comment {
   comment: string;
 }
 
-/** The comments of all tables and columns of a resource. `exampleOf` tells of a column a value that may be shown. */
-export function commentsOf(
-  { resource, tables }: ResourceShape,
-  said: SaidOfFields,
-  exampleOf: (table: string, column: string) => string | undefined = () => undefined,
-): Comment[] {
+/** The comments of all tables and columns of a resource. */
+export function commentsOf({ resource, tables }: ResourceShape, said: SaidOfFields): Comment[] {
   return tables.flatMap((table): Comment[] => {
     const { name, path, key, columns } = table;
     const base = tableBase(resource, table);
@@ -43,14 +39,10 @@ export function commentsOf(
         table: name,
         column: column.name,
         base: visibleText(columnBase(resource, path, column)),
-        comment: withExample(columnComment(resource, path, column, said), exampleOf(name, column.name)),
+        comment: columnComment(resource, path, column, said),
       })),
     ];
   });
-}
-
-function withExample(comment: string, example: string | undefined): string {
-  return example === undefined ? comment : `${comment} Such as ${example}.`;
 }
 
 function tableBase(resource: string, { path }: TableShape): string {

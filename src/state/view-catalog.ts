@@ -40,7 +40,7 @@ export function claimGrowth(own: Kysely<OwnTables>, growths: number): CompiledQu
 }
 
 /** The statement that counts one more, whatever there was: for what views are planned from and no growth changes. */
-export function countGrowth(own: Kysely<OwnTables>): CompiledQuery {
+function countGrowth(own: Kysely<OwnTables>): CompiledQuery {
   return own
     .updateTable('_sync_growth')
     .set(({ eb }) => ({ growths: eb('growths', '+', 1) }))

@@ -2,7 +2,6 @@ import { sql, type CompiledQuery } from 'kysely';
 import { rebuildTables, type Rebuilt } from '../load/rebuild/rebuild-tables.ts';
 import { seenNow } from '../load/rebuild/stored-pages.ts';
 import { refreshViews } from '../load/evolve-tables.ts';
-import { tendExamples } from '../load/tend-examples.ts';
 import { tendKeys } from '../load/tend-keys.ts';
 import { ConfigError } from '../model/errors.ts';
 import { textHash } from '../shape/records/fingerprint.ts';
@@ -55,7 +54,6 @@ async function rebuild(context: ResourceContext): Promise<ResourceRebuilt> {
   const masked = await maskBodies(context);
   await refreshViews(context);
   await tendKeys(context);
-  await tendExamples(context);
   if (masked > 0) await warehouse.clean(['_sync_versions', ...rebuilt.tables]);
   return { resource, ...rebuilt, masked };
 }

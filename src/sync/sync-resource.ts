@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { refreshViews } from '../load/evolve-tables.ts';
 import { growCalendar } from '../load/grow-calendar.ts';
-import { tendExamples } from '../load/tend-examples.ts';
 import { tendKeys } from '../load/tend-keys.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
@@ -48,10 +47,7 @@ export async function syncResource(context: RunContext, planned: WalkPlan, isFil
   progress.warnings.push(...(await unconfirmedDeletes(context, confirmed)), ...(await feedGaps(context, unnamed)));
   progress.warnings.push(...(await goneColumnWarnings(context)));
   await purgeDeleted(context);
-  await owned.takeTurn(async () => {
-    await tendKeys(context);
-    await tendExamples(context);
-  });
+  await owned.takeTurn(() => tendKeys(context));
 }
 
 /** The listing, whole or by the service's filter, and what a filter that is not verified makes necessary. */

@@ -3,7 +3,6 @@ import type { Logger } from 'pino';
 import { Agent, request } from 'undici';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import type { RunStatus } from '../model/vocabulary.ts';
-import { retryAfter } from '../queue/limits/answer-limits.ts';
 import type { PingSettings } from '../settings/settings.ts';
 import { overallStatus, type ResourceReport, type RunReport } from '../sync/report.ts';
 
@@ -58,11 +57,10 @@ interface Wanted {
 export function createPings(urls: PingSettings, log: Logger, limits: PingLimits = LIMITS): Pings {
   const agent = new Agent({ connect: { timeout: limits.deadlineMs } });
   const underWay = new Map<Promise<void>, AbortController>();
-  const quiet: Sender['quiet'] = new Map();
 
   const send = async ({ kind, url, resource }: Wanted, stop: AbortController): Promise<void> => {
     const timer = setTimeout(() => stop.abort(), limits.deadlineMs);
-    const failure = await ping({ agent, limits, quiet, signal: stop.signal }, url);
+    const failure = await ping({ agent, limits, signal: stop.signal }, url);
     clearTimeout(timer);
     if (failure !== null) log.warn({ ping: kind, resource, failure }, 'the monitor was not reached');
   };
@@ -121,28 +119,22 @@ function pingsFor(urls: PingSettings, ends: readonly End[], kinds: typeof KINDS)
 interface Sender {
   agent: Agent;
   limits: PingLimits;
-  /** Until when a monitor asked to be left alone, by its URL and the monotonic clock. */
-  quiet: Map<string, number>;
   signal: AbortSignal;
 }
 
 /** Returns null if the monitor accepted it, else what went wrong. Never throws. */
-async function ping({ agent, limits, quiet, signal }: Sender, url: string): Promise<string | null> {
+async function ping({ agent, limits, signal }: Sender, url: string): Promise<string | null> {
   let failure = 'no answer in time';
   for (let attempt = 1; attempt <= ATTEMPTS && !signal.aborted; attempt += 1) {
-    const left = (quiet.get(url) ?? 0) - performance.now();
-    // A ping that cannot be sent in time is not sent at all.
-    if (left >= limits.deadlineMs) return `asked to be left alone for ${Math.ceil(left / 1_000)} s`;
     try {
-      if (attempt > 1 || left > 0) await delay(Math.max(limits.betweenMs, left), undefined, { signal });
+      if (attempt > 1) await delay(limits.betweenMs, undefined, { signal });
       const { statusCode, headers, body } = await request(url, { dispatcher: agent, signal, headers: HEADERS });
-      quiet.set(url, performance.now() + (retryAfter({ headers, receivedAt: Date.now() }) ?? 0));
       // Only its status counts; a long answer is cut off.
       await body.dump();
       if (statusCode >= 200 && statusCode < 300) return null;
       failure = `answered ${statusCode}`;
-      // Asked again, it would say the same.
-      if (statusCode < 500 && statusCode !== 429) return failure;
+      // Asked again, it would say the same, or it asks to be left alone.
+      if ((statusCode < 500 && statusCode !== 429) || headers['retry-after'] !== undefined) return failure;
     } catch (error) {
       if (!signal.aborted) failure = codeOf(error);
     }

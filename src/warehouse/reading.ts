@@ -1,4 +1,4 @@
-import { type Kysely, sql, type RawBuilder } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Cell, Column, TableShape } from '../model/table.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
 import type { ViewDialect } from './view-dialect.ts';
@@ -32,8 +32,6 @@ export interface RowQueries {
   holdsBeyondDouble(table: string, column: string): Promise<boolean>;
   /** First and last time in columns of times, of those from one day (`YYYY-MM-DD`) on and before another; null for none. Reads the table. */
   timeSpan(table: TableShape, columns: readonly Column[], within: TimeSpan): Promise<TimeSpan | null>;
-  /** Cells of a few live rows, by column; long texts are cut. */
-  sample(table: TableShape, columns: readonly Column[], limit: number): Promise<Record<string, Cell>[]>;
   /** Keys of all rows of a resource's own table, deleted ones too, in the database's order: those behind `after`. */
   keysAfter(table: TableShape, after: string, limit: number): Promise<string[]>;
   /**
@@ -63,9 +61,6 @@ export interface WarehouseReader extends RowQueries {
   server(): Promise<string | null>;
   close(): Promise<void>;
 }
-
-/** Of a text in a sample: enough to tell that it is long. */
-const SAMPLED_LETTERS = 40;
 
 /** The parts of these queries in which the databases differ. */
 interface RowQueryDialect {
@@ -107,7 +102,6 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
     },
     stored: storedRows(own, dialect),
     timeSpan: timeSpan(own, dialect),
-    sample: sample(own, dialect),
     // The index of the keys alone answers this: hardly a row is read.
     keysAfter: ({ name, key: [first = ''] }, after, limit) => {
       const key = sql.id(first);
@@ -175,18 +169,6 @@ function firstCell(columns: readonly Column[], { momentText }: RowQueryDialect):
     return type === 'timestamp' ? sql`CAST(${cell} AS text) || 'Z'` : sql`CAST(${cell} AS text)`;
   });
   return cells.length > 1 ? sql`COALESCE(${sql.join(cells)})` : (cells[0] ?? sql`CAST(NULL AS text)`);
-}
-
-function sample(own: Kysely<OwnTables>, { named }: RowQueryDialect): RowQueries['sample'] {
-  return async ({ name, path }, columns, limit) => {
-    const cells = columns.map(({ name: column, type }) => {
-      const cell = sql`${sql.id(column)}`;
-      return sql`${type === 'text' ? sql`substr(${cell}, 1, ${sql.lit(SAMPLED_LETTERS)})` : cell} AS ${sql.id(column)}`;
-    });
-    const live = path.length === 0 ? sql`WHERE "_deleted_at" IS NULL` : sql``;
-    const rows = sql<Record<string, Cell>>`SELECT ${sql.join(cells)} FROM ${named(name)} ${live} LIMIT ${limit}`;
-    return (await rows.execute(own)).rows;
-  };
 }
 
 function timeSpan(own: Kysely<OwnTables>, { named }: RowQueryDialect): RowQueries['timeSpan'] {

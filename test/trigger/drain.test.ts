@@ -49,6 +49,10 @@ async function failsForOne(_: string, key: string): Promise<'loaded'> {
   return 'loaded';
 }
 
+async function refusedWithSecret(): Promise<'loaded'> {
+  throw new SyncError('bad_request', 'a 400 that says s3cret-token', { recovery: 'stop' });
+}
+
 async function nobodyThere(): Promise<'loaded'> {
   throw new SyncError('unreachable', 'nobody there', { recovery: 'retry' });
 }
@@ -453,6 +457,28 @@ describe('when something is wrong', () => {
     isOwned = false;
     await stage.settled();
     expect(read).toEqual(['content a', 'images b']);
+  });
+
+  it('what has ended is stored behind its rows, and without secrets', async () => {
+    const steps: string[] = [];
+    const persist = async (): Promise<void> => void steps.push('persist');
+    const stage = await staged(CONTENT_ONLY, {
+      attempts: 1,
+      refetch: refusedWithSecret,
+      secrets: ['s3cret-token'],
+      persist,
+    });
+    const settle = stage.inbox.settle.bind(stage.inbox);
+    stage.inbox.settle = async (settlements) => {
+      steps.push('settle');
+      await settle(settlements);
+    };
+    await stage.deliver(eventFor('content', 's3cret-token'));
+    await stage.settled();
+    expect(steps).toEqual(['persist', 'settle']);
+    const [row] = await stage.rows();
+    expect(row).toMatchObject({ state: 'dead', kind: 'content.updated' });
+    expect([row?.reason, row?.record_id].join()).not.toContain('s3cret-token');
   });
 
   it('what could not be reached for longer than deliveries are kept is dead', async () => {

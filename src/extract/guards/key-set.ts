@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { SourceRecord } from '../../model/json.ts';
 import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../shape/records/key-fingerprint.ts';
-import { keyOfRecord } from '../../shape/records/record-key.ts';
+import { recordKey } from '../../shape/records/record-key.ts';
 
 /** Slots of a set that was told nothing. */
 const FIRST_SLOTS = 1_024;
@@ -98,7 +98,7 @@ const HALF_BYTES = KEY_FINGERPRINT_BYTES / 2;
 export function pageKeys(records: readonly SourceRecord[], id: string | string[]): Buffer {
   const keys: string[] = [];
   for (const record of records) {
-    const found = keyOfRecord(record, id);
+    const found = recordKey(record.value, id);
     if ('key' in found) keys.push(found.key);
   }
   return keyFingerprints(keys);

@@ -74,7 +74,7 @@ function uniqueName(name: string, unnamed: string, path: readonly string[], take
 }
 
 /** At most `limit` bytes of UTF-8, cut between characters. */
-function cutToBytes(text: string, limit: number): string {
+export function cutToBytes(text: string, limit: number): string {
   const space = Buffer.alloc(limit);
   const { read } = new TextEncoder().encodeInto(text, space);
   return text.slice(0, read);

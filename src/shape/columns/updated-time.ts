@@ -1,9 +1,8 @@
 import { fieldPathText } from '../../model/body-path.ts';
-import type { JsonValue, SourceRecord, Updated } from '../../model/json.ts';
+import type { JsonValue, Updated } from '../../model/json.ts';
 import type { Column } from '../../model/table.ts';
 import { zoneAt, type TimeZone, type ZonesByPath } from '../../model/time-zone.ts';
 import { fieldAt } from '../records/field-at.ts';
-import { plainMoment } from './plain-times.ts';
 import { pathText } from './source-path.ts';
 import { parseInstant } from './timestamps.ts';
 
@@ -16,25 +15,13 @@ export interface UpdatedBy {
 
 /** When the service says that a record last changed; null if it does not say so in a way that we can read. */
 export function updatedTime(record: JsonValue, by: UpdatedBy): Updated | null {
-  const { updated } = by;
-  const value = typeof updated === 'string' ? fieldAt(record, updated) : firstOf(record, updatedPaths(by));
-  const plain = typeof value === 'string' ? plainMoment(value) : Number.NaN;
-  if (typeof value === 'string' && !Number.isNaN(plain)) return { text: value, at: plain };
+  const value = firstOf(record, updatedPaths(by));
   const instant = parseInstant(value, updatedZone(by));
   if (instant === null) return null;
   const { epochMs: at, latestMs: latest } = instant;
   // A number by its digits.
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   return latest === undefined ? { text, at } : { text, at, latest };
-}
-
-/** The same of a record of a listing, which remembers it. */
-export function updatedOf(record: SourceRecord, by: UpdatedBy): Updated | null {
-  if (record.updated !== undefined) return record.updated;
-  const time = updatedTime(record.value, by);
-  // Only what is one moment in any zone: not all who ask name one.
-  if (time?.text.endsWith('Z') === true) record.updated = time;
-  return time;
 }
 
 function firstOf(record: JsonValue, paths: readonly string[]): JsonValue | undefined {

@@ -4,7 +4,6 @@ import { hasInexactNumber, keepsDigits } from './exact-number.ts';
 import {
   CLOSE_BRACE,
   CLOSE_BRACKET,
-  cutDeep,
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
@@ -77,6 +76,8 @@ const NINE = 57;
 interface Reader {
   bytes: Buffer;
   at: number;
+  /** Containers around the position. */
+  level: number;
   numberOf: (source: string) => JsonValue;
 }
 
@@ -85,19 +86,24 @@ interface Reader {
  * cannot take one key for another. `numberOf` makes the value of a number's source.
  */
 function parseByHand(text: string, numberOf: (source: string) => JsonValue): JsonValue {
-  const bytes = Buffer.from(cutDeep(text, MOST_LEVELS));
-  return readValue({ bytes, at: skipSpace(bytes, 0), numberOf });
+  const bytes = Buffer.from(text);
+  return readValue({ bytes, at: skipSpace(bytes, 0), level: 0, numberOf });
 }
 
 /** Reads the value at the reader's position, and moves it past the white space after the value. */
 function readValue(reader: Reader): JsonValue {
   const { bytes, at } = reader;
   const first = bytes[at] ?? 0;
-  if (first === OPEN_BRACE) return readObject(reader);
-  if (first === OPEN_BRACKET) return readArray(reader);
+  if ((first === OPEN_BRACE || first === OPEN_BRACKET) && reader.level < MOST_LEVELS) {
+    reader.level += 1;
+    const container = first === OPEN_BRACE ? readObject(reader) : readArray(reader);
+    reader.level -= 1;
+    return container;
+  }
   const source = take(reader, valueEnd(bytes, at));
   const isNumber = first === MINUS || (first >= ZERO && first <= NINE);
-  return isNumber ? reader.numberOf(source) : JSON.parse(source);
+  if (isNumber) return reader.numberOf(source);
+  return first === OPEN_BRACE || first === OPEN_BRACKET ? null : JSON.parse(source);
 }
 
 function readArray(reader: Reader): JsonValue[] {

@@ -66,30 +66,3 @@ function literalEnd(bytes: Uint8Array, start: number): number {
   }
   return at;
 }
-
-/** The text with every container deeper than `limit` levels replaced by `null`. */
-export function cutDeep(text: string, limit: number): string {
-  const bytes = Buffer.from(text);
-  const kept: string[] = [];
-  let from = 0;
-  let depth = 0;
-  let at = 0;
-  while (at < bytes.length) {
-    const code = bytes[at];
-    if (code === QUOTE) {
-      at = stringEnd(bytes, at);
-      continue;
-    }
-    if (code === CLOSE_BRACE || code === CLOSE_BRACKET) depth--;
-    else if ((code === OPEN_BRACE || code === OPEN_BRACKET) && ++depth > limit) {
-      kept.push(bytes.toString('utf8', from, at), 'null');
-      at = containerEnd(bytes, at);
-      from = at;
-      depth--;
-      continue;
-    }
-    at++;
-  }
-  kept.push(bytes.toString('utf8', from));
-  return kept.join('');
-}

@@ -34,13 +34,8 @@ function seenAs(sent: SourceRecord, sight: RecordSight): SourceRecord {
 
 function isOf({ field, value }: NonNullable<RecordSight['partition']>, record: JsonValue): boolean {
   const said = isObject(record) && Object.hasOwn(record, field) ? record[field] : null;
-  return (
-    said === value || (said !== null && typeof said !== 'object' && String(said) === value) || isDigitsOf(said, value)
-  );
-}
-
-function isDigitsOf(said: JsonValue | undefined, value: string): boolean {
-  return said !== undefined && isExact(said) && said.rawJSON === value;
+  if (said === null || said === undefined) return false;
+  return isExact(said) ? said.rawJSON === value : typeof said !== 'object' && String(said) === value;
 }
 
 function strange(field: string): NonNullable<SourceRecord['aside']> {

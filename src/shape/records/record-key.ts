@@ -1,4 +1,4 @@
-import type { ExactNumber, JsonValue, SourceRecord } from '../../model/json.ts';
+import type { ExactNumber, JsonValue } from '../../model/json.ts';
 import { isExact, isIntegerSource } from '../json/exact-number.ts';
 import { fieldAt } from './field-at.ts';
 import type { RejectReason, Rejection } from './record-limits.ts';
@@ -34,14 +34,6 @@ export function recordKey(value: JsonValue, id: string | string[]): RecordKey {
   }
   const unfit = parts.find((part) => part !== null && !isCleanText(part));
   return withinLimits(unfit ?? JSON.stringify(parts), id.join(', '));
-}
-
-/** The same of a record of a listing, which remembers its key: those of one profile have one `id`. */
-export function keyOfRecord(record: SourceRecord, id: string | string[]): RecordKey {
-  if (record.key !== undefined) return { key: record.key };
-  const found = recordKey(record.value, id);
-  if ('key' in found) record.key = found.key;
-  return found;
 }
 
 function wholeKey(value: JsonValue, path: string): RecordKey {

@@ -1,5 +1,4 @@
 import { type CompiledQuery, sql } from 'kysely';
-import { tendExamples } from '../../load/tend-examples.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { forgetSeen, NO_WALK, readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
 import { deleteFilesOf } from '../../state/files/record-files.ts';
@@ -55,7 +54,7 @@ async function eraseStep(context: ResourceContext, requests: readonly ForgetRequ
   const values = valuesIn([...(await bodiesOf(context, ids)), ...rejects.map(({ body }) => body)]);
   const erased = traceEraser(ids, values);
   const at = timestampText(clock.now());
-  const mentions = await eraseMentions(warehouse, resource, erased, values);
+  const mentions = await eraseMentions(warehouse, resource, erased);
   await warehouse.apply(
     [
       ...idPlaces(place)
@@ -76,8 +75,6 @@ async function eraseStep(context: ResourceContext, requests: readonly ForgetRequ
     owned.lease(),
   );
   owned.openRejects = await openRejects(context);
-  // Examples that were taken from the erased records are looked for among the others.
-  await tendExamples(context);
 }
 
 async function openRejects({ warehouse, owned }: ResourceContext): Promise<number> {
@@ -142,44 +139,19 @@ const KEYS: ReadonlySet<string> = new Set(['run_id', 'resource', 'id', 'name', '
 
 /**
  * The statements that take erased records out of what is said elsewhere: errors and warnings of runs, certificates,
- * examples of columns with the comments that show them.
+ * and the examples of columns that earlier versions took from records.
  */
 async function eraseMentions(
   warehouse: Pick<Warehouse, 'own' | 'tableNames' | 'named'>,
   resource: string,
   erased: (text: string) => string,
-  values: ReadonlySet<string>,
 ): Promise<CompiledQuery[]> {
   const { own } = warehouse;
   const there = await warehouse.tableNames();
   const quoted = QUOTING.filter((table) => there.has(table));
   const texts = await Promise.all(quoted.map((table) => eraseTexts(warehouse, table, erased)));
-  const examples = await own
-    .selectFrom('_sync_columns')
-    .select(['table_name', 'column_name', 'example'])
-    .where('resource', '=', resource)
-    .where('role', '=', 'source')
-    .execute();
-  const shown = examples.filter(({ example }) => example !== null && isShown(example, values));
-  return [
-    ...texts.flat(),
-    // Without a comment it is made anew, with the example that is found then.
-    ...shown.map(({ table_name, column_name }) =>
-      own
-        .updateTable('_sync_columns')
-        .set({ example: null, comment: null })
-        .where('table_name', '=', table_name)
-        .where('column_name', '=', column_name)
-        .compile(),
-    ),
-  ];
-}
-
-/** Examples are shown as a cell is, or cut. */
-function isShown(example: string, values: ReadonlySet<string>): boolean {
-  if (example === '') return false;
-  const start = example.replace(/…$/, '');
-  return values.has(example) || [...values].some((value) => value.startsWith(start));
+  const examples = own.updateTable('_sync_columns').set({ example: null }).where('resource', '=', resource);
+  return [...texts.flat(), examples.compile()];
 }
 
 async function eraseTexts(

@@ -3,7 +3,7 @@ import type { Cell, Column } from '../../model/table.ts';
 import { LOCAL, timeZone, type TimeZone, zoneAt } from '../../model/time-zone.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
-import { isDay } from '../../shape/columns/plain-times.ts';
+import { isDay } from '../../shape/columns/timestamps.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { Granularity, ReportWindows } from '../../source/report-windows.ts';

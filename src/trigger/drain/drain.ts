@@ -2,15 +2,13 @@ import { sleepOrAbort, waitAtMost } from '../../model/waiting.ts';
 import { scrubOwn } from '../../observe/scrub.ts';
 import { type ExpectedRecord, isBefore, type RefetchOutcome } from '../../sync/refetch.ts';
 import type { DeliveryRow, Settlement } from '../../warehouse/inbox.ts';
-import type { Work } from './coalesce.ts';
 import { type DeliveryContent, readDelivery } from './events.ts';
-import { BEHIND, type DrainFault, faultOf } from './faults.ts';
-import { FullWalks } from './full-walks.ts';
+import { BEHIND, type DrainFault, faultOf, faultOfWalk } from './faults.ts';
 import { InboxScan } from './inbox-scan.ts';
-import { LeftDeliveries } from './left-deliveries.ts';
 import type { Drain, DrainFigures, DrainOptions, DrainOutcome } from './options.ts';
-import { PacedWork } from './paced-work.ts';
-import { finished, noteFault, type Request, settlementOf, type Ticket, ticketFor, ticketsOf } from './ticket.ts';
+import { PacedWork, type Work } from './paced-work.ts';
+import type { EventTarget } from './read-event.ts';
+import { finished, type Request, settlementOf, type Ticket, ticketFor } from './ticket.ts';
 
 /**
  * How often a record is read however many deliveries come: two readings in a row, for who edits and publishes, and one
@@ -19,11 +17,17 @@ import { finished, noteFault, type Request, settlementOf, type Ticket, ticketFor
 const READ_PACE = { everyMs: 1_100, burst: 2, restMs: 100 };
 /** How often a resource is walked, however long that takes. */
 const WALK_PACE = { everyMs: 5_000, burst: 1, restMs: 5_000 };
+/** The same for full walks, which may be long, however many deletes cannot be confirmed. */
+const FULL_WALK_PACE = { everyMs: 600_000, burst: 1, restMs: 600_000 };
+/** After so long, a delivery that waits for a full walk is looked at again. */
+const FULL_WALK_LOOK_MS = 30_000;
 const MOST_IN_PROGRESS = 20_000;
 const STOP_MS = 5_000;
 const POLL_MS = 2_000;
 /** After so long, what does not concern this process is looked at again: it may do so by then. */
 const LEFT_MS = 5_000;
+/** Deliveries about more than one record are few; what is forgotten is only read once more. */
+const MOST_REMEMBERED = 1_000;
 
 /** Starts at once, with what waits from an earlier process. Nothing is thrown later on. */
 export function createDrain(options: DrainOptions): Drain {
@@ -36,17 +40,33 @@ class InboxDrain implements Drain {
   readonly #mostInProgress: number;
   readonly #stopping = new AbortController();
   readonly #tickets = new Map<number, Ticket>();
-  readonly #left: LeftDeliveries;
+  /**
+   * Deliveries in progress that are left as they are in the inbox, to another process that owns a resource of theirs or
+   * to the end of a pause, and until when in epoch milliseconds.
+   */
+  readonly #left = new Map<number, number>();
+  /**
+   * What this process has done of deliveries that were left: else two processes, each the owner of one resource, would
+   * read the same records over and over.
+   */
+  readonly #partly = new Map<number, Ticket>();
+  /** Settled while the inbox was read: in what was read they may still wait. */
+  readonly #settledSince = new Set<number>();
   readonly #reads: PacedWork<RecordReading>;
   readonly #walks: PacedWork<'walked'>;
-  readonly #fullWalks: FullWalks;
+  /** Asked for by events that say that a record is gone if nothing else can tell. The outcome is when it began. */
+  readonly #fullWalks: PacedWork<number>;
+  /** Resources for which a full walk is asked for. */
+  readonly #toWalkFully = new Set<string>();
+  /** When the last full walk began that has ended well, by resource; epoch milliseconds. */
+  readonly #fullWalkBegun = new Map<string, number>();
   readonly #settlements: SettlementWriter;
   readonly #scan: InboxScan;
   #stopped: Promise<void> | null = null;
 
   constructor(options: DrainOptions) {
     this.#options = options;
-    const { inbox, clock, concurrency, watcher, random = Math.random, pollMs = POLL_MS } = options;
+    const { inbox, clock, concurrency, watcher, walk, random = Math.random, pollMs = POLL_MS } = options;
     this.#random = random;
     this.#mostInProgress = options.mostInProgress ?? MOST_IN_PROGRESS;
     const { signal } = this.#stopping;
@@ -63,37 +83,53 @@ class InboxDrain implements Drain {
       faultOf,
       done: this.#wasRead,
     });
+    const walks = { ...parts, atOnce: others + 1, atOncePerResource: 1, keyOf: () => '', faultOf: faultOfWalk };
     this.#walks = new PacedWork({
-      ...parts,
+      ...walks,
       ...WALK_PACE,
-      atOnce: others + 1,
-      atOncePerResource: 1,
-      keyOf: () => '',
-      perform: (work) => options.walk(work.resource, 'sync').then(() => 'walked'),
-      // A walk that fails says nothing against a delivery, and shows in the runs.
-      faultOf: (error) => ({ ...faultOf(error), kind: 'passing' }),
+      perform: (work) => walk(work.resource, 'sync').then(() => 'walked'),
       done: (served, outcome) => this.#done(served, outcome),
     });
-    this.#left = new LeftDeliveries({ clock, signal, release: (tickets) => this.#release(tickets) });
-    const walk = (resource: string): Promise<void> => options.walk(resource, 'backfill');
-    this.#fullWalks = new FullWalks({ ...parts, resources: others + 1, walk });
+    this.#fullWalks = new PacedWork({
+      ...walks,
+      ...FULL_WALK_PACE,
+      perform: async ({ resource }) => {
+        const begun = clock.now();
+        await walk(resource, 'backfill');
+        return begun;
+      },
+      done: ([first], begun) => {
+        if (first !== undefined) this.#fullWalkBegun.set(first.target.resource, begun);
+        this.#forgetFullWalk(first);
+      },
+      // The delivery waits in the inbox, and asks again.
+      failed: ([first]) => this.#forgetFullWalk(first),
+    });
     this.#settlements = new SettlementWriter({ ...options, signal, failed, stored: (stored) => this.#stored(stored) });
-    const inProgress = (): number => this.#tickets.size;
-    // What is left to others, or to the end of a pause, however much it is, takes no room from the rest.
-    const room = (): number => this.#mostInProgress - this.#tickets.size + this.#left.size;
-    const begin = (rows: readonly DeliveryRow[]): void => this.#begin(rows);
-    this.#scan = new InboxScan({ inbox, clock, signal, room, inProgress, failed, pollMs, begin });
-    this.#scan.start();
+    this.#scan = new InboxScan({
+      inbox,
+      clock,
+      signal,
+      pollMs,
+      failed,
+      polled: () => {
+        this.#release(clock.now());
+        return this.#tickets.size;
+      },
+      room: () => this.#room(),
+      reads: () => this.#settledSince.clear(),
+      begin: (rows) => this.#begin(rows),
+    });
   }
 
   wake(): void {
-    this.#scan.wake();
+    this.#scan.look('new');
   }
 
   retry(): void {
     for (const work of [this.#reads, this.#walks, this.#fullWalks]) work.retry();
-    this.#left.releaseAll();
-    this.#scan.lookAll();
+    this.#release(Infinity);
+    this.#scan.look('all');
   }
 
   figures(): DrainFigures {
@@ -117,9 +153,14 @@ class InboxDrain implements Drain {
     await waitAtMost(this.#options.clock, STOP_MS, settled);
   }
 
+  /** What is left to others, or to the end of a pause, however much it is, takes no room from the rest. */
+  #room(): number {
+    return this.#mostInProgress - this.#tickets.size + this.#left.size;
+  }
+
   #begin(rows: readonly DeliveryRow[]): void {
     for (const row of rows) {
-      if (!this.#tickets.has(row.seq)) this.#beginDelivery(row);
+      if (!this.#tickets.has(row.seq) && !this.#settledSince.has(row.seq)) this.#beginDelivery(row);
     }
     this.#reads.pump();
     this.#walks.pump();
@@ -129,12 +170,12 @@ class InboxDrain implements Drain {
     const now = this.#options.clock.now();
     const content = this.#contentOf(row);
     const all = content.is === 'read' ? content.targets : [];
-    const { open: targets, served } = this.#left.split(row, all);
+    const { open: targets, served } = this.#withoutServed(row, all);
     const ticket = ticketFor(row, targets, content.is === 'ignored' ? content.kind : null);
     ticket.served.push(...served);
     this.#tickets.set(row.seq, ticket);
     if (this.#options.concerns?.(all.map(({ resource }) => resource)) === false) {
-      this.#left.add(ticket, now + LEFT_MS);
+      this.#leave(ticket, now + LEFT_MS);
       return;
     }
     if (content.is !== 'read') {
@@ -148,8 +189,10 @@ class InboxDrain implements Drain {
   }
 
   #beginRequest(request: Request): void {
-    const { key, isDelete } = request.target;
-    if (isDelete && this.#fullWalks.hasServed(request)) this.#done([request], 'walked');
+    const { target, ticket } = request;
+    const { key, isDelete, resource } = target;
+    if (isDelete && (this.#fullWalkBegun.get(resource) ?? -Infinity) > ticket.receivedAt)
+      this.#done([request], 'walked');
     else if (key !== null) this.#reads.add(request);
     else if (isDelete) this.#waitForFullWalk([request]);
     else this.#walks.add(request);
@@ -180,7 +223,25 @@ class InboxDrain implements Drain {
   };
 
   #waitForFullWalk(served: readonly Request[]): void {
-    for (const request of served) this.#failed([request], this.#fullWalks.ask(request));
+    for (const request of served) {
+      const { resource } = request.target;
+      if (!this.#toWalkFully.has(resource)) {
+        this.#toWalkFully.add(resource);
+        this.#fullWalks.add(request);
+        this.#fullWalks.pump();
+      }
+      this.#failed([request], {
+        kind: 'passing',
+        code: 'unconfirmed',
+        reason: 'it says that a record is gone, and only a whole walk can tell: one is asked for [unconfirmed]',
+        until: this.#options.clock.now() + FULL_WALK_LOOK_MS,
+        isOthers: false,
+      });
+    }
+  }
+
+  #forgetFullWalk(request: Request | undefined): void {
+    if (request !== undefined) this.#toWalkFully.delete(request.target.resource);
   }
 
   #done(served: readonly Request[], outcome: DrainOutcome): void {
@@ -189,17 +250,18 @@ class InboxDrain implements Drain {
       ticket.served.push(target);
       this.#targetEnded(ticket);
     }
-    this.#report(served[0]?.target.resource ?? null, outcome, ticketsOf(served));
+    const tickets = [...new Set(served.map(({ ticket }) => ticket))];
+    this.#report(served[0]?.target.resource ?? null, outcome, tickets);
   }
 
   readonly #failed = (served: readonly Request[], fault: DrainFault): void => {
     for (const { ticket } of served) {
-      noteFault(ticket, fault);
+      if (ticket.fault?.kind !== 'passing') ticket.fault = fault;
       this.#targetEnded(ticket);
     }
   };
 
-  readonly #threw = ({ resource, key }: Work<Request>, error: unknown): void => {
+  readonly #threw = ({ resource, key }: Work, error: unknown): void => {
     this.#options.watcher.failed(error, { resource, key });
   };
 
@@ -210,22 +272,46 @@ class InboxDrain implements Drain {
     const settlement = settlementOf(ticket, this.#options, now, this.#random);
     const { fault } = ticket;
     // Its row stays as it is, for whoever owns the resource.
-    if (settlement.state === 'waiting' && fault?.isOthers === true) this.#left.add(ticket, fault.until ?? now);
+    if (settlement.state === 'waiting' && fault?.isOthers === true) this.#leave(ticket, fault.until ?? now);
     else this.#settlements.add(settlement);
     if (settlement.state === 'done') return;
     this.#report(settlement.resource, settlement.state === 'dead' ? 'dead' : 'put off', [ticket]);
   }
 
-  #stored(stored: readonly { seq: number }[]): void {
-    for (const { seq } of stored) this.#left.forget(seq);
-    this.#release(stored);
+  #leave(ticket: Ticket, until: number): void {
+    this.#left.set(ticket.seq, until);
+    if (ticket.served.length === 0) return;
+    this.#partly.set(ticket.seq, ticket);
+    const [oldest] = this.#partly.keys();
+    if (this.#partly.size > MOST_REMEMBERED && oldest !== undefined) this.#partly.delete(oldest);
+  }
+
+  /** The targets of a delivery that are not served yet, and those that are. It may have come again since. */
+  #withoutServed({ seq, events }: DeliveryRow, targets: readonly EventTarget[]) {
+    const before = this.#partly.get(seq);
+    const known = new Set((before?.events === events ? before.served : []).map((target) => JSON.stringify(target)));
+    const isServed = (target: EventTarget): boolean => known.has(JSON.stringify(target));
+    return { open: targets.filter((target) => !isServed(target)), served: targets.filter(isServed) };
+  }
+
+  /** Those that were left until `now` at the latest are found in the inbox again, if they still wait there. */
+  #release(now: number): void {
+    for (const [seq, until] of this.#left) {
+      if (until > now) continue;
+      this.#left.delete(seq);
+      this.#tickets.delete(seq);
+    }
   }
 
   /** Makes room; those that still wait are found by the next scan. */
-  #release(ended: readonly { seq: number }[]): void {
-    const wasFull = this.#tickets.size - this.#left.size >= this.#mostInProgress;
-    for (const { seq } of ended) this.#tickets.delete(seq);
-    if (wasFull) this.#scan.wake();
+  #stored(stored: readonly { seq: number }[]): void {
+    const wasFull = this.#room() <= 0;
+    for (const { seq } of stored) {
+      this.#partly.delete(seq);
+      this.#tickets.delete(seq);
+      this.#settledSince.add(seq);
+    }
+    if (wasFull) this.#scan.look('new');
   }
 
   #report(resource: string | null, outcome: DrainOutcome, tickets: readonly Ticket[]): void {
@@ -252,7 +338,7 @@ const LONGEST_WAIT_MS = 15_000;
  * Settles deliveries, all those of one moment together, and tries until it works. The rows come first: the inbox is
  * synced with every commit, the warehouse is not, and a delivery that is done is never looked at again.
  */
-export class SettlementWriter {
+class SettlementWriter {
   readonly #options: SettlementWriterOptions;
   #waiting: Settlement[] = [];
   #writing: Promise<void> | null = null;
@@ -331,7 +417,7 @@ interface RecordReading {
 
 /** Reads a record for those who wait for it. What came while they waited for their turn is served as well. */
 async function readRecord(
-  work: Work<Request>,
+  work: Work,
   served: Request[],
   { refetch, attempts }: Pick<DrainOptions, 'refetch' | 'attempts'>,
 ): Promise<RecordReading> {

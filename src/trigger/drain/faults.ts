@@ -1,15 +1,13 @@
 import { backoffDelay, type BackoffLimits } from '../../http/backoff.ts';
 import { DeferredError, SyncError, messageOf } from '../../model/errors.ts';
 
-/**
- * Whose fault it is that a delivery could not be served. `record`: this record or what the profile says of it; it is
- * tried so many times and is then dead. `passing`: the service, the warehouse or another process; that costs no attempt,
- * and the whole resource waits.
- */
-export type FaultKind = 'record' | 'passing';
-
 export interface DrainFault {
-  kind: FaultKind;
+  /**
+   * Whose fault it is that a delivery could not be served. `record`: this record or what the profile says of it; it is
+   * tried so many times and is then dead. `passing`: the service, the warehouse or another process; that costs no
+   * attempt, and the whole resource waits.
+   */
+  kind: 'record' | 'passing';
   /** Stable, as in `SyncError`; `behind` if the reading was older than the event. */
   code: string;
   reason: string;
@@ -20,43 +18,34 @@ export interface DrainFault {
 }
 
 interface FaultRow {
-  codes: readonly string[];
-  kind: FaultKind;
+  codes: string;
+  kind: DrainFault['kind'];
   /** Between attempts, if nobody named a time. */
   waits: BackoffLimits;
   isOthers?: true;
 }
 
-/** Long enough for something that a person has to mend. */
-const RECORD_WAITS: BackoffLimits = { base: 5_000, cap: 300_000 };
 const MOMENT_WAITS: BackoffLimits = { base: 1_000, cap: 15_000 };
-const PASSING: FaultRow = { codes: [], kind: 'passing', waits: { base: 2_000, cap: 300_000 } };
+const PASSING: FaultRow = { codes: '', kind: 'passing', waits: { base: 2_000, cap: 300_000 } };
 
 /** By the code of the error; whatever is not named here is nobody's record: it passes, or somebody mends it. */
 const FAULTS: readonly FaultRow[] = [
   // A replica that lags behind is there in a moment.
-  { codes: ['behind'], kind: 'record', waits: { base: 1_000, cap: 60_000 } },
+  { codes: 'behind', kind: 'record', waits: { base: 1_000, cap: 60_000 } },
   {
     // An id that no address can be made of never becomes one; the others of its resource must not wait for it.
-    codes: ['item_other', 'item_missing', 'not_found', 'gone', 'bad_request', 'bad_url', 'forbidden', 'not_supported'],
+    codes: `item_other item_missing not_found gone bad_request bad_url forbidden not_supported
+      bad_json bad_text bad_content bad_encoding empty_body error_in_body body_too_large
+      unsupported_charset unsupported_encoding headers_too_large contract_frozen bug`,
     kind: 'record',
-    waits: RECORD_WAITS,
-  },
-  {
-    codes: ['bad_json', 'bad_text', 'bad_content', 'bad_encoding', 'empty_body', 'error_in_body', 'body_too_large'],
-    kind: 'record',
-    waits: RECORD_WAITS,
-  },
-  {
-    codes: ['unsupported_charset', 'unsupported_encoding', 'headers_too_large', 'contract_frozen', 'bug'],
-    kind: 'record',
-    waits: RECORD_WAITS,
+    // Long enough for something that a person has to mend.
+    waits: { base: 5_000, cap: 300_000 },
   },
   // Another process holds it for a moment: minutes would be too long.
-  { codes: ['lease_held'], kind: 'passing', waits: MOMENT_WAITS, isOthers: true },
+  { codes: 'lease_held', kind: 'passing', waits: MOMENT_WAITS, isOthers: true },
   // Until a person resumes it: it stays in the inbox as it is, for whoever works on it then.
-  { codes: ['paused'], kind: 'passing', waits: { base: 60_000, cap: 60_000 }, isOthers: true },
-  { codes: ['lease_lost', 'warehouse_busy', 'warehouse_gone'], kind: 'passing', waits: MOMENT_WAITS },
+  { codes: 'paused', kind: 'passing', waits: { base: 60_000, cap: 60_000 }, isOthers: true },
+  { codes: 'lease_lost warehouse_busy warehouse_gone', kind: 'passing', waits: MOMENT_WAITS },
 ];
 
 /** The fault with which those deliveries wait whose work has thrown. */
@@ -65,6 +54,11 @@ export function faultOf(error: unknown): DrainFault {
   const until = error instanceof DeferredError ? error.until : null;
   const { kind, isOthers = false } = rowOf(code);
   return { kind, code, reason: `${messageOf(error)} [${code}]`, until, isOthers };
+}
+
+/** A walk that fails says nothing against a delivery, and shows in the runs. */
+export function faultOfWalk(error: unknown): DrainFault {
+  return { ...faultOf(error), kind: 'passing' };
 }
 
 /** The fault of a delivery whose record was read in an older state than its event tells. */
@@ -83,5 +77,5 @@ export function waitAfter(fault: DrainFault, failures: number, now: number, rand
 }
 
 function rowOf(code: string): FaultRow {
-  return FAULTS.find((row) => row.codes.includes(code)) ?? PASSING;
+  return FAULTS.find(({ codes }) => codes.split(/\s+/).includes(code)) ?? PASSING;
 }

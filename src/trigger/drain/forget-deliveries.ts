@@ -32,8 +32,7 @@ export async function forgetDeliveries(options: ForgetOptions): Promise<Forgotte
   const { inbox, isDry, clock } = options;
   const found: ForgottenDeliveries = { erased: new Map(), waiting: 0 };
   const at = timestampText(clock.now());
-  for (let last = 0; ;) {
-    const rows = await inbox.after(last, ROWS_PER_STEP);
+  for await (const rows of pagesOf(inbox)) {
     const settlements: Settlement[] = [];
     for (const row of rows) {
       const { named, isShared } = namedIn(row, options);
@@ -46,8 +45,16 @@ export async function forgetDeliveries(options: ForgetOptions): Promise<Forgotte
       settlements.push(erasedRow(row, at));
     }
     if (!isDry && settlements.length > 0) await inbox.settle(settlements);
+  }
+  return found;
+}
+
+async function* pagesOf(inbox: Pick<Inbox, 'after'>): AsyncIterable<readonly DeliveryRow[]> {
+  for (let last = 0; ;) {
+    const rows = await inbox.after(last, ROWS_PER_STEP);
     const end = rows.at(-1);
-    if (end === undefined) return found;
+    if (end === undefined) return;
+    yield rows;
     last = end.seq;
   }
 }
@@ -58,17 +65,13 @@ export async function* idsInDeliveries({
   rules,
   resource,
 }: Pick<ForgetOptions, 'rules' | 'resource'> & { inbox: Pick<Inbox, 'after'> }): AsyncIterable<string> {
-  for (let last = 0; ;) {
-    const rows = await inbox.after(last, ROWS_PER_STEP);
+  for await (const rows of pagesOf(inbox)) {
     for (const row of rows) {
       if (row.resource === resource && row.record_id !== null) yield row.record_id;
       for (const target of contentOf(row, rules)) {
         if (target.resource === resource && target.key !== null) yield target.key;
       }
     }
-    const end = rows.at(-1);
-    if (end === undefined) return;
-    last = end.seq;
   }
 }
 

@@ -3,20 +3,22 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import { repeatUntilAborted } from '../../model/waiting.ts';
 import type { DeliveryRow, Inbox } from '../../warehouse/inbox.ts';
 
-export interface ScanOptions {
+interface ScanOptions {
   inbox: Pick<Inbox, 'waiting'>;
   clock: Clock;
   signal: AbortSignal;
+  /** How often all that waits is looked through, for what has become due or was set waiting from outside. */
+  pollMs: number;
+  /** Called at that time; returns the deliveries that were begun and have not ended. */
+  polled: () => number;
   /** How many more deliveries may be begun. */
   room: () => number;
-  /** Deliveries that were begun and have not ended. */
-  inProgress: () => number;
+  /** Called before each reading of the inbox. */
+  reads: () => void;
   /** Called with deliveries that wait and are due, also with those that it was called with before. */
   begin: (rows: readonly DeliveryRow[]) => void;
   /** Called for every look that failed; the next one comes by itself. */
   failed: (error: unknown) => void;
-  /** How often all that waits is looked through, for what has become due or was set waiting from outside. */
-  pollMs: number;
 }
 
 /** While much is in progress, which would be read again along with the rest. */
@@ -24,7 +26,7 @@ const BUSY_POLL_MS = 30_000;
 const MUCH = 2_000;
 const BATCH = 500;
 
-/** Reads the inbox: what is new as it comes, and all that waits now and then. Never two looks at once. */
+/** Reads the inbox until the signal: what is new as it comes, and all that waits now and then. Never two looks at once. */
 export class InboxScan {
   readonly #options: ScanOptions;
   /** Everything up to here was seen once. */
@@ -35,39 +37,23 @@ export class InboxScan {
 
   constructor(options: ScanOptions) {
     this.#options = options;
+    const { clock, signal, pollMs: everyMs, polled } = options;
+    void repeatUntilAborted({ clock, everyMs, signal }, () => {
+      const isBusy = polled() > MUCH && clock.monotonic() - this.#lookedAt < BUSY_POLL_MS;
+      this.look(isBusy ? 'new' : 'all');
+    });
   }
 
-  /** Looks through all that waits, now and from time to time until the signal is aborted. */
-  start(): void {
-    const { clock, signal, pollMs } = this.#options;
-    void repeatUntilAborted({ clock, everyMs: pollMs, signal }, () => this.#poll());
-  }
-
-  /** Called when something new has come, or there is room again. */
-  wake(): void {
-    this.#look('new');
-  }
-
-  /** Looks through all that waits now. */
-  lookAll(): void {
-    this.#look('all');
+  /** Looks for what is new, when something has come or there is room again; or through all that waits. */
+  look(wanted: 'all' | 'new'): void {
+    if (this.#options.signal.aborted) return;
+    if (this.#wanted !== 'all') this.#wanted = wanted;
+    this.#looking ??= this.#lookOn();
   }
 
   /** Resolves when no look is under way. */
   async idle(): Promise<void> {
     await this.#looking;
-  }
-
-  #poll(): void {
-    const { clock, inProgress } = this.#options;
-    const isBusy = inProgress() > MUCH && clock.monotonic() - this.#lookedAt < BUSY_POLL_MS;
-    this.#look(isBusy ? 'new' : 'all');
-  }
-
-  #look(wanted: 'all' | 'new'): void {
-    if (this.#options.signal.aborted) return;
-    if (this.#wanted !== 'all') this.#wanted = wanted;
-    this.#looking ??= this.#lookOn();
   }
 
   async #lookOn(): Promise<void> {
@@ -87,9 +73,10 @@ export class InboxScan {
   }
 
   async #readFrom(from: number): Promise<void> {
-    const { inbox, clock, begin, room, signal } = this.#options;
+    const { inbox, clock, reads, begin, room, signal } = this.#options;
     if (from === 0) this.#lookedAt = clock.monotonic();
     for (let after = from; !signal.aborted;) {
+      reads();
       const rows = await inbox.waiting(after, timestampText(clock.now()), BATCH);
       begin(rows);
       after = rows.at(-1)?.seq ?? after;

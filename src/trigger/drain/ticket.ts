@@ -19,7 +19,7 @@ export interface Ticket {
   /** Of several faults one that passes, because then nothing may be dead; else the last. */
   fault: DrainFault | null;
   /** True if it names a record that a person has had erased: nothing of it is kept. */
-  isForgotten?: boolean;
+  isForgotten: boolean;
   /** Stored with it although it is done; null if there is nothing to say. */
   remark: string | null;
 }
@@ -33,7 +33,7 @@ export interface Request {
 }
 
 /** How often and how long a delivery is tried. */
-export interface TicketLimits {
+interface TicketLimits {
   /** Failed attempts that are the record's own fault before it is dead. */
   attempts: number;
   /** Milliseconds from its arrival after which also a fault that passes is given up. */
@@ -43,63 +43,35 @@ export interface TicketLimits {
 /** Of a delivery of which nothing else is kept. */
 const FORGOTTEN = 'it named a record that was erased (content-sync forget)';
 
-/** The end of a delivery that is not tried again. */
-export type FinalState = Pick<Settlement, 'state' | 'reason'>;
-
-export function ticketFor(row: DeliveryRow, targets: readonly EventTarget[], kind: string | null = null): Ticket {
+export function ticketFor(row: DeliveryRow, targets: readonly EventTarget[], kind: string | null): Ticket {
   const [first] = targets;
+  const { seq, attempts, events, received_at } = row;
   const found = { kind: first?.kind ?? kind, resource: first?.resource ?? null, record_id: first?.key ?? null };
-  const { seq, attempts, events } = row;
-  const receivedAt = timestampMs(row.received_at);
-  return {
-    seq,
-    attempts,
-    receivedAt,
-    events,
-    found,
-    left: targets.length,
-    served: [],
-    fault: null,
-    remark: null,
-  };
-}
-
-export function ticketsOf(served: readonly Request[]): Ticket[] {
-  return [...new Set(served.map(({ ticket }) => ticket))];
-}
-
-export function noteFault(ticket: Ticket, fault: DrainFault): void {
-  if (ticket.fault?.kind !== 'passing') ticket.fault = fault;
+  const counts = { seq, attempts, events, receivedAt: timestampMs(received_at), left: targets.length };
+  return { ...counts, found, served: [], fault: null, isForgotten: false, remark: null };
 }
 
 /** The row of a delivery whose targets are all served: done, or waiting for another attempt, or dead. */
 export function settlementOf(ticket: Ticket, limits: TicketLimits, now: number, random: () => number): Settlement {
-  const { fault, attempts } = ticket;
+  const { fault, receivedAt } = ticket;
   if (fault === null) return finished(ticket, { state: 'done', reason: ticket.remark }, now);
-  const next = attemptsAfter(ticket, fault, limits);
-  const isGivenUp = fault.kind === 'passing' ? now - ticket.receivedAt > limits.keepMs : next >= limits.attempts;
-  if (isGivenUp) return finished({ ...ticket, attempts: next }, { state: 'dead', reason: fault.reason }, now);
-  const due_at = timestampText(now + waitAfter(fault, attempts + 1, now, random));
-  return { ...rowOf(ticket), state: 'waiting', attempts: next, due_at, finished_at: null, reason: fault.reason };
+  const isPassing = fault.kind === 'passing';
+  // To be behind alone kills no delivery: the last attempt asks for no time.
+  const most = fault.code === 'behind' ? limits.attempts - 1 : Infinity;
+  const attempts = isPassing ? ticket.attempts : Math.min(ticket.attempts + 1, most);
+  const { reason } = fault;
+  const isGivenUp = isPassing ? now - receivedAt > limits.keepMs : attempts >= limits.attempts;
+  if (isGivenUp) return finished({ ...ticket, attempts }, { state: 'dead', reason }, now);
+  const due_at = timestampText(now + waitAfter(fault, ticket.attempts + 1, now, random));
+  return { ...rowOf(ticket), state: 'waiting', attempts, due_at, finished_at: null, reason };
 }
 
 /** The row of a delivery that is not tried again. */
-export function finished(ticket: Ticket, end: FinalState, now: number): Settlement {
+export function finished(ticket: Ticket, end: Pick<Settlement, 'state' | 'reason'>, now: number): Settlement {
   const settled = { ...rowOf(ticket), ...end, due_at: null, finished_at: timestampText(now) };
   return ticket.isForgotten ? { ...settled, reason: FORGOTTEN, record_id: null, erases: true } : settled;
 }
 
-/** To be behind alone kills no delivery: the last attempt asks for no time. */
-function attemptsAfter({ attempts }: Ticket, fault: DrainFault, limits: TicketLimits): number {
-  if (fault.kind === 'passing') return attempts;
-  return fault.code === 'behind' ? Math.min(attempts + 1, limits.attempts - 1) : attempts + 1;
-}
-
-function rowOf({
-  seq,
-  attempts,
-  events,
-  found,
-}: Ticket): Pick<Settlement, 'seq' | 'attempts' | 'kind' | 'resource' | 'record_id' | 'readEvents'> {
+function rowOf({ seq, attempts, events, found }: Ticket) {
   return { seq, attempts, ...found, readEvents: events };
 }

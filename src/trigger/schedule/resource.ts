@@ -92,7 +92,7 @@ export class ResourceSchedule {
    * schedule is stopped.
    */
   request(command: SyncCommand): Promise<void> {
-    const served = this.#requests.add(command);
+    const served = this.#requests.add({ command, isNow: false });
     this.wake();
     return served.then(() => undefined);
   }
@@ -103,7 +103,7 @@ export class ResourceSchedule {
    */
   walkNow(command: SyncCommand): Promise<RunReport> {
     const isJoined = command === 'backfill' && this.#running?.command === 'backfill';
-    const served = isJoined ? this.#requests.join(command) : this.#requests.addNow(command);
+    const served = this.#requests.add({ command, isNow: true }, isJoined);
     this.wake();
     return served;
   }
@@ -291,7 +291,7 @@ type Attempt =
 
 interface WalkRequest {
   command: SyncCommand;
-  /** A person asked: it waits for nothing, and whatever the walk comes to is the answer. */
+  /** A person asked: it waits for nothing, and whatever the walk comes to is the answer, also a failure. */
   isNow: boolean;
   resolve: (report: RunReport) => void;
   reject: (reason: unknown) => void;
@@ -318,19 +318,14 @@ class WalkRequests {
     return isWhole ? 'backfill' : (this.#waiting[0]?.command ?? null);
   }
 
-  /** Resolves once a walk that began from now on has come to its end, however many attempts that takes. */
-  add(command: SyncCommand): Promise<RunReport> {
-    return this.#put(this.#waiting, command, false);
-  }
-
-  /** Settles as the next attempt does. */
-  addNow(command: SyncCommand): Promise<RunReport> {
-    return this.#put(this.#waiting, command, true);
-  }
-
-  /** Settles as the attempt under way does. */
-  join(command: SyncCommand): Promise<RunReport> {
-    return this.#put(this.#served, command, true);
+  /**
+   * Resolves once a walk that began from now on, or the one under way if it is joined, has come to its end, however many
+   * attempts that takes; for a person it settles as the first attempt does.
+   */
+  add(request: Pick<WalkRequest, 'command' | 'isNow'>, isJoined = false): Promise<RunReport> {
+    const { promise, resolve, reject } = Promise.withResolvers<RunReport>();
+    (isJoined ? this.#served : this.#waiting).push({ ...request, resolve, reject });
+    return promise;
   }
 
   /** Called when a walk begins; returns true if a person has asked for it. */
@@ -357,11 +352,5 @@ class WalkRequests {
     const isRefused = ({ isNow }: WalkRequest): boolean => whom === 'all' || isNow;
     for (const { reject } of this.#waiting.filter(isRefused)) reject(reason);
     this.#waiting = this.#waiting.filter((request) => !isRefused(request));
-  }
-
-  #put(requests: WalkRequest[], command: SyncCommand, isNow: boolean): Promise<RunReport> {
-    const { promise, resolve, reject } = Promise.withResolvers<RunReport>();
-    requests.push({ command, isNow, resolve, reject });
-    return promise;
   }
 }

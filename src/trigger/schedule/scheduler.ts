@@ -1,12 +1,12 @@
-import { schedule, type Logger } from 'node-cron';
+import { type Logger, schedule } from 'node-cron';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { ScheduleSettings } from '../../settings/settings.ts';
+import type { ResourceProfile } from '../../source/profile.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { RunReport } from '../../sync/report.ts';
-import type { ResourceProfile } from '../../source/profile.ts';
-import { ResourceSchedule, type ScheduleFigures, type ScheduleParts } from './resource.ts';
 import { timesOf } from './due.ts';
+import { ResourceSchedule, type ScheduleFigures, type ScheduleParts } from './resource.ts';
 
 export interface SchedulerOptions {
   /** Name of the source. */
@@ -53,6 +53,12 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       return [resource, new ResourceSchedule({ ...parts, resource, times })];
     }),
   );
+  const scheduleOf = (resource: string): ResourceSchedule => {
+    stopping.signal.throwIfAborted();
+    const known = schedules.get(resource);
+    if (known === undefined) throw unknownResource(resource);
+    return known;
+  };
   const wakeAll = (): void => {
     for (const each of schedules.values()) each.wake();
   };
@@ -69,18 +75,8 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       wakeAll();
       await Promise.all(loops);
     },
-    requestWalk: async (resource, command) => {
-      stopping.signal.throwIfAborted();
-      const known = schedules.get(resource);
-      if (known === undefined) throw unknownResource(resource);
-      await known.request(command);
-    },
-    walkNow: async (resource, command) => {
-      stopping.signal.throwIfAborted();
-      const known = schedules.get(resource);
-      if (known === undefined) throw unknownResource(resource);
-      return known.walkNow(command);
-    },
+    requestWalk: async (resource, command) => scheduleOf(resource).request(command),
+    walkNow: async (resource, command) => scheduleOf(resource).walkNow(command),
     retry: (chosen) => chosen.forEach((resource) => schedules.get(resource)?.retry()),
     honourPauses: async () => void (await Promise.all(Array.from(schedules.values(), (each) => each.honourPause()))),
     figures: () => Array.from(schedules.values(), (each) => each.figures()),

@@ -1,6 +1,6 @@
 import type { ColumnType } from '../../model/vocabulary.ts';
 import type { ViewModel } from '../view-model.ts';
-import type { View, ViewColumn } from '../view.ts';
+import { ownColumn, type View } from '../view.ts';
 import { typeWord } from './type-words.ts';
 
 /** A column of a view that shows what we know ourselves: name, type, SQL, description. */
@@ -8,11 +8,7 @@ export type OwnColumn = readonly [name: string, type: ColumnType, sql: string, d
 
 /** A view over own tables, of the whole source. */
 export function ownView(name: string, description: string, columns: readonly OwnColumn[], from: string): View {
-  return { name, resource: null, description, columns: columns.map(columnOf), from };
-}
-
-function columnOf([name, type, sql, description]: OwnColumn): ViewColumn {
-  return { name, type, sql, description, source: null, references: null };
+  return { name, resource: null, description, columns: columns.map((column) => ownColumn(...column)), from };
 }
 
 /** `calendar`: a row per day, so that days, weeks and months in which nothing happened are there too. */

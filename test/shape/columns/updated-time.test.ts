@@ -1,11 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  storedZone,
-  updatedColumns,
-  updatedOf,
-  updatedTime,
-  updatedZone,
-} from '../../../src/shape/columns/updated-time.ts';
+import { storedZone, updatedColumns, updatedTime, updatedZone } from '../../../src/shape/columns/updated-time.ts';
 
 const BOTH = ['changed', 'meta.created'];
 
@@ -27,27 +21,6 @@ describe('updatedTime', () => {
     expect(updatedTime({ a: null, b: '2026-01-01T02:00:00' }, by)?.at).toBe(Date.parse('2026-01-01T00:00:00Z'));
     expect(updatedZone(by)?.toLocal(0)).toBe(7_200_000);
   });
-});
-
-const recordOf = (changed: string) => ({ value: { changed }, bytes: Buffer.alloc(0) });
-
-describe('updatedOf', () => {
-  it('is remembered by the record', () => {
-    const record = recordOf('2026-01-02T00:00:00Z');
-    const time = updatedOf(record, { updated: 'changed' });
-    expect(time).toEqual({ text: '2026-01-02T00:00:00Z', at: Date.UTC(2026, 0, 2) });
-    expect(updatedOf(record, { updated: 'changed' })).toBe(time);
-  });
-
-  it.each(['2026-01-02T00:00:00', '2026-01-02'])(
-    'is found anew for %s, which each reads in a zone of his own',
-    (text) => {
-      const record = recordOf(text);
-      expect(updatedOf(record, { updated: 'changed' })).toEqual(updatedTime(record.value, { updated: 'changed' }));
-      const by = { updated: 'changed', times: { changed: '+02:00' } };
-      expect(updatedOf(record, by)).toEqual(updatedTime(record.value, by));
-    },
-  );
 });
 
 describe('their columns', () => {

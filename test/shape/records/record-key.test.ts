@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { SourceRecord } from '../../../src/model/json.ts';
 import { parseJson } from '../../../src/shape/json/parse-json.ts';
-import { fieldAt, keyOfRecord, recordKey } from '../../../src/shape/records/record-key.ts';
+import { recordKey } from '../../../src/shape/records/record-key.ts';
 
 describe('recordKey', () => {
   it.each([
@@ -64,37 +63,5 @@ describe('recordKey', () => {
     ['they are too long together', `{"page":"${'x'.repeat(600)}","day":"${'y'.repeat(600)}"}`, 'id_too_long'],
   ])('F104 refuses several fields where %s', (_, text, reason) => {
     expect(recordKey(parseJson(text), ['page', 'day'])).toMatchObject({ reject: { reason } });
-  });
-});
-
-describe('keyOfRecord', () => {
-  it('is remembered by the record that has one', () => {
-    const record: SourceRecord = { value: { id: 5 }, bytes: Buffer.alloc(0) };
-    expect(keyOfRecord(record, 'id')).toEqual({ key: '5' });
-    expect(record.key).toBe('5');
-    expect(keyOfRecord(record, 'id')).toEqual({ key: '5' });
-  });
-
-  it('is rejected as often as it is asked for', () => {
-    const record: SourceRecord = { value: { id: null }, bytes: Buffer.alloc(0) };
-    expect(keyOfRecord(record, 'id')).toEqual(recordKey(record.value, 'id'));
-    expect(keyOfRecord(record, 'id')).toEqual(recordKey(record.value, 'id'));
-    expect(record.key).toBeUndefined();
-  });
-});
-
-describe('fieldAt', () => {
-  it.each([
-    ['a', { b: 1 }],
-    ['a.b', 1],
-    ['', { a: { b: 1 }, l: [1] }],
-    ['a.c', undefined],
-    ['a.b.c', undefined],
-    ['l.0', undefined],
-    ['l.length', undefined],
-    ['toString', undefined],
-    ['__proto__', undefined],
-  ])('F098 finds %j by own fields of objects only', (path, expected) => {
-    expect(fieldAt({ a: { b: 1 }, l: [1] }, path)).toEqual(expected);
   });
 });

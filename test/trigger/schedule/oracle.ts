@@ -40,12 +40,3 @@ export function everyMinutes(zone: string, every: number, from: number, to: numb
   }
   return found;
 }
-
-/** The days in [from, to) on which the zone's clock is changed, as the moment of the UTC midnight before. */
-export function changesOf(zone: string, from: number, to: number): number[] {
-  const wall = wallOf(zone);
-  const offset = (at: number): number => (wall(at).minutes - ((at / MINUTE) % 1440) + 1440) % 1440;
-  const found: number[] = [];
-  for (let at = from; at < to; at += 1440 * MINUTE) if (offset(at) !== offset(at + 1440 * MINUTE)) found.push(at);
-  return found;
-}
