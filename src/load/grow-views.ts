@@ -60,7 +60,6 @@ export async function viewGrowth(
   // Somebody may have dropped one, with a table or by itself.
   const isThere = ({ name }: PlannedView): boolean => names.has(name.toLowerCase());
   const changed = new Set(planned.filter((view) => !isThere(view) || !isMade(view, stored.get(view.name))));
-  const formers = new Map(planned.map(({ name, former }) => [name, former]));
   const at = timestampText(clock.now());
   return {
     plan: planned,
@@ -68,7 +67,7 @@ export async function viewGrowth(
     comments: commentsOn(model, comments, new Set([...changed].map(({ resource }) => resource)).add(after.resource)),
     statements: [
       ...planned.flatMap(({ name, former }) => (former === undefined ? [] : renameView(own, former, name))),
-      ...rememberViews(own, [...changed].map(rowsOf), (name) => stored.get(formers.get(name) ?? name), at),
+      ...rememberViews(own, [...changed].map(rowsOf), at),
       ...changedComments(own, comments, catalogue.comments),
     ],
     claim: claimGrowth(own, growths),

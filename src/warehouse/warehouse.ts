@@ -112,8 +112,6 @@ export interface Warehouse extends RowQueries {
   swapTables(swap: TableSwap): Promise<void>;
   /** Writes one page. Throws `lease_lost` when somebody else owns the resource by now, or the database was set back. */
   commit(page: PageCommit): Promise<void>;
-  /** Keys of a few live rows, spread over the table, that nothing suspects to be gone; may be fewer than there are. */
-  liveSample(table: TableShape, resource: string, limit: number): Promise<string[]>;
   /** The number that a query selects; it names tables and views without a schema, as views do. */
   selectCount(query: string): Promise<number>;
   /** Statements on own tables in one transaction, under the lease if one is given. */

@@ -69,20 +69,6 @@ async function asking(): Promise<{
 }
 
 describe.skipIf(POSTGRES.missing !== null)('an inbox in a schema', () => {
-  it('finds what waits and what may go by an index, however much is finished', async () => {
-    const address = await POSTGRES.address();
-    await openedFor(address);
-    const plan = (query: string): Promise<string> =>
-      asOtherClient(address, async (client) => {
-        await client.query('SET enable_seqscan TO off');
-        return JSON.stringify((await client.query(`EXPLAIN ${query}`)).rows);
-      });
-    const waiting = `SELECT * FROM _sync_deliveries WHERE state = 'waiting' AND seq > 5 ORDER BY seq LIMIT 9`;
-    expect(await plan(waiting)).toContain('_sync_deliveries_waiting');
-    const finished = `SELECT seq FROM _sync_deliveries WHERE state <> 'waiting' AND state = 'done' AND finished_at < now()`;
-    expect(await plan(finished)).toContain('_sync_deliveries_finished');
-  });
-
   it('F140 F172 takes the same deliveries from several receivers at once: each is new once, and counted', async () => {
     const address = await POSTGRES.address();
     const inboxes = await Promise.all([1, 2, 3].map(() => openedFor(address)));
