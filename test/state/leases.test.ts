@@ -93,16 +93,6 @@ describe('a lease', () => {
     await other.release();
   });
 
-  it('is one per resource', async () => {
-    const { warehouse, file } = await tempWarehouse();
-    const leases = await Promise.all(
-      ['content', 'images'].map((name) => acquireLease(warehouse, name, new HandClock())),
-    );
-    for (const lease of leases) await warehouse.apply([], lease.proof());
-    expect(tokens(file)).toEqual([1n, 1n]);
-    for (const lease of leases) await lease.release();
-  });
-
   it('can be had by one of many who ask at once', async () => {
     const { warehouse, file } = await tempWarehouse();
     leaveLease(file, { host: 'elsewhere', expires: '1970-01-01 00:00:00.000' });

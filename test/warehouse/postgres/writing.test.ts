@@ -125,7 +125,7 @@ describe.skipIf(POSTGRES.missing !== null)('a page on postgres', () => {
     expect([few, many]).toEqual([4, 4]);
     const changed = await costOf(numbered(10, ',"n":1').slice(1), 4_000);
     expect(await costOf(numbered(400, ',"n":2'), 5_000)).toBeLessThanOrEqual(changed);
-    expect(await costOf(numbered(400, ',"n":2'), 6_000)).toBe(few);
+    expect(await costOf(numbered(400, ',"n":2'), 6_000)).toBeLessThan(few);
   });
 
   it('that says nothing new touches no row', async () => {
