@@ -10,7 +10,7 @@ import { onlyRow, type Session } from '../connection/session.ts';
 import { execute, transact, type TransactOptions } from '../connection/transact.ts';
 
 /** A sender waits for an answer: whatever is in the way is told soon, and the next attempt is the caller's. */
-const ONCE: TransactOptions = { retryForMs: 0, decideMs: 500, statementMs: 10_000, lockMs: 500 };
+const ONCE: TransactOptions = { retryForMs: 0, decideMs: 500, statementMs: 10_000, lockMs: 2_000 };
 
 const BYTES = `SELECT pg_total_relation_size(c.oid) AS bytes FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace
   WHERE nspname = $1 AND relname = '_sync_deliveries'`;
