@@ -18,7 +18,7 @@ const NAMES_A_KIND =
 
 /** Who may: the grammar of the addresses, the config that the demo writes, and the one that dbt reads. */
 const MAY_NAME_KINDS =
-  /^src\/(?:warehouse\/|settings\/(?:address\/|warehouse-address\.ts)|cli\/(?:demo|export\/dbt)\/)/;
+  /^src\/(?:warehouse\/|settings\/(?:address\/|warehouse-address\.ts)|cli\/(?:demo|dbt-project)\.ts)/;
 
 describe('the kinds of database', () => {
   it('are named in the warehouse alone, and in the grammar of its addresses', () => {
