@@ -5,7 +5,7 @@ import { visibleText } from '../model/visible-text.ts';
 import { countText, delayText, NONE } from '../observe/figures.ts';
 import { runFacts } from '../serve/status/source-details.ts';
 import { timeSpan } from '../source/basic-fields.ts';
-import { readRunDetails, readRuns, type RunDetails, type RunRecord, runThatHolds } from '../state/run-history.ts';
+import { readRunDetails, readRuns, type RunDetails, type RunRecord } from '../state/run-history.ts';
 import { openWarehouseToRead } from '../warehouse/databases.ts';
 import { type Paint, painter, toneOfStatus } from './command/colour.ts';
 import type { CliContext } from './command/context.ts';
@@ -62,17 +62,12 @@ function showCommand(context: CliContext): Command {
     .action(async (id: string, _own: object, command: Command) => {
       // Options that the command above has as well are read by it.
       const options: RunsOptions = command.optsWithGlobals();
-      const found = { any: false, holder: null as string | null };
+      let isFound = false;
       await forEachSource(context, options, [], async ({ source }) => {
         const opened = await openWarehouseToRead(source.warehouse, context.clock);
-        const parts = await whileOpen(opened, async ({ own }) => {
-          const details = await readRunDetails(own, id);
-          const begun = startOf(id);
-          if (details.length === 0 && begun !== null) found.holder ??= await runThatHolds(own, begun);
-          return details;
-        });
+        const parts = await whileOpen(opened, ({ own }) => readRunDetails(own, id));
         if (parts.length === 0) return;
-        found.any = true;
+        isFound = true;
         const isJson = options.json === true;
         const asked = { source: source.name, run_id: id };
         print(
@@ -80,7 +75,10 @@ function showCommand(context: CliContext): Command {
           isJson ? { ...asked, resources: parts.map(toldWhole) } : detailsText(asked, parts, painter(context)),
         );
       });
-      if (!found.any) throw unknownRun(id, found.holder);
+      if (isFound) return;
+      throw new ConfigError('usage', `there is no run ${id}`, {
+        hint: 'content-sync runs lists those that are remembered (keep_runs); one that changed nothing may stand in the row of a later one',
+      });
     });
 }
 
@@ -97,22 +95,6 @@ function toldWhole({ schema_changes, ...rest }: RunDetails): object {
     return Object.assign({ changed_at: timestampText(changed_at) }, change);
   });
   return { ...told(rest), schema_changes: changes };
-}
-
-/** When a run began, by its id; null for what is no id of a run. */
-function startOf(id: string): number | null {
-  const [, date, hours, minutes, seconds] = /^(\d{8})T(\d\d)(\d\d)(\d\d)Z-/.exec(id) ?? [];
-  if (date === undefined) return null;
-  const at = Date.parse(`${date.slice(0, 4)}-${date.slice(4, 6)}-${date.slice(6)}T${hours}:${minutes}:${seconds}Z`);
-  return Number.isNaN(at) ? null : at;
-}
-
-function unknownRun(id: string, holder: string | null): ConfigError {
-  const hint =
-    holder === null
-      ? 'content-sync runs lists those that are remembered (keep_runs)'
-      : `runs that change nothing stand in the row of the last of them: content-sync runs show ${holder}`;
-  return new ConfigError('usage', `there is no run ${id}`, { hint });
 }
 
 function limitFrom(text: string): number {

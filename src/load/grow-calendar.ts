@@ -1,28 +1,25 @@
 import type { Years } from '../model/calendar-day.ts';
 import type { Column, TableRows, TableShape } from '../model/table.ts';
-import { addYears, forgetCovers, readCalendar, saveCover, yearsOfCalendar } from '../state/calendar.ts';
-import { readTables } from '../state/column-catalog.ts';
+import { addYears, yearsOfCalendar } from '../state/calendar.ts';
+import { readShapes } from '../state/column-catalog.ts';
+import type { Warehouse } from '../warehouse/warehouse.ts';
 import type { LoadContext } from './load-context.ts';
 
 /** So far ahead people plan. */
 const YEARS_AHEAD = 2;
 
 /**
- * Adds the days that the calendar lacks, up to two years ahead, at the begin of a run: one small question where nothing
- * is to be done. What is written brings its own days (`coverRows`), so the tables themselves are read once a year only:
- * rows of an earlier version may lack some, and by then more years ahead count.
+ * Adds the days that the calendar lacks, up to two years ahead, at the begin of a run. What is written brings its own days
+ * (`coverRows`), so the tables themselves are read only where there is no calendar yet, as after an upgrade.
  */
 export async function growCalendar(context: LoadContext): Promise<void> {
   const { warehouse, owned, clock } = context;
-  const { own } = warehouse;
   const year = yearOf(clock.now());
-  const { years: stored, coveredIn } = await readCalendar(own, owned.resource);
-  const isCovered = stored !== null && coveredIn === year;
-  const found = isCovered ? null : await yearsOfTables(context, year);
+  const stored = await yearsOfCalendar(warehouse.own);
+  const found = stored === null ? await yearsOfTables(warehouse, year) : null;
   const wanted = withYears(stored, found, year);
-  const days = addYears(own, stored, wanted);
-  const covers = isCovered ? [] : [forgetCovers(own), saveCover(own, owned.resource, year)];
-  if (days.length + covers.length > 0) await warehouse.apply([...covers, ...days]);
+  const days = addYears(warehouse.own, stored, wanted);
+  if (days.length > 0) await warehouse.apply(days);
   owned.years = wanted;
 }
 
@@ -34,7 +31,7 @@ export async function coverRows(context: LoadContext, rows: readonly TableRows[]
   owned.years ??= await yearsOfCalendar(warehouse.own);
   if (owned.years !== null && (found === null || (found[0] >= owned.years[0] && found[1] <= owned.years[1]))) return;
   const wanted = withYears(owned.years, found, yearOf(clock.now()));
-  await warehouse.apply([forgetCovers(warehouse.own), ...addYears(warehouse.own, owned.years, wanted)]);
+  await warehouse.apply(addYears(warehouse.own, owned.years, wanted));
   owned.years = wanted;
 }
 
@@ -48,12 +45,12 @@ function yearOf(ms: number): number {
   return new Date(ms).getUTCFullYear();
 }
 
-/** The first and the last year of all stored times of a resource. */
-async function yearsOfTables({ warehouse, owned }: LoadContext, year: number): Promise<Years | null> {
-  const within = timesWithin(year);
-  const { tables } = owned.shape ?? (await readTables(warehouse, owned.resource)) ?? { tables: [] };
+/** The first and the last year of all stored times. */
+async function yearsOfTables(warehouse: Warehouse, year: number): Promise<Years | null> {
+  const tables = (await readShapes(warehouse.own)).flatMap((shape) => shape.tables);
   const spans = [];
-  for (const table of tables) spans.push(await warehouse.timeSpan(table, table.columns.filter(isTime), within));
+  for (const table of tables)
+    spans.push(await warehouse.timeSpan(table, table.columns.filter(isTime), timesWithin(year)));
   const years = spans.flatMap((span) => span ?? []).map((time) => Number(time.slice(0, 4)));
   return years.length === 0 ? null : [Math.min(...years), Math.max(...years)];
 }

@@ -3,19 +3,19 @@ import type { CompiledQuery } from 'kysely';
 import type { ResourceShape } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { commentKey, readCatalogue, saveComments } from '../state/column-catalog.ts';
-import { commentsOf, type Comment } from '../state/column-comments.ts';
+import { type Comment, commentsOf } from '../state/column-comments.ts';
 import { resourcesThatKeepFiles } from '../state/files/shown-files.ts';
 import {
   claimGrowth,
+  type MadeView,
   readGrowths,
   readViews,
   rememberViews,
   renameView,
-  type MadeView,
   type StoredView,
 } from '../state/view-catalog.ts';
+import { type ExistingViews, planViews } from '../views/plan-views.ts';
 import { asChange, type ExistingColumn, type PlannedView } from '../views/planned-view.ts';
-import { planViews, type ExistingViews } from '../views/plan-views.ts';
 import { resolveRelations } from '../views/relations.ts';
 import type { ViewedResource, ViewModel } from '../views/view-model.ts';
 import type { ViewChange } from '../warehouse/view-dialect.ts';
@@ -60,7 +60,6 @@ export async function viewGrowth(
   // Somebody may have dropped one, with a table or by itself.
   const isThere = ({ name }: PlannedView): boolean => names.has(name.toLowerCase());
   const changed = new Set(planned.filter((view) => !isThere(view) || !isMade(view, stored.get(view.name))));
-  const formers = new Map(planned.map(({ name, former }) => [name, former]));
   const at = timestampText(clock.now());
   return {
     plan: planned,
@@ -68,7 +67,7 @@ export async function viewGrowth(
     comments: commentsOn(model, comments, new Set([...changed].map(({ resource }) => resource)).add(after.resource)),
     statements: [
       ...planned.flatMap(({ name, former }) => (former === undefined ? [] : renameView(own, former, name))),
-      ...rememberViews(own, [...changed].map(rowsOf), (name) => stored.get(formers.get(name) ?? name), at),
+      ...rememberViews(own, [...changed].map(rowsOf), at),
       ...changedComments(own, comments, catalogue.comments),
     ],
     claim: claimGrowth(own, growths),

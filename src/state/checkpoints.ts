@@ -8,80 +8,56 @@ import type { CheckpointRow, OwnTables, FeedRow, TimestampText, SeenRow } from '
 /** Meaning of a checkpoint row as this version writes it. */
 const CHECKPOINT_FORMAT = 1;
 
+const text = z.string().nullable().default(null);
 const timestamp = z
   .string()
   .regex(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}$/, 'expected YYYY-MM-DD HH:MM:SS.SSS')
-  .refine((text) => !Number.isNaN(timestampMs(text)), 'expected a date and a time that there are');
+  .refine((read) => !Number.isNaN(timestampMs(read)), 'expected a date and a time that there are')
+  .nullable()
+  .default(null);
 const count = z.int().min(0);
 
-/** Columns that only earlier versions used are ignored. */
-const checkpointSchema: z.ZodType<CheckpointRow> = z.object({
+/** The part of a checkpoint that describes an unfinished walk; by default none. */
+const walkSchema = z.object({
+  walk_mode: z.enum(WALK_MODES).nullable().default(null),
+  walk_position: z.string().regex(/^\//, 'expected a path').nullable().default(null),
+  walk_since: text,
+  walk_started_at: timestamp,
+  walk_clock: timestamp,
+  walk_high_water: text,
+  walk_high_key: text,
+  walk_pages: count.default(0),
+  walk_records: count.default(0),
+  walk_total: count.nullable().default(null),
+  walk_credential: text,
+});
+
+export const NO_WALK = walkSchema.parse({});
+
+/** Columns that only earlier versions used are ignored; by default, of a resource that was never walked. */
+const checkpointSchema = walkSchema.extend({
   resource: z.string().min(1),
   format: z.int(),
   fingerprint: z.string().min(1),
-  cursor: z.string().nullable(),
-  cursor_key: z.string().nullable(),
-  cursor_seen_at: timestamp.nullable(),
-  checked_at: timestamp.nullable(),
-  last_success_at: timestamp.nullable(),
-  last_full_at: timestamp.nullable(),
-  unproved_at: timestamp.nullable(),
-  unproved_full_at: timestamp.nullable(),
-  kept_size: count.nullable(),
-  due_at: timestamp.nullable(),
-  filter_doubt: z.string().nullable(),
-  verified: z.string().nullable(),
-  walk_mode: z.enum(WALK_MODES).nullable(),
-  walk_position: z.string().regex(/^\//, 'expected a path').nullable(),
-  walk_since: z.string().nullable(),
-  walk_started_at: timestamp.nullable(),
-  walk_clock: timestamp.nullable(),
-  walk_high_water: z.string().nullable(),
-  walk_high_key: z.string().nullable(),
-  walk_pages: count,
-  walk_records: count,
-  walk_total: count.nullable(),
-  walk_credential: z.string().nullable(),
-  full_credential: z.string().nullable(),
+  cursor: text,
+  cursor_key: text,
+  cursor_seen_at: timestamp,
+  checked_at: timestamp,
+  last_success_at: timestamp,
+  last_full_at: timestamp,
+  unproved_at: timestamp,
+  unproved_full_at: timestamp,
+  kept_size: count.nullable().default(null),
+  due_at: timestamp,
+  filter_doubt: text,
+  verified: text,
+  full_credential: text,
 });
 
 /** A resource that was never walked. */
 export function freshCheckpoint(resource: string, fingerprint: string): CheckpointRow {
-  return {
-    resource,
-    format: CHECKPOINT_FORMAT,
-    fingerprint,
-    cursor: null,
-    cursor_key: null,
-    cursor_seen_at: null,
-    checked_at: null,
-    last_success_at: null,
-    last_full_at: null,
-    unproved_at: null,
-    unproved_full_at: null,
-    kept_size: null,
-    due_at: null,
-    filter_doubt: null,
-    verified: null,
-    full_credential: null,
-    ...NO_WALK,
-  };
+  return checkpointSchema.parse({ resource, format: CHECKPOINT_FORMAT, fingerprint });
 }
-
-/** The part of a checkpoint that describes an unfinished walk, for none. */
-export const NO_WALK = {
-  walk_mode: null,
-  walk_position: null,
-  walk_since: null,
-  walk_started_at: null,
-  walk_clock: null,
-  walk_high_water: null,
-  walk_high_key: null,
-  walk_pages: 0,
-  walk_records: 0,
-  walk_total: null,
-  walk_credential: null,
-} as const satisfies Partial<CheckpointRow>;
 
 /** Moments of the service's clock; without them more is asked for again. */
 const NO_CLOCK = { cursor_seen_at: null, checked_at: null } as const satisfies Partial<CheckpointRow>;

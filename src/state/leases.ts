@@ -220,22 +220,8 @@ export function isOtherRunning(pid: number): boolean {
   if (pid === process.pid) return false;
   try {
     process.kill(pid, 0);
-    return !isZombie(pid);
+    return true;
   } catch (error) {
     return error instanceof Error && 'code' in error && error.code === 'EPERM';
-  }
-}
-
-/**
- * True for a process that is dead but that its parent has not taken note of yet: it still takes signals. In containers
- * that may last. Known on Linux only; elsewhere the lease runs out.
- */
-function isZombie(pid: number): boolean {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The state follows the command's name, which stands in brackets and may itself hold some.
-    return stat.slice(stat.lastIndexOf(')') + 2).startsWith('Z');
-  } catch {
-    return false;
   }
 }

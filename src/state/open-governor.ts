@@ -124,7 +124,7 @@ function keepLimits(own: Kysely<OwnTables>, governor: Governor, name: string, cl
 }
 
 /** The state of the governor of one origin and credential when it was last stored; null if there is none. */
-export async function readLimit(own: Kysely<OwnTables>, name: string): Promise<string | null> {
+async function readLimit(own: Kysely<OwnTables>, name: string): Promise<string | null> {
   const row = await own.selectFrom('_sync_limits').select('state').where('name', '=', name).executeTakeFirst();
   return row?.state ?? null;
 }

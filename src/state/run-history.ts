@@ -118,21 +118,6 @@ export async function readRunDetails(own: Kysely<OwnTables>, run_id: string): Pr
   return parts;
 }
 
-/** The id of the run in whose row another one stands, by when that began (epoch milliseconds); null if there is none. */
-export async function runThatHolds(own: Kysely<OwnTables>, startedAt: number): Promise<string | null> {
-  const moment = timestampText(startedAt);
-  const row = await own
-    .selectFrom('_sync_runs')
-    .select('run_id')
-    .where('runs', '>', 1)
-    .where('first_started_at', '<=', timestampText(startedAt + 1_000))
-    .where('started_at', '>=', moment)
-    .orderBy('started_at')
-    .limit(1)
-    .executeTakeFirst();
-  return row?.run_id ?? null;
-}
-
 async function schemaChangesOf(own: Kysely<OwnTables>, { run_id, resource }: RunRow): Promise<RunSchemaChange[]> {
   const rows = await own
     .selectFrom('_sync_schema_changes')

@@ -39,11 +39,8 @@ const NOT_ENDED = {
   outcomes: null,
 } as const;
 
-/**
- * Writes down that a resource is being walked; what an earlier process left as running is closed as interrupted, unless
- * it is known that there is none (`isClean`).
- */
-export function beginRun(own: Kysely<OwnTables>, start: RunStart, now: number, isClean = false): CompiledQuery[] {
+/** Writes down that a resource is being walked; what an earlier process left as running is closed as interrupted. */
+export function beginRun(own: Kysely<OwnTables>, start: RunStart, now: number): CompiledQuery[] {
   const at = timestampText(now);
   const closed = own
     .updateTable('_sync_runs')
@@ -52,7 +49,7 @@ export function beginRun(own: Kysely<OwnTables>, start: RunStart, now: number, i
     .where('status', '=', 'running');
   const begun = { ...start, ...NO_FIGURES, status: 'running', started_at: at } as const;
   return [
-    ...(isClean ? [] : [closed.compile()]),
+    closed.compile(),
     own
       .insertInto('_sync_runs')
       .values({ ...begun, ...NOTHING_FOLDED, ...NOT_ENDED })
@@ -132,24 +129,11 @@ export function beginLater(
     .compile();
 }
 
-/** A run, and how many of its resource say that they are under way. */
-export type LastRun = RunRow & { under_way: number };
-
 /** The newest run of a resource; null if there is none. */
-export async function lastRun(own: Kysely<OwnTables>, resource: string): Promise<LastRun | null> {
+export async function lastRun(own: Kysely<OwnTables>, resource: string): Promise<RunRow | null> {
   const row = await own
     .selectFrom('_sync_runs')
     .selectAll()
-    .select((select) =>
-      select
-        .selectFrom('_sync_runs as other')
-        .select((count) => count.fn.countAll<number>().as('count'))
-        .where('other.resource', '=', resource)
-        .where('other.status', '=', 'running')
-        .$asScalar()
-        .$notNull()
-        .as('under_way'),
-    )
     .where('resource', '=', resource)
     .orderBy('started_at', 'desc')
     .orderBy('run_id', 'desc')

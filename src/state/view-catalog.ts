@@ -1,7 +1,7 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import type { OwnTables, TimestampText, ViewColumnRow, ViewRow } from '../warehouse/own-tables.ts';
 import { ROWS_PER_STATEMENT } from './column-catalog.ts';
-import { inParts } from './in-parts.ts';
+import { inParts, newest } from './in-parts.ts';
 
 /** A view of ours as it was made. */
 export interface MadeView extends Omit<ViewRow, 'made_at'> {
@@ -48,69 +48,34 @@ function countGrowth(own: Kysely<OwnTables>): CompiledQuery {
 }
 
 /**
- * The statements that remember views as they are made, instead of as they are stored; a column that one had keeps the
- * time at which it came. Few for many views: each may have hundreds of columns.
+ * The statements that remember views as they are made; a column that one had keeps the time at which it came. Few for
+ * many views: each may have hundreds of columns.
  */
-export function rememberViews(
-  own: Kysely<OwnTables>,
-  made: readonly MadeView[],
-  storedView: (name: string) => StoredView | undefined,
-  at: TimestampText,
-): CompiledQuery[] {
-  const views = made.map((view) => viewRow(view, at));
-  const columns = made.flatMap((view) => newColumns(view, storedView(view.view_name), at));
+export function rememberViews(own: Kysely<OwnTables>, made: readonly MadeView[], at: TimestampText): CompiledQuery[] {
+  const views = made.map(({ view_name, resource, query, description }) => {
+    return { view_name, resource, query, description, made_at: at };
+  });
+  const columns = made.flatMap(({ view_name, columns: all }) =>
+    all.map((column, position) => Object.assign({ view_name, position, first_seen: at }, column)),
+  );
   return [
-    ...inParts(views, ROWS_PER_STATEMENT).map((part) => upsertViews(own, part)),
-    ...inParts(columns, ROWS_PER_STATEMENT).map((part) => upsertColumns(own, part)),
+    ...inParts(views, ROWS_PER_STATEMENT).map((part) =>
+      own
+        .insertInto('_sync_views')
+        .values(part)
+        .onConflict((conflict) =>
+          conflict.column('view_name').doUpdateSet(newest(['resource', 'query', 'description', 'made_at'])),
+        )
+        .compile(),
+    ),
+    ...inParts(columns, ROWS_PER_STATEMENT).map((part) =>
+      own
+        .insertInto('_sync_view_columns')
+        .values(part)
+        .onConflict((conflict) => conflict.columns(['view_name', 'column_name']).doUpdateSet(newest(SAID)))
+        .compile(),
+    ),
   ];
-}
-
-function viewRow({ view_name, resource, query, description }: MadeView, at: TimestampText): ViewRow {
-  return { view_name, resource, query, description, made_at: at };
-}
-
-/** The columns of a view that are new, or of which something else is said now. */
-function newColumns(
-  { view_name, columns }: MadeView,
-  stored: StoredView | undefined,
-  at: TimestampText,
-): ViewColumnRow[] {
-  const known = new Map(stored?.columns.map((column) => [column.column_name, column]));
-  return columns
-    .map((column, position) => Object.assign({ view_name, position, first_seen: at }, column))
-    .filter((column) => !isSaid(column, known.get(column.column_name)));
-}
-
-function upsertViews(own: Kysely<OwnTables>, rows: readonly ViewRow[]): CompiledQuery {
-  return own
-    .insertInto('_sync_views')
-    .values(rows)
-    .onConflict((conflict) =>
-      conflict.column('view_name').doUpdateSet((is) => ({
-        resource: is.ref('excluded.resource'),
-        query: is.ref('excluded.query'),
-        description: is.ref('excluded.description'),
-        made_at: is.ref('excluded.made_at'),
-      })),
-    )
-    .compile();
-}
-
-function upsertColumns(own: Kysely<OwnTables>, rows: readonly ViewColumnRow[]): CompiledQuery {
-  return own
-    .insertInto('_sync_view_columns')
-    .values(rows)
-    .onConflict((conflict) =>
-      conflict.columns(['view_name', 'column_name']).doUpdateSet((is) => ({
-        position: is.ref('excluded.position'),
-        type: is.ref('excluded.type'),
-        source_path: is.ref('excluded.source_path'),
-        description: is.ref('excluded.description'),
-        refers_to: is.ref('excluded.refers_to'),
-        is_computed: is.ref('excluded.is_computed'),
-      })),
-    )
-    .compile();
 }
 
 /** The statements that rename a stored view. */
@@ -122,10 +87,6 @@ export function renameView(own: Kysely<OwnTables>, former: string, name: string)
 
 const SAID = ['position', 'type', 'source_path', 'description', 'refers_to', 'is_computed'] as const;
 const COLUMNS = ['view_name', 'column_name', 'first_seen', ...SAID] as const;
-
-function isSaid(column: ViewColumnRow, stored: ViewColumnRow | undefined): boolean {
-  return stored !== undefined && SAID.every((name) => column[name] === stored[name]);
-}
 
 /** The statements that have all views made again, with the columns that they have. */
 export function forgetViews(own: Kysely<OwnTables>): CompiledQuery[] {

@@ -1,5 +1,5 @@
 import { type CompiledQuery, type Kysely, sql, type RawBuilder } from 'kysely';
-import { inParts } from './in-parts.ts';
+import { inParts, newest } from './in-parts.ts';
 import type { OwnTables, TimestampText, WindowRow } from '../warehouse/own-tables.ts';
 import type { Cell, Column, TableShape } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
@@ -20,20 +20,7 @@ export function saveWindows(own: Kysely<OwnTables>, rows: readonly WindowRow[]):
       .insertInto('_sync_windows')
       .values(part)
       .onConflict((conflict) =>
-        conflict.columns(['resource', 'window_start']).doUpdateSet((row) => ({
-          window_end: row.ref('excluded.window_end'),
-          fetched_at: row.ref('excluded.fetched_at'),
-          is_final: row.ref('excluded.is_final'),
-          rows: row.ref('excluded.rows'),
-          digest: row.ref('excluded.digest'),
-          totals: row.ref('excluded.totals'),
-          capped: row.ref('excluded.capped'),
-          changed_at: row.ref('excluded.changed_at'),
-          dropped_at: row.ref('excluded.dropped_at'),
-          held_at: row.ref('excluded.held_at'),
-          held: row.ref('excluded.held'),
-          released_at: row.ref('excluded.released_at'),
-        })),
+        conflict.columns(['resource', 'window_start']).doUpdateSet(newest(Object.keys(part[0] ?? {}))),
       )
       .compile(),
   );

@@ -17,12 +17,11 @@ import {
   forgetOldRuns,
   isQuiet,
   lastRun,
-  type LastRun,
   type RunEnd,
   type RunFigures,
 } from '../state/runs.ts';
 import { countSuspects, forgetConfirmed } from '../state/suspects.ts';
-import type { CheckpointRow } from '../warehouse/own-tables.ts';
+import type { CheckpointRow, RunRow } from '../warehouse/own-tables.ts';
 import { columnWarnings } from './columns/gone-columns.ts';
 import { heldDeletes } from './deletes/warnings.ts';
 import { correctFutureTimes } from './future-times.ts';
@@ -47,7 +46,7 @@ async function runResources(options: RunOptions): Promise<RunReport> {
   const { warehouse, ownedResources, clock, signal } = options;
   const acquired: OwnedResource[] = [];
   try {
-    const lasts = new Map<string, LastRun>();
+    const lasts = new Map<string, RunRow>();
     const corrected = new Map<string, Warning[]>();
     for (const resource of options.resources) {
       const owned = await ownedResources.acquire(resource);
@@ -66,11 +65,8 @@ async function runResources(options: RunOptions): Promise<RunReport> {
       const notices = corrected.get(owned.resource) ?? [];
       prepared.push({ ...(await prepareResource(options, context, part, lasts.get(owned.resource))), notices });
     }
-    const isClean = (resource: string): boolean => (lasts.get(resource)?.under_way ?? 0) === 0;
     // As one: a backfill that was killed is known by the resources that it had begun together.
-    await warehouse.apply(
-      prepared.flatMap(({ run }) => beginRun(warehouse.own, run, clock.now(), isClean(run.resource))),
-    );
+    await warehouse.apply(prepared.flatMap(({ run }) => beginRun(warehouse.own, run, clock.now())));
     const known = await identified(options, prepared);
     const resources = await allEnded(inOrder(options, known));
     // This process was frozen for so long that another one took over: once that has ended, other users here go on.

@@ -135,15 +135,17 @@ export async function migrate<Tables>(own: Kysely<Tables>, options: MigrateOptio
   throw writtenByNewer(shown, newer, error);
 }
 
-/**
- * Throws `ConfigError` if a database, of which these steps are done, is not as this version writes it: for those who
- * only read, and so cannot bring it up to date.
- */
-export function refuseOtherVersion(shown: string, done: ReadonlySet<string>, migrations: Migrations): void {
+/** True if all steps are done. Throws `ConfigError` if a newer version has done others. */
+export function isUpToDate(shown: string, done: ReadonlySet<string>, migrations: Migrations): boolean {
   const newer = [...done].find((step) => !(step in migrations));
   if (newer !== undefined) throw writtenByNewer(shown, newer);
+  return Object.keys(migrations).every((step) => done.has(step));
+}
+
+/** Throws `ConfigError` if a database is not as this version writes it: for those who only read, and so cannot change that. */
+export function refuseOtherVersion(shown: string, done: ReadonlySet<string>, migrations: Migrations): void {
+  if (isUpToDate(shown, done, migrations)) return;
   const missing = Object.keys(migrations).find((step) => !done.has(step));
-  if (missing === undefined) return;
   throw new ConfigError(
     'warehouse_older',
     `${shown} was last written by an older content-sync (migration ${missing} is to come)`,
@@ -151,7 +153,7 @@ export function refuseOtherVersion(shown: string, done: ReadonlySet<string>, mig
   );
 }
 
-export function writtenByNewer(shown: string, migration: string, cause?: unknown): ConfigError {
+function writtenByNewer(shown: string, migration: string, cause?: unknown): ConfigError {
   return new ConfigError(
     'warehouse_newer',
     `${shown} was last written by a newer content-sync (migration ${migration})`,

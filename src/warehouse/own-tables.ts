@@ -203,7 +203,6 @@ export interface OwnTables {
   _sync_versions: VersionRow;
   _sync_deletes: DeleteRow;
   _sync_calendar: CalendarDay;
-  _sync_calendar_covers: { resource: string; year: number };
   _sync_rejects: RejectRow;
   _sync_leases: LeaseRow;
   _sync_limits: LimitRow;

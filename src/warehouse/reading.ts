@@ -39,6 +39,8 @@ export interface RowQueries {
    * each column up to `limit`, the last ones first.
    */
   latestKeys(table: TableShape, columns: readonly Column[], limit: number): Promise<string[]>;
+  /** Keys of a few live rows from both ends of the keys, that nothing suspects to be gone; may be fewer than there are. */
+  liveSample(table: TableShape, resource: string, limit: number): Promise<string[]>;
   /** Live rows of which that first cell is no time. Reads the table if the database has no index on the columns. */
   countUntimed(table: TableShape, columns: readonly Column[]): Promise<number>;
   /** Live rows of a resource's own table; 0 if it is not there yet. */
@@ -119,6 +121,7 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
       });
       return (await Promise.all(keys)).flat();
     },
+    liveSample: liveSample(own, dialect),
     countUntimed: ({ name }, columns) => {
       // The deleted ones are left out while counting: no index of theirs is to be taken in place of that of the times.
       const live = sql`count(*) FILTER (WHERE "_deleted_at" IS NULL)`;
@@ -169,6 +172,22 @@ function firstCell(columns: readonly Column[], { momentText }: RowQueryDialect):
     return type === 'timestamp' ? sql`CAST(${cell} AS text) || 'Z'` : sql`CAST(${cell} AS text)`;
   });
   return cells.length > 1 ? sql`COALESCE(${sql.join(cells)})` : (cells[0] ?? sql`CAST(NULL AS text)`);
+}
+
+function liveSample(own: Kysely<OwnTables>, { named }: RowQueryDialect): RowQueries['liveSample'] {
+  return async ({ name, key: [first = ''] }, resource, limit) => {
+    const key = sql`t.${sql.id(first)}`;
+    const suspected = sql`SELECT 1 FROM ${named('_sync_suspects')} AS s WHERE s."resource" = ${resource} AND s."record_id" = ${key}`;
+    const end = async (order: 'ASC' | 'DESC', most: number): Promise<string[]> => {
+      const { rows } = await sql<{ key: string }>`SELECT ${key} AS "key" FROM ${named(name)} AS t
+        WHERE t."_deleted_at" IS NULL AND NOT EXISTS (${suspected}) ORDER BY ${key} ${sql.raw(order)} LIMIT ${most}`.execute(
+        own,
+      );
+      return rows.map((row) => row.key);
+    };
+    const [least, greatest] = [await end('ASC', Math.ceil(limit / 2)), await end('DESC', Math.floor(limit / 2))];
+    return [...new Set([...least, ...greatest.toReversed()])];
+  };
 }
 
 function timeSpan(own: Kysely<OwnTables>, { named }: RowQueryDialect): RowQueries['timeSpan'] {

@@ -1,12 +1,12 @@
 import type { CompiledQuery, Kysely } from 'kysely';
-import { SyncError, ConfigError } from '../model/errors.ts';
-import type { ResourceShape, ShapeChange, TableShape, TableRows } from '../model/table.ts';
+import { ConfigError, SyncError } from '../model/errors.ts';
+import type { ResourceShape, ShapeChange, TableRows, TableShape } from '../model/table.ts';
+import type { HistoryPolicy } from '../model/vocabulary.ts';
 import type { KeyPlan } from './key-plan.ts';
-import type { SnapshotReader } from './snapshot-reader.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
 import type { RowQueries } from './reading.ts';
+import type { SnapshotReader } from './snapshot-reader.ts';
 import type { ViewChange, ViewDialect } from './view-dialect.ts';
-import type { HistoryPolicy } from '../model/vocabulary.ts';
 
 export type { StoredRow } from './reading.ts';
 
@@ -111,8 +111,6 @@ export interface Warehouse extends RowQueries {
   swapTables(swap: TableSwap): Promise<void>;
   /** Writes one page. Throws `lease_lost` when somebody else owns the resource by now, or the database was set back. */
   commit(page: PageCommit): Promise<void>;
-  /** Keys of a few live rows, spread over the table, that nothing suspects to be gone; may be fewer than there are. */
-  liveSample(table: TableShape, resource: string, limit: number): Promise<string[]>;
   /** The number that a query selects; it names tables and views without a schema, as views do. */
   selectCount(query: string): Promise<number>;
   /** Statements on own tables in one transaction, under the lease if one is given. */

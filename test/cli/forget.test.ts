@@ -98,7 +98,7 @@ describe.for(eitherDatabase(import.meta.filename))('content-sync forget on $name
 });
 
 describe('content-sync forget beside what a killed restore has left', () => {
-  it.each(['.db.restored', '-inbox.db.restored', '.db.replaced'])('names it: %s', async (end) => {
+  it.each(['.db.restored', '-inbox.db.restored'])('names it: %s', async (end) => {
     const stage = await open(SQLITE);
     const file = `${stage.address.slice('sqlite:'.length).replace(/\.db$/, '')}${end}`;
     writeFileSync(file, 'rows');

@@ -5,41 +5,16 @@ import { ownResources, type OwnedResources } from '../../src/state/owned-resourc
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { DATABASES, warehouseOn } from '../support/databases.ts';
 
-const LONG_MS = 3_600_000;
-
 async function isFree({ own }: Warehouse): Promise<boolean> {
   const lease = await own.selectFrom('_sync_leases').select('expires_at').executeTakeFirstOrThrow();
   return lease.expires_at < '2000';
 }
 
-function owning(warehouse: Warehouse, lingerMs = 0): OwnedResources {
-  return ownResources(warehouse, systemClock, lingerMs);
+function owning(warehouse: Warehouse): OwnedResources {
+  return ownResources(warehouse, systemClock);
 }
 
 describe.for(DATABASES)('an owned resource on $name', (database) => {
-  it('is free again after its last user has released it', async () => {
-    const { warehouse } = await warehouseOn(database);
-    const resources = owning(warehouse);
-    const [first, second] = await Promise.all([resources.acquire('content'), resources.acquire('content')]);
-    await first.release();
-    await first.release();
-    expect(await isFree(warehouse)).toBe(false);
-    await second.release();
-    expect(await isFree(warehouse)).toBe(true);
-  });
-
-  it('lingers after its last release, unless it is released at once or everything is closed', async () => {
-    const { warehouse } = await warehouseOn(database);
-    const resources = owning(warehouse, LONG_MS);
-    await (await resources.acquire('content')).release();
-    expect(await isFree(warehouse)).toBe(false);
-    await (await resources.acquire('content')).release(true);
-    expect(await isFree(warehouse)).toBe(true);
-    await (await resources.acquire('content')).release();
-    await resources.close();
-    expect(await isFree(warehouse)).toBe(true);
-  });
-
   it('has one shape and one line of turns for all its users', async () => {
     const { warehouse } = await warehouseOn(database);
     const resources = owning(warehouse);

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { readLimit, saveLimit } from '../../src/state/open-governor.ts';
 import { countOpenRejects, resolveUnseenRejects } from '../../src/state/rejects.ts';
-import { endRun, beginRun, lastRun, NO_FIGURES } from '../../src/state/runs.ts';
-import { loading } from '../support/page-loading.ts';
+import { beginRun, endRun, NO_FIGURES } from '../../src/state/runs.ts';
 import { DATABASES, warehouseOn } from '../support/databases.ts';
+import { loading } from '../support/page-loading.ts';
 
 const AT = Date.parse('2026-11-20T08:00:00Z');
 
@@ -46,53 +45,6 @@ describe.for(DATABASES)('runs on $name', (database) => {
       { run_id: 'r1', resource: 'images', status: 'ok', finished_at: '2026-11-20 08:00:01.000', error_code: null },
       { run_id: 'r2', resource: 'analytics', status: 'running', finished_at: null, error_code: null },
       { run_id: 'r2', resource: 'content', status: 'running', finished_at: null, error_code: null },
-    ]);
-  });
-
-  it('tell how they ended, and the newest is the last', async () => {
-    const { warehouse } = await warehouseOn(database);
-    const { own } = warehouse;
-    expect(await lastRun(own, 'content')).toBeNull();
-    await warehouse.apply(beginRun(own, run('r1'), AT));
-    const error = { code: 'server_error', message: 'GET /v1/content answered 500' };
-    await warehouse.apply([
-      ...endRun(
-        own,
-        run('r1'),
-        { status: 'failed', figures: { ...NO_FIGURES, requests: 6, retries: 5 }, error, warnings: [], outcomes: {} },
-        AT + 60_000,
-      ),
-    ]);
-    expect(await lastRun(own, 'content')).toMatchObject({
-      run_id: 'r1',
-      status: 'failed',
-      requests: 6,
-      retries: 5,
-      error_code: 'server_error',
-      error: error.message,
-      started_at: '2026-11-20 08:00:00.000',
-      finished_at: '2026-11-20 08:01:00.000',
-    });
-    await warehouse.apply(beginRun(own, run('r2'), AT + 60_001));
-    expect(await lastRun(own, 'content')).toMatchObject({ run_id: 'r2', status: 'running' });
-  });
-});
-
-describe.for(DATABASES)('limits on $name', (database) => {
-  it('are there again after a restart, one per name, the last one said', async () => {
-    const { warehouse, address, rows } = await warehouseOn(database);
-    expect(await readLimit(warehouse.own, 'origin')).toBeNull();
-    await saveLimit(warehouse.own, 'origin', '{"n":1}', AT);
-    await saveLimit(warehouse.own, 'origin', '{"n":2}', AT + 1);
-    await saveLimit(warehouse.own, 'other', '{"n":3}', AT);
-    await warehouse.close();
-    const again = await warehouseOn(database, address);
-    expect([await readLimit(again.warehouse.own, 'origin'), await readLimit(again.warehouse.own, 'other')]).toEqual([
-      '{"n":2}',
-      '{"n":3}',
-    ]);
-    expect(await rows("SELECT updated_at FROM _sync_limits WHERE name = 'origin'")).toEqual([
-      { updated_at: '2026-11-20 08:00:00.001' },
     ]);
   });
 });

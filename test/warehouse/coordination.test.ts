@@ -82,19 +82,6 @@ describe.skipIf(POSTGRES.missing !== null)('a budget of the hub', () => {
     });
     expect(waiting).toMatchObject({ isStored: false, state: 'theirs', version: version + 1 });
   });
-
-  it('stays in few pages, however often it changes', async () => {
-    const address = await preparedPostgres();
-    const hub = await opened(address);
-    let { version } = await hub.readBudget('account');
-    const state = 'x'.repeat(2_000);
-    for (let turn = 0; turn < 1_000; turn += 1) ({ version } = await hub.swapBudget('account', version, state + turn));
-    const { rows } = await asOtherClient(address, (client) =>
-      client.query(`SELECT pg_relation_size('content_sync.budgets')::int AS bytes`),
-    );
-    expect(rows).toEqual([{ bytes: expect.any(Number) }]);
-    expect(rows[0].bytes).toBeLessThanOrEqual(32 * 8_192);
-  });
 });
 
 describe.skipIf(POSTGRES.missing !== null)('the lead of sources', () => {

@@ -1,4 +1,4 @@
-import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
+import { globSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { databaseAt, findDatabase, inboxAddress, sharedDatabase, shownPlace } from '../../src/warehouse/databases.ts';
@@ -41,32 +41,6 @@ describe('the kinds of database', () => {
     expect(naming).toEqual(['databases.ts']);
   });
 });
-
-describe('the folders of the kinds', () => {
-  const files = globSync('**/*.ts', { cwd: path.join(warehouse, 'sqlite') }).filter((file) =>
-    existsSync(path.join(warehouse, 'postgres', file)),
-  );
-
-  it('have the same rooms, each with files of the same names', () => {
-    const rooms = ['', 'connection', 'inbox', 'pages', 'widening'].map((room) => [
-      room,
-      files.filter((file) => path.dirname(file) === (room === '' ? '.' : room)).length,
-    ]);
-    expect(rooms.filter(([, count]) => count === 0)).toEqual([]);
-  });
-
-  it.each(files)('export from %s the same names in the same order', (file) => {
-    const [sqlite, postgres] = ['sqlite', 'postgres'].map((kind) => exportsOf(`src/warehouse/${kind}/${file}`));
-    const both = sqlite?.filter((name) => postgres?.includes(name)) ?? [];
-    expect(both.length).toBeGreaterThan(0);
-    expect(postgres?.filter((name) => sqlite?.includes(name))).toEqual(both);
-  });
-});
-
-function exportsOf(file: string): string[] {
-  const declared = codeOf(file).matchAll(/^export (?:async )?(?:function|const|class|interface|type) (\w+)/gm);
-  return [...declared].map(([, name = '']) => name);
-}
 
 describe('a database at an address', () => {
   it('is a file with an inbox file beside it, which one process works on', () => {

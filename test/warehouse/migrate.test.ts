@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { startScript } from '../support/child-script.ts';
-import { asOther, openFor, rowsIn, tempFolder, tempWarehouse } from '../support/temp-warehouse.ts';
 import { longOrShort, sampled } from '../support/length.ts';
+import { openFor, rowsIn, tempFolder, tempWarehouse } from '../support/temp-warehouse.ts';
 
 const SCRIPT = new URL('migrating.ts', import.meta.url);
 const OWN = "SELECT name FROM sqlite_schema WHERE name LIKE '\\_sync\\_%' ESCAPE '\\' AND type = 'table' ORDER BY name";
@@ -35,26 +35,5 @@ describe('the migration of our own tables', () => {
     for (const end of await Promise.all(all)) expect(end).toMatchObject({ code: 0, stdout: 'open\n', stderr: '' });
     expect(rowsIn(file, DONE)).toEqual(ALL);
     expect(rowsIn(file, 'PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }]);
-  });
-
-  it('F119 refuses a warehouse that a newer version has migrated, and leaves it as it is', async () => {
-    const { warehouse, file } = await tempWarehouse();
-    await warehouse.close();
-    asOther(file, (db) => db.exec("INSERT INTO _sync_migrations VALUES ('900-from-the-future', '2030-01-01')"));
-    await expect(openFor(file)).rejects.toMatchObject({
-      name: 'ConfigError',
-      code: 'warehouse_newer',
-      message: expect.stringContaining('900-from-the-future'),
-      hint: expect.stringContaining('run that version'),
-    });
-    expect(rowsIn(file, DONE)).toEqual([...ALL, { name: '900-from-the-future' }]);
-  });
-
-  it('does nothing at the second start', async () => {
-    const { warehouse, file } = await tempWarehouse();
-    await warehouse.close();
-    const before = rowsIn(file, 'SELECT * FROM _sync_migrations');
-    await (await openFor(file)).close();
-    expect(rowsIn(file, 'SELECT * FROM _sync_migrations')).toEqual(before);
   });
 });

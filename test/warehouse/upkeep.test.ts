@@ -38,7 +38,7 @@ describe('the upkeep of a warehouse', () => {
     expect(walBytes(file)).toBe(before);
   });
 
-  it('tells the size of a WAL that a reader still needs, and cuts it off when the reader is done', async () => {
+  it('F127 T5 tells the size of a WAL that a reader still needs, and cuts it off when the reader is done', async () => {
     const { warehouse, file, reader } = await grown();
     const pinned = await warehouse.upkeep();
     expect(pinned).toEqual({ walBytes: walBytes(file) });

@@ -409,8 +409,8 @@ async function controlKeys(
   if (table === undefined) return [];
   const keys = await warehouse.liveSample(table, owned.resource, CONTROLS + 5);
   const others = keys.filter((key) => !gone.has(key));
-  // From both ends and the middle: records that came together are often deleted together.
-  return [...new Set([others.at(0), others.at(-1), others.at(others.length / 2)])].filter((key) => key !== undefined);
+  // From both ends: records that came together are often deleted together.
+  return [...new Set([others.at(-1), others.at(0), others.at(others.length / 2)])].filter((key) => key !== undefined);
 }
 
 /** Returns when the record was asked for if it exists, else null. A record without a path of its own proves nothing. */

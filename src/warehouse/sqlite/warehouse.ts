@@ -1,7 +1,6 @@
 import type { Database } from 'better-sqlite3';
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
-import type { TableShape } from '../../model/table.ts';
 import { LAST_DONE, migratedMeanwhile, WAREHOUSE_MIGRATIONS } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import { rowQueries } from '../reading.ts';
@@ -57,7 +56,6 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
         writePage(db, rows);
         runStatements(db, statements);
       }),
-    liveSample: (table, resource, limit) => retryWhileLocked(() => liveSample(db, own, table, resource, limit)),
     selectCount: (query) => retryWhileLocked(() => Number(db.prepare<[], bigint>(query).pluck().get())),
     apply: (queries, lease) => transact(lease, () => runStatements(db, queries)),
     clean: () => cleanFile(db, retryWhileLocked),
@@ -117,37 +115,6 @@ export function rowsIn(own: Kysely<OwnTables>): ReturnType<typeof rowQueries> {
     isUntimed: (text) => sql`coalesce(ltrim(${text}, '"'), '') NOT GLOB '[0-9]*'`,
     compared: (text) => text,
   });
-}
-
-/** The oldest row, the newest, and some in between, by the order in which they came. */
-function liveSample(
-  db: Database,
-  own: Kysely<OwnTables>,
-  table: TableShape,
-  resource: string,
-  limit: number,
-): string[] {
-  const name = sql.id(table.name);
-  const range =
-    sql`SELECT (SELECT min(rowid) FROM ${name}) AS "first", (SELECT max(rowid) FROM ${name}) AS "last"`.compile(
-      own,
-    ).sql;
-  const { first, last } = db.prepare<[], Record<'first' | 'last', number | null>>(range).get() ?? NO_ROWS;
-  if (first === null || last === null) return [];
-  const next = db.prepare<[number, string], string>(sampleText(own, table)).pluck();
-  const step = (last - first) / Math.max(1, limit - 1);
-  const places = Array.from({ length: limit }, (_, at) => Math.floor(first + at * step));
-  const keys = places.map((place) => next.get(place, resource) ?? next.get(first, resource));
-  return [...new Set(keys.filter((key) => key !== undefined))];
-}
-
-const NO_ROWS = { first: null, last: null } as const;
-
-function sampleText(own: Kysely<OwnTables>, table: TableShape): string {
-  const key = sql.id(table.key[0] ?? '');
-  const suspected = sql`SELECT 1 FROM "_sync_suspects" s WHERE s."resource" = ${''} AND s."record_id" = t.${key}`;
-  return sql`SELECT t.${key} FROM ${sql.id(table.name)} t WHERE t.rowid >= ${0} AND t."_deleted_at" IS NULL
-    AND NOT EXISTS (${suspected}) ORDER BY t.rowid LIMIT 1`.compile(own).sql;
 }
 
 /** Runs work in one transaction, under the lease if one is given. */

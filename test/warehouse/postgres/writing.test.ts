@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { asOtherClient, POSTGRES, SQLITE, warehouseOn, preparedAddress } from '../../support/databases.ts';
+import { asOtherClient, POSTGRES, preparedAddress, SQLITE, warehouseOn } from '../../support/databases.ts';
 import { flakyProxy } from '../../support/flaky-proxy.ts';
 import { loading } from '../../support/page-loading.ts';
 

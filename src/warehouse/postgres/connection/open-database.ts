@@ -3,7 +3,7 @@ import { escapeIdentifier } from 'pg';
 import type { MigrationDialect } from '../../../../migrations/dialect.ts';
 import type { Clock } from '../../../model/clock.ts';
 import { ConfigError } from '../../../model/errors.ts';
-import { INBOX_MIGRATIONS, migrate, WAREHOUSE_MIGRATIONS, writtenByNewer, type Migrations } from '../../migrate.ts';
+import { INBOX_MIGRATIONS, isUpToDate, migrate, WAREHOUSE_MIGRATIONS, type Migrations } from '../../migrate.ts';
 import type { PostgresAddress } from './address.ts';
 import { COMMIT_MARKS, COMMON_SCHEMA, FORGET_OLD_MARKS, execute, transact, type Database } from './transact.ts';
 import { ownDialect, sessionDialect } from './own-dialect.ts';
@@ -107,7 +107,9 @@ const WAIT_FOR_PAGES = `DO $$ BEGIN IF to_regclass('_sync_leases') IS NOT NULL T
 async function bringUpToDate(database: Database, tables: TableSet): Promise<void> {
   const ask = execute(database, { retryForMs: OPEN_MS });
   await refuseStrangers(ask, database);
-  if (await isUpToDate(database, tables)) return;
+  // Asked without a lock and without the catalog of all schemas: hundreds of sources start together.
+  const done = await stepsDone(database, tables);
+  if (done !== null && isUpToDate(database.shown, done, tables.migrations)) return;
   await refuseWithoutCreate(ask, database);
   await transact(
     database,
@@ -133,15 +135,6 @@ async function bringUpToDate(database: Database, tables: TableSet): Promise<void
     // A step that is done is not done again.
     { retryForMs: OPEN_MS, mayRepeat: true, statementMs: MIGRATE_MS, lockMs: MIGRATE_MS },
   );
-}
-
-/** Without a lock and without the catalog of all schemas: hundreds of sources start together. */
-async function isUpToDate(database: Database, tables: TableSet): Promise<boolean> {
-  const done = await stepsDone(database, tables);
-  if (done === null) return false;
-  const newer = [...done].find((step) => !(step in tables.migrations));
-  if (newer !== undefined) throw writtenByNewer(database.shown, newer);
-  return Object.keys(tables.migrations).every((step) => done.has(step));
 }
 
 /** In a schema that is closed to the role, nothing is there for it. */

@@ -262,7 +262,7 @@ const ASK = `INSERT INTO ${COMMON_SCHEMA}.commits AS last (connection, mark) VAL
   RETURNING mark`;
 
 /** One attempt at a transaction. */
-export interface CommitMark {
+interface CommitMark {
   connection: string;
   mark: string;
   /** What the connection's transaction before has left; null for its first one. */
@@ -272,7 +272,7 @@ export interface CommitMark {
 const lastMarks = new WeakMap<PoolClient, Pick<CommitMark, 'connection' | 'mark'>>();
 
 /** A connection has one transaction at a time, so that no two wait for each other's mark. */
-export function newMark(client: PoolClient): CommitMark {
+function newMark(client: PoolClient): CommitMark {
   const last = lastMarks.get(client);
   const mark = randomUUID();
   // One whose transaction failed begins anew: nobody knows what became of its mark.
@@ -281,12 +281,12 @@ export function newMark(client: PoolClient): CommitMark {
 }
 
 /** To be called when it is committed. */
-export function keepMark(client: PoolClient, { connection, mark }: CommitMark): void {
+function keepMark(client: PoolClient, { connection, mark }: CommitMark): void {
   lastMarks.set(client, { connection, mark });
 }
 
 /** To be run within the transaction; `settings` are the values of `settingsFrom`. */
-export function leaveMark({ connection, mark, last }: CommitMark, settings: readonly unknown[]): Step {
+function leaveMark({ connection, mark, last }: CommitMark, settings: readonly unknown[]): Step {
   return { text: LEAVE, values: [connection, mark, last, ...settings], ifNone: overtaken };
 }
 
@@ -300,7 +300,7 @@ function overtaken(): Error {
 const SERIALIZATION_FAILURE = '40001';
 
 /** Asks, on another connection, whether a transaction was committed; the answer never changes afterwards. */
-export async function isCommitted({ connection, mark }: CommitMark, ask: ExecuteSql): Promise<boolean> {
+async function isCommitted({ connection, mark }: CommitMark, ask: ExecuteSql): Promise<boolean> {
   const { rows } = await ask<{ mark: string }>(ASK, [connection, randomUUID(), mark]);
   return rows[0]?.mark === mark;
 }

@@ -7,7 +7,7 @@ import type { Clock } from '../../../model/clock.ts';
 import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
 import type { RestoreReport, RestoreRequest } from '../../database.ts';
 import type { Inbox } from '../../inbox.ts';
-import { WAREHOUSE_MIGRATIONS, writtenByNewer } from '../../migrate.ts';
+import { isUpToDate, WAREHOUSE_MIGRATIONS } from '../../migrate.ts';
 import type { ForgottenRow } from '../../own-tables.ts';
 import type { Warehouse } from '../../warehouse.ts';
 import { databaseError, isBusy } from '../connection/errors.ts';
@@ -119,8 +119,7 @@ function verifyBackup(db: Database.Database, from: string, source: string): z.ou
   const fault = damageOf(db);
   if (fault !== null) throw invalid(from, `it is damaged: ${fault}`);
   const done = db.prepare<[], string>('SELECT name FROM _sync_migrations').pluck().all();
-  const newer = done.find((step) => !(step in WAREHOUSE_MIGRATIONS));
-  if (newer !== undefined) throw writtenByNewer(from, newer);
+  isUpToDate(from, new Set(done), WAREHOUSE_MIGRATIONS);
   return about;
 }
 

@@ -1,20 +1,9 @@
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 
-/** What a restore leaves beside a file: the one that takes its place, and the one that had it until then. */
+/** The file that takes the place of another one, beside that. */
 export const RESTORED = '.restored';
-const REPLACED = '.replaced';
 
 /** Paths of files that are to be replaced. */
 const decisionSchema = z.strictObject({ replace: z.array(z.string()) });
@@ -42,19 +31,21 @@ export function finishRestore(inbox: string): void {
   const files = decided(decision);
   if (files === null) return;
   for (const file of files) {
-    // The old file stays reachable until all is done.
-    unless(NOT_LINKED, () => linkSync(file, `${file}${REPLACED}`));
-    unless(MOVED, () => renameSync(`${file}${RESTORED}`, file));
+    try {
+      renameSync(`${file}${RESTORED}`, file);
+    } catch (error) {
+      // It is done already.
+      if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+    }
     syncFolder(file);
   }
   rmSync(decision, { force: true });
   syncFolder(decision);
-  for (const file of files) rmSync(`${file}${REPLACED}`, { force: true });
 }
 
 /** What a killed restore has left beside these files. */
 export function leftoversOf(files: readonly string[]): string[] {
-  return files.flatMap((file) => [RESTORED, REPLACED].map((end) => file + end)).filter((file) => existsSync(file));
+  return files.map((file) => file + RESTORED).filter((file) => existsSync(file));
 }
 
 function decided(decision: string): readonly string[] | null {
@@ -65,19 +56,6 @@ function decided(decision: string): readonly string[] | null {
     // Another process has finished it since.
     if (!existsSync(decision)) return null;
     throw error;
-  }
-}
-
-/** Codes of what is done already. */
-const MOVED: readonly string[] = ['ENOENT'];
-/** There is none, it is linked already, or the file system knows no links. */
-const NOT_LINKED: readonly string[] = ['ENOENT', 'EEXIST', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK', 'ENOSYS'];
-
-function unless(passed: readonly string[], step: () => void): void {
-  try {
-    step();
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && passed.includes(String(error.code)))) throw error;
   }
 }
 

@@ -5,7 +5,7 @@ import { Kysely, sql } from 'kysely';
 import type { MigrationDialect } from '../../../../migrations/dialect.ts';
 import type { Clock } from '../../../model/clock.ts';
 import { ConfigError, messageOf } from '../../../model/errors.ts';
-import { migrate, writtenByNewer, type Migrations } from '../../migrate.ts';
+import { isUpToDate, migrate, type Migrations } from '../../migrate.ts';
 import { databaseError } from './errors.ts';
 import { BUSY_TIMEOUT_MS, lockRetryingDialect, lockRetry, type RetryWhileLocked } from './wait-for-lock.ts';
 import { namedFile, type NamedFile } from './named-file.ts';
@@ -91,7 +91,8 @@ async function migrateLocked<Tables>(
   migrations: Migrations,
   file: string,
 ): Promise<void> {
-  if (await retryWhileLocked(() => isUpToDate(db, migrations, file))) return;
+  // Asked first, because to compare all tables with the steps takes longer than all else that opens a file.
+  if (await retryWhileLocked(() => isUpToDate(file, stepsDone(db), migrations))) return;
   // One write transaction around all steps: two processes that start together migrate one after the other.
   await retryWhileLocked(() => db.exec('BEGIN IMMEDIATE'));
   try {
@@ -103,47 +104,24 @@ async function migrateLocked<Tables>(
   }
 }
 
-/** Asked first, because to compare all tables with the steps takes longer than all else that opens a file. */
-function isUpToDate(db: Database.Database, migrations: Migrations, file: string): boolean {
+function stepsDone(db: Database.Database): Set<string> {
   const there = db.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_sync_migrations'").get();
-  if (there === undefined) return false;
-  const done = new Set(db.prepare<[], string>('SELECT "name" FROM "_sync_migrations"').pluck().all());
-  const newer = [...done].find((step) => !(step in migrations));
-  if (newer !== undefined) throw writtenByNewer(file, newer);
-  return Object.keys(migrations).every((step) => done.has(step));
+  if (there === undefined) return new Set();
+  return new Set(db.prepare<[], string>('SELECT "name" FROM "_sync_migrations"').pluck().all());
 }
 
-/** Up to here the whole file is checked at every start (some 40 ms); beyond it only what decides what is fetched. */
-const CHECK_WHOLE_BYTES = 64 * 1_048_576;
-const STATE_TABLES = [
-  '_sync_checkpoints',
-  '_sync_columns',
-  '_sync_leases',
-  '_sync_limits',
-  '_sync_rejects',
-  '_sync_runs',
-];
+/** Up to here a file is checked at every start, which takes some 40 ms; damage of a larger one shows when it is read. */
+const CHECKED_BYTES = 64 * 1_048_576;
 
 /** Throws `ConfigError('warehouse_corrupt')` if the pages of the file do not make a database; before any write. */
 function checkFile(db: Database.Database, file: string): void {
-  const isSmall = statSync(file).size <= CHECK_WHOLE_BYTES;
-  const faults = isSmall ? quickCheck(db, null) : stateTables(db).flatMap((table) => quickCheck(db, table));
-  const [first] = faults;
+  if (statSync(file).size > CHECKED_BYTES) return;
+  const lines = db.prepare<[], string>('PRAGMA quick_check').pluck().all();
+  const first = lines.find((line) => line !== 'ok');
   if (first === undefined) return;
   throw new ConfigError('warehouse_corrupt', `${file}: the database is damaged: ${first}`, {
     hint: 'restore a backup of it, or move it away and copy everything again: content-sync backfill',
   });
-}
-
-function quickCheck(db: Database.Database, table: string | null): string[] {
-  const name = table === null ? '' : `('${table}')`;
-  const lines = db.prepare<[], string>(`PRAGMA quick_check${name}`).pluck().all();
-  return lines.filter((line) => line !== 'ok');
-}
-
-function stateTables(db: Database.Database): string[] {
-  const there = new Set(db.prepare<[], string>("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all());
-  return STATE_TABLES.filter((table) => there.has(table));
 }
 
 const MIGRATION_DIALECT: MigrationDialect = {

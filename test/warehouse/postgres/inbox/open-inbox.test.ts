@@ -69,20 +69,6 @@ async function asking(): Promise<{
 }
 
 describe.skipIf(POSTGRES.missing !== null)('an inbox in a schema', () => {
-  it('finds what waits and what may go by an index, however much is finished', async () => {
-    const address = await POSTGRES.address();
-    await openedFor(address);
-    const plan = (query: string): Promise<string> =>
-      asOtherClient(address, async (client) => {
-        await client.query('SET enable_seqscan TO off');
-        return JSON.stringify((await client.query(`EXPLAIN ${query}`)).rows);
-      });
-    const waiting = `SELECT * FROM _sync_deliveries WHERE state = 'waiting' AND seq > 5 ORDER BY seq LIMIT 9`;
-    expect(await plan(waiting)).toContain('_sync_deliveries_waiting');
-    const finished = `SELECT seq FROM _sync_deliveries WHERE state <> 'waiting' AND state = 'done' AND finished_at < now()`;
-    expect(await plan(finished)).toContain('_sync_deliveries_finished');
-  });
-
   it('F140 F172 takes the same deliveries from several receivers at once: each is new once, and counted', async () => {
     const address = await POSTGRES.address();
     const inboxes = await Promise.all([1, 2, 3].map(() => openedFor(address)));
@@ -95,16 +81,16 @@ describe.skipIf(POSTGRES.missing !== null)('an inbox in a schema', () => {
         .toSorted((one, other) => one.at - other.at)
         .map(({ id }) => id);
     for (let round = 0; round < 10; round += 1) {
-      const ids = Array.from({ length: 200 }, (_, number) => `msg_${round}_${number}`);
+      const ids = Array.from({ length: 60 }, (_, number) => `msg_${round}_${number}`);
       const orders = inboxes.map(() => shuffled(ids).map((id) => delivery(id)));
       const written = inboxes.map((inbox, at) => busy.again(() => inbox.write(orders[at] ?? [])));
       effects.push(...(await Promise.all(written)).flat());
     }
     expect(busy.count()).toBeLessThan(MOST_BUSY);
-    expect(effects.filter((effect) => effect === 'new').length).toBe(2_000);
-    expect(effects.length).toBe(6_000);
+    expect(effects.filter((effect) => effect === 'new').length).toBe(600);
+    expect(effects.length).toBe(1_800);
     const rows = (await inboxes[0]?.list({ limit: 9_999 })) ?? [];
-    expect([rows.length, new Set(rows.map(({ repeats }) => repeats))]).toEqual([2_000, new Set([2])]);
+    expect([rows.length, new Set(rows.map(({ repeats }) => repeats))]).toEqual([600, new Set([2])]);
   });
 
   it('F139 lets receivers and workers write the same rows at once, whatever their order', async () => {
@@ -118,7 +104,7 @@ describe.skipIf(POSTGRES.missing !== null)('an inbox in a schema', () => {
       for (let round = 0; round < 25; round += 1) {
         const repeats = Array.from({ length: 8 }, () => delivery(random.pick(ids), { is_id_sent: false }));
         const settled = Array.from({ length: 8 }, () => settlement(random.whole(1, 20), 'done'));
-        if (random.chance(0.5)) await inbox.settle(settled);
+        if (random.chance(0.5)) await busy.again(() => inbox.settle(settled));
         else {
           const entries = settled.map((one) => ({ settlement: { ...one, readEvents: null } }));
           await busy.again(() => inbox.write([...repeats, ...entries]));

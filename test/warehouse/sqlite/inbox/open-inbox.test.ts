@@ -1,10 +1,10 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../../src/observe/system-clock.ts';
+import { openInbox } from '../../../../src/warehouse/databases.ts';
 import type { Inbox } from '../../../../src/warehouse/inbox.ts';
-import { inboxAddress, openInbox } from '../../../../src/warehouse/databases.ts';
 import { openInboxFile } from '../../../../src/warehouse/sqlite/inbox/open-inbox.ts';
 import { startScript } from '../../../support/child-script.ts';
-import { asOther, tempFolder } from '../../../support/temp-warehouse.ts';
+import { tempFolder } from '../../../support/temp-warehouse.ts';
 import { delivery, moment } from '../../deliveries.ts';
 
 const HOLDER = new URL('../../../support/lock-holder.ts', import.meta.url);
@@ -17,12 +17,6 @@ async function tempInbox(): Promise<{ inbox: Inbox; file: string }> {
 }
 
 describe('an inbox in a file', () => {
-  it('stands in a file of its own beside the warehouse', () => {
-    expect(inboxAddress('sqlite:/var/lib/x/blog.db')).toBe('sqlite:/var/lib/x/blog-inbox.db');
-    expect(inboxAddress('sqlite:/var/lib/x/blog')).toBe('sqlite:/var/lib/x/blog-inbox.db');
-    expect(() => inboxAddress('oracle:blog')).toThrow('no inbox is known by "oracle:"');
-  });
-
   it('T1 is written with synchronous=FULL, also after a write and after it was opened again', async () => {
     const file = `${tempFolder()}/blog-inbox.db`;
     for (const id of ['a', 'b']) {
@@ -33,16 +27,6 @@ describe('an inbox in a file', () => {
       expect(db.pragma('journal_mode', { simple: true })).toBe('wal');
       await own.destroy();
     }
-  });
-
-  it('finds what waits and what may go by an index, however much is finished', async () => {
-    const { file } = await tempInbox();
-    const plan = (query: string): string =>
-      asOther(file, (db) => JSON.stringify(db.prepare(`EXPLAIN QUERY PLAN ${query}`).all()));
-    const waiting = `SELECT * FROM _sync_deliveries WHERE state = 'waiting' AND seq > 5 ORDER BY seq LIMIT 9`;
-    expect(plan(waiting)).toContain('_sync_deliveries_waiting');
-    const finished = `SELECT seq FROM _sync_deliveries WHERE state <> 'waiting' AND state = 'done' AND finished_at < 'x'`;
-    expect(plan(finished)).toContain('_sync_deliveries_finished');
   });
 
   it('T2 F178 says at once that another program holds the lock, and takes the next one', async () => {
