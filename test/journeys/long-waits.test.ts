@@ -113,21 +113,6 @@ describe.for([USUAL])('a wait beyond max_wait, on $name', (database) => {
     expect(tokens.requests).toHaveLength(2);
   });
 
-  it('that the token endpoint of the service itself asks for ends it as well', async () => {
-    const stage = await ownService(
-      database,
-      {},
-      (url, count) => {
-        if (count === 1) return { status: 429, headers: retryAfter(2 * DAY) };
-        const headers = { 'content-type': 'application/json' };
-        if (!url.pathname.endsWith('/token')) return page(url);
-        return { headers, body: { access_token: 'token', token_type: 'bearer', expires_in: 60 } };
-      },
-      { auth: OAUTH },
-    );
-    await expectPutOff(database, stage, 2 * DAY, stage.service.requests);
-  });
-
   it('is waited for where max_wait is as long: the request goes on after it, and not before', async () => {
     const stage = await ownService(database, {}, (url, count) =>
       count === 2 ? { status: 429, headers: retryAfter(SECOND) } : page(url),

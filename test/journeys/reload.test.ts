@@ -156,26 +156,6 @@ describe.each(EITHER)('settings that are read again, on $name', { timeout: 120_0
   });
 });
 
-describe('a stop while settings are put into effect', { timeout: 120_000 }, () => {
-  it('waits for what is being opened, and ends at once: exit 0, and nothing is told as an error', async () => {
-    const stage = await servingStage({ sandbox: { generate: { content: 40, images: 5, analytics: 5 } } });
-    for (const [round, ms] of longOrShort([0, 40, 120], [40]).entries()) {
-      const serving = await stage.serve();
-      edit(stage, (settings) => {
-        const { blog } = settings.sources;
-        const added = Array.from({ length: longOrShort(6, 3) }, (_, n) => [`new${round}${n}`, { ...blog }] as const);
-        settings.sources = { blog: { ...blog, max_wait: `${5 + round}m` }, ...Object.fromEntries(added) };
-      });
-      serving.command.kill('SIGHUP');
-      await delay(ms);
-      const ended = await serving.stop();
-      expect(ended).toMatchObject({ code: 0, signal: null });
-      expect(ended.ms).toBeLessThan(5_000);
-      expect(serving.command.logged()).not.toContain('"level":"error"');
-    }
-  });
-});
-
 describe('settings in other files', { timeout: 120_000 }, () => {
   it('bring a new credential, password and profile from other files, and the source is tried again at once', async () => {
     const generate = { content: 30, images: 3, analytics: 3 };

@@ -154,8 +154,6 @@ describe.for(eitherDatabase(import.meta.filename))('reports by windows on $name'
   });
 });
 
-const DAY = 86_400_000;
-
 function clock(at: string): Clock {
   return clockShowing(() => Date.parse(at));
 }
@@ -196,32 +194,5 @@ describe.for(eitherDatabase(import.meta.filename))('rows of reports on $name', (
       db.prepare('SELECT count(*) FROM report WHERE _deleted_at IS NULL').pluck().get(),
     );
     expect(live).toBe(29);
-  });
-
-  it('are taken up by the command that follows one that was killed', async () => {
-    const today = new Date().toISOString().slice(0, 10);
-    const start = new Date(Date.parse(today) - 60 * DAY).toISOString().slice(0, 10);
-    const reports = reportService(new Date().toISOString());
-    for (let day = start; day <= today; day = nextDay(day)) {
-      for (let page = 0; page < 30; page += 1) reports.put(day, `/p${page}`, page % 2 === 0 ? null : 'search', page);
-    }
-    const stage = await reportStage(database, reports, { start, largest: '3d' });
-    stage.service.delay = 20;
-    const command = stage.start('backfill');
-    while (stage.service.requests.length < 12) await delay(5);
-    command.kill('SIGKILL');
-    await command.ended;
-    const there = await stage.windows();
-    expect(there.every(({ window_start, rows }) => rows === 30 || window_start > today)).toBe(true);
-    stage.service.requests.length = 0;
-    const again = await stage.command('backfill');
-    expect([again.code, again.stderr]).toEqual([0, expect.any(String)]);
-    const oldest = there[0]?.window_start ?? '9';
-    const twice = stage.service.requests.filter((request) => {
-      const from = new URL(request, 'http://localhost').searchParams.get('from') ?? '';
-      return from >= oldest && from < nextDay(today, -6);
-    });
-    expect(twice).toEqual([]);
-    expect(await stage.unlike()).toEqual([]);
   });
 });
