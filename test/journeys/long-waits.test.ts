@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { exitCodeOfStatus } from '../../src/cli/command/exit-code.ts';
 import { timestampMs } from '../../src/model/timestamp-text.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
 import { LONGEST_WAIT_MS } from '../../src/queue/limits/rate-time.ts';
 import { type Reply, startListing } from '../extract/listing-server.ts';
-import { DATABASES, eitherDatabase, type TestDatabase, USUAL } from '../support/databases.ts';
+import { rowsOf } from '../support/copied-cells.ts';
+import { DATABASES, type TestDatabase, USUAL } from '../support/databases.ts';
 import { pushedClock } from '../support/hurried-clock.ts';
 import type { Journey } from '../support/journey.ts';
 import { ownService, type OwnService } from '../support/own-service.ts';
-import { freePort, until } from '../support/serving.ts';
-import { systemClock } from '../../src/observe/system-clock.ts';
-import { rowsOf } from '../support/copied-cells.ts';
 import { ownStage } from '../support/own-stage.ts';
+import { freePort, until } from '../support/serving.ts';
 
 const SECOND = 1_000;
 const DAY = 86_400_000;
@@ -181,49 +181,7 @@ describe.for(DATABASES)('a wait that is a mistake, on $name', (database) => {
   });
 });
 
-const LIMIT = 40;
-const PAGES = 90;
-const WINDOW_S = 2_592_000;
-
-describe.for(eitherDatabase(import.meta.filename))('a quota by month that headers state, on $name', (database) => {
-  it('is used up and never exceeded: the run is deferred to its reset, also after restarts', async () => {
-    const clock = pushedClock('2026-01-29T00:00:30.000Z', 50);
-    const months = new Map<string, number>();
-    const respond = (url: URL): Reply => {
-      const now = new Date(clock.now());
-      const month = now.toISOString().slice(0, 7);
-      const count = (months.get(month) ?? 0) + 1;
-      months.set(month, count);
-      const reset = Math.ceil((Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1) - now.getTime()) / 1_000);
-      const headers: Record<string, string> = {
-        date: now.toUTCString(),
-        'ratelimit-policy': `"month";q=${LIMIT};w=${WINDOW_S}`,
-        ratelimit: `"month";r=${Math.max(0, LIMIT - count)};t=${reset}`,
-      };
-      if (count > LIMIT) return { status: 429, headers: { ...headers, 'retry-after': String(reset) } };
-      const at = Number(url.searchParams.get('cursor') ?? 1);
-      const data = url.pathname.endsWith('/report') ? [{ id: at }] : [];
-      return { headers, body: { data, next_cursor: at < PAGES ? String(at + 1) : null } };
-    };
-    const stage = await ownService(database, {}, respond, { rate: { share: 1 } });
-    const report = { path: '/report', page: { style: 'cursor' }, updated: null, accept: ['end', 'item'], item: null };
-    stage.setProfile({ resources: { content: null, images: null, analytics: null, report } });
-    const statuses: Parameters<typeof exitCodeOfStatus>[0][] = [];
-    while (statuses.at(-1) !== 'ok' && statuses.length < 60) {
-      const { status } = await stage.run('backfill', { clock });
-      statuses.push(status);
-      clock.push(86_400_000);
-    }
-    expect(statuses.at(-1)).toBe('ok');
-    expect(statuses.slice(0, -1).every((status) => exitCodeOfStatus(status) === 4)).toBe(true);
-    const counts = [...months.values()];
-    expect(Math.max(...counts)).toBeLessThanOrEqual(LIMIT);
-    expect(counts.slice(0, -1).every((count) => count >= LIMIT - 1)).toBe(true);
-  });
-});
-
-const DAY_MS = 86_400_000;
-const AHEAD = { ...systemClock, now: () => systemClock.now() + 30 * DAY_MS };
+const AHEAD = { ...systemClock, now: () => systemClock.now() + 30 * DAY };
 const RECORDS = Array.from({ length: 10 }, (_, at) => ({ id: at + 1, updated_at: '2024-01-01T00:00:00Z', n: at }));
 const EDITED = RECORDS.map(({ id }) => ({ id, updated_at: '2024-02-01T00:00:00Z', n: -1 }));
 const NEWEST = "SELECT last_run_status AS status FROM sync_freshness WHERE resource = 'content'";

@@ -112,12 +112,6 @@ describe('a log that nobody reads', { timeout: 120_000 }, () => {
     expect({ code, report: JSON.parse(said) }).toMatchObject({ code: 0, report: { status: 'ok' } });
   });
 
-  it('changes nothing about a command that fails', async () => {
-    const stage = await servingStage({ sandbox: FEW });
-    const run = start(stage, ['sync', 'nothing-of-this-name'], ['pipe', fullPipe(stage.folder)]);
-    expect(await run.ended).toMatchObject({ code: 2, signal: null });
-  });
-
   it('keeps no serve from its pages, nor from stopping when it is told to', async () => {
     const stage = await servingStage({ sandbox: FEW });
     const port = await freePort();

@@ -144,22 +144,15 @@ describe('signals', () => {
     },
   );
 
-  it('F147 does not wait for a service that does not answer', async () => {
+  it.for([
+    ['a service that does not answer', { fault: 'silence', nth: 6, times: 100 }, 7, 'SIGTERM'],
+    ['a pause', { fault: 'status', status: 429, 'retry-after': '120', nth: 5, times: 100 }, 5, 'SIGINT'],
+  ] as const)('F147 does not wait for the end of %s', async ([, fault, requests, signal]) => {
     const stage = await journey(STAGE);
-    stage.sandbox.faults.add({ fault: 'silence', nth: 6, times: 100 });
-    const command = await stage.startUntil(7, 'backfill');
-    command.kill('SIGTERM');
-    const ended = await timed(command);
-    expect(ended).toMatchObject({ code: 130 });
-    expect(ended.ms).toBeLessThan(10_000);
-  });
-
-  it('F147 does not wait for the end of a pause that the service asked for', async () => {
-    const stage = await journey(STAGE);
-    stage.sandbox.faults.add({ fault: 'status', status: 429, 'retry-after': '120', nth: 5, times: 100 });
-    const command = await stage.startUntil(5, 'backfill');
+    stage.sandbox.faults.add(fault);
+    const command = await stage.startUntil(requests, 'backfill');
     await delay(200);
-    command.kill('SIGINT');
+    command.kill(signal);
     const ended = await timed(command);
     expect(ended).toMatchObject({ code: 130 });
     expect(ended.ms).toBeLessThan(10_000);

@@ -11,7 +11,7 @@ import { WorldClock } from '../world/world-clock.ts';
 import { bodyOf, DialectService, isCopied, stored } from './service.ts';
 import { describeDialect, type Dialect, DIMENSIONS, drawDialect, isUnstable } from './dialect.ts';
 import { type Post, PostEditor, Posts } from './posts.ts';
-import { isSayable, profileOf, SPOKEN, type WrittenProfile } from './spoken.ts';
+import { profileOf, SPOKEN, type WrittenProfile } from './spoken.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import pino from 'pino';
 import { type App, openApp } from '../../../src/app.ts';
@@ -68,7 +68,7 @@ interface Story {
  */
 export async function tellDialect(seed: number): Promise<Outcome> {
   const random = randomFrom(seed);
-  const dialect = drawSayable(random);
+  const dialect = drawDialect(random, SPOKEN);
   const profile = profileOf(dialect);
   const database = random.chance(0.2) && POSTGRES.missing === null ? POSTGRES : SQLITE;
   const story = await setStage(dialect, profile, database, random);
@@ -77,16 +77,6 @@ export async function tellDialect(seed: number): Promise<Outcome> {
   const { runs, broken, service, posts } = story;
   const isEmpty = ![...posts.live.values()].some(isCopied);
   return { seed, database: database.name, dialect, profile, runs, isEmpty, broken, log: service.log };
-}
-
-/** What each variant can say alone, they may not be able to say together. */
-function drawSayable(random: Random): Dialect {
-  for (;;) {
-    const dialect = drawDialect(random, SPOKEN);
-    if (isSayable(dialect)) return dialect;
-    const plainer = { ...dialect, isMixed: false };
-    if (isSayable(plainer)) return plainer;
-  }
 }
 
 async function setStage(
