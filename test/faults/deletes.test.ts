@@ -24,9 +24,7 @@ function blind(style: 'page' | 'offset') {
 }
 
 function versionsOf(stage: DeleteStage, id: string): Promise<string[]> {
-  return stage.read((db) =>
-    db.prepare<[string], string>('SELECT op FROM _sync_versions WHERE id = ? ORDER BY version').pluck().all(id),
-  );
+  return stage.column<string>('SELECT op FROM _sync_versions WHERE id = ? ORDER BY version', id);
 }
 
 /** How often single records were asked for since `clear`. */
@@ -177,7 +175,7 @@ describe('what proves nothing', () => {
     const fault = stage.sandbox.faults.add({ fault: 'repeated-cursor', page: 2 });
     expect(await stage.walk()).toMatchObject({ status: 'failed', deleted: 0 });
     fault.remove();
-    expect(await stage.read((db) => db.prepare('SELECT count(*) FROM _sync_seen').pluck().get())).toBe(0);
+    expect(await stage.value('SELECT count(*) FROM _sync_seen')).toBe(0);
     expect(await stage.walk('sync')).toMatchObject({ status: 'ok', mode: 'incremental', deleted: 0 });
     expect([(await stage.live()).length, await stage.suspects()]).toEqual([30, []]);
   });
@@ -331,7 +329,7 @@ describe('a process that is killed', () => {
     const stage = await deleteStage(60, SMALL);
     const gone = stage.remove(3);
     await interrupted(stage, 6);
-    expect(await stage.read((db) => db.prepare('SELECT walk_mode FROM _sync_checkpoints').pluck().get())).toBeNull();
+    expect(await stage.value('SELECT walk_mode FROM _sync_checkpoints')).toBeNull();
     expect((await stage.live()).length).toBe(60);
     expect(await stage.walk('sync')).toMatchObject({ mode: 'incremental', status: 'ok', deleted: 3 });
     expect(await stage.deleted()).toEqual(gone);
@@ -361,7 +359,7 @@ describe('a process that is killed', () => {
     stage.setProfile({ resources: { content: { page: { size: 15 } } } });
     expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 3, pages: 4 });
     expect(await stage.deleted()).toEqual(gone);
-    expect(await stage.read((db) => db.prepare('SELECT count(*) FROM _sync_seen').pluck().get())).toBe(0);
+    expect(await stage.value('SELECT count(*) FROM _sync_seen')).toBe(0);
   });
 });
 

@@ -123,7 +123,7 @@ describe.each(Object.entries(SCHEMES))('%s', (_, scheme) => {
     expect(resumed.code).toBe(0);
     const pages = service.seen.slice(asked).filter(({ url }) => /report(?:\?|$)/.test(url));
     expect(pages.some(({ url }) => url.includes('page=3'))).toBe(true);
-    const copied = await stage.read((db) => db.prepare('SELECT id FROM report ORDER BY id').pluck().all());
+    const copied = await stage.column('SELECT id FROM report ORDER BY id');
     expect(copied).toEqual(service.records.map(({ id }) => id));
     const said = [checked.text, failed.text, resumed.text].join('\n');
     expect(said).toMatch(/"msg":"request"/);

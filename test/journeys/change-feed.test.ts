@@ -199,7 +199,7 @@ async function fed(database: TestDatabase, dialect: Dialect, count = 60) {
     return [report?.mode, report?.status, report?.deleted, (report?.warnings ?? []).map(({ code }) => code)];
   };
   const rows = (): Promise<unknown[]> =>
-    stage.read((db) => db.prepare('SELECT id, title, rev FROM report WHERE _deleted_at IS NULL ORDER BY id').all());
+    stage.all('SELECT id, title, rev FROM report WHERE _deleted_at IS NULL ORDER BY id');
   return { log, state, stage, run, rows };
 }
 

@@ -62,8 +62,7 @@ async function logging(database: TestDatabase, fields: Record<string, unknown> =
     const [report] = (await stage.run(command)).resources;
     return [report?.mode, report?.status, report?.deleted, (report?.warnings ?? []).map(({ code }) => code)];
   };
-  const all = (query: string): Promise<Record<string, unknown>[]> =>
-    stage.read((db) => db.prepare<[], Record<string, unknown>>(query).all());
+  const all = (query: string): Promise<Record<string, unknown>[]> => stage.all<Record<string, unknown>>(query);
   const live = async (): Promise<unknown[]> =>
     (await all('SELECT id FROM report WHERE _deleted_at IS NULL ORDER BY id')).map(({ id }) => id);
   expect(await run('backfill')).toEqual(['full', 'ok', 0, []]);

@@ -67,7 +67,7 @@ async function rebuildKilled(database: TestDatabase, rounds: number, records: nu
   const after = await look();
   expect(after).not.toEqual(before);
   for (const each of seen) expect([before, after]).toContainEqual(each);
-  const left = await stage.read((db) => db.prepare("SELECT name FROM sqlite_schema WHERE name LIKE '%beside%'").all());
+  const left = await stage.all("SELECT name FROM sqlite_schema WHERE name LIKE '%beside%'");
   expect(left).toEqual([]);
   expect(await stage.walk('backfill')).toMatchObject({ status: 'ok', inserted: 0, updated: 0, unchanged: records });
 }
@@ -78,8 +78,7 @@ async function verifyKilled(database: TestDatabase, rounds: number, records = 2_
   const stage = await ownStage(database, people, { content: { history: 'all' } });
   await stage.write("UPDATE content SET note = 'damaged' WHERE team = 'a'");
   await stage.write("DELETE FROM content_tags WHERE content_id = 'person-7-x'");
-  const damaged = (): Promise<unknown> =>
-    stage.read((db) => db.prepare("SELECT count(*) FROM content WHERE note = 'damaged'").pluck().get());
+  const damaged = (): Promise<unknown> => stage.value("SELECT count(*) FROM content WHERE note = 'damaged'");
   const before = Number(await damaged());
   let left = before;
   await killed(stage, ['verify', '--repair'], rounds, async () => {

@@ -30,7 +30,7 @@ async function wallClock(database: TestDatabase, fields: Record<string, unknown>
   });
   const clock = clockShowing(() => Date.parse(state.now));
   const run: Journey['run'] = (command, choices) => stage.run(command, { clock, ...choices });
-  const all = (query: string): Promise<unknown[]> => stage.read((db) => db.prepare(query).all());
+  const all = (query: string): Promise<unknown[]> => stage.all(query);
   return { stage: { ...stage, run }, state, all };
 }
 

@@ -42,7 +42,7 @@ const page = (url: URL): Reply => {
 
 /** When the next run may ask, as it is stored for each resource. */
 async function dueIn(stage: Journey, now: number): Promise<number> {
-  const due = await stage.read((db) => db.prepare<[], string>('SELECT due_at FROM _sync_checkpoints').pluck().get());
+  const due = await stage.value<string>('SELECT due_at FROM _sync_checkpoints');
   return timestampMs(due ?? '') - now;
 }
 
@@ -74,7 +74,7 @@ async function expectPutOff(
   // The clock of the database, by which processes on it share a budget, cannot be put forward.
   if (database.name === 'postgres') await stage.write('DELETE FROM content_sync.budgets');
   expect((await stage.run('backfill', { clock })).status).toBe('ok');
-  expect(await stage.read((db) => db.prepare('SELECT count(*) FROM report').pluck().get())).toBe(3);
+  expect(await stage.value('SELECT count(*) FROM report')).toBe(3);
 }
 
 // A wait is decided above the databases: the soak tries the other one.
@@ -125,7 +125,7 @@ describe.for([USUAL])('a wait beyond max_wait, on $name', (database) => {
 });
 
 function rows(stage: Journey): Promise<unknown> {
-  return stage.read((db) => db.prepare('SELECT count(*) FROM report').pluck().get());
+  return stage.value('SELECT count(*) FROM report');
 }
 
 // Processes on Postgres share the wait, those on SQLite do not.
@@ -146,7 +146,7 @@ describe.for(DATABASES)('a wait that is a mistake, on $name', (database) => {
 
     expect(await stage.command('retry', 'report', '--now')).toMatchObject({ code: 0, stderr: '' });
     expect(stage.service.requests).toHaveLength(3);
-    const due = await stage.read((db) => db.prepare('SELECT due_at FROM _sync_checkpoints').pluck().get());
+    const due = await stage.value('SELECT due_at FROM _sync_checkpoints');
     expect(due ?? null).toBeNull();
     expect((await stage.run('sync')).status).toBe('ok');
     expect(await rows(stage)).toBe(3);

@@ -117,9 +117,7 @@ async function staged(database: TestDatabase, dialect: ListingDialect, { count =
   const listing = new MovingListing(count, dialect);
   const stage = await ownService(database, { ...movingProfile(dialect, size), ...fields }, listing.respond);
   const missing = async (): Promise<number[]> => {
-    const rows = await stage.read((db) =>
-      db.prepare<[], { id: string; title: string }>('SELECT id, title FROM report').all(),
-    );
+    const rows = await stage.all<{ id: string; title: string }>('SELECT id, title FROM report');
     const copied = new Map(rows.map(({ id, title }) => [id, title]));
     const all = [...listing.items.values()];
     return all.filter(({ id, title }) => copied.get(String(id)) !== title).map(({ id }) => id);
@@ -336,9 +334,7 @@ async function cachedStage(
   };
   const stage = await ownService(database, { ...movingProfile(dialect, SIZE), ...fields }, respond);
   const missing = async (): Promise<number[]> => {
-    const rows = await stage.read((db) =>
-      db.prepare<[], { id: string }>('SELECT id FROM report WHERE _deleted_at IS NULL').all(),
-    );
+    const rows = await stage.all<{ id: string }>('SELECT id FROM report WHERE _deleted_at IS NULL');
     const copied = new Set(rows.map(({ id }) => id));
     return [...listing.items.keys()].filter((id) => !copied.has(String(id)));
   };

@@ -39,7 +39,7 @@ describe.for(eitherDatabase(import.meta.filename))('another version of the API, 
     expect(moved?.warnings).toMatchObject([
       { code: 'credential_renewed', message: expect.stringContaining('or the version of the API is another one') },
     ]);
-    const rows = await stage.read((db) => db.prepare('SELECT id, title, name, score FROM report ORDER BY id').all());
+    const rows = await stage.all('SELECT id, title, name, score FROM report ORDER BY id');
     expect(rows).toEqual(IDS.map((id) => ({ id, title: null, name: `Name ${id}`, score: 1 })));
     expect((await stage.run('sync')).resources).toMatchObject([{ mode: 'incremental', status: 'ok' }]);
   });

@@ -27,7 +27,7 @@ describe.each(EITHER)('a refresh token that is replaced with each use, on $name'
     }
     const { asked, refused } = service.tokens();
     expect([asked >= 4, refused]).toEqual([true, 0]);
-    const stored = await stage.read((db) => db.prepare('SELECT * FROM _sync_tokens').all());
+    const stored = await stage.all('SELECT * FROM _sync_tokens');
     expect(stored).toHaveLength(1);
     expect(JSON.stringify(stored)).not.toMatch(/refresh-|access-/);
     service.revoke();

@@ -122,13 +122,9 @@ describe.each(EITHER)('settings that are read again, on $name', { timeout: 120_0
     expect(statuses.filter((status) => status !== 202)).toEqual([]);
     await stage.fresh(serving, 'blog');
     const waiting = (): Promise<unknown> =>
-      stage.readInbox((db) =>
-        db.prepare("SELECT count(*) FROM _sync_deliveries WHERE state = 'waiting'").pluck().get(),
-      );
+      stage.inbox.value("SELECT count(*) FROM _sync_deliveries WHERE state = 'waiting'");
     await until('worked on', async () => Number(await waiting()) === 0);
-    expect(await stage.readInbox((db) => db.prepare('SELECT count(*) FROM _sync_deliveries').pluck().get())).toBe(
-      statuses.length,
-    );
+    expect(await stage.inbox.value('SELECT count(*) FROM _sync_deliveries')).toBe(statuses.length);
     const title = (source: string): Promise<unknown> =>
       stage.read((db) => db.prepare("SELECT title FROM content WHERE id = 'told'").pluck().get(), source);
     expect(await title('blog')).toBe('after all');
@@ -210,7 +206,7 @@ describe('a worker', { timeout: 120_000 }, () => {
     expect(await reload(serving)).toContain('news was added; blog has changed (rate)');
     await stage.fresh(serving, 'blog');
     await stage.fresh(serving, 'news');
-    expect(await stage.read((db) => db.prepare('SELECT count(*) FROM content').pluck().get())).toBe(RECORDS.content);
+    expect(await stage.value('SELECT count(*) FROM content')).toBe(RECORDS.content);
     edit(stage, (settings) => Object.assign(settings, { warehouse: 'sqlite:other.db' }));
     worker.kill('SIGHUP');
     await until('refused', () => worker.logged().includes('the running ones stay: '));

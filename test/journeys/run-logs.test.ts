@@ -24,7 +24,7 @@ it('every line of a run names it and its resource, those of its requests and ret
     .trim()
     .split('\n')
     .map((text) => line.parse(JSON.parse(text)));
-  const runs = await stage.read((db) => db.prepare('SELECT run_id FROM _sync_runs').pluck().all());
+  const runs = await stage.column('SELECT run_id FROM _sync_runs');
   expect(new Set(lines.map(({ run_id, resource }) => `${run_id} ${resource}`))).toEqual(
     new Set([`${String(runs[0])} report`]),
   );

@@ -39,14 +39,10 @@ describe.for([USUAL])('two processes on one warehouse on $name', (database) => {
     const first = await stage.startUntil(5, 'backfill');
     first.kill('SIGKILL');
     await first.ended;
-    const left = await stage.read((db) =>
-      db.prepare<[], string>('SELECT max(expires_at) FROM _sync_leases').pluck().get(),
-    );
+    const left = await stage.value<string>('SELECT max(expires_at) FROM _sync_leases');
     expect(Date.parse(`${left?.replace(' ', 'T')}Z`)).toBeGreaterThan(Date.now() + 30_000);
     const elsewhere = "UPDATE _sync_leases SET host = 'elsewhere', owner = 'pid 7 on elsewhere'";
-    const [here] = await stage.read((db) =>
-      db.prepare<[], { host: string; owner: string }>('SELECT host, owner FROM _sync_leases').all(),
-    );
+    const [here] = await stage.all<{ host: string; owner: string }>('SELECT host, owner FROM _sync_leases');
     await stage.write(elsewhere);
     const early = await stage.command('backfill');
     expect(early).toMatchObject({ code: 1, stderr: expect.stringContaining('is being synced by pid 7 on elsewhere') });
@@ -128,7 +124,7 @@ describe('signals', () => {
         'images',
         'analytics',
       ]);
-      const statuses = await stage.read((db) => db.prepare('SELECT DISTINCT status FROM _sync_runs').pluck().all());
+      const statuses = await stage.column('SELECT DISTINCT status FROM _sync_runs');
       expect(statuses).toContain('interrupted');
       expect(statuses).not.toContain('running');
       const found = await counts(stage);
