@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Reply } from '../extract/listing-server.ts';
-import { DATABASES, eitherDatabase, type TestDatabase } from '../support/databases.ts';
+import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
 import { sampled } from '../support/length.ts';
 import { ownService } from '../support/own-service.ts';
 
@@ -351,27 +351,6 @@ describe.for(EITHER)('a feed of changes on $name', (database) => {
     await run();
     log.put('d003', 'changed');
     expect(await run()).toEqual(['incremental', 'ok', 0, []]);
-    expect(await rows()).toEqual(log.rows());
-  });
-});
-
-describe.for(DATABASES)('a feed of changes, read into $name', (database) => {
-  it('outlives a process that is killed at any moment', async () => {
-    const { log, state, stage, run, rows } = await fed(database, SEQUENCE);
-    const counted = { left: Infinity, kill: (): unknown => null };
-    state.before = () => {
-      counted.left -= 1;
-      if (counted.left === 0) counted.kill();
-    };
-    for (const left of sampled([2, 4, 6, 8, 10], 5, 2)) {
-      for (let at = 0; at < 12; at += 1) log.put(`d${String((left * 5 + at) % 60).padStart(3, '0')}`, `at ${left}`);
-      log.remove(`d${String(left).padStart(3, '0')}`);
-      const command = stage.start('sync');
-      Object.assign(counted, { left, kill: () => command.kill('SIGKILL') });
-      await command.ended;
-    }
-    counted.left = Infinity;
-    expect((await run())[1]).toBe('ok');
     expect(await rows()).toEqual(log.rows());
   });
 });

@@ -88,18 +88,6 @@ describe.for([USUAL])(
       await stage.settled();
     });
 
-    it('takes up what is replayed within seconds', async () => {
-      const body = eventBody({ resource: 'content', id: 'new' });
-      expect(await serving.deliver({ id: 'msg_replayed', body })).toBe(202);
-      await stage.settled();
-      stage.sandbox.requests.clear();
-      const replay = await stage.run('deliveries', 'replay', 'msg_replayed');
-      expect(replay).toMatchObject({ code: 0 });
-      await until('read again', () => stage.sandbox.requests.entries().some(({ path }) => path === '/v1/content/new'));
-      await stage.settled();
-      expect((await stage.run('deliveries', 'show', 'msg_replayed')).stdout).toMatch(/state +done/);
-    });
-
     it('carries out the deletes that a person has released', async () => {
       const ids = [...stage.sandbox.store.list('images')].slice(0, 6).map(({ id }) => id);
       for (const id of ids) stage.sandbox.store.remove('images', id);

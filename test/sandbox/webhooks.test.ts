@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { portOf } from '../faults/port-of.ts';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -54,14 +54,11 @@ async function receiver(statuses: number[] = []) {
       response.writeHead(statuses.shift() ?? 204).end();
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const port = await portOf(server);
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  const address = server.address();
-  const port = typeof address === 'object' ? address?.port : 0;
   return { url: `http://127.0.0.1:${port}/hook`, deliveries };
 }
 

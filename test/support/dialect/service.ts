@@ -1,3 +1,4 @@
+import { portOf } from '../../faults/port-of.ts';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Random } from '../random.ts';
 import { claimsIn, emptyBody, goneAnswer, REDIRECT_TO } from '../world/behaviour.ts';
@@ -47,12 +48,7 @@ export class DialectService {
       void this.#serve(request, response);
     });
     this.#server = server;
-    await new Promise<void>((resolve) => {
-      server.listen(0, '127.0.0.1', resolve);
-    });
-    const address = server.address();
-    if (address === null || typeof address === 'string') throw new Error('the service has no port');
-    return `http://127.0.0.1:${address.port}`;
+    return `http://127.0.0.1:${await portOf(server)}`;
   }
 
   async close(): Promise<void> {
