@@ -14,7 +14,6 @@ interface WaitRow {
   /** Milliseconds of the shared clock until the next request: at least, and at most. */
   least: number;
   most?: number;
-  dialect?: string;
   skew?: number;
 }
 
@@ -34,7 +33,6 @@ const ROWS: readonly WaitRow[] = [
   { title: 'F021 zero is no hot loop', headers: { 'retry-after': '0' }, least: 1_000 },
   {
     title: 'F023 a reset in Unix seconds',
-    dialect: 'twitter',
     headers: (now) => ({
       'x-rate-limit-limit': '9',
       'x-rate-limit-remaining': '0',
@@ -108,7 +106,6 @@ describe('the service says when to come back', () => {
   it.concurrent.each(ROWS)('$title', async (row) => {
     const options: StageOptions = {
       sandbox: { clockSkew: row.skew ?? 0 },
-      profile: { rate_limit: row.dialect ?? 'auto' },
     };
     await onStage(options, async (stage) => {
       const headers =

@@ -1,5 +1,6 @@
+import { onTestFinished } from 'vitest';
 import { portOf } from '../../faults/port-of.ts';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Random } from '../random.ts';
 import { claimsIn, emptyBody, goneAnswer, REDIRECT_TO } from '../world/behaviour.ts';
 import { Digits, type Fields, isFields, parsed, type Value, written } from '../world/json-value.ts';
@@ -31,7 +32,6 @@ export class DialectService {
   readonly log: string[];
   readonly #stage: Stage;
   readonly #door: (asked: Asked) => Answer | null;
-  #server: Server | null = null;
 
   constructor(stage: Stage) {
     this.#stage = stage;
@@ -47,17 +47,11 @@ export class DialectService {
     const server = createServer((request, response) => {
       void this.#serve(request, response);
     });
-    this.#server = server;
-    return `http://127.0.0.1:${await portOf(server)}`;
-  }
-
-  async close(): Promise<void> {
-    const closed = new Promise((resolve) => {
-      if (this.#server === null) resolve(null);
-      else this.#server.close(resolve);
+    onTestFinished(() => {
+      server.closeAllConnections();
+      server.close();
     });
-    this.#server?.closeAllConnections();
-    await closed;
+    return `http://127.0.0.1:${await portOf(server)}`;
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
