@@ -112,10 +112,7 @@ describe.for(DATABASES)('times that name no zone, on $name', (database) => {
     state.rows = [{ id: 'a', modified: '2026-07-10T12:00:00' }];
     await stage.run('backfill');
     const asked = stage.service.requests.length;
-    const report = { path: '/report', page: { style: 'cursor' }, updated: 'modified', incremental: FILTER };
-    stage.setProfile({
-      resources: { content: null, images: null, analytics: null, report: { ...report, times: ZURICH } },
-    });
+    stage.setReport({ updated: 'modified', incremental: FILTER, times: ZURICH });
     await expect(stage.run('sync')).rejects.toMatchObject({ code: 'profile_changed' });
     expect(stage.service.requests).toHaveLength(asked);
     expect((await stage.run('backfill', { restart: true })).status).toBe('ok');

@@ -91,9 +91,7 @@ describe.for([USUAL])('a wait beyond max_wait, on $name', (database) => {
       if (count === 1) return { status: 503, headers: retryAfter(2 * DAY) };
       return url.pathname.endsWith('/me') ? { body: { id: 'me' } } : page(url);
     });
-    const report = { path: '/report', page: { style: 'cursor' } };
-    const resources = { content: null, images: null, analytics: null, report };
-    stage.setProfile({ identity: '/me', resources });
+    stage.setReport({}, { identity: '/me' });
     await expectPutOff(database, stage, 2 * DAY, stage.service.requests);
   });
 
@@ -155,16 +153,7 @@ describe.for(DATABASES)('a wait that is a mistake, on $name', (database) => {
   it('is lifted by another rate_limit in the profile, also for check', async () => {
     const stage = await refusing(1);
     expect((await stage.run('backfill')).status).toBe('deferred');
-    const resources = {
-      content: null,
-      images: null,
-      analytics: null,
-      report: { path: '/report', page: { style: 'cursor' } },
-    };
-    stage.setProfile({
-      resources,
-      rate_limit: { headers: [{ name: 'retry-after', means: 'retry_after', unit: 'ms' }] },
-    });
+    stage.setReport({}, { rate_limit: { headers: [{ name: 'retry-after', means: 'retry_after', unit: 'ms' }] } });
     await stage.command('check');
     expect(stage.service.requests.length).toBeGreaterThan(1);
     expect((await stage.run('sync')).status).toBe('ok');

@@ -305,9 +305,7 @@ describe('a listing by page numbers in which nothing moves', () => {
     const count = 30 * size;
     const { listing, stage, missing } = await staged(USUAL, dialect, { count, size });
     // Behind an end that nobody tells, as many are asked for as are under way: how many that is must not depend on the machine.
-    const report = { path: '/report', ...movingProfile(dialect, size) };
-    const resources = { content: null, images: null, analytics: null, report };
-    stage.setProfile({ http: { concurrency: 4 }, resources });
+    stage.setReport(movingProfile(dialect, size), { http: { concurrency: 4 } });
     const { status } = await stage.run('backfill');
     expect([status, await missing()]).toEqual(['ok', []]);
     expect(listing.requests).toBeLessThanOrEqual((count / size) * most + 2);

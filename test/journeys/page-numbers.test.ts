@@ -55,8 +55,7 @@ describe.for(eitherDatabase(import.meta.filename))('the first page of a numbered
       expect(endOf(report)).toBe('failed pagination_start');
       expect(report.resources[0]?.error?.hint).toContain('page.first');
     }
-    const report = { path: '/report', ...stage.profile, page: { ...NUMBERED, first: 0 } };
-    stage.setProfile({ resources: { content: null, images: null, analytics: null, report } });
+    stage.setReport({ ...stage.profile, page: { ...NUMBERED, first: 0 } });
     expect(endOf(await stage.run('sync'))).toBe('ok');
     expect(await stage.unlike()).toEqual([]);
   });

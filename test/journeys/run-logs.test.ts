@@ -41,10 +41,7 @@ it('every line of a run names it and its resource, those of its requests and ret
 
   down = -1;
   stage.setSource({ base_url: 'http://127.0.0.1:9' });
-  stage.setProfile({
-    http: { attempts: 2 },
-    resources: { content: null, images: null, analytics: null, report: { path: '/report', page: { style: 'cursor' } } },
-  });
+  stage.setReport({}, { http: { attempts: 2 } });
   const failed = await stage.command('sync', '--json', '--log-level', 'info');
   expect(failed.code).toBe(1);
   const said = failed.stderr

@@ -129,7 +129,7 @@ describe.for(KINDS)('fields that change with every response, $database.name, $hi
     );
 
     const fields = { views: { compare: false }, 'image.url': { compare: false }, 'files.url': { compare: false } };
-    stage.setProfile({ resources: { content: null, images: null, analytics: null, report: { ...resource, fields } } });
+    stage.setReport({ ...resource, fields });
     await backfill();
     expect(await backfill()).toMatchObject({ status: 'ok', updated: 0, unchanged: 20 });
     expect(await stage.command('verify')).toMatchObject({ code: 0 });
