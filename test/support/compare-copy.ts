@@ -28,10 +28,8 @@ export function differences(db: Database.Database, store: ServiceRecords, compar
     if (tablesIn(db, resource).length === 0) return [`${resource}: no table`];
     const truth = new Map(Array.from(store.list(resource), ({ id, text }) => [id, fieldsIn(text)]));
     const ofRows = differencesFrom(db, truth, true, { resource, hasBodies });
-    return [
-      ...ofRows.map(({ kind, text }) => `${resource}: ${kind}: ${text}`),
-      ...(hasBodies ? strayRows(db, resource) : []),
-    ];
+    const told = ofRows.map(({ kind, text }) => `${resource}: ${kind}: ${text}`);
+    return hasBodies ? told.concat(strayRows(db, resource)) : told;
   });
   return found.length > MOST_SHOWN ? [...found.slice(0, MOST_SHOWN), `... ${found.length} in all`] : found;
 }

@@ -218,13 +218,13 @@ export class Arguments {
 }
 
 /** The text or number at a dotted path. */
-export function textAt(value: Value, path: string): string | null {
+function textAt(value: Value, path: string): string | null {
   const found = path.split('.').reduce<Value>((at, key) => (isFields(at) ? (at.get(key) ?? null) : null), value);
   if (found instanceof Digits) return found.text;
   return typeof found === 'string' ? found : null;
 }
 
-export function jsonIn(text: string): Value {
+function jsonIn(text: string): Value {
   try {
     return text === '' ? null : parsed(text);
   } catch {

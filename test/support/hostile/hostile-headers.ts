@@ -7,11 +7,13 @@ const DAY = 24 * HOUR;
 const FIELDS =
   'Retry-After RateLimit RateLimit-Policy X-RateLimit-Reset Date Age Link Content-Type Content-Length'.split(' ');
 const NONSENSE = [
-  ...fieldVectors().flatMap(({ raw = [] }) => raw),
-  ...['', '0', '-5', '3600', 'soon', '1,2,x', '1e400', '9'.repeat(400), '12, 13', 'application/json; charset=utf-16'],
-  ...['"a";r=1;t=1,'.repeat(500), '<'.repeat(5_000), '<a>;rel=x,'.repeat(1_200), '"\\"'.repeat(3_000)],
-  ...['Fri, 31 Dec 9999 23:59:59 GMT', 'Mon, 99 Foo 2026 99:99:99 GMT', `</a>;${' '.repeat(9_000)}x`],
-].filter((text) => !/[^\t -~\x80-\xff]/.test(text));
+  fieldVectors().flatMap(({ raw = [] }) => raw),
+  ['', '0', '-5', '3600', 'soon', '1,2,x', '1e400', '9'.repeat(400), '12, 13', 'application/json; charset=utf-16'],
+  ['"a";r=1;t=1,'.repeat(500), '<'.repeat(5_000), '<a>;rel=x,'.repeat(1_200), '"\\"'.repeat(3_000)],
+  ['Fri, 31 Dec 9999 23:59:59 GMT', 'Mon, 99 Foo 2026 99:99:99 GMT', `</a>;${' '.repeat(9_000)}x`],
+]
+  .flat()
+  .filter((text) => !/[^\t -~\x80-\xff]/.test(text));
 
 /** Headers that are added to an answer; a name that begins with `-` is taken out of it first. */
 export const HEADERS: Tricks<HeaderLines> = {

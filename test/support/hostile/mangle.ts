@@ -138,11 +138,12 @@ const STATUSES: Tricks<StatusTrick> = {
 
 function locations(draw: Draw): HeaderLines {
   const { random, origin, foreign, credential } = draw;
-  const to = random.pick([
-    ...[oddUrl(draw), oddUrl(draw), oddUrl(draw), `${foreign}/v1/content?key=${credential}`],
-    ...[`${origin.replace('//', `//user:${credential}@`)}/v1/content`, 'https://127.0.0.1:1/', 'file:///etc/passwd'],
-    ...['', ' ', '/%0d%0aSet-Cookie:%20a=b', `/${'x'.repeat(9_000)}`, '../../../..', '\u00ff\u00fe'],
-  ]);
+  const odd = [
+    [oddUrl(draw), oddUrl(draw), oddUrl(draw), `${foreign}/v1/content?key=${credential}`],
+    [`${origin.replace('//', `//user:${credential}@`)}/v1/content`, 'https://127.0.0.1:1/', 'file:///etc/passwd'],
+    ['', ' ', '/%0d%0aSet-Cookie:%20a=b', `/${'x'.repeat(9_000)}`, '../../../..', '\u00ff\u00fe'],
+  ];
+  const to = random.pick(odd.flat());
   return random.pick([
     [['Location', to]],
     [['Location', to]],
