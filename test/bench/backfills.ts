@@ -13,8 +13,6 @@ export interface Case {
   ratio: Wanted;
   /** Seconds of the product for 100,000 records. */
   cpu: Wanted;
-  isFlat: boolean;
-  history: 'all' | 'none';
   /** True: both load the same data into the database of the round before. */
   isAgain: boolean;
 }
@@ -24,25 +22,13 @@ export const CASES: readonly Case[] = [
     name: 'default',
     ratio: { sqlite: [0.6, 0.75], postgres: [0.45, 0.6] },
     cpu: { sqlite: [3.2, 2], postgres: [3.2, 2] },
-    isFlat: false,
-    history: 'all',
     isAgain: false,
   },
   {
     name: 'second',
     ratio: { sqlite: [0.85, 1], postgres: [0.75, 0.9] },
     cpu: {},
-    isFlat: false,
-    history: 'all',
     isAgain: true,
-  },
-  {
-    name: 'none-flat',
-    ratio: { sqlite: [0.75, 0.95], postgres: [0.65, 0.85] },
-    cpu: {},
-    isFlat: true,
-    history: 'none',
-    isAgain: false,
   },
 ];
 
@@ -67,7 +53,7 @@ export interface CaseResult {
 
 /** The product's backfill against the raw loop, by turns, on the same service and data. */
 export async function runCase(bench: BackfillBench, database: BenchDatabase, test: Case): Promise<CaseResult> {
-  const service = await startPosts(bench.records, test.isFlat);
+  const service = await startPosts(bench.records);
   try {
     const rounds: Round[] = [];
     // The first round fills the service's pages and is not counted; `second` finds its databases filled by it.
@@ -87,14 +73,11 @@ async function runRound(
   service: Service,
   number: number,
 ): Promise<Round> {
-  const names = ['raw', 'product'].map((name) =>
-    test.isAgain ? `${name}_again` : `${name}_${test.history}_${number}`,
-  );
+  const names = ['raw', 'product'].map((name) => (test.isAgain ? `${name}_again` : `${name}_${number}`));
   const [raw, product] = await Promise.all(names.map((name) => database.make(name)));
-  const { history } = test;
   const both = {
     raw: [path.join(import.meta.dirname, database.rawLoop), service.url, KEY, raw?.raw ?? '', String(bench.records)],
-    product: backfillOf(bench.main, bench.folder, { url: service.url, warehouse: product?.setting ?? '', history }),
+    product: backfillOf(bench.main, bench.folder, { url: service.url, warehouse: product?.setting ?? '' }),
   };
   const beside = { service: service.pid, ...(database.pid === undefined ? {} : { database: database.pid }) };
   const measured: Partial<Round> = {};

@@ -56,7 +56,7 @@ try {
 }
 
 async function ranInSync(): Promise<Ran> {
-  const service = await startPosts(RECORDS, false);
+  const service = await startPosts(RECORDS);
   const coverage = path.join(folder, 'sync');
   try {
     const copy = { url: service.url, warehouse: `sqlite:${path.join(folder, '{source}.db')}`, page: RECORDS };

@@ -18,7 +18,7 @@ export async function benchSizes(
   const figures: Figure[] = [];
   const perRecord: number[] = [];
   for (const records of sizes) {
-    const service = await startPosts(records, false);
+    const service = await startPosts(records);
     try {
       const isLast = records === sizes.at(-1);
       const usual = await loadOnce(bench, database, { service, records });

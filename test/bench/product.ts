@@ -40,35 +40,32 @@ export async function startService(options: SandboxOptions): Promise<Service> {
 }
 
 /** One with so many posts in numbered pages, of which it keeps a GiB ready once they were asked for. */
-export function startPosts(records: number, isFlat: boolean): Promise<Service> {
+export function startPosts(records: number): Promise<Service> {
   const generate = { content: records };
-  return startService({ generate, generateFlat: isFlat, pagination: 'page', cache: 2 ** 30 });
+  return startService({ generate, pagination: 'page', cache: 2 ** 30 });
 }
 
 interface Copy {
   url: string;
   /** The `warehouse` setting. */
   warehouse: string;
-  history?: 'all' | 'none';
   /** What is run; a backfill if absent. */
   command?: 'backfill' | 'sync';
   /** Records per page; 500 if absent. */
   page?: number;
-  /** More lines of the config. */
-  settings?: object;
 }
 
 /** Arguments of a run of the posts alone; writes its config and profile into the folder. */
 export function backfillOf(main: string, folder: string, copy: Copy): string[] {
-  const { url, warehouse, history = 'all', page = 500, settings = {}, command = 'backfill' } = copy;
+  const { url, warehouse, page = 500, command = 'backfill' } = copy;
   const profile = path.join(folder, 'bench.yaml');
-  const content = { history, page: { size: page } };
+  const content = { page: { size: page } };
   const resources = { images: null, analytics: null, content };
   // JSON is YAML.
   writeFileSync(profile, JSON.stringify({ extends: 'content-service-page', resources }));
   const config = path.join(folder, 'config.yaml');
   const bench = { base_url: url, auth: { type: 'api_key', key: KEY }, profile, rate: { share: 1 } };
-  writeFileSync(config, JSON.stringify({ ...settings, warehouse, sources: { bench } }));
+  writeFileSync(config, JSON.stringify({ warehouse, sources: { bench } }));
   return [main, command, '--json', '--config', config, '--log-level', 'warn'];
 }
 

@@ -3,18 +3,14 @@ import Database from 'better-sqlite3';
 import { Client } from 'pg';
 import { VALUE_PARSERS } from '../../src/warehouse/postgres/connection/column-types.ts';
 
-/** A row of `content`; times as UTC text `YYYY-MM-DD HH:MM:SS.SSS`. */
-export interface ContentRow {
+/** A row of `content`. */
+interface ContentRow {
   id: string;
   title: string | null;
-  synced_at: string;
-  deleted_at: string | null;
 }
 
 /** A connection of its own to a source's warehouse or inbox, as a BI tool has one. */
 export interface Reader {
-  /** False only where nobody has committed since the last time that this was asked; says so in microseconds. */
-  mayHaveChanged(): boolean;
   /** Rows of `content` with these ids. */
   content(ids: readonly string[]): Promise<ContentRow[]>;
   /** Rows of a query that both databases understand. */
@@ -22,7 +18,7 @@ export interface Reader {
   close(): Promise<void>;
 }
 
-const CONTENT = 'SELECT id, title, _synced_at AS synced_at, _deleted_at AS deleted_at FROM content WHERE id';
+const CONTENT = 'SELECT id, title FROM content WHERE id';
 
 /** Opens one at an address with its schema or file. Throws while the product has not made it. */
 export function openReader(address: string): Promise<Reader> {
@@ -34,14 +30,7 @@ export function openReader(address: string): Promise<Reader> {
 function openFile(file: string): Reader {
   if (!existsSync(file)) throw new Error(`there is no ${file}`);
   const db = new Database(file, { readonly: true, timeout: 5_000 });
-  const version = db.prepare('PRAGMA data_version').pluck();
-  let lastVersion: unknown = null;
   return {
-    mayHaveChanged: () => {
-      const before = lastVersion;
-      lastVersion = version.get();
-      return lastVersion !== before;
-    },
     content: (ids) =>
       Promise.resolve(
         db.prepare<[string], ContentRow>(`${CONTENT} IN (SELECT value FROM json_each(?))`).all(JSON.stringify(ids)),
@@ -51,7 +40,6 @@ function openFile(file: string): Reader {
   };
 }
 
-/** Postgres does not tell in passing whether anything was committed: the rows are asked for each time. */
 async function openSchema(url: URL): Promise<Reader> {
   const schema = url.searchParams.get('schema');
   url.searchParams.delete('schema');
@@ -59,7 +47,6 @@ async function openSchema(url: URL): Promise<Reader> {
   await client.connect();
   await client.query(`SET search_path TO "${schema}"`);
   return {
-    mayHaveChanged: () => true,
     content: async (ids) => (await client.query<ContentRow>(`${CONTENT} = ANY ($1)`, [ids])).rows,
     rows: async <Row>(query: string) => {
       const { rows } = await client.query(query);

@@ -1,14 +1,14 @@
-import { fork, spawn, type ChildProcess } from 'node:child_process';
+import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Pool } from 'undici';
-import type { SandboxOptions } from '../sandbox/service/sandbox.ts';
-import type { RequestEntry } from '../sandbox/service/request-log.ts';
 import { inboxAddress } from '../../src/warehouse/databases.ts';
+import type { RequestEntry } from '../sandbox/service/request-log.ts';
+import type { SandboxOptions } from '../sandbox/service/sandbox.ts';
 import { OPEN_DATABASE } from './databases.ts';
 import { openReader, type Reader } from './reader.ts';
 
@@ -27,8 +27,6 @@ export interface Staged {
   api(method: 'POST' | 'PATCH' | 'DELETE', id: string | null, record?: object): Promise<void>;
   /** Has the sandbox tell `serve` of every change. */
   subscribe(): Promise<void>;
-  /** What its `/metrics` say under a name, summed over all labels. */
-  metric(name: string): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -85,7 +83,6 @@ export async function staged({ sandbox: options, copied, database, env = {} }: O
       inbox,
       api: (method, id, record) => ask(method, id === null ? '/v1/content' : `/v1/content/${id}`, record),
       subscribe: () => ask('POST', '/v1/webhooks', { url: hook, events: ['*'], secret }),
-      metric: (name) => metric(url, name),
       close: () => stack.disposeAsync(),
     };
   } catch (error) {
@@ -200,38 +197,6 @@ export async function until(holds: () => Promise<boolean>, orElse: string, every
 /** True where no delivery waits any more. */
 export async function isDrained({ inbox }: Staged): Promise<boolean> {
   return (await inbox.rows("SELECT 1 FROM _sync_deliveries WHERE state = 'waiting' LIMIT 1")).length === 0;
-}
-
-/** The sum over all labels of one name. */
-async function metric(url: string, name: string): Promise<number> {
-  const text = await (await fetch(`${url}/metrics`)).text();
-  const lines = text.split('\n').filter((line) => new RegExp(`^${name}[ {]`).test(line));
-  return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
-}
-
-/** CPU seconds of a process by now, thread by thread: the main thread first, then those that used most. */
-export function cpuByThread(pid: number | undefined): { main: number; others: number } {
-  const folder = `/proc/${pid}/task`;
-  const used = readdirSync(folder).map((thread) => {
-    const stat = readFileSync(`${folder}/${thread}/stat`, 'utf8');
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return { thread, seconds: (Number(fields[11]) + Number(fields[12])) / 100 };
-  });
-  const of = (isMain: boolean): number =>
-    used.filter(({ thread }) => (thread === String(pid)) === isMain).reduce((sum, { seconds }) => sum + seconds, 0);
-  return { main: of(true), others: of(false) };
-}
-
-/** `VmRSS` and `VmHWM` of a process in megabytes. */
-export function memory(pid: number | undefined): { now: number; peak: number } {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  const of = (name: string): number => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1_024;
-  return { now: of('VmRSS'), peak: of('VmHWM') };
-}
-
-/** Epoch milliseconds with fractions, on a clock that does not jump. */
-export function epochNow(): number {
-  return performance.timeOrigin + performance.now();
 }
 
 /** `p50 12 ms, p95 ..., p99 ..., max ...` */

@@ -24,9 +24,7 @@ function blind(style: 'page' | 'offset') {
 }
 
 function versionsOf(stage: DeleteStage, id: string): Promise<string[]> {
-  return stage.read((db) =>
-    db.prepare<[string], string>('SELECT op FROM _sync_versions WHERE id = ? ORDER BY version').pluck().all(id),
-  );
+  return stage.column<string>('SELECT op FROM _sync_versions WHERE id = ? ORDER BY version', id);
 }
 
 /** How often single records were asked for since `clear`. */
@@ -89,28 +87,6 @@ describe('a record that is gone', () => {
     expect(await stage.deleted()).toEqual([id]);
     expect(await versionsOf(stage, id)).toEqual(['upsert', 'delete']);
     expect(await stage.walk()).toMatchObject({ status: 'ok', updated: 0, deleted: 0 });
-    expect(await stage.faults()).toEqual([]);
-  });
-
-  it('F084 is found by a second look where its page came in after the event, during a first backfill', async () => {
-    const stage = await deleteStage(0, SMALL);
-    for (let at = 0; at < 40; at += 1)
-      stage.sandbox.store.put('content', { id: `r${at}`, updated_at: '2026-01-01T00:00:00Z' });
-    stage.sandbox.faults.add({ fault: 'latency', ms: 1_200, nth: 4 });
-    const app = await stage.open();
-    const watcher = { started: () => undefined, page: () => undefined, ended: () => undefined };
-    const { signal } = new AbortController();
-    const walking = app.sync({ command: 'backfill', resources: ['content'], restart: true, signal, watcher });
-    const onItsWay = async () => [(await stage.live()).length, stage.sandbox.requests.entries().at(-1)?.status];
-    await expect.poll(onItsWay, { interval: 5, timeout: 10_000 }).toEqual([30, 0]);
-    const events = await eventsFor(app, systemClock);
-    const last = [...stage.sandbox.store.list('content')].at(-1)?.id ?? '';
-    stage.sandbox.store.remove('content', last);
-    expect(await events.told(last)).toBe('gone');
-    await walking;
-    await events.close();
-    await app.close();
-    expect(await stage.deleted()).toEqual([last]);
     expect(await stage.faults()).toEqual([]);
   });
 
@@ -177,7 +153,7 @@ describe('what proves nothing', () => {
     const fault = stage.sandbox.faults.add({ fault: 'repeated-cursor', page: 2 });
     expect(await stage.walk()).toMatchObject({ status: 'failed', deleted: 0 });
     fault.remove();
-    expect(await stage.read((db) => db.prepare('SELECT count(*) FROM _sync_seen').pluck().get())).toBe(0);
+    expect(await stage.value('SELECT count(*) FROM _sync_seen')).toBe(0);
     expect(await stage.walk('sync')).toMatchObject({ status: 'ok', mode: 'incremental', deleted: 0 });
     expect([(await stage.live()).length, await stage.suspects()]).toEqual([30, []]);
   });
@@ -207,21 +183,6 @@ describe('what proves nothing', () => {
       expect(await stage.walk('sync')).toMatchObject({ mode: 'incremental', status: 'ok', deleted: 0 });
     }
     expect([(await stage.live()).length, await stage.suspects()]).toEqual([30, []]);
-  });
-
-  it('a walk under another credential, which may be allowed to see less', async () => {
-    const client = { clientId: 'content-sync', clientSecret: 'secret-of-the-client' };
-    const stage = await deleteStage(30, { ...SMALL, sandbox: client });
-    stage.remove(2);
-    await stage.write("UPDATE _sync_checkpoints SET full_credential = 'another'");
-    const report = await stage.walk();
-    expect(report).toMatchObject({ status: 'partial', deleted: 0, held: 2 });
-    expect(report.warnings?.map(({ code }) => code)).toEqual(['deletes_held', 'credential_changed']);
-    expect((await stage.live()).length).toBe(30);
-    const again = await stage.walk();
-    expect(again).toMatchObject({ status: 'partial', deleted: 0, held: 2 });
-    expect(again.warnings?.map(({ code }) => code)).toEqual(['deletes_held']);
-    expect((await stage.command('deletes', 'confirm')).stdout).toMatch(/content: 2 confirmed, 2 deleted by now/);
   });
 
   it('a walk that was begun under another credential than the one that ended it', async () => {
@@ -331,7 +292,7 @@ describe('a process that is killed', () => {
     const stage = await deleteStage(60, SMALL);
     const gone = stage.remove(3);
     await interrupted(stage, 6);
-    expect(await stage.read((db) => db.prepare('SELECT walk_mode FROM _sync_checkpoints').pluck().get())).toBeNull();
+    expect(await stage.value('SELECT walk_mode FROM _sync_checkpoints')).toBeNull();
     expect((await stage.live()).length).toBe(60);
     expect(await stage.walk('sync')).toMatchObject({ mode: 'incremental', status: 'ok', deleted: 3 });
     expect(await stage.deleted()).toEqual(gone);
@@ -361,7 +322,7 @@ describe('a process that is killed', () => {
     stage.setProfile({ resources: { content: { page: { size: 15 } } } });
     expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 3, pages: 4 });
     expect(await stage.deleted()).toEqual(gone);
-    expect(await stage.read((db) => db.prepare('SELECT count(*) FROM _sync_seen').pluck().get())).toBe(0);
+    expect(await stage.value('SELECT count(*) FROM _sync_seen')).toBe(0);
   });
 });
 

@@ -1,3 +1,4 @@
+import { portOf } from './port-of.ts';
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 
@@ -102,10 +103,9 @@ export async function startEchoingService(): Promise<EchoingService> {
     else if (way === undefined) response.writeHead(500).end();
     else ECHOES[way]?.(credentialOf(request), request, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
+  const port = await portOf(server);
   return {
-    url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : address}`,
+    url: `http://127.0.0.1:${port}`,
     tokens,
     close: () => {
       server.closeAllConnections();

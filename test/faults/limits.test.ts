@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { SQLITE } from '../support/databases.ts';
-import { endsOf, expectWholeCopy, ITS_FILTER, onStage, reportOf, requestsFor, rowsIn, useOauth } from './stage.ts';
 import { longOrShort } from '../support/length.ts';
+import { endsOf, expectWholeCopy, ITS_FILTER, onStage, reportOf, requestsFor, rowsIn, useOauth } from './stage.ts';
 
 describe('a full outage', () => {
   it.concurrent('F029 costs each resource its attempts and no more, and ends by itself', async () => {
@@ -14,41 +13,6 @@ describe('a full outage', () => {
       stage.sandbox.faults.clear();
       expect((await stage.sync()).code).toBe(0);
       await expectWholeCopy(stage);
-    });
-  });
-
-  it.concurrent('F029 F042 with a wait beyond max_wait parks the work, and restarts in between ask nothing', async () => {
-    // On Postgres pauses go by the server's clock, which no test winds.
-    await onStage({ database: SQLITE, source: { max_wait: '1m' } }, async (stage) => {
-      stage.sandbox.faults.add({ fault: 'status', status: 503, 'retry-after': '600' });
-      const parked = await stage.backfill();
-      expect(new Set(Object.values(endsOf(parked)))).toEqual(new Set(['deferred deferred']));
-      expect(parked.code).toBe(4);
-      const { total } = stage.sandbox.requests;
-      expect(total).toBeLessThanOrEqual(3);
-      expect(await stage.query('SELECT count(due_at) AS due FROM _sync_checkpoints')).toEqual([{ due: 3 }]);
-
-      for (let restart = 0; restart < 3; restart += 1) {
-        stage.clock.jump(60_000);
-        expect((await stage.backfill()).code).toBe(4);
-      }
-      expect(stage.sandbox.requests.total).toBe(total);
-
-      stage.sandbox.faults.clear();
-      stage.clock.jump(600_000);
-      expect((await stage.backfill()).code).toBe(0);
-      await expectWholeCopy(stage);
-    });
-  });
-
-  it.concurrent('F042 a limit that lasts is probed once per start at most', async () => {
-    await onStage({ source: { max_wait: '1m' } }, async (stage) => {
-      stage.sandbox.faults.add({ fault: 'status', status: 429, 'retry-after': '300' });
-      await stage.backfill();
-      const { total } = stage.sandbox.requests;
-      stage.clock.jump(301_000);
-      expect((await stage.backfill()).code).toBe(4);
-      expect(stage.sandbox.requests.total).toBeLessThanOrEqual(total + 1);
     });
   });
 });

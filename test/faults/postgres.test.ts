@@ -39,7 +39,7 @@ describe.runIf(IS_LONG && POSTGRES.missing === null)('a Postgres that gets lost,
     await stage.settled('blog', 120_000);
     const twice =
       'SELECT count(*) FROM (SELECT id FROM _sync_versions WHERE valid_to IS NULL GROUP BY resource, id HAVING count(*) > 1)';
-    expect(await stage.read((db) => db.prepare(twice).pluck().get())).toBe(0);
+    expect(await stage.value(twice)).toBe(0);
     expect(await serving.stop()).toMatchObject({ code: 0 });
   });
 
@@ -115,7 +115,7 @@ async function terminateMeanwhile(command: Command, { address }: Journey, times:
 async function expectWhole(stage: Journey, command: Pick<Command, 'ended'>): Promise<void> {
   expect(await command.ended).toMatchObject({ code: 0, signal: null });
   expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
-  const versions = await stage.read((db) => db.prepare('SELECT max(version) FROM _sync_versions').pluck().get());
+  const versions = await stage.value('SELECT max(version) FROM _sync_versions');
   expect(versions).toBe(1);
 }
 

@@ -1,3 +1,4 @@
+import { portOf } from './port-of.ts';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -50,13 +51,12 @@ async function hostileService(ending: Ending): Promise<string> {
       );
     else response.end(JSON.stringify(id === undefined ? { title: HOSTILE, detail: HOSTILE } : recordOf(id)));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const port = await portOf(server);
   ending(async () => {
     server.closeAllConnections();
     server.close();
   });
-  const address = server.address();
-  return `http://127.0.0.1:${typeof address === 'object' ? address?.port : address}`;
+  return `http://127.0.0.1:${port}`;
 }
 
 type OutsideStage = ServeProcess & { folder: string };

@@ -25,7 +25,7 @@ async function thirteenPages(database: TestDatabase, concurrency = 1): Promise<S
 /** As the walk under way has stored them. */
 async function storedPages(stage: SmallStage): Promise<number> {
   const query = 'SELECT walk_pages FROM _sync_checkpoints';
-  return Number((await stage.read((db) => db.prepare(query).pluck().get())) ?? 0);
+  return Number((await stage.value(query)) ?? 0);
 }
 
 /** A run in which the database is set back once. */
@@ -99,9 +99,7 @@ describe.for(DATABASES)('a warehouse on $name that is set back while it is writt
     for (const id of ['r001', 'r069', 'r129']) stage.service.put(id, { title: 'changed' });
     expect(await runSetBack(stage, { putBackAt: 9 }, 'backfill')).toMatchObject({ status: 'ok', warnings: TOLD });
     expect(await stage.unlike()).toEqual([]);
-    const runs = await stage.read((db) =>
-      db.prepare('SELECT status, updated FROM _sync_runs ORDER BY started_at').all(),
-    );
+    const runs = await stage.all('SELECT status, updated FROM _sync_runs ORDER BY started_at');
     expect(runs).toMatchObject([{ status: 'ok' }, { status: 'ok', updated: 3 }]);
   });
 
@@ -112,7 +110,7 @@ describe.for(DATABASES)('a warehouse on $name that is set back while it is writt
     expect(await runSetBack(stage, { keptAt: 8, putBackAt: 11 }, 'backfill')).toMatchObject({ warnings: TOLD });
     expect(await stage.unlike()).toEqual([]);
     const query = 'SELECT id FROM content WHERE extra IS NOT NULL';
-    expect(await stage.read((db) => db.prepare(query).pluck().all())).toEqual(['r085']);
+    expect(await stage.column(query)).toEqual(['r085']);
   });
 
   it('has what is gone as deleted where it was set back behind the end of the walk', async () => {

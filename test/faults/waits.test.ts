@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import type { FaultScript } from '../sandbox/service/faults/fault-script.ts';
-import { IS_LONG } from '../support/length.ts';
 import { endsOf, expectWholeCopy, onStage, type StageOptions } from './stage.ts';
 
 type Headers = Record<string, string>;
@@ -15,27 +14,15 @@ interface WaitRow {
   /** Milliseconds of the shared clock until the next request: at least, and at most. */
   least: number;
   most?: number;
-  dialect?: string | object;
   skew?: number;
 }
 
 /** A wait that was understood ends before this many milliseconds, whatever the machine is busy with. */
 const SOON = 240_000;
-const PAST_HOURS = 3 * 3_600_000;
 
-const iso = (now: number): string => new Date(now).toISOString();
 const seconds = (now: number): string => String(Math.floor(now / 1_000));
-const asctime = (now: number): string => {
-  const [, day = '', date = '', month = '', year = '', time = ''] =
-    /^(\w+), (\d+) (\w+) (\d+) ([\d:]+)/.exec(new Date(now).toUTCString()) ?? [];
-  return `${day} ${month} ${String(Number(date)).padStart(2)} ${time} ${year}`;
-};
-const rfc850 = (now: number): string => {
-  const text = new Date(now).toUTCString();
-  const name = new Intl.DateTimeFormat('en', { weekday: 'long', timeZone: 'UTC' }).format(now);
-  return text.replace(/^\w+, (\d+) (\w+) \d\d(\d\d)/, `${name}, $1-$2-$3`);
-};
 
+/** One answer of each kind; how each form of a header is read, the tests of the limiter try. */
 const ROWS: readonly WaitRow[] = [
   { title: 'F019 Retry-After in seconds', headers: { 'retry-after': '7' }, least: 7_000 },
   {
@@ -43,24 +30,9 @@ const ROWS: readonly WaitRow[] = [
     headers: (now) => ({ 'retry-after': new Date(now + 9_000).toUTCString() }),
     least: 8_000,
   },
-  { title: 'F020 an RFC 850 date', headers: (now) => ({ 'retry-after': rfc850(now + 9_000) }), least: 8_000 },
-  { title: 'F020 an asctime date', headers: (now) => ({ 'retry-after': asctime(now + 9_000) }), least: 8_000 },
-  { title: 'F021 a fraction', headers: { 'retry-after': '5.5' }, least: 5_500 },
   { title: 'F021 zero is no hot loop', headers: { 'retry-after': '0' }, least: 1_000 },
-  { title: 'F021 a negative number is ignored', headers: { 'retry-after': '-5' }, least: 1_000 },
-  { title: 'F021 an exponent is ignored', headers: { 'retry-after': '1e3' }, least: 1_000 },
-  { title: 'F021 nothing is ignored', headers: { 'retry-after': '' }, least: 1_000 },
-  { title: 'F021 a word is ignored', headers: { 'retry-after': 'soon' }, least: 1_000 },
-  { title: 'F021 two values: the longer one', headers: { 'retry-after': '2, 8' }, least: 1_000 },
   {
     title: 'F023 a reset in Unix seconds',
-    dialect: {
-      headers: [
-        { name: 'x-rate-limit-limit', means: 'limit' },
-        { name: 'x-rate-limit-remaining', means: 'remaining' },
-        { name: 'x-rate-limit-reset', means: 'reset', unit: 'epoch_s' },
-      ],
-    },
     headers: (now) => ({
       'x-rate-limit-limit': '9',
       'x-rate-limit-remaining': '0',
@@ -69,83 +41,9 @@ const ROWS: readonly WaitRow[] = [
     least: 8_000,
   },
   {
-    title: 'F023 a reset in Unix milliseconds',
-    dialect: {
-      headers: [
-        { name: 'x-ratelimit-requests-limit', means: 'limit' },
-        { name: 'x-ratelimit-requests-remaining', means: 'remaining' },
-        { name: 'x-ratelimit-requests-reset', means: 'reset', unit: 'epoch_ms' },
-      ],
-    },
-    headers: (now) => ({
-      'x-ratelimit-requests-limit': '9',
-      'x-ratelimit-requests-remaining': '0',
-      'x-ratelimit-requests-reset': String(Math.floor(now + 9_000)),
-    }),
-    least: 8_000,
-  },
-  {
-    title: 'F023 a reset in seconds from now, with a fraction',
-    dialect: {
-      headers: [
-        { name: 'x-ratelimit-used', means: 'used' },
-        { name: 'x-ratelimit-remaining', means: 'remaining' },
-        { name: 'x-ratelimit-reset', means: 'reset', unit: 's' },
-      ],
-    },
-    headers: { 'x-ratelimit-used': '9', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '8.5' },
-    least: 8_500,
-  },
-  {
-    title: 'F023 a reset in ISO 8601',
-    dialect: {
-      headers: [
-        { name: 'x-ratelimit-limit', means: 'limit' },
-        { name: 'x-ratelimit-remaining', means: 'remaining' },
-        { name: 'x-ratelimit-reset', means: 'reset', unit: 'iso' },
-      ],
-    },
-    headers: (now) => ({
-      'x-ratelimit-limit': '9',
-      'x-ratelimit-remaining': '0',
-      'x-ratelimit-reset': iso(now + 9_000),
-    }),
-    least: 8_000,
-  },
-  {
-    title: 'F023 a reset as a duration',
-    dialect: {
-      headers: [
-        { name: 'x-ratelimit-limit-requests', means: 'limit' },
-        { name: 'x-ratelimit-remaining-requests', means: 'remaining' },
-        { name: 'x-ratelimit-reset-requests', means: 'reset', unit: 'duration' },
-      ],
-    },
-    headers: {
-      'x-ratelimit-limit-requests': '9',
-      'x-ratelimit-remaining-requests': '0',
-      'x-ratelimit-reset-requests': '0m8s',
-    },
-    least: 8_000,
-  },
-  {
-    title: 'F023 a reset three hours ago is ignored',
-    headers: (now) => ({
-      'x-ratelimit-limit': '9',
-      'x-ratelimit-remaining': '0',
-      'x-ratelimit-reset': seconds(now - PAST_HOURS),
-    }),
-    least: 1_000,
-  },
-  {
     title: 'F023 nothing left and no reset at all: the wait that is stated holds, and then it goes on',
     headers: { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '0', 'retry-after': '7' },
     least: 7_000,
-  },
-  {
-    title: 'F023 nothing left and nothing stated: it goes on after a moment',
-    headers: { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '0' },
-    least: 1_000,
   },
   {
     title: 'F024 the strictest of several policies, unknown parameters and all',
@@ -164,11 +62,6 @@ const ROWS: readonly WaitRow[] = [
     least: 3_000,
   },
   {
-    title: 'F025 Retry-After wins over a shorter RateLimit',
-    headers: { 'retry-after': '9', ratelimit: '"default";r=0;t=1' },
-    least: 9_000,
-  },
-  {
     title: 'F027 a reset in Unix seconds of a clock one hour ahead',
     skew: 3_600_000,
     headers: (now) => ({
@@ -176,12 +69,6 @@ const ROWS: readonly WaitRow[] = [
       'x-ratelimit-remaining': '0',
       'x-ratelimit-reset': seconds(now + 9_000),
     }),
-    least: 8_000,
-  },
-  {
-    title: 'F027 a date of a clock one hour behind',
-    skew: -3_600_000,
-    headers: (now) => ({ 'retry-after': new Date(now + 9_000).toUTCString() }),
     least: 8_000,
   },
   {
@@ -215,18 +102,10 @@ const ROWS: readonly WaitRow[] = [
   },
 ];
 
-const numberOf = ({ title }: WaitRow): string => title.split(' ')[0] ?? '';
-/** In the short form the first of each number, and every eighth of the others. */
-const PLAYED = ROWS.filter((row, at) => {
-  const isFirst = ROWS.findIndex((other) => numberOf(other) === numberOf(row)) === at;
-  return IS_LONG || isFirst || at % 8 === 0;
-});
-
 describe('the service says when to come back', () => {
-  it.concurrent.each(PLAYED)('$title', async (row) => {
+  it.concurrent.each(ROWS)('$title', async (row) => {
     const options: StageOptions = {
       sandbox: { clockSkew: row.skew ?? 0 },
-      profile: { rate_limit: row.dialect ?? 'auto' },
     };
     await onStage(options, async (stage) => {
       const headers =

@@ -5,16 +5,18 @@ import {
   existsSync,
   readdirSync,
   readFileSync,
+  rmSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
+import { startCommand, type Command } from '../support/command.ts';
 import { POSTGRES, SQLITE } from '../support/databases.ts';
 import { longOrShort } from '../support/length.ts';
 import { eventBody, servingStage, until, type Serving, type ServingStage } from '../support/serving.ts';
-import { killedBackups, killedRestores, stageWithCopy } from './backup-kills.ts';
 
 const RECORDS = { content: 120, images: 5, analytics: 5 };
 
@@ -68,7 +70,97 @@ function idsIn(rows: unknown[], column: string): unknown[] {
   return rows.map((row) => new Map(Object.entries(Object(row))).get(column));
 }
 
-describe('a backup on SQLite', { timeout: 120_000 }, () => {
+/** Each kill comes at another moment between the first write and the end. */
+const MOMENTS = 7;
+
+/** A copy, and an inbox beside it. */
+async function stageWithCopy(): Promise<ServingStage> {
+  const stage = await servingStage({
+    sandbox: { generate: { ...RECORDS, content: longOrShort(1_500, 600) } },
+    database: SQLITE,
+    isInside: true,
+  });
+  expect(await stage.run('backfill', '--log-level', 'silent')).toMatchObject({ code: 0 });
+  // So that there is an inbox as well.
+  const serving = await stage.serve();
+  expect(await serving.stop()).toMatchObject({ code: 0 });
+  return stage;
+}
+
+const start = (stage: ServingStage, ...args: string[]): Command =>
+  startCommand([...args, '--config', path.join(stage.folder, 'content-sync.yaml')], stage.folder);
+
+/** Kills it some time after it has begun to write a file that matches; false if it was faster. */
+async function killed(stage: ServingStage, command: Command, begun: RegExp, ms: number): Promise<boolean> {
+  const isBegun = (): boolean => readdirSync(stage.folder).some((name) => begun.test(name));
+  const over = new AbortController();
+  const ended = command.ended.finally(() => over.abort());
+  while (!isBegun() && !over.signal.aborted) await delay(1);
+  await delay(ms);
+  command.kill('SIGKILL');
+  return (await ended).signal === 'SIGKILL';
+}
+
+/** A file that is there under the name of the backup can be restored, whenever its backups were killed. */
+async function killedBackups(stage: ServingStage, rounds: number): Promise<void> {
+  let kills = 0;
+  for (let round = 0; round < rounds; round += 1) {
+    const command = start(stage, 'backup', 'blog.backup');
+    if (await killed(stage, command, /\.part/, (round % MOMENTS) * 15)) kills += 1;
+    const file = path.join(stage.folder, 'blog.backup');
+    const { code } = existsSync(file) ? await stage.run('restore', 'blog.backup') : { code: 0 };
+    expect(code).toBe(0);
+    rmSync(file, { force: true });
+  }
+  expect(kills).toBeGreaterThan(0);
+  expect(await stage.run('backup', 'blog.backup')).toMatchObject({ code: 0 });
+  expect(readdirSync(stage.folder).filter((name) => name.includes('.part'))).toEqual([]);
+  expect(await stage.run('restore', 'blog.backup')).toMatchObject({ code: 0 });
+}
+
+/** Writes the same word into both files. */
+function mark(stage: ServingStage, word: string): void {
+  changed(`UPDATE content SET title = '${word}'`)(stage.file());
+  changed(`INSERT INTO _sync_deliveries (delivery_id, received_at, headers, body, state, reason)
+    VALUES ('mark', '2031-01-01 00:00:00', '{}', '{}', 'ignored', '${word}') ON CONFLICT DO UPDATE SET reason = '${word}'`)(
+    stage.inboxFile(),
+  );
+}
+
+/** The words in both files, as a process of ours finds them when it opens them. */
+function marks(stage: ServingStage): unknown[] {
+  return [
+    ...rowsOf(stage.file(), '(SELECT DISTINCT title AS word FROM content)'),
+    ...rowsOf(stage.inboxFile(), "(SELECT reason AS word FROM _sync_deliveries WHERE delivery_id = 'mark')"),
+  ].map((row) => Reflect.get(Object(row), 'word'));
+}
+
+/** After each kill both files are those from before, or both those of the backup, as soon as anything of ours opens them. */
+async function killedRestores(stage: ServingStage, rounds: number): Promise<void> {
+  mark(stage, 'then');
+  expect(await stage.run('backup', 'blog.backup')).toMatchObject({ code: 0 });
+  const seen = new Set<unknown>();
+  for (let round = 0; round < rounds; round += 1) {
+    mark(stage, 'now');
+    const command = start(stage, 'restore', 'blog.backup');
+    await killed(stage, command, /\.restored$/, (round % MOMENTS) * 15);
+    // Whatever it left, a serve starts on it.
+    const serving = await stage.serve();
+    await serving.stop();
+    const [first, second] = marks(stage);
+    for (const file of [stage.file(), stage.inboxFile()]) {
+      expect(rowsOf(file, 'pragma_integrity_check')).toEqual([{ integrity_check: 'ok' }]);
+    }
+    expect(first).toBe(second);
+    seen.add(first);
+  }
+  expect([...seen].every((word) => word === 'now' || word === 'then')).toBe(true);
+  expect(await stage.run('restore', 'blog.backup')).toMatchObject({ code: 0 });
+  expect(marks(stage)).toEqual(['then', 'then']);
+  expect(readdirSync(stage.folder).filter((name) => /restore|replaced/.test(name))).toEqual([]);
+}
+
+describe('a backup on SQLite', { timeout: longOrShort(3_600_000, 120_000) }, () => {
   it('is taken while serve runs, can be read as a SQLite database, and loses nothing acknowledged', async () => {
     const stage = await servingStage({ sandbox: { generate: RECORDS }, database: SQLITE });
     const serving = await stage.serve();
@@ -180,8 +272,8 @@ describe('a backup on SQLite', { timeout: 120_000 }, () => {
 
   it('is there whole or not at all, however often it is killed; so is what is restored', async () => {
     const stage = await stageWithCopy();
-    await killedBackups(stage, longOrShort(2, 1));
-    await killedRestores(stage, longOrShort(2, 1));
+    await killedBackups(stage, longOrShort(10, 1));
+    await killedRestores(stage, longOrShort(10, 1));
   });
 });
 

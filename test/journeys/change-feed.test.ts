@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Reply } from '../extract/listing-server.ts';
-import { DATABASES, eitherDatabase, type TestDatabase } from '../support/databases.ts';
+import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
 import { sampled } from '../support/length.ts';
 import { ownService } from '../support/own-service.ts';
 
@@ -194,12 +194,9 @@ async function fed(database: TestDatabase, dialect: Dialect, count = 60) {
     const from = (Number(url.searchParams.get('page')) - 1) * 25;
     return { body: { data: log.rows().slice(from, from + 25), total: log.docs.size } };
   });
-  const run = async (command: 'sync' | 'backfill' = 'sync'): Promise<unknown[]> => {
-    const [report] = (await stage.run(command)).resources;
-    return [report?.mode, report?.status, report?.deleted, (report?.warnings ?? []).map(({ code }) => code)];
-  };
+  const run = stage.told;
   const rows = (): Promise<unknown[]> =>
-    stage.read((db) => db.prepare('SELECT id, title, rev FROM report WHERE _deleted_at IS NULL ORDER BY id').all());
+    stage.all('SELECT id, title, rev FROM report WHERE _deleted_at IS NULL ORDER BY id');
   return { log, state, stage, run, rows };
 }
 
@@ -351,27 +348,6 @@ describe.for(EITHER)('a feed of changes on $name', (database) => {
     await run();
     log.put('d003', 'changed');
     expect(await run()).toEqual(['incremental', 'ok', 0, []]);
-    expect(await rows()).toEqual(log.rows());
-  });
-});
-
-describe.for(DATABASES)('a feed of changes, read into $name', (database) => {
-  it('outlives a process that is killed at any moment', async () => {
-    const { log, state, stage, run, rows } = await fed(database, SEQUENCE);
-    const counted = { left: Infinity, kill: (): unknown => null };
-    state.before = () => {
-      counted.left -= 1;
-      if (counted.left === 0) counted.kill();
-    };
-    for (const left of sampled([2, 4, 6, 8, 10], 5, 2)) {
-      for (let at = 0; at < 12; at += 1) log.put(`d${String((left * 5 + at) % 60).padStart(3, '0')}`, `at ${left}`);
-      log.remove(`d${String(left).padStart(3, '0')}`);
-      const command = stage.start('sync');
-      Object.assign(counted, { left, kill: () => command.kill('SIGKILL') });
-      await command.ended;
-    }
-    counted.left = Infinity;
-    expect((await run())[1]).toBe('ok');
     expect(await rows()).toEqual(log.rows());
   });
 });

@@ -17,12 +17,11 @@ it.skipIf(POSTGRES.missing !== null)(
     writeFileSync(elsewhere, JSON.stringify({ ...settings, control: null, worker: { port: 0 } }));
     const run = (...args: string[]): Promise<Ended> => runCommand([...args, '--config', elsewhere], stage.folder);
     const worker = startCommand(['worker', '--config', elsewhere], stage.folder);
-    await until('under way', async () => (await stage.read((db) => db.prepare(UNDER_WAY).get())) !== undefined);
+    await until('under way', async () => (await stage.one(UNDER_WAY)) !== undefined);
 
     // The walk may be any process's.
     expect(await run('pause', 'content')).toMatchObject({ code: 0, stderr: '' });
-    const status = (): Promise<unknown> =>
-      stage.read((db) => db.prepare("SELECT status FROM _sync_runs WHERE resource = 'content'").pluck().all());
+    const status = (): Promise<unknown> => stage.column("SELECT status FROM _sync_runs WHERE resource = 'content'");
     await until('stopped', async () => JSON.stringify(await status()) === '["interrupted"]' || status());
     stage.sandbox.setRate({ rate: 500, burst: 500 });
     expect(resourceIn(await serving.status(), 'content').paused?.by).toContain('(database)');

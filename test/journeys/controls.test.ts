@@ -36,12 +36,9 @@ describe.for(EITHER)('a serve on $name that is told what to do', { timeout: 120_
   let stage: ServingStage;
   let serving: Serving;
   const runs = (resource: string): Promise<{ mode: string; status: string; pages: number }[]> =>
-    stage.read((db) =>
-      db
-        .prepare<[string], { mode: string; status: string; pages: number }>(
-          'SELECT mode, status, pages FROM _sync_runs WHERE resource = ? ORDER BY started_at, run_id',
-        )
-        .all(resource),
+    stage.all<{ mode: string; status: string; pages: number }>(
+      'SELECT mode, status, pages FROM _sync_runs WHERE resource = ? ORDER BY started_at, run_id',
+      resource,
     );
   const resource = async (name: string) => resourceIn(await serving.status(), name);
 
@@ -116,9 +113,7 @@ describe.for(EITHER)('a serve on $name that is told what to do', { timeout: 120_
     expect(await serving.deliver({ id: 'image', body: eventBody({ resource: 'images', id: 'img_1' }) })).toBe(202);
     await until(
       'the image',
-      async () =>
-        (await stage.read((db) => db.prepare("SELECT 1 FROM images WHERE id = 'img_1' AND width = 5").get())) !==
-        undefined,
+      async () => (await stage.one("SELECT 1 FROM images WHERE id = 'img_1' AND width = 5")) !== undefined,
     );
     // Its delivery is noted as done just after its row is written.
     await until('all but the image', async () => {
@@ -132,7 +127,7 @@ describe.for(EITHER)('a serve on $name that is told what to do', { timeout: 120_
   });
 
   it('replays deliveries and decides of deletes through the running process', async () => {
-    const [first] = await stage.readInbox((db) => db.prepare('SELECT seq FROM _sync_deliveries LIMIT 1').all());
+    const [first] = await stage.inbox.all('SELECT seq FROM _sync_deliveries LIMIT 1');
     const seq = Reflect.get(first ?? {}, 'seq');
     const replayed = await stage.run('deliveries', 'replay', String(seq), '--json');
     expect(replayed).toMatchObject({ code: 0, stderr: '' });

@@ -58,14 +58,8 @@ async function logging(database: TestDatabase, fields: Record<string, unknown> =
       .toSorted((a, b) => (a.updated_at < b.updated_at ? -1 : 1));
     return { headers, body: { data: found.slice(from, from + 20), total: found.length } };
   });
-  const run = async (command: 'sync' | 'backfill' = 'sync'): Promise<unknown[]> => {
-    const [report] = (await stage.run(command)).resources;
-    return [report?.mode, report?.status, report?.deleted, (report?.warnings ?? []).map(({ code }) => code)];
-  };
-  const all = (query: string): Promise<Record<string, unknown>[]> =>
-    stage.read((db) => db.prepare<[], Record<string, unknown>>(query).all());
-  const live = async (): Promise<unknown[]> =>
-    (await all('SELECT id FROM report WHERE _deleted_at IS NULL ORDER BY id')).map(({ id }) => id);
+  const { told: run, live } = stage;
+  const all = (query: string): Promise<Record<string, unknown>[]> => stage.all<Record<string, unknown>>(query);
   expect(await run('backfill')).toEqual(['full', 'ok', 0, []]);
   // The rows were read before the deletes, by both clocks.
   await stage.write("UPDATE report SET _synced_at = '2020-01-01 00:00:00.000'");

@@ -209,9 +209,7 @@ function edit({ stage, random, service, graves }: Story): void {
 
 /** What must hold after every step. */
 async function look({ told, stage, last, found, isStopped }: Story): Promise<void> {
-  const deleted = await stage.read((db) =>
-    db.prepare<[], string>(`SELECT id FROM ${RESOURCE} WHERE _deleted_at IS NOT NULL`).pluck().all(),
-  );
+  const deleted = await stage.column<string>(`SELECT id FROM ${RESOURCE} WHERE _deleted_at IS NOT NULL`);
   // Who is stopped between reading a record and writing it knows no more than before.
   for (const id of isStopped ? deleted.filter((each) => found.has(each)) : []) last.set(id, 404);
   const wrong = deleted.filter((id) => last.get(id) !== 404);
@@ -254,8 +252,8 @@ async function endQuietly(story: Story): Promise<void> {
   if ((report?.held ?? 0) > 0) await releaseAll(story);
   await look(story);
   const found = await stage.read((db) => differences(db, stage.sandbox.store, { resources: [RESOURCE] }));
-  const left = await stage.read((db) => db.prepare('SELECT * FROM _sync_seen').all());
-  const waiting = await stage.read((db) => db.prepare("SELECT * FROM _sync_suspects WHERE state <> 'settled'").all());
+  const left = await stage.all('SELECT * FROM _sync_seen');
+  const waiting = await stage.all("SELECT * FROM _sync_suspects WHERE state <> 'settled'");
   expect({ told, found, left, waiting }).toEqual({ told, found: [], left: [], waiting: [] });
 }
 

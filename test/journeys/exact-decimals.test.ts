@@ -55,7 +55,7 @@ async function copyOf(database: TestDatabase, first: readonly string[], fields: 
       return (await stage.run('backfill')).status;
     },
     rows: (table = 'report', order = 'id'): Promise<Row[]> =>
-      stage.read((db) => db.prepare<[], Row>(`SELECT * FROM "${table}" ORDER BY ${order}`).all()),
+      stage.all<Row>(`SELECT * FROM "${table}" ORDER BY ${order}`),
     types: (): Promise<Record<string, string>> =>
       stage.read((db) =>
         Object.fromEntries(

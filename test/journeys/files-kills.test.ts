@@ -8,18 +8,15 @@ import { openObjectStore } from '../../src/object-store/open-stores.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { storeOf } from '../../src/source/file-fields.ts';
 import type { FileRow } from '../../src/warehouse/file-rows.ts';
-import { BUCKET, startBucketServer } from '../support/bucket-server.ts';
 import { runCommand, startCommand } from '../support/command.ts';
-import { eitherDatabase, SQLITE, type TestDatabase } from '../support/databases.ts';
-import '../support/fixed-seed.ts';
-import { IS_LONG, longOrShort } from '../support/length.ts';
+import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
+import { longOrShort } from '../support/length.ts';
 import { type Random, randomFrom } from '../support/random.ts';
 import { picture, type PictureService, sha256 } from '../sync/files/picture-service.ts';
 import { pictureStage, type PictureStage } from '../sync/files/picture-stage.ts';
 
 interface KillPlan {
   database: TestDatabase;
-  store: 'disk' | 'bucket';
   kills: number;
   seed: number;
 }
@@ -33,7 +30,6 @@ const LONGEST_MS = 1_500;
 const FIRST_ASKED_MS = 60_000;
 
 interface Stage extends PictureStage {
-  env: NodeJS.ProcessEnv;
   store: ObjectStore;
 }
 
@@ -42,9 +38,9 @@ interface Stage extends PictureStage {
  * in the store, and no file shows two. When a run gets through, all files are those of the service, a part of which
  * then changes. At the end `files prune` finds whatever was left over.
  */
-async function filesKillLoop({ database, store: kind, kills, seed }: KillPlan): Promise<{ midFiles: number }> {
+async function filesKillLoop({ database, kills, seed }: KillPlan): Promise<{ midFiles: number }> {
   const random = randomFrom(seed);
-  const stage = await killStage(database, kind);
+  const stage = await killStage(database);
   const { service } = stage;
   for (let n = 0; n < RECORDS; n += 1) renew(service, `r${n}`, random);
   let midFiles = 0;
@@ -62,15 +58,13 @@ async function filesKillLoop({ database, store: kind, kills, seed }: KillPlan): 
   return { midFiles };
 }
 
-async function killStage(database: TestDatabase, kind: KillPlan['store']): Promise<Stage> {
-  const env = kind === 'bucket' ? (await startBucketServer()).env : {};
-  const text = kind === 'bucket' ? `s3://${BUCKET}/pictures` : 'disk:files';
-  const stage = await pictureStage(database, { files: FILES, settings: { store: text, grace: '0s' } });
-  const address = storeOf(text, 'blog', stage.folder);
-  if (address === null) throw new Error(`${text} is no store`);
+async function killStage(database: TestDatabase): Promise<Stage> {
+  const stage = await pictureStage(database, { files: FILES, settings: { store: 'disk:files', grace: '0s' } });
+  const address = storeOf('disk:files', 'blog', stage.folder);
+  if (address === null) throw new Error('disk:files is no store');
   const signal = new AbortController().signal;
-  const store = await openObjectStore(address, { clock: systemClock, env, signal, fileMode: 0o600 });
-  return { ...stage, env, store };
+  const store = await openObjectStore(address, { clock: systemClock, env: {}, signal, fileMode: 0o600 });
+  return { ...stage, store };
 }
 
 function renew(service: PictureService, id: string, random: Random): void {
@@ -81,9 +75,9 @@ function renew(service: PictureService, id: string, random: Random): void {
 }
 
 /** Null if it was killed, else its exit code. */
-async function startAndKill({ service, folder, config, env }: Stage, random: Random): Promise<number | null> {
+async function startAndKill({ service, folder, config }: Stage, random: Random): Promise<number | null> {
   const before = service.asked.length;
-  const command = startCommand(['sync', '--config', config], folder, env);
+  const command = startCommand(['sync', '--config', config], folder);
   const ended = command.ended.then(() => true);
   const until = Date.now() + FIRST_ASKED_MS;
   while (service.asked.length === before && Date.now() < until && !(await Promise.race([delay(2, false), ended])));
@@ -142,7 +136,7 @@ async function unlike(stage: Stage): Promise<string[]> {
 
 async function expectAllWell(stage: Stage, seed: number): Promise<void> {
   const told = `SEED=${seed}`;
-  const run = (...args: string[]) => runCommand([...args, '--config', stage.config], stage.folder, stage.env);
+  const run = (...args: string[]) => runCommand([...args, '--config', stage.config], stage.folder);
   const { code } = await run('sync');
   expect({ told, code, unlike: await unlike(stage) }).toEqual({ told, code: 0, unlike: [] });
   const pruned = await run('files', 'prune');
@@ -159,14 +153,7 @@ const KILLS = longOrShort(100, 3);
 
 describe.each(eitherDatabase(import.meta.filename))(`files under kill -9 (SEED=${seed}), on $name`, (database) => {
   it('are neither lost nor doubled in a folder, and prune finds what is left over', async () => {
-    const { midFiles } = await filesKillLoop({ database, store: 'disk', kills: KILLS, seed });
+    const { midFiles } = await filesKillLoop({ database, kills: KILLS, seed });
     expect(midFiles).toBeGreaterThan(longOrShort(25, 0));
-  });
-});
-
-describe.skipIf(!IS_LONG)(`files under kill -9 (SEED=${seed})`, () => {
-  it('are neither lost nor doubled in a bucket', async () => {
-    const { midFiles } = await filesKillLoop({ database: SQLITE, store: 'bucket', kills: KILLS, seed });
-    expect(midFiles).toBeGreaterThan(25);
   });
 });

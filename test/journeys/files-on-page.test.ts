@@ -7,7 +7,7 @@ import type { StatusSnapshot } from '../../src/serve/status/snapshot.ts';
 import { findChromium, startChromium } from '../support/chromium.ts';
 import { eitherDatabase, SQLITE, type TestDatabase } from '../support/databases.ts';
 import { sampled } from '../support/length.ts';
-import { resourceIn, servingStage, sourceIn, type Serving, type ServingStage } from '../support/serving.ts';
+import { resourceIn, type Serving, servingStage, type ServingStage, sourceIn } from '../support/serving.ts';
 import { contrastFaults } from '../web/page-contrast.ts';
 import { layoutFaults } from '../web/page-layout.ts';
 
@@ -70,12 +70,8 @@ async function statusOf({ get }: Shown): Promise<StatusSnapshot> {
 }
 
 async function fileRows({ stage }: Shown): Promise<Map<string, string>> {
-  const rows = await stage.read((db) =>
-    db
-      .prepare<[], { record_id: string; sha256: string }>(
-        'SELECT record_id, sha256 FROM _sync_files WHERE sha256 IS NOT NULL',
-      )
-      .all(),
+  const rows = await stage.all<{ record_id: string; sha256: string }>(
+    'SELECT record_id, sha256 FROM _sync_files WHERE sha256 IS NOT NULL',
   );
   return new Map(rows.map((row) => [row.record_id, row.sha256]));
 }

@@ -51,9 +51,7 @@ it.each(eitherDatabase(import.meta.filename))(
     expect([isThere(shared), await named(IDS[1])]).toEqual([false, 0]);
     await copy();
     expect([isThere(shared), await named(IDS[0]), await named(IDS[1]), await named(IDS[2])]).toEqual([false, 0, 0, 1]);
-    const view = await stage.read((db) =>
-      db.prepare<[], { sha256: string }>('SELECT sha256 FROM _sync_file_objects').all(),
-    );
+    const view = await stage.all<{ sha256: string }>('SELECT sha256 FROM _sync_file_objects');
     const left = view.map(({ sha256 }) =>
       readFileSync(path.join(stage.folder, 'pictures', sha256.slice(0, 2), sha256)),
     );

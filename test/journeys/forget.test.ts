@@ -27,8 +27,7 @@ async function found(stage: ServingStage, database: TestDatabase): Promise<Find[
   return findInFolder(stage.folder, NEEDLES);
 }
 
-const waiting = (stage: ServingStage) =>
-  stage.readInbox((db) => db.prepare("SELECT * FROM _sync_deliveries WHERE state = 'waiting'").all());
+const waiting = (stage: ServingStage) => stage.inbox.all("SELECT * FROM _sync_deliveries WHERE state = 'waiting'");
 
 describe.for(DATABASES)('a record that is forgotten on $name', { timeout: 40_000 }, (database) => {
   it('is in no file any more, and no walk, webhook, restart or rebuild brings it back', async () => {
@@ -86,7 +85,7 @@ describe.for(DATABASES)('a record that is forgotten on $name', { timeout: 40_000
     const restarted = await stage.run('backfill', 'content', '--restart', '--json');
     expect(JSON.parse(restarted.stdout)).toMatchObject({ status: 'ok', resources: [{ forgotten: 1, rejected: 0 }] });
     expect(await found(stage, database)).toEqual([]);
-    const [row] = await stage.read((db) => db.prepare<[], object>('SELECT * FROM _sync_forgotten').all());
+    const [row] = await stage.all<object>('SELECT * FROM _sync_forgotten');
     expect(row).toMatchObject({ record_id: null, fingerprint: report.fingerprints[0] });
 
     for (const privacy_key of [undefined, 'another-key-of-somebody']) {

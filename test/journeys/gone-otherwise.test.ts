@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import type { Reply } from '../extract/listing-server.ts';
 import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
-import { smallStage } from '../support/small-stage.ts';
 
 /** A service whose record r3 can leave the listing; fetched individually, it then answers `alone`. */
 async function serviceFor(database: TestDatabase, alone: Reply | 'record', deletes: object = { settle: '0s' }) {
@@ -85,39 +84,6 @@ describe.for(eitherDatabase(import.meta.filename))('a record that left the listi
     expect((await stage.run('sync')).resources[0]).toMatchObject({ deleted: 0 });
     expect(await isLive()).toBe(true);
   });
-});
-
-describe('a record that is gone while the pages of a full scan move', () => {
-  it.for([{}, { accept: ['end'] }, { item: null }])(
-    'stays live until a scan without movement, with %j',
-    async (fields) => {
-      const stage = await smallStage(
-        {},
-        { item: '/content/{id}', ...fields },
-        { source: { deletes: { settle: '0s' } } },
-      );
-      for (let at = 10; at < 45; at += 1) stage.service.put(`r${at}`);
-      expect(await stage.walk('backfill')).toMatchObject({ status: 'ok', inserted: 35 });
-      stage.service.records.delete('r40');
-      let inserted = 0;
-      // New records at the head of the listing push the others on, also when a page is read again.
-      stage.service.behaviour.afterPage = (page) => {
-        if (page === 2) stage.service.put(`a${(inserted += 1)}`);
-      };
-      stage.service.now += 3_600_000;
-      const moved = await stage.walk('backfill');
-      expect(moved.deleted).toBe(0);
-      expect(moved).toMatchObject({ status: 'partial', warnings: [{ code: 'total_not_reached' }] });
-      expect(await stage.unlike()).toContain('r40 Title of r40');
-      delete stage.service.behaviour.afterPage;
-      stage.service.now += 3_600_000;
-      let last = await stage.walk('backfill');
-      // By page numbers, two scans decide without `item`.
-      if ('item' in fields) last = await stage.walk('backfill');
-      expect(last).toMatchObject({ status: 'ok', deleted: 1 });
-      expect(await stage.unlike()).toEqual([]);
-    },
-  );
 });
 
 const EITHER = eitherDatabase(import.meta.filename);

@@ -264,12 +264,8 @@ describe.for(EITHER)('a delivery about a record with hidden fields on $name', { 
     const told = { resource: 'content', ...record };
     expect(await serving.deliver({ id: 'msg_hidden', body: eventBody(told, 'content.updated') })).toBe(202);
     const delivered = () =>
-      stage.readInbox((db) =>
-        db
-          .prepare<[], { state: string; body: string }>(
-            'SELECT state, CAST(body AS TEXT) AS body FROM _sync_deliveries',
-          )
-          .all(),
+      stage.inbox.all<{ state: string; body: string }>(
+        'SELECT state, CAST(body AS TEXT) AS body FROM _sync_deliveries',
       );
     await until('done', async () => (await delivered()).every(({ state }) => state === 'done') || delivered());
     const [delivery, ...others] = await delivered();
@@ -278,9 +274,7 @@ describe.for(EITHER)('a delivery about a record with hidden fields on $name', { 
       type: 'content.updated',
       data: { id: 'hidden', title: 'Told', author: { name: 'J', email: '***' }, notes: '***' },
     });
-    const [row] = await stage.read((db) =>
-      db.prepare<[], Record<string, unknown>>("SELECT * FROM content WHERE id = 'hidden'").all(),
-    );
+    const [row] = await stage.all<Record<string, unknown>>("SELECT * FROM content WHERE id = 'hidden'");
     expect(row).toMatchObject({ title: 'Told', author_email: expect.stringMatching(/^[0-9a-f]{32}$/) });
     const { stdout, stderr } = await serving.stop();
     expect(`${stdout}${stderr}`).not.toContain(SECRET);

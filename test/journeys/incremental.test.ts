@@ -60,15 +60,11 @@ function unlike(stage: Journey): Promise<string[]> {
 }
 
 function written(stage: Journey, after: number): Promise<Written[]> {
-  return stage.read((db) =>
-    db
-      .prepare<[number], Written>('SELECT id, _version AS version FROM content WHERE _version > ? ORDER BY id')
-      .all(after),
-  );
+  return stage.all<Written>('SELECT id, _version AS version FROM content WHERE _version > ? ORDER BY id', after);
 }
 
 function cursorOf(stage: Journey): Promise<string | undefined> {
-  return stage.read((db) => db.prepare<[], string>('SELECT cursor FROM _sync_checkpoints').pluck().get());
+  return stage.value<string>('SELECT cursor FROM _sync_checkpoints');
 }
 
 describe.for(DATABASES)('a run that finds nothing new on $name', (database) => {
@@ -126,9 +122,7 @@ describe.for([USUAL])('sync after edits on $name', (database) => {
     expect(await run('sync')).toMatchObject({ mode: 'incremental', inserted: 1, updated: 3 });
     expect(await written(stage, 1)).toEqual(['r3', 'r50', 'r99'].map((id) => ({ id, version: 2 })));
     expect(await unlike(stage)).toEqual([]);
-    const versions = await stage.read((db) =>
-      db.prepare<[], number>('SELECT count(*) FROM _sync_versions').pluck().get(),
-    );
+    const versions = await stage.value<number>('SELECT count(*) FROM _sync_versions');
     expect(versions).toBe(104);
   });
 
@@ -153,7 +147,7 @@ describe.for([USUAL])('sync after edits on $name', (database) => {
     await run('backfill');
     stage.sandbox.store.put('content', old);
     stage.sandbox.faults.add({ fault: 'status', status: 403, path: '/v1/content/' });
-    const title = (): Promise<unknown> => stage.read((db) => db.prepare('SELECT title FROM content').pluck().get());
+    const title = (): Promise<unknown> => stage.value('SELECT title FROM content');
     const [doubted] = (await stage.run('sync')).resources;
     expect(doubted).toMatchObject({ updated: 0, status: 'partial', warnings: [{ code: 'older_listed' }] });
     expect(await title()).toBe('new');
@@ -311,7 +305,7 @@ describe('clocks', () => {
     put('object', { updated_at: { at: 1 } });
     put('a');
     await run('backfill');
-    expect(await stage.read((db) => db.prepare('SELECT count(*) FROM content').pluck().get())).toBe(5);
+    expect(await stage.value('SELECT count(*) FROM content')).toBe(5);
     clock.push(20 * MINUTE);
     put('b');
     put('null', { updated_at: null, title: 'changed' });

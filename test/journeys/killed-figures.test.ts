@@ -15,10 +15,8 @@ function records(from: number): object[] {
 
 async function runs(stage: OwnService): Promise<unknown[]> {
   const figures = 'pages, records, inserted, updated, unchanged, rejected, requests >= pages AS requests';
-  return stage.read((db) =>
-    db
-      .prepare(`SELECT status, error_code AS code, ${figures}, bytes > 0 AS bytes FROM _sync_runs ORDER BY started_at`)
-      .all(),
+  return stage.all(
+    `SELECT status, error_code AS code, ${figures}, bytes > 0 AS bytes FROM _sync_runs ORDER BY started_at`,
   );
 }
 

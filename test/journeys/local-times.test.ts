@@ -30,7 +30,7 @@ async function wallClock(database: TestDatabase, fields: Record<string, unknown>
   });
   const clock = clockShowing(() => Date.parse(state.now));
   const run: Journey['run'] = (command, choices) => stage.run(command, { clock, ...choices });
-  const all = (query: string): Promise<unknown[]> => stage.read((db) => db.prepare(query).all());
+  const all = (query: string): Promise<unknown[]> => stage.all(query);
   return { stage: { ...stage, run }, state, all };
 }
 
@@ -112,10 +112,7 @@ describe.for(DATABASES)('times that name no zone, on $name', (database) => {
     state.rows = [{ id: 'a', modified: '2026-07-10T12:00:00' }];
     await stage.run('backfill');
     const asked = stage.service.requests.length;
-    const report = { path: '/report', page: { style: 'cursor' }, updated: 'modified', incremental: FILTER };
-    stage.setProfile({
-      resources: { content: null, images: null, analytics: null, report: { ...report, times: ZURICH } },
-    });
+    stage.setReport({ updated: 'modified', incremental: FILTER, times: ZURICH });
     await expect(stage.run('sync')).rejects.toMatchObject({ code: 'profile_changed' });
     expect(stage.service.requests).toHaveLength(asked);
     expect((await stage.run('backfill', { restart: true })).status).toBe('ok');

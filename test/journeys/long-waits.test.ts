@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { exitCodeOfStatus } from '../../src/cli/command/exit-code.ts';
 import { timestampMs } from '../../src/model/timestamp-text.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
 import { LONGEST_WAIT_MS } from '../../src/queue/limits/rate-time.ts';
 import { type Reply, startListing } from '../extract/listing-server.ts';
-import { DATABASES, eitherDatabase, type TestDatabase, USUAL } from '../support/databases.ts';
+import { rowsOf } from '../support/copied-cells.ts';
+import { DATABASES, type TestDatabase, USUAL } from '../support/databases.ts';
 import { pushedClock } from '../support/hurried-clock.ts';
 import type { Journey } from '../support/journey.ts';
 import { ownService, type OwnService } from '../support/own-service.ts';
-import { freePort, until } from '../support/serving.ts';
-import { systemClock } from '../../src/observe/system-clock.ts';
-import { rowsOf } from '../support/copied-cells.ts';
 import { ownStage } from '../support/own-stage.ts';
+import { freePort, until } from '../support/serving.ts';
 
 const SECOND = 1_000;
 const DAY = 86_400_000;
@@ -42,7 +42,7 @@ const page = (url: URL): Reply => {
 
 /** When the next run may ask, as it is stored for each resource. */
 async function dueIn(stage: Journey, now: number): Promise<number> {
-  const due = await stage.read((db) => db.prepare<[], string>('SELECT due_at FROM _sync_checkpoints').pluck().get());
+  const due = await stage.value<string>('SELECT due_at FROM _sync_checkpoints');
   return timestampMs(due ?? '') - now;
 }
 
@@ -74,7 +74,7 @@ async function expectPutOff(
   // The clock of the database, by which processes on it share a budget, cannot be put forward.
   if (database.name === 'postgres') await stage.write('DELETE FROM content_sync.budgets');
   expect((await stage.run('backfill', { clock })).status).toBe('ok');
-  expect(await stage.read((db) => db.prepare('SELECT count(*) FROM report').pluck().get())).toBe(3);
+  expect(await stage.value('SELECT count(*) FROM report')).toBe(3);
 }
 
 // A wait is decided above the databases: the soak tries the other one.
@@ -91,9 +91,7 @@ describe.for([USUAL])('a wait beyond max_wait, on $name', (database) => {
       if (count === 1) return { status: 503, headers: retryAfter(2 * DAY) };
       return url.pathname.endsWith('/me') ? { body: { id: 'me' } } : page(url);
     });
-    const report = { path: '/report', page: { style: 'cursor' } };
-    const resources = { content: null, images: null, analytics: null, report };
-    stage.setProfile({ identity: '/me', resources });
+    stage.setReport({}, { identity: '/me' });
     await expectPutOff(database, stage, 2 * DAY, stage.service.requests);
   });
 
@@ -113,21 +111,6 @@ describe.for([USUAL])('a wait beyond max_wait, on $name', (database) => {
     expect(tokens.requests).toHaveLength(2);
   });
 
-  it('that the token endpoint of the service itself asks for ends it as well', async () => {
-    const stage = await ownService(
-      database,
-      {},
-      (url, count) => {
-        if (count === 1) return { status: 429, headers: retryAfter(2 * DAY) };
-        const headers = { 'content-type': 'application/json' };
-        if (!url.pathname.endsWith('/token')) return page(url);
-        return { headers, body: { access_token: 'token', token_type: 'bearer', expires_in: 60 } };
-      },
-      { auth: OAUTH },
-    );
-    await expectPutOff(database, stage, 2 * DAY, stage.service.requests);
-  });
-
   it('is waited for where max_wait is as long: the request goes on after it, and not before', async () => {
     const stage = await ownService(database, {}, (url, count) =>
       count === 2 ? { status: 429, headers: retryAfter(SECOND) } : page(url),
@@ -140,7 +123,7 @@ describe.for([USUAL])('a wait beyond max_wait, on $name', (database) => {
 });
 
 function rows(stage: Journey): Promise<unknown> {
-  return stage.read((db) => db.prepare('SELECT count(*) FROM report').pluck().get());
+  return stage.value('SELECT count(*) FROM report');
 }
 
 // Processes on Postgres share the wait, those on SQLite do not.
@@ -161,7 +144,7 @@ describe.for(DATABASES)('a wait that is a mistake, on $name', (database) => {
 
     expect(await stage.command('retry', 'report', '--now')).toMatchObject({ code: 0, stderr: '' });
     expect(stage.service.requests).toHaveLength(3);
-    const due = await stage.read((db) => db.prepare('SELECT due_at FROM _sync_checkpoints').pluck().get());
+    const due = await stage.value('SELECT due_at FROM _sync_checkpoints');
     expect(due ?? null).toBeNull();
     expect((await stage.run('sync')).status).toBe('ok');
     expect(await rows(stage)).toBe(3);
@@ -170,16 +153,7 @@ describe.for(DATABASES)('a wait that is a mistake, on $name', (database) => {
   it('is lifted by another rate_limit in the profile, also for check', async () => {
     const stage = await refusing(1);
     expect((await stage.run('backfill')).status).toBe('deferred');
-    const resources = {
-      content: null,
-      images: null,
-      analytics: null,
-      report: { path: '/report', page: { style: 'cursor' } },
-    };
-    stage.setProfile({
-      resources,
-      rate_limit: { headers: [{ name: 'retry-after', means: 'retry_after', unit: 'ms' }] },
-    });
+    stage.setReport({}, { rate_limit: { headers: [{ name: 'retry-after', means: 'retry_after', unit: 'ms' }] } });
     await stage.command('check');
     expect(stage.service.requests.length).toBeGreaterThan(1);
     expect((await stage.run('sync')).status).toBe('ok');
@@ -196,49 +170,7 @@ describe.for(DATABASES)('a wait that is a mistake, on $name', (database) => {
   });
 });
 
-const LIMIT = 40;
-const PAGES = 90;
-const WINDOW_S = 2_592_000;
-
-describe.for(eitherDatabase(import.meta.filename))('a quota by month that headers state, on $name', (database) => {
-  it('is used up and never exceeded: the run is deferred to its reset, also after restarts', async () => {
-    const clock = pushedClock('2026-01-29T00:00:30.000Z', 50);
-    const months = new Map<string, number>();
-    const respond = (url: URL): Reply => {
-      const now = new Date(clock.now());
-      const month = now.toISOString().slice(0, 7);
-      const count = (months.get(month) ?? 0) + 1;
-      months.set(month, count);
-      const reset = Math.ceil((Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1) - now.getTime()) / 1_000);
-      const headers: Record<string, string> = {
-        date: now.toUTCString(),
-        'ratelimit-policy': `"month";q=${LIMIT};w=${WINDOW_S}`,
-        ratelimit: `"month";r=${Math.max(0, LIMIT - count)};t=${reset}`,
-      };
-      if (count > LIMIT) return { status: 429, headers: { ...headers, 'retry-after': String(reset) } };
-      const at = Number(url.searchParams.get('cursor') ?? 1);
-      const data = url.pathname.endsWith('/report') ? [{ id: at }] : [];
-      return { headers, body: { data, next_cursor: at < PAGES ? String(at + 1) : null } };
-    };
-    const stage = await ownService(database, {}, respond, { rate: { share: 1 } });
-    const report = { path: '/report', page: { style: 'cursor' }, updated: null, accept: ['end', 'item'], item: null };
-    stage.setProfile({ resources: { content: null, images: null, analytics: null, report } });
-    const statuses: Parameters<typeof exitCodeOfStatus>[0][] = [];
-    while (statuses.at(-1) !== 'ok' && statuses.length < 60) {
-      const { status } = await stage.run('backfill', { clock });
-      statuses.push(status);
-      clock.push(86_400_000);
-    }
-    expect(statuses.at(-1)).toBe('ok');
-    expect(statuses.slice(0, -1).every((status) => exitCodeOfStatus(status) === 4)).toBe(true);
-    const counts = [...months.values()];
-    expect(Math.max(...counts)).toBeLessThanOrEqual(LIMIT);
-    expect(counts.slice(0, -1).every((count) => count >= LIMIT - 1)).toBe(true);
-  });
-});
-
-const DAY_MS = 86_400_000;
-const AHEAD = { ...systemClock, now: () => systemClock.now() + 30 * DAY_MS };
+const AHEAD = { ...systemClock, now: () => systemClock.now() + 30 * DAY };
 const RECORDS = Array.from({ length: 10 }, (_, at) => ({ id: at + 1, updated_at: '2024-01-01T00:00:00Z', n: at }));
 const EDITED = RECORDS.map(({ id }) => ({ id, updated_at: '2024-02-01T00:00:00Z', n: -1 }));
 const NEWEST = "SELECT last_run_status AS status FROM sync_freshness WHERE resource = 'content'";

@@ -15,7 +15,7 @@ async function changedBehindTheWalk(): Promise<Journey> {
     page: () => stop.abort(new SyncError('interrupted', 'stopped by the test', { recovery: 'stop' })),
   };
   expect((await stage.run('backfill', { signal: stop.signal, watcher })).status).toBe('interrupted');
-  const passed = await stage.read((db) => db.prepare<[], string>('SELECT id FROM content').pluck().all());
+  const passed = await stage.column<string>('SELECT id FROM content');
   expect(passed).toHaveLength(10);
   for (const id of passed) {
     stage.sandbox.store.put('content', { id, title: 'changed', updated_at: new Date().toISOString() });

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import type { Reply, Responder } from '../extract/listing-server.ts';
+import { AddressCache, type CacheHabits } from '../support/address-cache.ts';
 import { type TestDatabase, USUAL } from '../support/databases.ts';
 import { sampled } from '../support/length.ts';
 import { ownService } from '../support/own-service.ts';
-import type { Reply, Responder } from '../extract/listing-server.ts';
-import { AddressCache, type CacheHabits } from '../support/address-cache.ts';
 import { WorldClock } from '../support/world/world-clock.ts';
 
 interface Item {
@@ -117,9 +117,7 @@ async function staged(database: TestDatabase, dialect: ListingDialect, { count =
   const listing = new MovingListing(count, dialect);
   const stage = await ownService(database, { ...movingProfile(dialect, size), ...fields }, listing.respond);
   const missing = async (): Promise<number[]> => {
-    const rows = await stage.read((db) =>
-      db.prepare<[], { id: string; title: string }>('SELECT id, title FROM report').all(),
-    );
+    const rows = await stage.all<{ id: string; title: string }>('SELECT id, title FROM report');
     const copied = new Map(rows.map(({ id, title }) => [id, title]));
     const all = [...listing.items.values()];
     return all.filter(({ id, title }) => copied.get(String(id)) !== title).map(({ id }) => id);
@@ -307,9 +305,7 @@ describe('a listing by page numbers in which nothing moves', () => {
     const count = 30 * size;
     const { listing, stage, missing } = await staged(USUAL, dialect, { count, size });
     // Behind an end that nobody tells, as many are asked for as are under way: how many that is must not depend on the machine.
-    const report = { path: '/report', ...movingProfile(dialect, size) };
-    const resources = { content: null, images: null, analytics: null, report };
-    stage.setProfile({ http: { concurrency: 4 }, resources });
+    stage.setReport(movingProfile(dialect, size), { http: { concurrency: 4 } });
     const { status } = await stage.run('backfill');
     expect([status, await missing()]).toEqual(['ok', []]);
     expect(listing.requests).toBeLessThanOrEqual((count / size) * most + 2);
@@ -336,9 +332,7 @@ async function cachedStage(
   };
   const stage = await ownService(database, { ...movingProfile(dialect, SIZE), ...fields }, respond);
   const missing = async (): Promise<number[]> => {
-    const rows = await stage.read((db) =>
-      db.prepare<[], { id: string }>('SELECT id FROM report WHERE _deleted_at IS NULL').all(),
-    );
+    const rows = await stage.all<{ id: string }>('SELECT id FROM report WHERE _deleted_at IS NULL');
     const copied = new Set(rows.map(({ id }) => id));
     return [...listing.items.keys()].filter((id) => !copied.has(String(id)));
   };

@@ -50,9 +50,7 @@ async function stageOf(database: TestDatabase, sorted: Order, fields: Record<str
     return { status, mode, codes: warnings.map(({ code }) => code) };
   };
   const unlike = async (): Promise<string[]> => {
-    const rows = await stage.read((db) =>
-      db.prepare<[], string>("SELECT id || ' ' || title FROM report WHERE _deleted_at IS NULL").pluck().all(),
-    );
+    const rows = await stage.column<string>("SELECT id || ' ' || title FROM report WHERE _deleted_at IS NULL");
     return [
       ...new Set(rows).symmetricDifference(new Set([...entries.values()].map(({ id, title }) => `${id} ${title}`))),
     ];

@@ -22,13 +22,7 @@ describe.for(eitherDatabase(import.meta.filename))('another version of the API, 
   it('is copied whole by the next sync, also where nothing has changed since', async () => {
     const fields = { incremental: { param: 'updated_since', overlap: '1s' }, item: null };
     const stage = await ownService(database, fields, respond);
-    const resources = {
-      content: null,
-      images: null,
-      analytics: null,
-      report: { path: '/report', page: { style: 'cursor' }, ...fields },
-    };
-    const use = (edition: string): void => stage.setProfile({ version: { query: { edition } }, resources });
+    const use = (edition: string): void => stage.setReport(fields, { version: { query: { edition } } });
     use('1');
     expect((await stage.run('backfill')).resources).toMatchObject([{ mode: 'full', status: 'ok', inserted: 3 }]);
     expect((await stage.run('sync')).resources).toMatchObject([{ mode: 'incremental', status: 'ok', updated: 0 }]);
@@ -39,7 +33,7 @@ describe.for(eitherDatabase(import.meta.filename))('another version of the API, 
     expect(moved?.warnings).toMatchObject([
       { code: 'credential_renewed', message: expect.stringContaining('or the version of the API is another one') },
     ]);
-    const rows = await stage.read((db) => db.prepare('SELECT id, title, name, score FROM report ORDER BY id').all());
+    const rows = await stage.all('SELECT id, title, name, score FROM report ORDER BY id');
     expect(rows).toEqual(IDS.map((id) => ({ id, title: null, name: `Name ${id}`, score: 1 })));
     expect((await stage.run('sync')).resources).toMatchObject([{ mode: 'incremental', status: 'ok' }]);
   });

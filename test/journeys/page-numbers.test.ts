@@ -32,8 +32,7 @@ async function stageOf(database: TestDatabase, { from, count, zero, before }: Nu
     const data = records.slice(Math.max(0, place), Math.max(0, place + SIZE));
     return { body: { data, total: records.length } };
   });
-  const copied = (): Promise<string[]> =>
-    stage.read((db) => db.prepare<[], string>('SELECT id FROM report WHERE _deleted_at IS NULL').pluck().all());
+  const copied = (): Promise<string[]> => stage.column<string>('SELECT id FROM report WHERE _deleted_at IS NULL');
   const unlike = async (): Promise<string[]> => {
     const there = new Set(records.map(({ id }) => id));
     return [...there.symmetricDifference(new Set(await copied()))];
@@ -56,8 +55,7 @@ describe.for(eitherDatabase(import.meta.filename))('the first page of a numbered
       expect(endOf(report)).toBe('failed pagination_start');
       expect(report.resources[0]?.error?.hint).toContain('page.first');
     }
-    const report = { path: '/report', ...stage.profile, page: { ...NUMBERED, first: 0 } };
-    stage.setProfile({ resources: { content: null, images: null, analytics: null, report } });
+    stage.setReport({ ...stage.profile, page: { ...NUMBERED, first: 0 } });
     expect(endOf(await stage.run('sync'))).toBe('ok');
     expect(await stage.unlike()).toEqual([]);
   });
@@ -169,7 +167,7 @@ describe.for(eitherDatabase(import.meta.filename))('numbers of a listing, on $na
     });
     for (const command of ['backfill', 'sync'] as const) {
       expect(endOf(await stage.run(command))).toBe('failed pagination_offset');
-      const left = await stage.read((db) => db.prepare('SELECT walk_position, walk_mode FROM _sync_checkpoints').get());
+      const left = await stage.one('SELECT walk_position, walk_mode FROM _sync_checkpoints');
       expect(left).toEqual({ walk_position: null, walk_mode: null });
     }
   });

@@ -47,7 +47,7 @@ describe('an answer that is a success with a part of the records', () => {
 async function isCopiedOnce(stage: Awaited<ReturnType<typeof halfAway>>): Promise<void> {
   stage.state.isAway = false;
   expect(await stage.run('backfill')).toMatchObject({ status: 'ok' });
-  expect(await stage.read((db) => db.prepare('SELECT count(*) AS n FROM report_live').get())).toEqual({ n: 12 });
+  expect(await stage.one('SELECT count(*) AS n FROM report_live')).toEqual({ n: 12 });
 }
 
 describe('a record that is read alone', () => {

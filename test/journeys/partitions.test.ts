@@ -1,13 +1,11 @@
 import { hash } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { Page } from '../../src/extract/page.ts';
-import type { Reply } from '../extract/listing-server.ts';
-import { startListing } from '../extract/listing-server.ts';
+import { SyncError } from '../../src/model/errors.ts';
+import { type Reply, startListing } from '../extract/listing-server.ts';
 import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
 import { journey, type Journey } from '../support/journey.ts';
 import { sampled } from '../support/length.ts';
-import { SyncError } from '../../src/model/errors.ts';
 
 type Doc = Record<string, unknown>;
 
@@ -248,22 +246,6 @@ describe.for(eitherDatabase(import.meta.filename))('the same listing for several
       expect(await rows(stage, LIVE)).toEqual(truthOf(docs));
     },
   );
-
-  it('goes on after kills at any request', async () => {
-    const { docs, stage, service } = await locales('cursor');
-    for (const request of sampled([1, 3, 5], 2, 1)) {
-      const before = service.requests.length;
-      const command = stage.start('backfill');
-      const ended = command.ended.then(() => true);
-      while (service.requests.length < before + request && !(await Promise.race([delay(1, false), ended])));
-      command.kill('SIGKILL');
-      await command.ended;
-      expect(service.requests.length).toBeGreaterThan(before);
-    }
-    expect((await stage.run('backfill')).status).toBe('ok');
-    expect(await rows(stage, LIVE)).toEqual(truthOf(docs));
-    expect(await rows(stage, 'SELECT count(*) FROM _sync_versions')).toEqual(['12']);
-  });
 
   it('is not proved if one of the listings is not, also after an interruption', async () => {
     const { docs, stage } = await locales('cursor', { page: { ...STYLES.cursor, total: 'total' } });

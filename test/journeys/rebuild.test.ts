@@ -71,9 +71,7 @@ async function ofPeople(stage: OwnStage, { name }: TestDatabase): Promise<unknow
 }
 
 const leftovers = (stage: OwnStage) =>
-  stage.read((db) =>
-    db.prepare("SELECT name FROM sqlite_schema WHERE name LIKE '\\_sync\\_beside%' ESCAPE '\\'").all(),
-  );
+  stage.all("SELECT name FROM sqlite_schema WHERE name LIKE '\\_sync\\_beside%' ESCAPE '\\'");
 
 async function setting(database: TestDatabase): Promise<{ stage: OwnStage; fresh: OwnStage }> {
   const stage = await ownStage(database, recordsFor(database), { content: BEFORE });

@@ -182,14 +182,7 @@ describe.for(eitherDatabase(import.meta.filename))('unwrapped values on $name', 
       { title: 'title of x5' },
     ]);
     expect((await stage.run('backfill')).resources[0]).toMatchObject({ status: 'ok', updated: 0, deleted: 1 });
-    stage.setProfile({
-      resources: {
-        content: null,
-        images: null,
-        analytics: null,
-        report: { path: '/report', page: { style: 'cursor' }, ...fields, unwrap: [] },
-      },
-    });
+    stage.setReport({ ...fields, unwrap: [] });
     await expect(stage.run('sync')).rejects.toMatchObject({ code: 'profile_changed' });
   });
 });

@@ -37,7 +37,7 @@ async function slowMonths(
 
 /** Days of which rows are here, the newest first. */
 function daysHere(stage: ReportStage): Promise<string[]> {
-  return stage.read((db) => db.prepare<[], string>('SELECT DISTINCT date FROM report ORDER BY 1 DESC').pluck().all());
+  return stage.column<string>('SELECT DISTINCT date FROM report ORDER BY 1 DESC');
 }
 
 /** Of a range as it was asked for, `from..to`. */

@@ -68,7 +68,7 @@ describe('an answer for a range of reports', () => {
     expect(first).toMatchObject({ status: 'partial', warnings: [{ code: 'window_capped', message: /2026-01-20/ }] });
     const row = (await stage.windows()).find(({ capped }) => capped === 1);
     expect(row).toMatchObject({ window_start: '2026-01-20', rows: 12 });
-    const kept = await stage.read((db) => db.prepare('SELECT warnings FROM _sync_runs').pluck().get());
+    const kept = await stage.value('SELECT warnings FROM _sync_runs');
     expect(kept).toBe(JSON.stringify(first.warnings));
     stage.reports.now += HOUR;
     expect(await stage.walk()).toMatchObject({ status: 'partial', warnings: [{ code: 'window_capped' }] });

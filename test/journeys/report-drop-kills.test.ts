@@ -79,12 +79,8 @@ function countOf(stage: ReportStage, query: string): Promise<number> {
 
 /** Everything in which rows, versions, what is known of deletes, and remembered windows contradict each other. */
 async function wreckage(stage: ReportStage, kept: string): Promise<string[]> {
-  const rows = await stage.read((db) =>
-    db
-      .prepare<[], { day: string; n: number }>(
-        'SELECT substr(date, 1, 10) AS day, count(*) AS n FROM report GROUP BY 1',
-      )
-      .all(),
+  const rows = await stage.all<{ day: string; n: number }>(
+    'SELECT substr(date, 1, 10) AS day, count(*) AS n FROM report GROUP BY 1',
   );
   const there = new Map(rows.map(({ day, n }) => [day, n]));
   const windows = await stage.windows();
@@ -96,11 +92,8 @@ async function wreckage(stage: ReportStage, kept: string): Promise<string[]> {
     if (found === ROWS_A_DAY) return [];
     return isFinal === 0 && start < kept ? [] : [`${start} has ${found} rows and passes for whole`];
   });
-  const versions = await stage.read((db) =>
-    db
-      .prepare<[], string>("SELECT id FROM _sync_versions WHERE resource = 'report' EXCEPT SELECT _id FROM report")
-      .pluck()
-      .all(),
+  const versions = await stage.column<string>(
+    "SELECT id FROM _sync_versions WHERE resource = 'report' EXCEPT SELECT _id FROM report",
   );
   return [...faults, ...versions.map((id) => `a version of ${id}, and no row`)];
 }

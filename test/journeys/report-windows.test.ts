@@ -50,14 +50,14 @@ describe.for(eitherDatabase(import.meta.filename))('reports by windows on $name'
     expect(second).toMatchObject({ status: 'ok', mode: 'incremental', inserted: 1, updated: 1, deleted: 1 });
     expect(second.asked).toEqual(['2026-04-07..2026-04-12']);
     expect(await stage.unlike()).toEqual([]);
-    const versions = await stage.read((db) =>
-      db.prepare("SELECT id, version, op FROM _sync_versions WHERE version > 1 OR op = 'delete' ORDER BY id").all(),
+    const versions = await stage.all(
+      "SELECT id, version, op FROM _sync_versions WHERE version > 1 OR op = 'delete' ORDER BY id",
     );
     expect(versions).toEqual([
       { id: '["2026-04-09","/",null]', version: 2, op: 'upsert' },
       { id: '["2026-04-10","/about","search"]', version: 2, op: 'delete' },
     ]);
-    expect(await stage.read((db) => db.prepare('SELECT count(*) FROM _sync_deletes').pluck().get())).toBe(1);
+    expect(await stage.value('SELECT count(*) FROM _sync_deletes')).toBe(1);
   });
 
   it('are taken up where a kill has left them, and a range of it is never half there', async () => {
@@ -116,7 +116,7 @@ describe.for(eitherDatabase(import.meta.filename))('reports by windows on $name'
     const over = new AbortController();
     const reader = (async () => {
       while (!over.signal.aborted) {
-        sums.add(Number(await stage.read((db) => db.prepare(SUM_OF_LIVE).pluck().get())));
+        sums.add(Number(await stage.value(SUM_OF_LIVE)));
         await delay(1);
       }
     })();
@@ -154,8 +154,6 @@ describe.for(eitherDatabase(import.meta.filename))('reports by windows on $name'
   });
 });
 
-const DAY = 86_400_000;
-
 function clock(at: string): Clock {
   return clockShowing(() => Date.parse(at));
 }
@@ -192,36 +190,7 @@ describe.for(eitherDatabase(import.meta.filename))('rows of reports on $name', (
     figures = figures.filter(({ day, page }) => page !== '/1' || day !== '2026-01-04');
     const second = await stage.run('sync', { clock: clock('2026-01-10T09:00:00Z') });
     expect(second.resources[0]).toMatchObject({ status: 'ok', inserted: 0, updated: 0, unchanged: 29, deleted: 1 });
-    const live = await stage.read((db) =>
-      db.prepare('SELECT count(*) FROM report WHERE _deleted_at IS NULL').pluck().get(),
-    );
+    const live = await stage.value('SELECT count(*) FROM report WHERE _deleted_at IS NULL');
     expect(live).toBe(29);
-  });
-
-  it('are taken up by the command that follows one that was killed', async () => {
-    const today = new Date().toISOString().slice(0, 10);
-    const start = new Date(Date.parse(today) - 60 * DAY).toISOString().slice(0, 10);
-    const reports = reportService(new Date().toISOString());
-    for (let day = start; day <= today; day = nextDay(day)) {
-      for (let page = 0; page < 30; page += 1) reports.put(day, `/p${page}`, page % 2 === 0 ? null : 'search', page);
-    }
-    const stage = await reportStage(database, reports, { start, largest: '3d' });
-    stage.service.delay = 20;
-    const command = stage.start('backfill');
-    while (stage.service.requests.length < 12) await delay(5);
-    command.kill('SIGKILL');
-    await command.ended;
-    const there = await stage.windows();
-    expect(there.every(({ window_start, rows }) => rows === 30 || window_start > today)).toBe(true);
-    stage.service.requests.length = 0;
-    const again = await stage.command('backfill');
-    expect([again.code, again.stderr]).toEqual([0, expect.any(String)]);
-    const oldest = there[0]?.window_start ?? '9';
-    const twice = stage.service.requests.filter((request) => {
-      const from = new URL(request, 'http://localhost').searchParams.get('from') ?? '';
-      return from >= oldest && from < nextDay(today, -6);
-    });
-    expect(twice).toEqual([]);
-    expect(await stage.unlike()).toEqual([]);
   });
 });

@@ -51,7 +51,7 @@ describe('a backup from before records were erased', { timeout: 60_000 }, () => 
     expect([restored.code, restored.stderr]).toEqual([0, '']);
     expect(restored.stdout).toContain('1 record of the backup had been erased since: it is erased again');
     expect(found()).toEqual([]);
-    const rows = await stage.read((db) => db.prepare('SELECT count(*) FROM content').pluck().get());
+    const rows = await stage.value('SELECT count(*) FROM content');
     expect(rows).toBe(12);
     const walked = await stage.run('backfill', 'content', '--json');
     expect(JSON.parse(walked.stdout)).toMatchObject({ status: 'ok', resources: [{ forgotten: 1 }] });

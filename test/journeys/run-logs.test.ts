@@ -24,7 +24,7 @@ it('every line of a run names it and its resource, those of its requests and ret
     .trim()
     .split('\n')
     .map((text) => line.parse(JSON.parse(text)));
-  const runs = await stage.read((db) => db.prepare('SELECT run_id FROM _sync_runs').pluck().all());
+  const runs = await stage.column('SELECT run_id FROM _sync_runs');
   expect(new Set(lines.map(({ run_id, resource }) => `${run_id} ${resource}`))).toEqual(
     new Set([`${String(runs[0])} report`]),
   );
@@ -41,10 +41,7 @@ it('every line of a run names it and its resource, those of its requests and ret
 
   down = -1;
   stage.setSource({ base_url: 'http://127.0.0.1:9' });
-  stage.setProfile({
-    http: { attempts: 2 },
-    resources: { content: null, images: null, analytics: null, report: { path: '/report', page: { style: 'cursor' } } },
-  });
+  stage.setReport({}, { http: { attempts: 2 } });
   const failed = await stage.command('sync', '--json', '--log-level', 'info');
   expect(failed.code).toBe(1);
   const said = failed.stderr
@@ -110,12 +107,6 @@ describe('a log that nobody reads', { timeout: 120_000 }, () => {
     const run = start(stage, ['backfill', '--json', '--log-level', 'trace'], ['pipe', fullPipe(stage.folder)]);
     const { code, said } = await run.ended;
     expect({ code, report: JSON.parse(said) }).toMatchObject({ code: 0, report: { status: 'ok' } });
-  });
-
-  it('changes nothing about a command that fails', async () => {
-    const stage = await servingStage({ sandbox: FEW });
-    const run = start(stage, ['sync', 'nothing-of-this-name'], ['pipe', fullPipe(stage.folder)]);
-    expect(await run.ended).toMatchObject({ code: 2, signal: null });
   });
 
   it('keeps no serve from its pages, nor from stopping when it is told to', async () => {

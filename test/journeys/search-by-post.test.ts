@@ -32,7 +32,7 @@ describe.for(eitherDatabase(import.meta.filename))('a search by POST, on $name',
     const stage = await ownService(database, profile, search(records, asked));
     const stop = new AbortController();
     await stage.run('backfill', { signal: stop.signal, watcher: { page: () => stop.abort() } });
-    const places = await stage.read((db) => db.prepare('SELECT walk_position FROM _sync_checkpoints').pluck().all());
+    const places = await stage.column('SELECT walk_position FROM _sync_checkpoints');
     expect(decodeURIComponent(String(places))).toBe('/v1/report#{"body:page.size":5,"body:page.after":"behind 5"}');
     expect((await stage.run('backfill')).status).toBe('ok');
     records.push({ id: 99, at: '2026-01-02T00:00:00Z' });

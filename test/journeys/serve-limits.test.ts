@@ -88,8 +88,7 @@ async function timeWebhooks(stage: ServingStage, ids: readonly string[], plan: L
     const began = performance.now();
     stage.write('content', id, { title });
     const isThere = async (): Promise<boolean> =>
-      (await stage.read((db) => db.prepare('SELECT 1 FROM content WHERE id = ? AND title = ?').get(id, title))) !==
-      undefined;
+      (await stage.one('SELECT 1 FROM content WHERE id = ? AND title = ?', id, title)) !== undefined;
     await until('there', isThere, 600_000);
     return (performance.now() - began) / 1_000;
   });

@@ -20,8 +20,7 @@ async function underWay({ sandbox }: ServingStage, pages: number): Promise<void>
   await until('under way', () => sandbox.requests.total >= pages || sandbox.requests.total);
 }
 
-const statuses = (stage: ServingStage): Promise<unknown[]> =>
-  stage.read((db) => db.prepare('SELECT DISTINCT status FROM _sync_runs').pluck().all());
+const statuses = (stage: ServingStage): Promise<unknown[]> => stage.column('SELECT DISTINCT status FROM _sync_runs');
 
 /** Walks whose checkpoint does not count exactly the rows that are there. */
 function untoldRows(db: Database.Database): unknown[] {
@@ -34,7 +33,7 @@ function untoldRows(db: Database.Database): unknown[] {
 }
 
 const idsInInbox = (stage: ServingStage): Promise<unknown[]> =>
-  stage.readInbox((db) => db.prepare('SELECT delivery_id FROM _sync_deliveries').pluck().all());
+  stage.inbox.column('SELECT delivery_id FROM _sync_deliveries');
 
 /** From now on the service says nothing: the records of the storm are being read, and a walk waits that is never had. */
 async function silenced({ sandbox }: ServingStage, serving: Serving): Promise<void> {

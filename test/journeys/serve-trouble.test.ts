@@ -1,17 +1,9 @@
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startSandbox, type Sandbox } from '../sandbox/service/sandbox.ts';
+import { type Sandbox, startSandbox } from '../sandbox/service/sandbox.ts';
 import { SQLITE } from '../support/databases.ts';
-import {
-  eventBody,
-  openServingStage,
-  resourceIn,
-  sourceIn,
-  until,
-  type Serving,
-  type ServingStage,
-} from '../support/serving.ts';
+import { eventBody, openServingStage, resourceIn, type Serving, type ServingStage, until } from '../support/serving.ts';
 
 const FEW = { generate: { content: 80, images: 20, analytics: 40 } };
 /** A service that fails is given up soon, so that what follows is seen soon. */
@@ -133,16 +125,5 @@ describe('serve with sources whose files cannot be worked on', { timeout: 120_00
         'read',
         async () => (await stage.read((db) => db.prepare('SELECT id FROM images').pluck().all(), source)).length > 0,
       );
-  });
-
-  it('F159 is not ready while the file of a warehouse is away, and is when it is back', async () => {
-    const away = `${stage.file('silent')}.away`;
-    renameSync(stage.file('silent'), away);
-    await until('not ready', async () => (await serving.page('/readyz')).status === 503, 15_000);
-    expect(await serving.page('/healthz')).toMatchObject({ status: 200 });
-    await until('told', async () => sourceIn(await serving.status(), 'silent').warehouse.problem !== null);
-    renameSync(away, stage.file('silent'));
-    await until('ready', async () => (await serving.page('/readyz')).status === 200);
-    expect(await serving.stop()).toMatchObject({ code: 0 });
   });
 });

@@ -74,7 +74,7 @@ async function storm(stage: ServingStage, serving: Serving, plan: StormPlan): Pr
 /** Until nothing waits in the inbox. */
 function drained(stage: ServingStage): Promise<void> {
   const waiting = (): Promise<unknown> =>
-    stage.readInbox((db) => db.prepare("SELECT count(*) FROM _sync_deliveries WHERE state = 'waiting'").pluck().get());
+    stage.inbox.value("SELECT count(*) FROM _sync_deliveries WHERE state = 'waiting'");
   return until('drained', async () => (await waiting()) === 0 || waiting());
 }
 
@@ -89,9 +89,9 @@ describe('serve, told by webhooks', { timeout: 120_000 }, () => {
   const tell = (data: object, type = 'content.updated'): Promise<number> =>
     serving.deliver({ id: `msg_${(sent += 1)}`, body: eventBody(data, type) });
   const row = (id: string): Promise<unknown> =>
-    stage.read((db) => db.prepare('SELECT title, _version, _deleted_at FROM content WHERE id = ?').get(id));
+    stage.one('SELECT title, _version, _deleted_at FROM content WHERE id = ?', id);
   const stateOf = (id: string): Promise<unknown> =>
-    stage.readInbox((db) => db.prepare('SELECT state FROM _sync_deliveries WHERE delivery_id = ?').pluck().get(id));
+    stage.inbox.value('SELECT state FROM _sync_deliveries WHERE delivery_id = ?', id);
 
   beforeAll(async () => {
     stage = await openServingStage({ sandbox: { generate: RECORDS, latency: 5 }, isInside: true });
@@ -148,8 +148,8 @@ describe('serve, told by webhooks', { timeout: 120_000 }, () => {
     );
     expect(new Set(statuses)).toEqual(new Set([202]));
     await drained(stage);
-    const states = await stage.readInbox((db) =>
-      db.prepare("SELECT DISTINCT state FROM _sync_deliveries WHERE delivery_id LIKE 'bad_%'").pluck().all(),
+    const states = await stage.inbox.column(
+      "SELECT DISTINCT state FROM _sync_deliveries WHERE delivery_id LIKE 'bad_%'",
     );
     expect(states).toEqual(['dead']);
     expect(stage.sandbox.requests.total).toBe(before);
@@ -163,14 +163,14 @@ describe('serve, told by webhooks', { timeout: 120_000 }, () => {
     await stage.unsubscribe(subscription);
     const ids = [...stage.sandbox.store.list('content')].slice(0, 30).map(({ id }) => id);
     for (const id of ids) stage.write('content', id, { title: 'Nobody was told' });
-    const walksBefore = await stage.read((db) => db.prepare('SELECT count(*) FROM _sync_runs').pluck().get());
+    const walksBefore = await stage.value('SELECT count(*) FROM _sync_runs');
     const { by_schedule, by_webhook } = sourceIn(await serving.status()).changes;
     // An event without an id asks for a walk, as the schedule does.
     expect(await tell({ resource: 'content' })).toBe(202);
     await stage.settled();
     const { changes } = sourceIn(await serving.status());
     expect(changes).toEqual({ by_schedule: by_schedule + 30, by_webhook });
-    const walks = await stage.read((db) => db.prepare('SELECT mode FROM _sync_runs').pluck().all());
+    const walks = await stage.column('SELECT mode FROM _sync_runs');
     expect(walks.slice(Number(walksBefore))).toEqual(['incremental']);
     subscription = await stage.subscribe(serving);
   });
@@ -192,7 +192,7 @@ describe('serve, told by webhooks', { timeout: 120_000 }, () => {
 });
 
 const liveRows = (stage: ServingStage, id: string): Promise<unknown[]> =>
-  stage.read((db) => db.prepare('SELECT id FROM content WHERE id = ? AND _deleted_at IS NULL').all(id));
+  stage.all('SELECT id FROM content WHERE id = ? AND _deleted_at IS NULL', id);
 
 /** Copies everything, so long ago that a full walk is due. */
 async function copiedLongAgo(stage: ServingStage): Promise<void> {

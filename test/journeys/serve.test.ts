@@ -13,7 +13,7 @@ import {
 const RECORDS = { content: 200, images: 40, analytics: 120 };
 
 const rowOf = (stage: ServingStage, id: string): Promise<unknown> =>
-  stage.read((db) => db.prepare('SELECT title, _deleted_at FROM content WHERE id = ?').get(id));
+  stage.one('SELECT title, _deleted_at FROM content WHERE id = ?', id);
 
 const heldImages = async (serving: Serving): Promise<number> =>
   resourceIn(await serving.status(), 'images').suspects.held;
@@ -40,9 +40,7 @@ describe.for([USUAL])(
     it('backfills first, each resource once, and is told by webhooks from then on', async () => {
       await stage.subscribe(serving);
       await stage.fresh(serving);
-      const walks = await stage.read((db) =>
-        db.prepare('SELECT resource, command, mode, status FROM _sync_runs').all(),
-      );
+      const walks = await stage.all('SELECT resource, command, mode, status FROM _sync_runs');
       expect(walks).toHaveLength(3);
       for (const walk of walks) expect(walk).toMatchObject({ command: 'backfill', mode: 'full', status: 'ok' });
       stage.sandbox.requests.clear();
@@ -71,19 +69,14 @@ describe.for([USUAL])(
       await until(
         'deleted',
         async () =>
-          (await stage.read((db) =>
-            db.prepare("SELECT 1 FROM content WHERE id = 'new' AND _deleted_at IS NOT NULL").get(),
-          )) !== undefined,
+          (await stage.one("SELECT 1 FROM content WHERE id = 'new' AND _deleted_at IS NOT NULL")) !== undefined,
       );
       await stage.settled();
       stage.write('content', 'new', { title: 'Back again' });
       await stage.settled();
       expect(await rowOf(stage, 'new')).toEqual({ title: 'Back again', _deleted_at: null });
-      const ops = await stage.read((db) =>
-        db
-          .prepare("SELECT op FROM _sync_versions WHERE resource = 'content' AND id = 'new' ORDER BY version")
-          .pluck()
-          .all(),
+      const ops = await stage.column(
+        "SELECT op FROM _sync_versions WHERE resource = 'content' AND id = 'new' ORDER BY version",
       );
       expect(ops).toEqual(['upsert', 'delete', 'upsert']);
     });
@@ -93,18 +86,6 @@ describe.for([USUAL])(
       expect(await stage.run('sync')).toMatchObject({ code: 0 });
       expect(await stage.run('sync', '--due')).toMatchObject({ code: 0 });
       await stage.settled();
-    });
-
-    it('takes up what is replayed within seconds', async () => {
-      const body = eventBody({ resource: 'content', id: 'new' });
-      expect(await serving.deliver({ id: 'msg_replayed', body })).toBe(202);
-      await stage.settled();
-      stage.sandbox.requests.clear();
-      const replay = await stage.run('deliveries', 'replay', 'msg_replayed');
-      expect(replay).toMatchObject({ code: 0 });
-      await until('read again', () => stage.sandbox.requests.entries().some(({ path }) => path === '/v1/content/new'));
-      await stage.settled();
-      expect((await stage.run('deliveries', 'show', 'msg_replayed')).stdout).toMatch(/state +done/);
     });
 
     it('carries out the deletes that a person has released', async () => {

@@ -20,7 +20,7 @@ async function runOver(
       : { body: { data: first, next_cursor: second.length === 0 ? null : 'second' } },
   );
   const report = await stage.run('backfill');
-  const rows = await stage.read((db) => db.prepare('SELECT id, text FROM report ORDER BY id').all());
+  const rows = await stage.all('SELECT id, text FROM report ORDER BY id');
   return { stage, report, rows, warnings: report.resources[0]?.warnings ?? [] };
 }
 
@@ -142,7 +142,7 @@ async function reportOf(database: TestDatabase) {
   const fields = { id: ['page', 'country'], updated: null, history: 'all' };
   const respond = () => ({ body: { data: listed.rows, next_cursor: null } });
   const stage = await ownService(database, fields, respond, { deletes: { max_part: 1 } });
-  const all = (query: string): Promise<unknown[]> => stage.read((db) => db.prepare(query).all());
+  const all = (query: string): Promise<unknown[]> => stage.all(query);
   return { stage, listed, all };
 }
 

@@ -45,14 +45,8 @@ async function keeping(database: TestDatabase, fields: Record<string, unknown>) 
       .toSorted((a, b) => (a.updated_at < b.updated_at ? -1 : 1));
     return { headers, body: { data: found.slice((page - 1) * 10, page * 10), total: found.length } };
   });
-  const run = async (command: 'sync' | 'backfill' = 'sync'): Promise<unknown[]> => {
-    const [report] = (await stage.run(command)).resources;
-    return [report?.mode, report?.status, report?.deleted, (report?.warnings ?? []).map(({ code }) => code)];
-  };
-  const all = (query: string): Promise<Record<string, unknown>[]> =>
-    stage.read((db) => db.prepare<[], Record<string, unknown>>(query).all());
-  const live = async (): Promise<unknown[]> =>
-    (await all('SELECT id FROM report WHERE _deleted_at IS NULL ORDER BY id')).map(({ id }) => id);
+  const { told: run, live } = stage;
+  const all = (query: string): Promise<Record<string, unknown>[]> => stage.all<Record<string, unknown>>(query);
   const listed = (): string[] => [...posts.values()].flatMap(({ id, deletedAt }) => (deletedAt === null ? [id] : []));
   expect((await run('backfill')).slice(0, 2)).toEqual(['full', 'ok']);
   return { service, stage, put, remove, run, all, live, listed: () => listed().toSorted() };

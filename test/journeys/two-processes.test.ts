@@ -39,14 +39,10 @@ describe.for([USUAL])('two processes on one warehouse on $name', (database) => {
     const first = await stage.startUntil(5, 'backfill');
     first.kill('SIGKILL');
     await first.ended;
-    const left = await stage.read((db) =>
-      db.prepare<[], string>('SELECT max(expires_at) FROM _sync_leases').pluck().get(),
-    );
+    const left = await stage.value<string>('SELECT max(expires_at) FROM _sync_leases');
     expect(Date.parse(`${left?.replace(' ', 'T')}Z`)).toBeGreaterThan(Date.now() + 30_000);
     const elsewhere = "UPDATE _sync_leases SET host = 'elsewhere', owner = 'pid 7 on elsewhere'";
-    const [here] = await stage.read((db) =>
-      db.prepare<[], { host: string; owner: string }>('SELECT host, owner FROM _sync_leases').all(),
-    );
+    const [here] = await stage.all<{ host: string; owner: string }>('SELECT host, owner FROM _sync_leases');
     await stage.write(elsewhere);
     const early = await stage.command('backfill');
     expect(early).toMatchObject({ code: 1, stderr: expect.stringContaining('is being synced by pid 7 on elsewhere') });
@@ -128,7 +124,7 @@ describe('signals', () => {
         'images',
         'analytics',
       ]);
-      const statuses = await stage.read((db) => db.prepare('SELECT DISTINCT status FROM _sync_runs').pluck().all());
+      const statuses = await stage.column('SELECT DISTINCT status FROM _sync_runs');
       expect(statuses).toContain('interrupted');
       expect(statuses).not.toContain('running');
       const found = await counts(stage);
@@ -144,22 +140,15 @@ describe('signals', () => {
     },
   );
 
-  it('F147 does not wait for a service that does not answer', async () => {
+  it.for([
+    ['a service that does not answer', { fault: 'silence', nth: 6, times: 100 }, 7, 'SIGTERM'],
+    ['a pause', { fault: 'status', status: 429, 'retry-after': '120', nth: 5, times: 100 }, 5, 'SIGINT'],
+  ] as const)('F147 does not wait for the end of %s', async ([, fault, requests, signal]) => {
     const stage = await journey(STAGE);
-    stage.sandbox.faults.add({ fault: 'silence', nth: 6, times: 100 });
-    const command = await stage.startUntil(7, 'backfill');
-    command.kill('SIGTERM');
-    const ended = await timed(command);
-    expect(ended).toMatchObject({ code: 130 });
-    expect(ended.ms).toBeLessThan(10_000);
-  });
-
-  it('F147 does not wait for the end of a pause that the service asked for', async () => {
-    const stage = await journey(STAGE);
-    stage.sandbox.faults.add({ fault: 'status', status: 429, 'retry-after': '120', nth: 5, times: 100 });
-    const command = await stage.startUntil(5, 'backfill');
+    stage.sandbox.faults.add(fault);
+    const command = await stage.startUntil(requests, 'backfill');
     await delay(200);
-    command.kill('SIGINT');
+    command.kill(signal);
     const ended = await timed(command);
     expect(ended).toMatchObject({ code: 130 });
     expect(ended.ms).toBeLessThan(10_000);

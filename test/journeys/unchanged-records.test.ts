@@ -80,14 +80,13 @@ it.each([
   for (let walk = 0; walk < WALKS; walk += 1) {
     if (walk > 0) change(random, records, walk);
     const { status } = await copy.run('backfill');
-    const rows = await copy.read((db) =>
-      db
-        .prepare<[], { id: string; title: string; updated: string; list: string }>(
-          `SELECT id, title, substr(updated_at, 1, 19) AS updated,
-           (SELECT count(*) FROM report_list l WHERE l.report_id = r.id) AS list FROM report r WHERE _deleted_at IS NULL`,
-        )
-        .all(),
-    );
+    const rows = await copy.all<{
+      id: string;
+      title: string;
+      updated: string;
+      list: string;
+    }>(`SELECT id, title, substr(updated_at, 1, 19) AS updated,
+           (SELECT count(*) FROM report_list l WHERE l.report_id = r.id) AS list FROM report r WHERE _deleted_at IS NULL`);
     const found = Object.fromEntries(
       rows.map(({ id, title, updated, list }) => [id, [title, updated.replace(' ', 'T'), Number(list)]]),
     );
@@ -130,7 +129,7 @@ describe.for(KINDS)('fields that change with every response, $database.name, $hi
     );
 
     const fields = { views: { compare: false }, 'image.url': { compare: false }, 'files.url': { compare: false } };
-    stage.setProfile({ resources: { content: null, images: null, analytics: null, report: { ...resource, fields } } });
+    stage.setReport({ ...resource, fields });
     await backfill();
     expect(await backfill()).toMatchObject({ status: 'ok', updated: 0, unchanged: 20 });
     expect(await stage.command('verify')).toMatchObject({ code: 0 });
@@ -138,7 +137,7 @@ describe.for(KINDS)('fields that change with every response, $database.name, $hi
     title = 'new';
     const before = responses;
     expect(await backfill()).toMatchObject({ status: 'ok', updated: 20 });
-    const rows = await stage.read((db) => db.prepare<[], { views: number }>('SELECT views FROM report').all());
+    const rows = await stage.all<{ views: number }>('SELECT views FROM report');
     expect(Math.min(...rows.map(({ views }) => views))).toBeGreaterThan(before);
     expect(await stage.command('verify', '--internal')).toMatchObject({ code: 0 });
     await stage.write("UPDATE report SET title = 'damaged' WHERE id = '3'");

@@ -43,7 +43,7 @@ function byCursor(
 
 async function ended(stage: OwnService) {
   const { status, resources } = await stage.run('backfill');
-  const rows = await stage.read((db) => db.prepare('SELECT count(*) FROM report').pluck().get()).catch(() => 0);
+  const rows = await stage.value('SELECT count(*) FROM report').catch(() => 0);
   const { error, warnings = [] } = resources[0] ?? {};
   return { status, rows, error: error?.code, hint: error?.hint, warnings };
 }
@@ -148,7 +148,7 @@ describe('a listing whose end nothing shows', () => {
     const { status, warnings } = await ended(accepted);
     expect(status).toBe('ok');
     expect(warnings).toMatchObject([{ code: 'end_unproved', accepted: true }]);
-    const fresh = await accepted.read((db) => db.prepare('SELECT last_run_warnings FROM sync_freshness').pluck().get());
+    const fresh = await accepted.value('SELECT last_run_warnings FROM sync_freshness');
     expect(String(fresh)).toContain('"accepted":true');
   });
 

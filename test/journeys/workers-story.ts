@@ -150,9 +150,7 @@ interface Walk {
 
 /** All walks that were begun, in the order of their resources. */
 export const walksOf = (stage: ServingStage): Promise<Walk[]> =>
-  stage.read((db) =>
-    db.prepare<[], Walk>('SELECT resource, mode, status FROM _sync_runs ORDER BY resource, started_at').all(),
-  );
+  stage.all<Walk>('SELECT resource, mode, status FROM _sync_runs ORDER BY resource, started_at');
 
 const FIRST_WALKS: readonly Walk[] = ['analytics', 'content', 'images'].map((resource) => ({
   resource,
@@ -164,7 +162,7 @@ export const isWhole = ({ status }: Walk): boolean => status === 'ok';
 
 /** Who holds leases just now. */
 export const ownersIn = (stage: ServingStage): Promise<string[]> =>
-  stage.read((db) => db.prepare<[], string>("SELECT owner FROM _sync_leases WHERE expires_at > '2000'").pluck().all());
+  stage.column<string>("SELECT owner FROM _sync_leases WHERE expires_at > '2000'");
 
 /** Pages that were asked for more than once. */
 function askedTwice({ sandbox }: ServingStage): string[] {

@@ -1,22 +1,18 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { timestampText } from '../../src/model/timestamp-text.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { askDrain, queueName } from '../../src/serve/work-items/work-items.ts';
+import { queueName } from '../../src/serve/work-items/work-items.ts';
 import { WorkQueue } from '../../src/serve/work-items/work-queue.ts';
-import { openInbox } from '../../src/warehouse/databases.ts';
 import type { Command } from '../support/command.ts';
-import { POSTGRES } from '../support/databases.ts';
 import { differences } from '../support/compare-copy.ts';
-import { eventBody, resourceIn, servingStage, type ServingStage, until } from '../support/serving.ts';
-import { becomesRows, handsOver, isWhole, ownersIn, startWorker, walksOf, walksOnce } from './workers-story.ts';
+import { POSTGRES } from '../support/databases.ts';
+import { resourceIn, servingStage, type ServingStage, until } from '../support/serving.ts';
+import { isWhole, ownersIn, startWorker, walksOf } from './workers-story.ts';
 
 /** A walk of content of most of a minute. */
 const SLOW = { generate: { content: 2_400 }, latency: 1_000 };
-const TWO = { workers: 2, pageSize: 40 };
 const PATIENCE_MS = 240_000;
-const NEVER = new AbortController().signal;
 
 interface Walking {
   stage: ServingStage;
@@ -64,55 +60,7 @@ function warehouseOf(stage: ServingStage): string {
   return settings.warehouse.replace('{source}', 'blog');
 }
 
-/** Deliveries about records of content, one after the other without a pause, until it is stopped. */
-function stormInto(address: string): { stop(): Promise<void> } {
-  const over = new AbortController();
-  const pour = async (): Promise<void> => {
-    const inbox = await openInbox(address, systemClock, { asked: (execute) => askDrain(queueName(address), execute) });
-    for (let n = 0; !over.signal.aborted; n += 1) {
-      const body = Buffer.from(eventBody({ resource: 'content', id: `none_${n}` }));
-      const received_at = timestampText(Date.now());
-      const delivery = { delivery_id: `msg_${n}`, is_id_sent: true, received_at, headers: '{}', body };
-      await inbox.write([{ delivery }]);
-      await delay(20);
-    }
-    await inbox.close();
-  };
-  const poured = pour();
-  return {
-    stop: async () => {
-      over.abort();
-      await poured;
-    },
-  };
-}
-
 describe('workers on one Postgres, in real time', { timeout: PATIENCE_MS }, () => {
-  it('F133 two of them and two serves do what the schedule asks for once, and no page twice', () => walksOnce(TWO));
-
-  it('a delivery becomes a row at once in the process that received it, and soon in another', async () => {
-    const stage = await servingStage({
-      sandbox: { generate: { content: 80, images: 20, analytics: 40 } },
-      database: POSTGRES,
-    });
-    const first = await stage.serve();
-    await stage.fresh(first);
-    await becomesRows(stage, [first, await stage.serve()]);
-  });
-
-  it('F133 one that is told to stop gives its walk to another at once, which goes on at the same page', () =>
-    handsOver(TWO));
-
-  it('T15 one that is killed in the middle of a walk is replaced within 60 s', async () => {
-    const all = await walking();
-    all.walker.kill('SIGKILL');
-    await all.walker.ended;
-    const seconds = await secondsUntilMore(all);
-    console.log(`taken over after ${seconds.toFixed(1)} s`);
-    expect(seconds).toBeLessThan(60);
-    await until('whole', () => isCopied(all.stage), PATIENCE_MS);
-  });
-
   it('F146 one that is frozen for 60 s is replaced, and writes nothing when it wakes up', async () => {
     const all = await walking();
     all.walker.kill('SIGSTOP');
@@ -131,33 +79,6 @@ describe('workers on one Postgres, in real time', { timeout: PATIENCE_MS }, () =
     expect(walks.filter(isWhole)).toHaveLength(1);
     expect(walks).toHaveLength(2);
     expect(all.walker.logged()).toContain('lease_lost');
-  });
-
-  it('a storm of deliveries in one process does not keep another one from walking', async () => {
-    const stage = await servingStage({
-      sandbox: { generate: { content: 400, images: 20, analytics: 20 } },
-      source: { schedule: { incremental: null, full: null } },
-      database: POSTGRES,
-    });
-    await Promise.all([startWorker(stage), startWorker(stage)]);
-    const queue = queueOf(stage);
-    const walk = async (): Promise<number> => {
-      const began = performance.now();
-      const { id } = await queue.put({
-        kind: 'walk',
-        source: queueName(warehouseOf(stage)),
-        resource: 'content',
-        command: 'backfill',
-      });
-      await queue.outcome(id, NEVER);
-      return (performance.now() - began) / 1_000;
-    };
-    const storm = stormInto(warehouseOf(stage));
-    const seconds: number[] = [];
-    for (let n = 0; n < 8; n += 1) seconds.push(await walk());
-    await storm.stop();
-    console.log(`walks in a storm: ${seconds.map((each) => each.toFixed(1)).join(', ')} s`);
-    expect(Math.max(...seconds)).toBeLessThan(30);
   });
 
   it('F133 another serve takes the schedule over within 30 s', async () => {

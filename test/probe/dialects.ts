@@ -1,6 +1,5 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { onTestFinished } from 'vitest';
 import { SyncError } from '../../src/model/errors.ts';
 import { authSettings } from '../../src/probe/asker.ts';
 import { type ProbeResult, probeService } from '../../src/probe/probe-service.ts';
@@ -63,7 +62,6 @@ export async function tellProbed(seed: number): Promise<ProbedDialect> {
   const service = new DialectService({ dialect, posts, editor, clock, random, log });
   editor.fill(dialect.records, clock.now() - 240 * HOUR, clock.now() - 2 * HOUR);
   const base_url = `${await service.start()}/v1`;
-  onTestFinished(() => service.close());
   const told = await probeDialect(dialect, base_url, clock);
   const outcome = {
     dialect,

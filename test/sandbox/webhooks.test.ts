@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { portOf } from '../faults/port-of.ts';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -54,14 +54,11 @@ async function receiver(statuses: number[] = []) {
       response.writeHead(statuses.shift() ?? 204).end();
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const port = await portOf(server);
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  const address = server.address();
-  const port = typeof address === 'object' ? address?.port : 0;
   return { url: `http://127.0.0.1:${port}/hook`, deliveries };
 }
 
@@ -71,16 +68,6 @@ async function until(holds: () => boolean): Promise<void> {
 }
 
 describe('webhooks', () => {
-  it('are signed with the secret that the subscriber gives, if it can be one', async () => {
-    const sandbox = await sandboxFor();
-    const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
-    const subscribe = (given: unknown) =>
-      ask(sandbox, '/v1/webhooks', { method: 'POST', json: { url: 'http://127.0.0.1:1/', secret: given } });
-    expect(await bodyOf(await subscribe(secret))).toMatchObject({ secret });
-    const refused = await Promise.all(['whsec_c2hvcnQ=', 'plain', 7].map(subscribe));
-    expect(refused.map(({ status }) => status)).toEqual([422, 422, 422]);
-  });
-
   it('tell create, update, publish, unpublish and delete, signed so that a receiver can check them', async () => {
     const sandbox = await sandboxFor();
     const { url, deliveries } = await receiver();
@@ -111,34 +98,17 @@ describe('webhooks', () => {
     expect((await ask(sandbox, `/v1/webhooks/${id}`)).status).toBe(404);
   });
 
-  it('come again under the same id until they are taken', async () => {
+  it('come again under the same id until they are taken, and stop for good where the receiver says 410', async () => {
     const sandbox = await sandboxFor({ webhookRetry: 5 });
-    const { url, deliveries } = await receiver([500, 302, 429]);
+    const { url, deliveries } = await receiver([500, 302, 429, 204, 410]);
     await ask(sandbox, '/v1/webhooks', { method: 'POST', json: { url } });
     sandbox.store.put('content', { id: 'a' });
     await until(() => sandbox.deliveries.delivered === 1);
-    expect(deliveries).toHaveLength(4);
     expect(new Set(deliveries.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
-  });
-
-  it('stop for good where the receiver says 410', async () => {
-    const sandbox = await sandboxFor({ webhookRetry: 5 });
-    const { url, deliveries } = await receiver([410]);
-    await ask(sandbox, '/v1/webhooks', { method: 'POST', json: { url } });
-    sandbox.store.put('content', { id: 'a' });
-    await until(() => deliveries.length === 1 && sandbox.deliveries.pending === 0);
     sandbox.store.put('content', { id: 'b' });
-    expect(sandbox.deliveries).toEqual({ attempts: 1, delivered: 0, pending: 0 });
-  });
-
-  it.for([
-    { url: 'ftp://x/' },
-    { url: 7 },
-    {},
-    { url: 'http://x/', events: 'all' },
-    { url: 'http://x/', events: ['content.x'] },
-  ])('refuse a subscription of %o', async (json) => {
-    expect((await ask(await sandboxFor(), '/v1/webhooks', { method: 'POST', json })).status).toBe(422);
+    await until(() => deliveries.length === 5 && sandbox.deliveries.pending === 0);
+    sandbox.store.put('content', { id: 'c' });
+    expect(sandbox.deliveries).toEqual({ attempts: 5, delivered: 1, pending: 0 });
   });
 
   it('sign like the published vector of Standard Webhooks', () => {

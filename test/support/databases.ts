@@ -15,6 +15,36 @@ import { asOther, tempFolder } from './temp-warehouse.ts';
 
 export { asOtherClient } from './postgres-clients.ts';
 
+/** Short ways to look into a warehouse by a query in SQLite's words. */
+export interface Looks {
+  all<T = unknown>(query: string, ...values: unknown[]): Promise<T[]>;
+  one<T = unknown>(query: string, ...values: unknown[]): Promise<T | undefined>;
+  /** The first value of each row. */
+  column<T = unknown>(query: string, ...values: unknown[]): Promise<T[]>;
+  value<T = unknown>(query: string, ...values: unknown[]): Promise<T | undefined>;
+}
+
+export function looksOf(read: <T>(look: (db: Database.Database) => T) => Promise<T>): Looks {
+  return {
+    all: <T>(query: string, ...values: unknown[]) => read((db) => db.prepare<unknown[], T>(query).all(...values)),
+    one: <T>(query: string, ...values: unknown[]) => read((db) => db.prepare<unknown[], T>(query).get(...values)),
+    column: <T>(query: string, ...values: unknown[]) =>
+      read((db) =>
+        db
+          .prepare<unknown[], T>(query)
+          .pluck()
+          .all(...values),
+      ),
+    value: <T>(query: string, ...values: unknown[]) =>
+      read((db) =>
+        db
+          .prepare<unknown[], T>(query)
+          .pluck()
+          .get(...values),
+      ),
+  };
+}
+
 /** A kind of database that tests run on. */
 export interface TestDatabase {
   name: 'sqlite' | 'postgres';

@@ -32,7 +32,7 @@ export async function deleteStage(records: number, options: JourneyOptions = {})
     return resources[0];
   };
   const ids = (where: string): Promise<string[]> =>
-    stage.read((db) => db.prepare<[], string>(`SELECT id FROM content WHERE ${where} ORDER BY id`).pluck().all());
+    stage.column<string>(`SELECT id FROM content WHERE ${where} ORDER BY id`);
   await walk();
   return {
     ...stage,
@@ -45,12 +45,8 @@ export async function deleteStage(records: number, options: JourneyOptions = {})
     live: () => ids('_deleted_at IS NULL'),
     deleted: () => ids('_deleted_at IS NOT NULL'),
     suspects: () =>
-      stage.read((db) =>
-        db
-          .prepare<[], Record<string, unknown>>(
-            'SELECT record_id AS id, reason, state, sweeps FROM _sync_suspects ORDER BY 1',
-          )
-          .all(),
+      stage.all<Record<string, unknown>>(
+        'SELECT record_id AS id, reason, state, sweeps FROM _sync_suspects ORDER BY 1',
       ),
     faults: (bodies = true) =>
       stage.read((db) => [

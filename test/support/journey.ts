@@ -14,7 +14,7 @@ import type { SyncCommand } from '../../src/sync/plan.ts';
 import type { RunReport, RunWatcher } from '../../src/sync/report.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../sandbox/service/sandbox.ts';
 import { type Command, type Ended, runCommand, startCommand } from './command.ts';
-import { preparedSetting, type TestDatabase, USUAL } from './databases.ts';
+import { type Looks, looksOf, preparedSetting, type TestDatabase, USUAL } from './databases.ts';
 
 /** Fields of a profile, laid over `content-service`; what is left out stays. */
 type ProfileFields = Record<string, unknown>;
@@ -35,7 +35,7 @@ export interface JourneyOptions {
 }
 
 /** A service, a configuration and an empty warehouse in a folder of their own; all gone when the test is over. */
-export interface Journey {
+export interface Journey extends Looks {
   folder: string;
   sandbox: Sandbox;
   config: string;
@@ -126,6 +126,7 @@ export async function journey(options: JourneyOptions = {}): Promise<Journey> {
       }
     },
     read: (look) => database.read(address, look),
+    ...looksOf((look) => database.read(address, look)),
     write: (statement, ...values) => database.write(address, statement, ...values),
   };
 }

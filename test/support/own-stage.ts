@@ -59,8 +59,7 @@ export async function ownStage(
     ...stage,
     service,
     walk,
-    rows: (query = 'SELECT * FROM content ORDER BY CAST(id AS INTEGER)') =>
-      stage.read((db) => db.prepare<[], Record<string, unknown>>(query).all()),
+    rows: (query = 'SELECT * FROM content ORDER BY CAST(id AS INTEGER)') => stage.all<Record<string, unknown>>(query),
     live: () =>
       stage.read((db) =>
         db

@@ -1,3 +1,4 @@
+import { portOf } from '../faults/port-of.ts';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { onTestFinished } from 'vitest';
 
@@ -34,15 +35,13 @@ export async function recordService(
   behaviour: Partial<Behaviour> = {},
 ): Promise<RecordService> {
   const server = createServer((request, response) => answer(service, request, response));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const port = await portOf(server);
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the service has no port');
   const service: RecordService = {
-    url: `http://127.0.0.1:${address.port}`,
+    url: `http://127.0.0.1:${port}`,
     records: new Map(records.map((record) => [String(record.id), record])),
     put: (...changed) => {
       for (const record of changed) service.records.set(String(record.id), record);

@@ -187,18 +187,12 @@ export async function reportStage(
       const wanted = [...reports.figures.values()].map(
         (figure) => `${dateIn(reports, figure)} ${figure.page} ${figure.referrer ?? '-'} ${figure.views}`,
       );
-      const rows = await stage.read((db) =>
-        db
-          .prepare<[], string>(
-            "SELECT replace(substr(date, 1, 16), 'T', ' ') || ' ' || page || ' ' || coalesce(referrer, '-') || ' ' || views FROM report WHERE _deleted_at IS NULL",
-          )
-          .pluck()
-          .all(),
+      const rows = await stage.column<string>(
+        "SELECT replace(substr(date, 1, 16), 'T', ' ') || ' ' || page || ' ' || coalesce(referrer, '-') || ' ' || views FROM report WHERE _deleted_at IS NULL",
       );
       return [...new Set(rows).symmetricDifference(new Set(wanted))].toSorted();
     },
-    windows: () =>
-      stage.read((db) => db.prepare<[], WindowRow>('SELECT * FROM _sync_windows ORDER BY window_start').all()),
+    windows: () => stage.all<WindowRow>('SELECT * FROM _sync_windows ORDER BY window_start'),
   };
 }
 

@@ -14,7 +14,7 @@ import type { Attention } from '../../src/serve/status/attention.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from '../../src/serve/status/snapshot.ts';
 import { insideCommand, runCommand, spawnCommand, type Command, type Ended } from './command.ts';
 import { differences } from './compare-copy.ts';
-import { USUAL, type TestDatabase } from './databases.ts';
+import { type Looks, looksOf, USUAL, type TestDatabase } from './databases.ts';
 import { IS_LONG } from './length.ts';
 
 /** Fields of the settings or of a profile, laid over those of the stage. */
@@ -75,7 +75,7 @@ export interface Serving {
 }
 
 /** A service, the settings that lead to it, and a folder; all gone with `close`. */
-export interface ServingStage {
+export interface ServingStage extends Looks {
   folder: string;
   sandbox: Sandbox;
   /** Paths of a source's files on SQLite. */
@@ -99,6 +99,7 @@ export interface ServingStage {
   /** Gives what stands in a source's warehouse, or its inbox, to `look`, as a SQLite database on either. */
   read<T>(look: (db: Database.Database) => T, source?: string): Promise<T>;
   readInbox<T>(look: (db: Database.Database) => T, source?: string): Promise<T>;
+  inbox: Looks;
   /** Runs a statement on a source's warehouse, to age it. */
   change(statement: string, source?: string): Promise<number>;
   /** Changes settings for the next start. */
@@ -168,6 +169,8 @@ export async function openServingStage(options: ServingOptions = {}): Promise<Se
     deliver: (url, delivery) => deliver(url, delivery, agent),
     read: (look, source) => database.read(address(source), look),
     readInbox: (look, source) => database.read(inboxAddress(source), look),
+    ...looksOf((look) => database.read(address(), look)),
+    inbox: looksOf((look) => database.read(inboxAddress(), look)),
     change: (statement, source) => database.write(address(source), statement),
     fresh: (serving, source) => until('fresh', () => isWhole(serving, source)),
     settled: (source, patienceMs) => until('settled', () => settledNow(stage, source), patienceMs),

@@ -52,9 +52,7 @@ export async function smallStage(
     },
     unlike: async () => {
       const wanted = [...service.records.values()].map(({ id, title }) => `${id} ${title}`).toSorted();
-      const rows = await stage.read((db) =>
-        db.prepare<[], string>("SELECT id || ' ' || title FROM content WHERE _deleted_at IS NULL").pluck().all(),
-      );
+      const rows = await stage.column<string>("SELECT id || ' ' || title FROM content WHERE _deleted_at IS NULL");
       const [there, here] = [new Set(wanted), new Set(rows)];
       return [...here.symmetricDifference(there)].toSorted();
     },

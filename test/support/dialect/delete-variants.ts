@@ -123,13 +123,6 @@ const withKeys: Event = (ids, isDelete) => {
   return [ids.length === 1 && !isDelete ? fields(...about, ['key', only]) : fields(...about, ['keys', ids])];
 };
 
-const twoStates: Event = (ids, isDelete) =>
-  ids.map((id) => {
-    const state: Value = fields(['id', id]);
-    const both: Value = fields(['current', isDelete ? fields() : state], ['previous', isDelete ? state : fields()]);
-    return fields(['event', isDelete ? 'post.removed' : 'post.edited'], ['post', both]);
-  });
-
 /** How a service tells of changes. The first one tells of none. */
 export const WEBHOOKS: readonly HookVariant[] = [
   { name: 'none', events: null, profile: () => ({}) },
@@ -155,26 +148,6 @@ export const WEBHOOKS: readonly HookVariant[] = [
               where: { 'json:collection': 'articles' },
               resource: RESOURCE,
               id: ['json:key', 'json:keys'],
-              updated: null,
-            },
-          ],
-        },
-      },
-    }),
-  },
-  {
-    name: 'the state before and after',
-    events: twoStates,
-    profile: () => ({
-      service: {
-        webhooks: {
-          kind: 'json:event',
-          deleted: ['*.removed'],
-          rules: [
-            {
-              kind: 'post.*',
-              resource: RESOURCE,
-              id: ['json:post.current.id', 'json:post.previous.id'],
               updated: null,
             },
           ],

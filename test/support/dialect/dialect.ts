@@ -19,8 +19,6 @@ interface Variant {
   profile: (dialect: Dialect) => Said;
   /** Codes of warnings with which a copy of such a service may stay in doubt: it does not show what would prove more. */
   doubts?: readonly string[];
-  /** Fields of a resource without which the grammar cannot mean this yet, although it takes the same text. */
-  witness?: Patch;
 }
 
 export interface AuthVariant extends Variant {

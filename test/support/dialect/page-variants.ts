@@ -313,7 +313,6 @@ export const PAGES: readonly PageVariant[] = [
       return { ...piece, headers: piece.next === null ? {} : { 'X-Next-Cursor': piece.next } };
     },
     profile: (dialect) => byCursor(dialect, { next_cursor: 'header:X-Next-Cursor', absent_is_end: true }),
-    witness: { headers: {} },
   },
   {
     name: 'cursor that begins with a star',

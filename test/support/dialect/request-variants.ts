@@ -34,7 +34,6 @@ export const REQUESTS: readonly RequestVariant[] = [
     place: (name) => `header:X-List-${name.replaceAll(/[^a-z]/g, '-')}`,
     fault: () => null,
     profile: () => ({}),
-    witness: { method: 'GET' },
   },
   {
     name: 'POST with its arguments in the body',
@@ -156,9 +155,6 @@ const at =
   (records, beside) =>
     nested([[path, records.map(([, record]) => record)], ...beside]);
 
-/** Paths through arrays and maps came with this. */
-const PATHS = { unwrap: [] };
-
 /** Where the records of a page stand. The first one is the usual one. */
 export const ENVELOPES: readonly EnvelopeVariant[] = [
   { name: '{data}', recordsAt: 'data', wrap: at('data'), profile: () => ({ resource: { records: 'data' } }) },
@@ -192,21 +188,18 @@ export const ENVELOPES: readonly EnvelopeVariant[] = [
         ...beside,
       ]),
     profile: () => ({ resource: { records: 'items.edges[*].node' } }),
-    witness: PATHS,
   },
   {
     name: 'map by id',
     isMap: true,
     wrap: (records, beside) => withMap(nested([...beside]), records),
     profile: () => ({ resource: { records: 'query.pages.*' } }),
-    witness: PATHS,
   },
   {
     name: 'first of a list',
     wrap: (records, beside) =>
       nested([['posts', [new Map([['items', records.map(([, record]) => record)]])]], ...beside]),
     profile: () => ({ resource: { records: 'posts[0].items' } }),
-    witness: PATHS,
   },
   {
     name: 'typed wrappers',

@@ -1,4 +1,6 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { onTestFinished } from 'vitest';
+import { portOf } from '../../faults/port-of.ts';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Random } from '../random.ts';
 import { claimsIn, emptyBody, goneAnswer, REDIRECT_TO } from '../world/behaviour.ts';
 import { Digits, type Fields, isFields, parsed, type Value, written } from '../world/json-value.ts';
@@ -30,7 +32,6 @@ export class DialectService {
   readonly log: string[];
   readonly #stage: Stage;
   readonly #door: (asked: Asked) => Answer | null;
-  #server: Server | null = null;
 
   constructor(stage: Stage) {
     this.#stage = stage;
@@ -46,22 +47,11 @@ export class DialectService {
     const server = createServer((request, response) => {
       void this.#serve(request, response);
     });
-    this.#server = server;
-    await new Promise<void>((resolve) => {
-      server.listen(0, '127.0.0.1', resolve);
+    onTestFinished(() => {
+      server.closeAllConnections();
+      server.close();
     });
-    const address = server.address();
-    if (address === null || typeof address === 'string') throw new Error('the service has no port');
-    return `http://127.0.0.1:${address.port}`;
-  }
-
-  async close(): Promise<void> {
-    const closed = new Promise((resolve) => {
-      if (this.#server === null) resolve(null);
-      else this.#server.close(resolve);
-    });
-    this.#server?.closeAllConnections();
-    await closed;
+    return `http://127.0.0.1:${await portOf(server)}`;
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -228,13 +218,13 @@ export class Arguments {
 }
 
 /** The text or number at a dotted path. */
-export function textAt(value: Value, path: string): string | null {
+function textAt(value: Value, path: string): string | null {
   const found = path.split('.').reduce<Value>((at, key) => (isFields(at) ? (at.get(key) ?? null) : null), value);
   if (found instanceof Digits) return found.text;
   return typeof found === 'string' ? found : null;
 }
 
-export function jsonIn(text: string): Value {
+function jsonIn(text: string): Value {
   try {
     return text === '' ? null : parsed(text);
   } catch {

@@ -1,16 +1,14 @@
-import { authSchema } from '../../../src/source/auth.ts';
-import { profileSchema } from '../../../src/source/profile.ts';
+import { declaredEmpty, ignoredTotals } from '../world/behaviour.ts';
 import { RESOURCE } from '../world/oracle.ts';
-import { randomFrom } from '../random.ts';
 import { AUTHS } from './auth-variants.ts';
 import { DELETES, WEBHOOKS } from './delete-variants.ts';
-import { type Dialect, type Dimension, DIMENSIONS, drawDialect, type Patch, type Tables } from './dialect.ts';
-import { ENVELOPES, PLACES, REQUESTS } from './request-variants.ts';
+import { type Dialect, DIMENSIONS, type Patch, type Tables } from './dialect.ts';
 import { FILTERS, TIME_FORMS } from './filter-variants.ts';
 import { PAGES } from './page-variants.ts';
-import { declaredEmpty, ignoredTotals } from '../world/behaviour.ts';
+import { ENVELOPES, PLACES, REQUESTS } from './request-variants.ts';
 
-const ALL: Tables = {
+/** All variants of each dimension. */
+export const SPOKEN: Tables = {
   auth: AUTHS,
   request: REQUESTS,
   envelope: ENVELOPES,
@@ -21,37 +19,6 @@ const ALL: Tables = {
   times: TIME_FORMS,
   hooks: WEBHOOKS,
 };
-
-/** The variants that a profile can say: those of whose profiles the schema knows every field. */
-export const SPOKEN: Tables = {
-  auth: sayable('auth'),
-  request: sayable('request'),
-  envelope: sayable('envelope'),
-  page: sayable('page'),
-  filter: sayable('filter'),
-  deletes: sayable('deletes'),
-  places: sayable('places'),
-  times: sayable('times'),
-  hooks: sayable('hooks'),
-};
-
-/** A plain service in all dimensions. */
-function plain(): Dialect {
-  const first = Object.fromEntries(DIMENSIONS.map((dimension) => [dimension, ALL[dimension].slice(0, 1)]));
-  return { ...drawDialect(randomFrom(1), { ...ALL, ...first }), isMixed: false };
-}
-
-function sayable<D extends Dimension>(dimension: D): readonly Dialect[D][] {
-  return ALL[dimension].filter((variant) => isSayable({ ...plain(), [dimension]: variant }));
-}
-
-export function isSayable(dialect: Dialect): boolean {
-  const { resources, ...service } = profileOf(dialect);
-  const witnesses = DIMENSIONS.map((dimension) => dialect[dimension].witness ?? {});
-  const resource = Object.assign({}, ...witnesses, resources[RESOURCE]);
-  const profile = { ...service, resources: { ...resources, [RESOURCE]: resource } };
-  return profileSchema.safeParse(profile).success && authSchema.safeParse(dialect.auth.settings).success;
-}
 
 /** The profile of a service, as plain data. */
 export type WrittenProfile = Record<string, unknown> & { resources: Record<string, unknown> };

@@ -6,12 +6,12 @@ import { onTestFinished } from 'vitest';
 import { POSTGRES, SQLITE, type TestDatabase } from '../databases.ts';
 import { type Random, randomFrom } from '../random.ts';
 import { type Difference, differencesFrom, historyFaults } from '../world/oracle.ts';
-import { type Command, type Run, Runner } from '../world/runner.ts';
+import { type Command, linesOf, LOG_SHOWN, type Run, Runner } from '../world/runner.ts';
 import { WorldClock } from '../world/world-clock.ts';
 import { bodyOf, DialectService, isCopied, stored } from './service.ts';
 import { describeDialect, type Dialect, DIMENSIONS, drawDialect, isUnstable } from './dialect.ts';
 import { type Post, PostEditor, Posts } from './posts.ts';
-import { isSayable, profileOf, SPOKEN, type WrittenProfile } from './spoken.ts';
+import { profileOf, SPOKEN, type WrittenProfile } from './spoken.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import pino from 'pino';
 import { type App, openApp } from '../../../src/app.ts';
@@ -68,7 +68,7 @@ interface Story {
  */
 export async function tellDialect(seed: number): Promise<Outcome> {
   const random = randomFrom(seed);
-  const dialect = drawSayable(random);
+  const dialect = drawDialect(random, SPOKEN);
   const profile = profileOf(dialect);
   const database = random.chance(0.2) && POSTGRES.missing === null ? POSTGRES : SQLITE;
   const story = await setStage(dialect, profile, database, random);
@@ -77,16 +77,6 @@ export async function tellDialect(seed: number): Promise<Outcome> {
   const { runs, broken, service, posts } = story;
   const isEmpty = ![...posts.live.values()].some(isCopied);
   return { seed, database: database.name, dialect, profile, runs, isEmpty, broken, log: service.log };
-}
-
-/** What each variant can say alone, they may not be able to say together. */
-function drawSayable(random: Random): Dialect {
-  for (;;) {
-    const dialect = drawDialect(random, SPOKEN);
-    if (isSayable(dialect)) return dialect;
-    const plainer = { ...dialect, isMixed: false };
-    if (isSayable(plainer)) return plainer;
-  }
 }
 
 async function setStage(
@@ -103,10 +93,7 @@ async function setStage(
   editor.fill(dialect.records, clock.now() - 240 * HOUR, clock.now() - 2 * HOUR);
   const base_url = await service.start();
   const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-dialect-'));
-  onTestFinished(async () => {
-    await service.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const { setting: warehouse, close } = await database.open(folder);
   onTestFinished(close);
   const deletes = { max_rows: 10_000, max_part: 1 };
@@ -222,7 +209,7 @@ async function differencesAfterEvents(stage: Stage, edits: number): Promise<Diff
   if (!isSettled || !outcomes.every((outcome) => SURE.has(outcome))) return [];
   const truth = new Map(keys.map((key) => [key, wantedTold(dialect, posts.live.get(key))]));
   const sent = new Map([...posts.live].map(([key, post]) => [key, stored(dialect, post)]));
-  return database.read(address, (db) => differencesFrom(db, truth, false, sent));
+  return database.read(address, (db) => differencesFrom(db, truth, false, { sent }));
 }
 
 /** What an event tells of a post that is as it was before, nobody can tell from what came late. */
@@ -288,7 +275,7 @@ export function brokenPromises(
       (isFull || dialect.deletes.isTold || dialect.filter.tellsDeletes === true);
     truth.set(post.key, isGone ? null : 'either');
   }
-  const differences = differencesFrom(db, truth, isFull && isQuiet, sent);
+  const differences = differencesFrom(db, truth, isFull && isQuiet, { sent });
   const promise = `ok after ${isFull ? 'a full' : 'an incremental'} walk${isQuiet ? '' : ' while it moved'}`;
   return differences.length === 0 ? broken : [...broken, { promise, differences }];
 }
@@ -300,26 +287,16 @@ function wanted(dialect: Dialect, post: Post, isFull: boolean): Fields | null | 
   return isTold && (isFull || post.state === 'trash') ? null : 'either';
 }
 
-const MOST_SHOWN = 8;
-const LOG_SHOWN = 400;
-
 /** A seed's story as text: what the service does, what the profile says, what happened, and what came of it. */
 function accountOf(outcome: Outcome, isWhole: boolean): string {
-  const { seed, database, dialect, profile, runs, broken, log } = outcome;
-  const lines = [
+  const { seed, database, dialect, profile, log } = outcome;
+  return [
     `SEED=${seed} on ${database}; to play it again: TEST_LENGTH=long SEED=${seed} SEEDS=1 with any-dialect.test.ts`,
     `service: ${describeDialect(dialect)}`,
     `profile: ${JSON.stringify(profile)}`,
-    ...runs.map(
-      ({ command, status, mode, said, listing, item, moves }, at) =>
-        `run ${at + 1}: ${command} (${mode}) ${status}; ${listing} pages and ${item} records asked for, ${moves} changes meanwhile; ${said.join(' | ') || 'nothing said'}`,
-    ),
-  ];
-  for (const { promise, differences, run } of broken) {
-    lines.push(`BROKEN after run ${run}: ${promise}; ${differences.length} differences`);
-    lines.push(...differences.slice(0, MOST_SHOWN).map(({ kind, text }) => `  ${kind}: ${text.slice(0, 600)}`));
-  }
-  return [...lines, ...(isWhole ? log.slice(-LOG_SHOWN) : [])].join('\n');
+    ...linesOf(outcome),
+    ...(isWhole ? log.slice(-LOG_SHOWN) : []),
+  ].join('\n');
 }
 
 /** Throws the story where a promise was broken. */

@@ -1,107 +1,28 @@
+import { jsonSuite, naughtyStrings } from '../corpora.ts';
 import type { Draw, Tricks } from './transports.ts';
 import { oddUrl } from './hostile-headers.ts';
 
-const NAMES = [
-  '',
-  ' ',
-  '"',
-  "'; DROP TABLE content; --",
-  'a'.repeat(300),
-  'ID',
-  'Title',
-  'title ',
-  '_synced_at',
-  '_deleted_at',
-  '_version',
-  'rowid',
-  'select',
-  'a.b',
-  'a[]',
-  '[]',
-  'a\u0000b',
-  '\ud800',
-  '😀',
-  'é',
-  'constructor',
-  'x__v_text',
-];
-
+/** What the JSON test suite has, good and bad: some of it is no UTF-8. */
+const SUITE = [...jsonSuite('test_parsing'), ...jsonSuite('test_transform')];
 /** JSON texts of values that a field may hold. */
 const VALUES = [
-  'null',
-  'true',
-  '""',
-  '"x"',
-  '0',
-  '-0',
+  ...SUITE.filter(([name]) => !/^[ni]_/.test(name)).map(([, bytes]) => bytes.toString()),
   '1e400',
   '-1e400',
-  '1e-400',
-  '0.1000000000000000055511151231257827',
-  '123456789012345678901234567890',
-  '9007199254740993',
-  '1E+2',
-  '[]',
-  '{}',
-  '[[]]',
-  '[[1],[2,[3]]]',
-  '[1,"a",null,{"b":[]}]',
-  '{"a":{"b":{"c":{"d":{"e":1}}}}}',
-  '{"":{"":""}}',
-  '"\\u0000"',
-  '"\\ud800"',
-  '"\\udc00\\ud800"',
-  '"2026-01-01"',
-  '"2026-01-01T00:00:00Z"',
-  '"9999-99-99"',
   `"${'y'.repeat(60_000)}"`,
   `"${'\\\\'.repeat(8_000)}"`,
 ];
-
+const OWN = '_synced_at _deleted_at _version rowid ID Title [] a.b constructor x__v_text'.split(' ');
+const NAMES = [...naughtyStrings(), ...OWN, 'a'.repeat(300), '\ud800'];
 const TIMES = [
-  'null',
-  '""',
-  '"x"',
-  '0',
-  '1e20',
-  '-1',
-  '1767225600',
-  '"9999-12-31T23:59:59Z"',
-  '"+275760-09-13T00:00:00Z"',
-  '"-271821-04-20T00:00:00Z"',
-  '"2026-02-30T25:61:61Z"',
-  '"0000-00-00 00:00:00"',
-  '"2025-05-01T06:00:00.123456789+14:00"',
-  '{}',
-  '[]',
-  'true',
-];
-
+  ['1e20', '-1', '1767225600', '"9999-12-31T23:59:59Z"', '"+275760-09-13T00:00:00Z"', '"-271821-04-20T00:00:00Z"'],
+  ['"2026-02-30T25:61:61Z"', '"0000-00-00 00:00:00"', '"2025-05-01T06:00:00.123456789+14:00"'],
+].flat();
 const IDS = [
-  'null',
-  '""',
-  '" "',
-  '{}',
-  '[]',
-  'true',
-  '0',
-  '-1',
-  '1.5',
-  '1e400',
-  '9007199254740993',
-  '"r1"',
-  '"R1"',
-  '"r1\\u0000"',
-  '"\\ud800"',
-  '"../../admin"',
-  '"%2e%2e/"',
-  '"a/b?c=d#e"',
-  '"line\\nbreak"',
-  '"__proto__"',
-  '"constructor"',
-  '"😀"',
-  `"${'i'.repeat(3_000)}"`,
-  `"${'i'.repeat(200_000)}"`,
+  ...[...NAMES, 'r1', 'R1', '../../admin', '%2e%2e/', 'a/b?c=d#e', 'line\nbreak', '__proto__'].map((id) =>
+    JSON.stringify(id),
+  ),
+  ...['i'.repeat(3_000), 'i'.repeat(200_000)].map((id) => JSON.stringify(id)),
 ];
 
 /** Records that are not what they were, in a body that is one. */
@@ -116,9 +37,13 @@ const FIELDS: Tricks<(text: string) => string> = {
       draw.random.pick(NAMES),
       value,
     ]),
-  'field: id': (draw) => (text) => edited(text, draw, /"(id)":("[^"]*")/g, (name) => [name, draw.random.pick(IDS)]),
+  'field: id': (draw) => (text) =>
+    edited(text, draw, /"(id)":("[^"]*")/g, (name) => [name, draw.random.pick(draw.random.chance(0.3) ? VALUES : IDS)]),
   'field: time': (draw) => (text) =>
-    edited(text, draw, /"(updated_at)":("[^"]*")/g, (name) => [name, draw.random.pick(TIMES)]),
+    edited(text, draw, /"(updated_at)":("[^"]*")/g, (name) => [
+      name,
+      draw.random.pick(draw.random.chance(0.3) ? VALUES : TIMES),
+    ]),
   'field: left out': (draw) => (text) =>
     edited(text, draw, /"(id|updated_at|title|count)":("[^"]*"|[\d.-]+)/g, () => ['x', '1']),
   'field: very many':
@@ -159,21 +84,13 @@ type BodyTrick = (text: string) => Buffer | string;
 export const BODIES: Tricks<BodyTrick> = {
   ...FIELDS,
   'body: empty': ({ random }) => always(random.pick(['', ' ', '\n\n', '\0'])),
-  'body: another value': ({ random }) =>
-    always(random.pick(['null', 'true', '0', '""', '[]', '{}', '[[]]', '[null]', '{"data":null}', '{"data":{}}'])),
   'body: another document': ({ random, credential }) =>
     always(
       random.pick([
+        ...SUITE.map(([, bytes]) => bytes),
+        '{"data":{}}',
         '<!doctype html><title>Sign in</title><form></form>',
         `<?xml version="1.0"?><error>${credential}</error>`,
-        'Internal Server Error',
-        'callback({"data":[]})',
-        '{"a":1}\n{"a":2}',
-        '// nothing\n{}',
-        "{'data':[]}",
-        '{"data":[],}',
-        'undefined',
-        'NaN',
       ]),
     ),
   'body: an error': ({ random, credential }) =>
@@ -195,10 +112,6 @@ export const BODIES: Tricks<BodyTrick> = {
     ({ random }) =>
     (text) =>
       text + random.pick(['x', '\0', ']', '}', '\u00a0', ' '.repeat(1e5)]),
-  'body: a byte order mark':
-    ({ random }) =>
-    (text) =>
-      `${'\ufeff'.repeat(random.pick([1, 1, 2]))}${text}`,
   'body: another charset':
     ({ random }) =>
     (text) =>
@@ -208,10 +121,6 @@ export const BODIES: Tricks<BodyTrick> = {
         Buffer.from(text.replaceAll(/[aeiou]/g, '\u00e9'), 'latin1'),
         Buffer.concat([Buffer.from(text.slice(0, -2)), Buffer.from([0xff, 0xc3, 0x28]), Buffer.from(text.slice(-2))]),
       ]),
-  'body: a control character':
-    ({ random }) =>
-    (text) =>
-      text.replace('Record', `Rec${random.pick(['\0', '\u0001', '\n', '\u007f', '\u2028'])}ord`),
   'body: deep': ({ random }) => {
     const depth = random.pick([30, 500, 6_000, 200_000]);
     const [open, close] = random.pick([

@@ -1,94 +1,36 @@
+import { fieldVectors } from '../corpora.ts';
 import type { Draw, HeaderLines, Tricks } from './transports.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
+/** Fields that a client reads, and what they may hold that is no value of theirs. */
+const FIELDS =
+  'Retry-After RateLimit RateLimit-Policy X-RateLimit-Reset Date Age Link Content-Type Content-Length'.split(' ');
 const NONSENSE = [
-  '',
-  '0',
-  '-5',
-  '3600',
-  'soon',
-  '1,2,x',
-  '1e400',
-  '9'.repeat(400),
-  '"a";r=;t=1',
-  '"a";r=1;t=1,'.repeat(500),
-];
+  fieldVectors().flatMap(({ raw = [] }) => raw),
+  ['', '0', '-5', '3600', 'soon', '1,2,x', '1e400', '9'.repeat(400), '12, 13', 'application/json; charset=utf-16'],
+  ['"a";r=1;t=1,'.repeat(500), '<'.repeat(5_000), '<a>;rel=x,'.repeat(1_200), '"\\"'.repeat(3_000)],
+  ['Fri, 31 Dec 9999 23:59:59 GMT', 'Mon, 99 Foo 2026 99:99:99 GMT', `</a>;${' '.repeat(9_000)}x`],
+]
+  .flat()
+  .filter((text) => !/[^\t -~\x80-\xff]/.test(text));
 
 /** Headers that are added to an answer; a name that begins with `-` is taken out of it first. */
 export const HEADERS: Tricks<HeaderLines> = {
-  'wait: nonsense': ({ random }) => [
-    [random.pick(['Retry-After', 'RateLimit', 'RateLimit-Policy', 'X-RateLimit-Reset']), random.pick(NONSENSE)],
-  ],
-  'date: absent': () => [['-Date', '']],
+  'field: nonsense': ({ random }) => {
+    const name = random.pick(FIELDS);
+    return [...(random.chance(0.7) ? [[`-${name}`, ''] as const] : []), [name, random.pick(NONSENSE)]];
+  },
+  'field: absent': ({ random }) => [[`-${random.pick(['Content-Type', 'Date'])}`, '']],
   'date: twice': ({ now }) => [['Date', new Date(now - HOUR).toUTCString()]],
   'date: an hour off': ({ now, random }) => dated(now + random.pick([-1, 1]) * random.whole(1, HOUR)),
   'date: days off': ({ now, random }) => dated(now + random.pick([-1, 1]) * random.whole(2, 40_000) * DAY),
-  'date: absurd': ({ random }) => [
-    ['-Date', ''],
-    [
-      'Date',
-      random.pick([
-        '',
-        '0',
-        '-1',
-        '2026',
-        '99999999',
-        'NaN',
-        '+275760-09-13T00:00:00Z',
-        '-271821-04-20T00:00:00Z',
-        'Fri, 31 Dec 9999 23:59:59 GMT',
-        'Sat, 01 Jan 12026 00:00:00 GMT',
-        'Thu, 01 Jan 1970 00:00:00 GMT',
-        'Mon, 99 Foo 2026 99:99:99 GMT',
-        'Sunday, 06-Nov-94 08:49:37 GMT',
-        'Sun Nov  6 08:49:37 1994',
-      ]),
-    ],
-  ],
-  age: ({ random }) => [['Age', random.pick(['0', '60', '-1', '1e9', '9'.repeat(40), 'old', ''])]],
-  'link: malformed': ({ random, origin }) => [
-    [
-      'Link',
-      random.pick([
-        '<',
-        '>;rel=next',
-        `<${origin}/v1/content; rel="next"`,
-        `<${origin}/v1/content?from=1>; rel="next`,
-        `<>; rel=next`,
-        ',,,,;;;;',
-        '<'.repeat(5_000),
-        '<a>;rel=x,'.repeat(1_200),
-        '"\\"'.repeat(3_000),
-        `</a>; rel="${'\\'.repeat(6_000)}`,
-        `</a>${'; x="\\"\\""'.repeat(900)}`,
-        `</a>;${' '.repeat(9_000)}x`,
-      ]),
-    ],
-  ],
   'link: elsewhere': (draw) => [['Link', `<${oddUrl(draw)}>; rel="next"`]],
   'link: several': ({ origin }) => [
     ['Link', `<${origin}/v1/content?from=5>; rel=next, <${origin}/v1/content?from=1>; rel="prev next"`],
     ['Link', `<${origin}/v1/content?from=9>; rel=next`],
   ],
   'link: in circles': ({ asked }) => [['Link', `<${asked.target}>; rel="next"`]],
-  'type: odd': ({ random }) => [
-    ['-Content-Type', ''],
-    ...random.pick<HeaderLines>([
-      [],
-      [['Content-Type', 'text/html']],
-      [['Content-Type', 'application/json; charset=utf-16']],
-      [['Content-Type', 'application/json; charset=latin1']],
-      [['Content-Type', 'application/json; charset=x-none']],
-      [['Content-Type', `application/json;${' '.repeat(4_000)}charset`]],
-      [['Content-Type', `text/plain; charset="${'x'.repeat(5_000)}`]],
-      [['Content-Type', '\u00ff\u00ff']],
-      [
-        ['Content-Type', 'application/json'],
-        ['Content-Type', 'text/html'],
-      ],
-    ]),
-  ],
   'length: a lie': ({ random }) => [
     ['-Content-Length', ''],
     ...random.pick<HeaderLines>([

@@ -1,3 +1,4 @@
+import { portOf } from '../../faults/port-of.ts';
 import { createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Random, randomFrom } from '../random.ts';
@@ -46,12 +47,7 @@ class HostileService {
   async start(): Promise<void> {
     const server = createServer({ noDelay: true }, (socket) => this.#welcome(socket));
     this.#server = server;
-    await new Promise<void>((resolve) => {
-      server.listen(0, '127.0.0.1', resolve);
-    });
-    const address = server.address();
-    if (address === null || typeof address === 'string') throw new Error('the service has no port');
-    this.url = `http://127.0.0.1:${address.port}`;
+    this.url = `http://127.0.0.1:${await portOf(server)}`;
   }
 
   async close(): Promise<void> {

@@ -12,7 +12,7 @@ import {
   withoutHeader,
 } from './transports.ts';
 import { BODIES } from './hostile-bodies.ts';
-import { HEADERS } from './hostile-headers.ts';
+import { HEADERS, oddUrl } from './hostile-headers.ts';
 
 /** How often an answer is right as a whole, so that a walk gets somewhere; and how often each part of it is not. */
 const OFTEN = { right: 0.3, status: 0.25, body: 0.5, header: 0.4, wire: 0.15 } as const;
@@ -90,28 +90,9 @@ interface StatusTrick {
   isWithoutBody?: boolean;
 }
 
-const ODD = [
-  '0',
-  '99',
-  '199',
-  '299',
-  '305',
-  '306',
-  '418',
-  '499',
-  '520',
-  '599',
-  '600',
-  '799',
-  '999',
-  '1000',
-  '20',
-  'abc',
-];
-const CLIENT = [
-  400, 400, 401, 402, 403, 403, 404, 405, 406, 407, 408, 409, 410, 411, 412, 413, 414, 415, 416, 417, 421,
-];
-const PASSING = [420, 423, 425, 429, 429, 429, 430, 500, 500, 502, 503, 503, 504, 505, 507, 508, 511];
+const ODD = '0 20 99 199 299 305 306 499 599 600 799 999 1000 abc'.split(' ');
+/** Those that mean something to a client come more often. */
+const REFUSALS = [400, 401, 403, 404, 408, 409, 410, 425, 429, 429, 429, 500, 502, 503, 503, 504];
 
 /** Statuses that a service may answer with, whatever its body says. */
 const STATUSES: Tricks<StatusTrick> = {
@@ -142,10 +123,9 @@ const STATUSES: Tricks<StatusTrick> = {
     headers: locations(draw),
   }),
   'status: refusal': ({ random, credential }) => ({
-    status: `${random.pick(CLIENT)} No`,
+    status: `${random.chance(0.6) ? random.pick(REFUSALS) : random.whole(400, 531)} No`,
     headers: random.pick([[], [['WWW-Authenticate', `Bearer realm="${credential}", error="invalid_token`]]]),
   }),
-  'status: failure': ({ random }) => ({ status: `${random.pick(PASSING)} No` }),
   'status: limited by 403': ({ random }) => ({
     status: '403 No',
     headers: [[random.pick(['X-RateLimit-Remaining', 'RateLimit-Remaining']), '0']],
@@ -157,27 +137,13 @@ const STATUSES: Tricks<StatusTrick> = {
 };
 
 function locations(draw: Draw): HeaderLines {
-  const { random, asked, origin, foreign, credential } = draw;
-  const to = random.pick([
-    asked.target,
-    `${asked.target}&more=1`,
-    `${origin}/v1/content`,
-    `${foreign}/v1/content?key=${credential}`,
-    `${origin.replace('//', `//user:${credential}@`)}/v1/content`,
-    `//${foreign.replace('http://', '')}/`,
-    'https://127.0.0.1:1/',
-    'javascript:alert(1)',
-    'file:///etc/passwd',
-    'http://',
-    'http://[::1',
-    '',
-    ' ',
-    '/%0d%0aSet-Cookie:%20a=b',
-    `/${'x'.repeat(9_000)}`,
-    '../../../..',
-    '\u00ff\u00fe',
-    '?cursor=',
-  ]);
+  const { random, origin, foreign, credential } = draw;
+  const odd = [
+    [oddUrl(draw), oddUrl(draw), oddUrl(draw), `${foreign}/v1/content?key=${credential}`],
+    [`${origin.replace('//', `//user:${credential}@`)}/v1/content`, 'https://127.0.0.1:1/', 'file:///etc/passwd'],
+    ['', ' ', '/%0d%0aSet-Cookie:%20a=b', `/${'x'.repeat(9_000)}`, '../../../..', '\u00ff\u00fe'],
+  ];
+  const to = random.pick(odd.flat());
   return random.pick([
     [['Location', to]],
     [['Location', to]],

@@ -27,17 +27,22 @@ interface Version {
   body: string | null;
 }
 
-/**
- * Everything in which the copy is not the truth. With `isWhole`, rows that the truth does not know are too many. `stored`:
- * the bodies that versions keep, by key, where they are not what the rows hold.
- */
+interface Compared {
+  /** The bodies that versions keep, by key, where they are not what the rows hold. */
+  sent?: ReadonlyMap<string, Fields>;
+  resource?: string;
+  /** False where the profile keeps no bodies. */
+  hasBodies?: boolean;
+}
+
+/** Everything in which the copy is not the truth. With `isWhole`, rows that the truth does not know are too many. */
 export function differencesFrom(
   db: Database.Database,
   truth: Truth,
   isWhole: boolean,
-  stored: ReadonlyMap<string, Fields> = new Map(),
+  { sent = new Map(), resource = RESOURCE, hasBodies = true }: Compared = {},
 ): Difference[] {
-  const tables = tablesIn(db);
+  const tables = tablesIn(db, resource);
   const [own] = tables;
   if (own === undefined) {
     const isNeeded = [...truth.values()].some((body) => body !== null && body !== 'either');
@@ -45,7 +50,8 @@ export function differencesFrom(
   }
   const rows = new Map(tables.map((table) => [table.name, rowsIn(db, table)]));
   const live = new Set([...(rows.get(own.name) ?? new Map<string, unknown>()).keys()].map(keyIn));
-  const copy = { tables, rows, live, bodies: openBodies(db), sent: stored };
+  const places = new Map([...rows].map(([name, all]) => [name, Map.groupBy(all.keys(), keyIn)]));
+  const copy = { tables, rows, places, live, bodies: hasBodies ? openBodies(db, resource) : null, sent };
   const found = [...truth].flatMap(([key, wanted]) => (wanted === 'either' ? [] : differencesOf(copy, key, wanted)));
   return [...found, ...(isWhole ? strangers(live, truth) : []), ...orphans(rows, own, live)];
 }
@@ -55,26 +61,29 @@ interface Copy {
   rows: ReadonlyMap<string, ReadonlyMap<string, unknown[]>>;
   /** Keys of live rows. */
   live: ReadonlySet<string>;
-  /** Of the open versions. */
-  bodies: ReadonlyMap<string, string | null>;
+  /** Keys of the rows of each table, by that of their record. */
+  places: ReadonlyMap<string, ReadonlyMap<string, string[]>>;
+  /** Of the open versions; null where none are kept. */
+  bodies: ReadonlyMap<string, string | null> | null;
   /** Bodies as the service sends them, where its rows hold something else. */
   sent: ReadonlyMap<string, Fields>;
 }
 
-function differencesOf({ tables, rows, live, bodies, sent }: Copy, key: string, body: Fields | null): Difference[] {
+function differencesOf(copy: Copy, key: string, body: Fields | null): Difference[] {
+  const { live, bodies, sent } = copy;
   if (body === null) {
     return live.has(key)
       ? [{ kind: 'not deleted', key, text: `${key} is live and the service has no such record` }]
       : [];
   }
+  if (!live.has(key) || bodies === null) return recordDifferences(copy, key, body);
   const stored = bodies.get(key) ?? null;
-  if (!live.has(key)) return recordDifferences(tables, rows, key, body);
   if (stored === null) return [{ kind: 'body', key, text: `${key} has no open version` }];
   // The whole record is another one: its cells only say so once more.
   const whole = canonical(sent.get(key) ?? body);
-  const isStale = canonical(parsed(stored)) !== whole;
+  const isStale = stored !== written(sent.get(key) ?? body) && canonical(parsed(stored)) !== whole;
   const text = `${key} is ${stored}, should be ${whole}`;
-  return isStale ? [{ kind: 'stale', key, text }] : recordDifferences(tables, rows, key, body);
+  return isStale ? [{ kind: 'stale', key, text }] : recordDifferences(copy, key, body);
 }
 
 function strangers(live: ReadonlySet<string>, truth: Truth): Difference[] {
@@ -107,18 +116,18 @@ function keyIn(place: string): string {
   return Array.isArray(parts) ? String(parts[0]) : '';
 }
 
-function openBodies(db: Database.Database): Map<string, string | null> {
-  const open = versionsIn(db).filter(({ valid_to, op }) => valid_to === null && op === 'upsert');
+function openBodies(db: Database.Database, resource: string): Map<string, string | null> {
+  const open = versionsIn(db, resource).filter(({ valid_to, op }) => valid_to === null && op === 'upsert');
   return new Map(open.map(({ id, body }) => [id, body]));
 }
 
-function versionsIn(db: Database.Database): Version[] {
+function versionsIn(db: Database.Database, resource = RESOURCE): Version[] {
   if (!hasTable(db, '_sync_versions')) return [];
   return db
     .prepare<[string], Version>(
       `SELECT id, version, valid_from, valid_to, op, body FROM _sync_versions WHERE resource = ? ORDER BY id, version`,
     )
-    .all(RESOURCE);
+    .all(resource);
 }
 
 interface Remembering {
@@ -214,6 +223,8 @@ interface CopiedTable {
   name: string;
   path: readonly string[];
   keys: readonly string[];
+  /** From the record to the values of its key, as JSON. */
+  keyPaths: readonly string[];
   columns: readonly CopiedColumn[];
 }
 
@@ -247,18 +258,19 @@ export interface Difference {
 
 export const RESOURCE = 'content';
 
-/** The tables of the resource, its own one first. */
-function tablesIn(db: Database.Database): CopiedTable[] {
+/** The tables of a resource, its own one first. */
+export function tablesIn(db: Database.Database, resource = RESOURCE): CopiedTable[] {
   if (!hasTable(db, '_sync_columns')) return [];
   const rows = db
     .prepare<[string], CatalogueRow>(
       'SELECT * FROM _sync_columns WHERE resource = ? ORDER BY length(table_path), table_name, role, position',
     )
-    .all(RESOURCE);
+    .all(resource);
   return [...Map.groupBy(rows, (row) => row.table_name)].map(([name, columns]) => ({
     name,
     path: JSON.parse(columns[0]?.table_path ?? '[]'),
     keys: columns.filter(({ role }) => role === 'key').map((column) => column.column_name),
+    keyPaths: columns.filter(({ role }) => role === 'key').map((column) => column.source_path),
     columns: columns
       .filter(({ role }) => role === 'source')
       .map(({ column_name, source_path, type }) => ({
@@ -285,19 +297,19 @@ function rowsIn(db: Database.Database, table: CopiedTable): Map<string, unknown[
 }
 
 /** In what the rows of one record are not the record; nothing where they are. */
-function recordDifferences(
-  tables: readonly CopiedTable[],
-  rows: ReadonlyMap<string, ReadonlyMap<string, unknown[]>>,
-  key: string,
-  body: Fields,
-): Difference[] {
+function recordDifferences({ tables, rows, places }: Copy, key: string, body: Fields): Difference[] {
   const [own, ...lists] = tables;
   const row = own === undefined ? undefined : rows.get(own.name)?.get(rowKey(key, []));
   if (own === undefined || row === undefined) return [{ kind: 'missing', key, text: `${key}: there is no such row` }];
   return [
     ...cellDifferences(own, key, body, row),
     ...lists.flatMap((table) =>
-      listDifferences(table, rows.get(table.name) ?? new Map<string, unknown[]>(), key, body),
+      listDifferences(
+        table,
+        { rows: rows.get(table.name) ?? new Map<string, unknown[]>(), places: places.get(table.name)?.get(key) ?? [] },
+        key,
+        body,
+      ),
     ),
     ...lostLeaves(tables, key, body),
   ];
@@ -305,12 +317,12 @@ function recordDifferences(
 
 function listDifferences(
   table: CopiedTable,
-  rows: ReadonlyMap<string, unknown[]>,
+  { rows, places }: { rows: ReadonlyMap<string, unknown[]>; places: readonly string[] },
   key: string,
   body: Fields,
 ): Difference[] {
   const wanted = new Map(placesIn(body, table.path).map(({ value, positions }) => [rowKey(key, positions), value]));
-  const strange = placesOf(rows, key).filter((place) => !wanted.has(place));
+  const strange = places.filter((place) => !wanted.has(place));
   return [
     ...strange.map((place): Difference => ({ kind: 'elements', key, text: `${table.name} ${place}: no such element` })),
     ...[...wanted].flatMap(([place, value]): Difference[] => {
@@ -342,16 +354,15 @@ function carriesAny(value: Value): boolean {
 
 /** Values for which the copy has no place at all. */
 function lostLeaves(tables: readonly CopiedTable[], key: string, body: Fields): Difference[] {
-  const [own] = tables;
-  const known = new Set(tables.flatMap(({ columns }) => columns.map(({ path }) => JSON.stringify(path))));
+  const known = new Set(
+    tables.flatMap(({ keyPaths, columns }) => [...keyPaths, ...columns.map(({ path }) => JSON.stringify(path))]),
+  );
   const lost: Difference[] = [];
   const visit = (value: Value, path: readonly string[]): void => {
     if (value === null || known.has(JSON.stringify(path))) return;
     if (isList(value)) value.forEach((each) => visit(each, [...path, '[]']));
     else if (isFields(value)) value.forEach((each, name) => visit(each, [...path, name]));
-    else if (!(path.length === 1 && path[0] === 'id' && own?.keys.length === 1)) {
-      lost.push({ kind: 'no column', key, text: `no column for ${JSON.stringify(path)}` });
-    }
+    else lost.push({ kind: 'no column', key, text: `no column for ${JSON.stringify(path)}` });
   };
   visit(body, []);
   return lost;
@@ -375,11 +386,6 @@ function valueAt(value: Value, path: readonly string[]): Value {
 
 function rowKey(key: string, positions: readonly number[]): string {
   return JSON.stringify([key, ...positions]);
-}
-
-function placesOf(rows: ReadonlyMap<string, unknown[]>, key: string): string[] {
-  const start = `${JSON.stringify([key]).slice(0, -1)},`;
-  return [...rows.keys()].filter((place) => place.startsWith(start));
 }
 
 export function hasTable(db: Database.Database, name: string): boolean {

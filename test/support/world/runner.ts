@@ -86,3 +86,26 @@ export class Runner {
     return { command, exitCode: ended.code, status, mode: part?.mode ?? 'full', said, ...service.asked };
   }
 }
+
+const MOST_SHOWN = 8;
+/** Of the last things that happened in a story. */
+export const LOG_SHOWN = 400;
+
+interface Told {
+  runs: readonly Run[];
+  broken: readonly { promise: string; differences: readonly { kind: string; text: string }[]; run: number }[];
+}
+
+/** The runs of a story as text, and the promises that they have broken. */
+export function linesOf({ runs, broken }: Told): string[] {
+  return [
+    ...runs.map(
+      ({ command, status, mode, said, listing, item, moves }, at) =>
+        `run ${at + 1}: ${command} (${mode}) ${status}; ${listing} pages and ${item} records asked for, ${moves} changes meanwhile; ${said.join(' | ') || 'nothing said'}`,
+    ),
+    ...broken.flatMap(({ promise, differences, run }) => [
+      `BROKEN after run ${run}: ${promise}; ${differences.length} differences`,
+      ...differences.slice(0, MOST_SHOWN).map(({ kind, text }) => `  ${kind}: ${text.slice(0, 600)}`),
+    ]),
+  ];
+}

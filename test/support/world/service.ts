@@ -1,4 +1,6 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { onTestFinished } from 'vitest';
+import { portOf } from '../../faults/port-of.ts';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { AddressCache } from '../address-cache.ts';
 import type { Random } from '../random.ts';
 import { type Behaviour, claimsIn, emptyBody, goneAnswer, REDIRECT_TO, tieRank } from './behaviour.ts';
@@ -33,7 +35,6 @@ export class Service {
   readonly world: World;
   readonly log: string[];
   readonly #cache: AddressCache<Answer>;
-  #server: Server | null = null;
 
   constructor(world: World) {
     this.world = world;
@@ -48,22 +49,11 @@ export class Service {
 
   async start(): Promise<string> {
     const server = createServer((request, response) => this.#serve(request, response));
-    this.#server = server;
-    await new Promise<void>((resolve) => {
-      server.listen(0, '127.0.0.1', resolve);
+    onTestFinished(() => {
+      server.closeAllConnections();
+      server.close();
     });
-    const address = server.address();
-    if (address === null || typeof address === 'string') throw new Error('the service has no port');
-    return `http://127.0.0.1:${address.port}`;
-  }
-
-  async close(): Promise<void> {
-    const closed = new Promise((resolve) => {
-      if (this.#server === null) resolve(null);
-      else this.#server.close(resolve);
-    });
-    this.#server?.closeAllConnections();
-    await closed;
+    return `http://127.0.0.1:${await portOf(server)}`;
   }
 
   #serve(request: IncomingMessage, response: ServerResponse): void {

@@ -9,7 +9,7 @@ import { type Behaviour, drawBehaviour } from './behaviour.ts';
 import { type Difference, differencesFrom, historyFaults, RESOURCE, type Truth } from './oracle.ts';
 import { Editor, type Entry, EntryMaker, ServiceRecords } from './records.ts';
 import { writeProfile, type Written } from './profile.ts';
-import { type Command, type Run, Runner } from './runner.ts';
+import { type Command, linesOf, LOG_SHOWN, type Run, Runner } from './runner.ts';
 import { keyFor, Service } from './service.ts';
 import { WorldClock } from './world-clock.ts';
 import type Database from 'better-sqlite3';
@@ -88,10 +88,7 @@ async function setStage(
   editor.fill(behaviour.records, service.now() - 240 * HOUR, service.now() - 2 * HOUR);
   const url = await service.start();
   const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-world-'));
-  onTestFinished(async () => {
-    await service.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const { setting: warehouse, close } = await database.open(folder);
   onTestFinished(close);
   const concurrency = random.pick([1, 1, 4, 8]);
@@ -240,26 +237,16 @@ function truthOf(
   return truth;
 }
 
-const MOST_SHOWN = 8;
-const LOG_SHOWN = 400;
-
 /** A seed's story as text: what the service does, what the profile says, what happened, and what came of it. */
 function accountOf(outcome: Outcome, isWhole: boolean): string {
-  const { seed, database, behaviour, written, runs, broken, log } = outcome;
-  const lines = [
+  const { seed, database, behaviour, written, log } = outcome;
+  return [
     `SEED=${seed} on ${database}; to play it again: TEST_LENGTH=long SEED=${seed} SEEDS=1 with any-service.test.ts`,
     `service: ${JSON.stringify(behaviour)}`,
     `profile: ${JSON.stringify(written.resource)}; wrong in it: ${written.wrong ?? 'nothing'}`,
-    ...runs.map(
-      ({ command, status, mode, said, listing, item, moves }, at) =>
-        `run ${at + 1}: ${command} (${mode}) ${status}; ${listing} pages and ${item} records asked for, ${moves} changes meanwhile; ${said.join(' | ') || 'nothing said'}`,
-    ),
-  ];
-  for (const { promise, differences, run } of broken) {
-    lines.push(`BROKEN after run ${run}: ${promise}; ${differences.length} differences`);
-    lines.push(...differences.slice(0, MOST_SHOWN).map(({ kind, text }) => `  ${kind}: ${text.slice(0, 600)}`));
-  }
-  return [...lines, ...(isWhole ? log.slice(-LOG_SHOWN) : [])].join('\n');
+    ...linesOf(outcome),
+    ...(isWhole ? log.slice(-LOG_SHOWN) : []),
+  ].join('\n');
 }
 
 /** Throws the story where a promise was broken. */

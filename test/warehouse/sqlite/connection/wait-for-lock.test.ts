@@ -17,7 +17,7 @@ const BUSY_MACHINE = { retry: 2 };
 const HOLDER = new URL('../../../support/lock-holder.ts', import.meta.url);
 
 describe('another process that holds the write lock', () => {
-  it('F128 makes every kind of write wait its time, without stalling the event loop', BUSY_MACHINE, async () => {
+  it('F128 T2 G7 makes every kind of write wait its time, without stalling the event loop', BUSY_MACHINE, async () => {
     const { warehouse, file } = await tempWarehouse();
     const { load } = await loading(warehouse);
     await load(['{"id":"1","n":1}']);
