@@ -57,8 +57,6 @@ export interface ClientOptions {
 export interface ClientParts extends LoopParts {
   http: HttpProfile;
   way: Way;
-  /** Of the service's governor. */
-  isCrowded: Governor['isCrowded'];
 }
 
 /** A client, and what it is made of. */
@@ -84,7 +82,6 @@ export function createClient(options: ClientOptions): Client {
     way,
     clock,
     governorOf: () => governor,
-    isCrowded: (lane) => governor.isCrowded(lane),
     exchange,
     plainHeaders,
     homeHeaders,

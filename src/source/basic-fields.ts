@@ -144,9 +144,10 @@ export function templateSchema(known: readonly string[]) {
   });
 }
 
-/** Names of the variables in a template, in their order. */
-export function variablesIn(template: string): string[] {
-  return Array.from(template.matchAll(VARIABLE), ([, name = '']) => name);
+/** Names of the variables in a template, or in the templates of a list or map, in their order. */
+export function variablesIn(templates: unknown): string[] {
+  if (typeof templates === 'string') return Array.from(templates.matchAll(VARIABLE), ([, name = '']) => name);
+  return typeof templates === 'object' && templates !== null ? Object.values(templates).flatMap(variablesIn) : [];
 }
 
 /**

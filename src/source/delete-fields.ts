@@ -118,13 +118,7 @@ export const deleteFeedSchema = deleteFeedFields
 
 /** True if a request of the feed can ask for what came since a moment. */
 function holdsSince({ path, query, headers, body }: Record<string, unknown>): boolean {
-  const texts = [path, query, headers, body].flatMap(textsIn);
-  return texts.some((text) => variablesIn(text).includes('since'));
-}
-
-function textsIn(value: unknown): string[] {
-  if (typeof value === 'string') return [value];
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
+  return variablesIn([path, query, headers, body]).includes('since');
 }
 
 export type DeleteFeed = z.output<typeof deleteFeedSchema>;

@@ -112,21 +112,11 @@ export function filterPlaces({ param, template: text, query }: FilterTemplates):
 
 /** Places of the filter that take the moment: the first is its name for people. */
 export function sincePlaces(filter: FilterTemplates): string[] {
-  return filterPlaces(filter).flatMap(([place, value]) => (hasSince(value) ? [place] : []));
+  return filterPlaces(filter).flatMap(([place, value]) => (variablesIn(value).includes('since') ? [place] : []));
 }
 
 export function filterName(filter: FilterTemplates): string {
   return sincePlaces(filter)[0] ?? filterPlaces(filter)[0]?.[0] ?? 'the listing';
-}
-
-function hasSince(text: string): boolean {
-  return variablesIn(text).includes('since');
-}
-
-/** The texts in a value, a template or JSON of templates. */
-function textsIn(value: unknown): string[] {
-  if (typeof value === 'string') return [value];
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
 }
 
 interface Requested {
@@ -136,15 +126,10 @@ interface Requested {
   body: unknown;
 }
 
-function requestTexts({ incremental, query, headers, body }: Requested): string[] {
-  const places = incremental === null ? [] : filterPlaces(incremental).map(([, value]) => value);
-  return textsIn([places, query, headers, body]);
-}
-
 /** True if a request of the resource has a place for the moment from which changes are asked for. */
-export function asksSince(resource: Requested): boolean {
-  const takesNone = resource.incremental === null || resource.incremental.mode !== 'filter';
-  return takesNone || requestTexts(resource).some(hasSince);
+export function asksSince({ incremental, query, headers, body }: Requested): boolean {
+  if (incremental === null || incremental.mode !== 'filter') return true;
+  return variablesIn([filterPlaces(incremental), query, headers, body]).includes('since');
 }
 
 /** A part of a pattern: a field of a time, by its letters, or a text that stands for itself. */

@@ -153,6 +153,5 @@ export function asksForEnd(resource: Reported): boolean {
 }
 
 function asksFor({ path, query, headers, body }: Reported, variable: string): boolean {
-  const texts = [path, JSON.stringify(body), ...Object.values(query), ...Object.values(headers)];
-  return texts.some((text) => variablesIn(text).includes(variable));
+  return variablesIn([path, query, headers, body]).includes(variable);
 }

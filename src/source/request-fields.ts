@@ -137,13 +137,7 @@ interface Partitioned {
 /** False if nothing in the requests of a partitioned resource depends on the value. */
 export function asksForPartition({ partitions, path, query, headers, body }: Partitioned): boolean {
   if (partitions === null || partitions.param !== null) return true;
-  const texts = [path, JSON.stringify(body), ...Object.values(query), ...Object.values(headers)];
-  return texts.some(hasPartition);
-}
-
-/** True if the template has the variable `{partition}`. */
-export function hasPartition(template: string): boolean {
-  return variablesIn(template).includes('partition');
+  return variablesIn([path, query, headers, body]).includes('partition');
 }
 
 /** The value is the first part of the key, unless the profile has it there itself. */

@@ -43,7 +43,7 @@ export type TemplateSegment = string | { readonly token: TokenName; readonly nam
 const PIECE = /\{\{|\}\}|\{(?<token>[a-z0-9_]+)(?::(?<name>[\w-]+))?\}|[^{}]+|[{}]/g;
 
 /** Parses `{id}.{ts}.{body}`; returns its segments, or the fault. `{{` and `}}` are literal braces. */
-export function parseTemplate(text: string): { segments: TemplateSegment[] } | { fault: string } {
+function parseTemplate(text: string): { segments: TemplateSegment[] } | { fault: string } {
   const segments: TemplateSegment[] = [];
   for (const { 0: piece, groups } of text.matchAll(PIECE)) {
     if (piece === '{' || piece === '}') return { fault: 'expected {{ and }} for braces that are meant as such' };
@@ -105,7 +105,7 @@ const method = {
 };
 
 /** A scheme as it is written in a profile; with `base`, only what differs. */
-export const signatureFields = z.strictObject({
+const signatureFields = z.strictObject({
   /** Preset whose fields hold unless they are given here. */
   base: z.enum(SIGNATURE_PRESET_NAMES).optional(),
   ...method,
@@ -321,7 +321,7 @@ const RULES: readonly Rule[] = [
 ];
 
 /** All broken rules of a scheme whose fields are valid one by one. */
-export function schemeFaults(fields: SignatureFields): SchemeFault[] {
+function schemeFaults(fields: SignatureFields): SchemeFault[] {
   return RULES.filter((rule) => rule.isBroken(fields)).map(({ path, message }) => ({ path, message }));
 }
 

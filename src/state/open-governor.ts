@@ -88,7 +88,6 @@ export async function ownGovernor(
   const governor = await openGovernor({ ...place, opened }, name, limits);
   return {
     run: (lane, attempt, signal) => governor.run(lane, attempt, signal),
-    isCrowded: (lane) => governor.isCrowded(lane),
     figures: () => governor.figures(),
     state: () => governor.state(),
     forgetWaits: () => governor.forgetWaits(),

@@ -25,7 +25,6 @@ export function openGovernor(dialect = 'auto'): Governor & { facts: (AnswerFacts
       facts.push(attempted.facts);
       return attempted.result;
     },
-    isCrowded: () => false,
     figures: () => ({
       requests: 0,
       limited: 0,

@@ -77,10 +77,9 @@ describe('signature schemes', () => {
   });
 
   it('braces are written twice, and line breaks as they are', () => {
-    const scheme = signatureSchema.parse({ base: 'github', signed: '{{"a":{body_json}}}\n{method}' });
-    expect(
-      scheme.signed.map((segment) => (typeof segment === 'string' ? segment : `<${segment.token}>`)).join(''),
-    ).toBe('{"a":<body_json>}\n<method>');
+    const scheme = signatureSchema.parse({ base: 'github', signed: '{{"a":{body_json}}}\n{header:X-Topic}' });
+    const told = scheme.signed.map((part) => (typeof part === 'string' ? part : `<${part.token} ${part.name}>`));
+    expect(told.join('')).toBe('{"a":<body_json >}\n<header x-topic>');
   });
 
   it('has a JSON Schema for editors', () => {
