@@ -52,7 +52,11 @@ const STATEMENTS: [name: string, dialect: unknown, answer: (ms: number) => Said]
     'legacy',
     (ms) => ({ headers: { 'ratelimit-remaining': '0', 'ratelimit-reset': String(ms / SECOND) } }),
   ],
-  ['a body', 'discord', (ms) => ({ body: { retry_after: ms / SECOND } })],
+  [
+    'a body',
+    { base: 'none', body: [{ path: 'retry_after', means: 'wait', unit: 's' }] },
+    (ms) => ({ body: { retry_after: ms / SECOND } }),
+  ],
 ];
 
 /** When the next request may be sent, after one answer that says so. */
