@@ -13,7 +13,9 @@ import type { AnswerFacts, Governor } from '../../src/queue/governor.ts';
 import { profileSchema, type Profile } from '../../src/source/profile.ts';
 
 /** Lets everything through at once and remembers what it was told. */
-export function openGovernor(dialect: unknown = 'auto'): Governor & { facts: (AnswerFacts | null)[]; lanes: string[] } {
+export function openGovernor(
+  dialect: string | object = 'auto',
+): Governor & { facts: (AnswerFacts | null)[]; lanes: string[] } {
   const facts: (AnswerFacts | null)[] = [];
   const lanes: string[] = [];
   return {

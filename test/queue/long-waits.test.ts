@@ -54,7 +54,7 @@ const STATEMENTS: [name: string, dialect: unknown, answer: (ms: number) => Said]
   ],
   [
     'a body',
-    { base: 'none', body: [{ path: 'retry_after', means: 'wait', unit: 's' }] },
+    { body: [{ path: 'retry_after', means: 'wait', unit: 's' }] },
     (ms) => ({ body: { retry_after: ms / SECOND } }),
   ],
 ];

@@ -200,8 +200,7 @@ describe('what an outcome does', () => {
     const stage = await serve((_request, response, nth) =>
       json(response, nth === 1 ? { retry_after: 9 } : PAGE, nth === 1 ? 429 : 200),
     );
-    const body = [{ path: 'retry_after', means: 'wait', unit: 's' }];
-    const governor = openGovernor({ base: 'none', body });
+    const governor = openGovernor({ body: [{ path: 'retry_after', means: 'wait', unit: 's' }] });
     await get(clientFor(stage.origin, { governor }), `${stage.origin}/v1/content`);
     expect(governor.facts[0]).toMatchObject({ limited: true, limits: { retryAfterMs: null, waitMs: 9_000 } });
   });
