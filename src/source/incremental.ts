@@ -129,7 +129,7 @@ interface Requested {
 /** True if a request of the resource has a place for the moment from which changes are asked for. */
 export function asksSince({ incremental, query, headers, body }: Requested): boolean {
   if (incremental === null || incremental.mode !== 'filter') return true;
-  return variablesIn([filterPlaces(incremental), query, headers, body]).includes('since');
+  return sincePlaces(incremental).length > 0 || variablesIn([query, headers, body]).includes('since');
 }
 
 /** A part of a pattern: a field of a time, by its letters, or a text that stands for itself. */
