@@ -8,10 +8,9 @@ import { isObject, withField } from '../shape/records/field-at.ts';
 import { recordKey } from '../shape/records/record-key.ts';
 import { selectRecord } from '../shape/records/select-records.ts';
 import { type Tombstone, tombstoneOf } from '../shape/tombstone.ts';
-import { fillTemplate, placeOf } from '../source/basic-fields.ts';
+import { fillTemplate, placeOf, variablesIn } from '../source/basic-fields.ts';
 import type { GoneRule } from '../source/delete-fields.ts';
 import type { ResourceProfile } from '../source/profile.ts';
-import { hasPartition } from '../source/request-fields.ts';
 import { type BuiltRequest, type ListingTarget, singleRequest } from './page-styles/listing-request.ts';
 
 /** The parts by which single records of a resource are read. */
@@ -125,7 +124,7 @@ function itemTemplates({ item, item_query, query, headers, partitions }: Resourc
 }
 
 function saysPartition({ path, query, headers }: ReturnType<typeof itemTemplates>): boolean {
-  return [path, ...Object.values(query), ...Object.values(headers)].some(hasPartition);
+  return variablesIn([path, query, headers]).includes('partition');
 }
 
 function unreadable(message: string, cause?: unknown): SyncError {

@@ -4,6 +4,7 @@ import { isSecretName } from '../model/secret-name.ts';
 import type { Governor } from '../queue/governor.ts';
 import type { Network } from '../settings/network.ts';
 import type { AuthSettings } from '../source/auth.ts';
+import { isOwnHeader } from '../source/basic-fields.ts';
 import { requestedVersion } from '../source/http-fields.ts';
 import { sincePlaces } from '../source/incremental.ts';
 import type { HttpProfile, Profile } from '../source/profile.ts';
@@ -57,8 +58,6 @@ export interface ClientOptions {
 export interface ClientParts extends LoopParts {
   http: HttpProfile;
   way: Way;
-  /** Of the service's governor. */
-  isCrowded: Governor['isCrowded'];
 }
 
 /** A client, and what it is made of. */
@@ -84,7 +83,6 @@ export function createClient(options: ClientOptions): Client {
     way,
     clock,
     governorOf: () => governor,
-    isCrowded: (lane) => governor.isCrowded(lane),
     exchange,
     plainHeaders,
     homeHeaders,
@@ -159,18 +157,9 @@ function requestHeaders(profile: Readonly<Record<string, string>>) {
   return { plainHeaders, homeHeaders };
 }
 
-const OURS: ReadonlySet<string> = new Set([
-  'authorization',
-  'host',
-  'connection',
-  'content-length',
-  'transfer-encoding',
-]);
-
 /** The name in lower case; throws for what would break out of its line or is not the profile's to set. */
 function headerName(name: string, value: string): string {
-  const lower = name.toLowerCase();
-  if (/^[!#$%&'*+.^_`|~\w-]+$/.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value) && !OURS.has(lower)) return lower;
+  if (isOwnHeader(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return name.toLowerCase();
   throw new ConfigError('bad_header', `the header ${JSON.stringify(name)} of the profile cannot be sent`, {
     hint: 'Header values hold printable characters and no line break; Authorization belongs into auth.',
   });

@@ -67,7 +67,7 @@ export function createExchange(agent: Dispatcher, http: HttpProfile, clock: Cloc
     const start = clock.monotonic();
     const answer = unanswered(clock.now());
     const { into } = request;
-    const deadline = (into === undefined ? totalDeadline : silenceDeadline)(http.timeout, request.signal);
+    const deadline = startDeadline(http.timeout, request.signal, into === undefined ? 'whole' : 'silence');
     const received = (bytes: number): void => {
       count(bytes);
       deadline.progress(bytes);
@@ -165,39 +165,25 @@ interface Deadline {
   clear(): void;
 }
 
-/** For an exchange as a whole, of `ms` milliseconds. */
-function totalDeadline(ms: number, outer: AbortSignal | undefined): Deadline {
-  return startDeadline(ms, outer, { isOver: () => true, reason: `no whole answer within ${ms} ms` });
-}
-
-/** For each stretch of `ms` milliseconds in which next to nothing comes; a large body may take as long as it needs. */
-function silenceDeadline(ms: number, outer: AbortSignal | undefined): Deadline {
-  let moved = 0;
-  const isOver = (): boolean => {
-    const before = moved;
-    moved = 0;
-    return before < LEAST_PROGRESS;
-  };
-  const deadline = startDeadline(ms, outer, { isOver, reason: `next to nothing came for ${ms} ms` });
-  return { ...deadline, progress: (bytes) => void (moved += bytes) };
-}
-
-/** By hand: `AbortSignal.any` on a long-lived signal is slow to be collected. */
-function startDeadline(
-  ms: number,
-  outer: AbortSignal | undefined,
-  { isOver, reason }: { isOver: () => boolean; reason: string },
-): Deadline {
+/**
+ * `whole`: for an exchange as a whole. `silence`: for each stretch of `ms` milliseconds in which next to nothing comes; a
+ * large body may take as long as it needs. By hand: `AbortSignal.any` on a long-lived signal is slow to be collected.
+ */
+function startDeadline(ms: number, outer: AbortSignal | undefined, of: 'whole' | 'silence'): Deadline {
   outer?.throwIfAborted();
   const controller = new AbortController();
   const passOn = (): void => controller.abort(outer?.reason);
+  const reason = of === 'whole' ? `no whole answer within ${ms} ms` : `next to nothing came for ${ms} ms`;
+  let moved = 0;
   const timer = setInterval(() => {
-    if (isOver()) controller.abort(new SyncError('deadline', reason, { recovery: 'retry' }));
+    const isMoving = of === 'silence' && moved >= LEAST_PROGRESS;
+    moved = 0;
+    if (!isMoving) controller.abort(new SyncError('deadline', reason, { recovery: 'retry' }));
   }, ms);
   outer?.addEventListener('abort', passOn, { once: true });
   return {
     signal: controller.signal,
-    progress: () => undefined,
+    progress: (bytes) => void (moved += bytes),
     clear() {
       clearInterval(timer);
       outer?.removeEventListener('abort', passOn);

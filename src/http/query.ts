@@ -9,7 +9,7 @@ export function withoutParams(url: URL, names: readonly string[]): URL {
   return copy;
 }
 
-/** The URL with these parameters behind its own. */
+/** The URL with these parameters behind its own. By hand: `searchParams` would write all of the query anew. */
 export function withAppended(url: URL, params: Readonly<Record<string, string>>): URL {
   const added = Object.entries(params).map((pair) => pair.map(encodeURIComponent).join('='));
   if (added.length === 0) return url;
@@ -30,9 +30,5 @@ function decodedName(part: string): string {
 export function withVersionQuery(url: URL, query: Readonly<Record<string, string>>, home: string): URL {
   const missing = Object.entries(query).filter(([name]) => !url.searchParams.has(name));
   if (missing.length === 0 || url.origin !== home) return url;
-  const added = missing.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join('&');
-  const asked = new URL(url);
-  // By hand: `searchParams` would write all of the query anew.
-  asked.search = asked.search === '' ? added : `${asked.search}&${added}`;
-  return asked;
+  return withAppended(url, Object.fromEntries(missing));
 }

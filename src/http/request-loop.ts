@@ -1,24 +1,24 @@
 import { ageOf } from '../model/answer-age.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import { clockOf } from '../model/http-date.ts';
+import type { Clock } from '../model/clock.ts';
+import type { JsonValue } from '../model/json.ts';
 import type { Outcome } from '../model/vocabulary.ts';
-import type { Governor } from '../queue/governor.ts';
+import type { Attempted, Governor } from '../queue/governor.ts';
+import { readAnswerLimits } from '../queue/limits/answer-limits.ts';
 import type { RequestedVersion } from '../source/http-fields.ts';
-import { attempt, type AttemptParts, type AttemptResult } from './attempt.ts';
-import {
-  failedAttempt,
-  failedCredential,
-  type RetriedRequest,
-  type RetryParts,
-  type RetryQuota,
-  waitToRetry,
-} from './backoff.ts';
+import type { RateDialect } from '../source/rate-dialect.ts';
+import { type Credentials, NO_PROOF, type Proof } from './auth/credentials.ts';
+import { backoffDelay, type BackoffLimits, type RetryQuota } from './backoff.ts';
 import type { AnswerHold, AnswerMemory } from './body/answer-memory.ts';
 import { type ShownQuery, shownUrl } from './body/safe-text.ts';
-import type { ApiAnswer, ApiRequest, AttemptEvent, HttpMethod } from './client.ts';
-import type { AnswerHeaders } from './outcome/outcome-table.ts';
-import { hintFor, requestError, requestId } from './outcome/request-failure.ts';
-import { withoutParams, withVersionQuery } from './query.ts';
+import type { ApiAnswer, ApiRequest, AttemptEvent, HttpMethod, RetryEvent } from './client.ts';
+import { type Exchange, factsOf, type WireAnswer } from './exchange.ts';
+import { type BodyBounds, interpret } from './outcome/interpret.ts';
+import type { AnswerHeaders, Seen } from './outcome/outcome-table.ts';
+import { declaredVerdict, type OutcomeVerdict } from './outcome/outcome.ts';
+import { hintFor, type Judged, requestError, requestId } from './outcome/request-failure.ts';
+import { withAppended, withoutParams, withVersionQuery } from './query.ts';
 import { firstHop, type Hop, nextHop, type OriginPolicy, refusePostRedirect } from './redirect.ts';
 
 /** Answers of "too many requests" to one request after which something else must be wrong. */
@@ -27,7 +27,17 @@ const MOST_LIMITED = 50;
 /** Tokens that may end on the way of one request. */
 const MOST_RENEWALS = 5;
 
-export interface LoopParts extends AttemptParts, RetryParts {
+/** The parts that all requests of a client have in common. */
+export interface LoopParts {
+  clock: Clock;
+  credentials: Credentials;
+  exchange: Exchange;
+  judge: (seen: Seen) => OutcomeVerdict;
+  isRecord: (body: JsonValue) => boolean;
+  bounds: BodyBounds;
+  /** Headers for the home origin (the profile's), and those that go anywhere. */
+  homeHeaders: Readonly<Record<string, string>>;
+  plainHeaders: Readonly<Record<string, string>>;
   /** That of the origin which is asked. */
   governorOf: (url: URL) => Pick<Governor, 'run'>;
   memory: AnswerMemory;
@@ -37,11 +47,15 @@ export interface LoopParts extends AttemptParts, RetryParts {
   /** Attempts per request, the first one included. */
   attempts: number;
   quota: RetryQuota;
+  backoff: BackoffLimits;
+  /** 0 <= x < 1. */
+  random: () => number;
   shownQuery: ShownQuery;
   version: RequestedVersion;
   /** Called with every answer of the service itself. */
   answered: ((headers: AnswerHeaders, url: URL) => void) | undefined;
   log: ((event: AttemptEvent) => void) | undefined;
+  retried: ((event: RetryEvent) => void) | undefined;
 }
 
 /** Codes of answers that say that there is nothing at the address. */
@@ -59,10 +73,16 @@ interface Progress {
   renewals: number;
   isDoubted: boolean;
   staleUsed: boolean;
+  /** Send even a credential that is known to have run out: it was renewed for this request already. */
   evenStale: boolean;
 }
 
-type Judged = Extract<AttemptResult, { kind: 'judged' }>;
+/** The use that was made of one slot. */
+type AttemptResult =
+  | Judged
+  | { kind: 'redirect'; answer: WireAnswer }
+  /** The credential ran out while waiting for the slot; nothing was sent. */
+  | { kind: 'stale_credential' };
 
 /**
  * One request from its first attempt to its answer. The loop is outside and the slot inside: every attempt and every
@@ -122,11 +142,64 @@ async function takeSlot(parts: LoopParts, state: Progress): Promise<AttemptResul
   return parts.governorOf(state.hop.url).run(lane, (dialect) => attempt(parts, state, dialect), signal);
 }
 
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+/** One attempt, inside its slot: sends, reads and judges. The limits are read here, once, for the judge and the governor. */
+async function attempt(parts: LoopParts, state: Progress, dialect: RateDialect): Promise<Attempted<AttemptResult>> {
+  const { credentials } = parts;
+  const { request, hop, hold } = state;
+  const { meter, into, signal, body } = request;
+  if (hop.credentialed && !state.evenStale && !credentials.fresh()) {
+    return { result: { kind: 'stale_credential' }, facts: null };
+  }
+  const proof = hop.credentialed ? proofOf(request, credentials) : NO_PROOF;
+  // The credential is not renewed because another caller's was refused.
+  const isOwn = hop.credentialed && request.as === undefined;
+  const sent = isOwn ? { proof, holdsUntil: credentials.holdsUntil() } : { proof: null, holdsUntil: Infinity };
+  meter.requests += 1;
+  // Of an attempt before this one nothing is needed any more.
+  hold.resize(0);
+  // At the last moment: nothing that is stored or written ever sees a credential in the query.
+  const url = withAppended(hop.url, proof.query);
+  const headers = { ...headersFor(parts, state, proof), ...into?.headers() };
+  const answer = await parts.exchange(
+    { url, method: methodOf(state), headers, ...(body === undefined ? {} : { body }), signal, into },
+    { count: (bytes) => (meter.bytes += bytes), hold },
+  );
+  if (REDIRECTS.has(answer.status)) {
+    const facts = factsOf(answer, readAnswerLimits(answer, dialect), false);
+    return { result: { kind: 'redirect', answer }, facts };
+  }
+  const reading = interpret(answer, request.isRecord ?? parts.isRecord, { ...parts.bounds, hold });
+  const limits = readAnswerLimits({ ...answer, body: reading.seen.json }, dialect);
+  const seen = { ...reading.seen, limits };
+  const verdict = declaredVerdict(request.skips, seen) ?? parts.judge(seen);
+  if (sent.proof !== null && verdict.outcome === 'ok') credentials.accepted(sent.proof);
+  return {
+    result: { kind: 'judged', verdict, answer, reading, sent },
+    facts: factsOf(answer, limits, verdict.outcome === 'limited'),
+  };
+}
+
+function proofOf({ as }: ApiRequest, credentials: Credentials): Proof {
+  if (as === undefined) return credentials.proof();
+  return as === 'nobody' ? NO_PROOF : credentials.falseProof();
+}
+
+/** Away from home neither the credential nor the profile's headers go along: either may be a secret. */
+function headersFor(parts: LoopParts, { request, hop }: Progress, { headers }: Proof): Record<string, string> {
+  if (!hop.credentialed) return { ...parts.plainHeaders };
+  const all = [parts.homeHeaders, request.headers ?? {}, headers];
+  const cookies = all.flatMap((each) => each['cookie'] ?? []);
+  return Object.assign({}, ...all, cookies.length > 1 ? { cookie: cookies.join('; ') } : {});
+}
+
 async function retryCredential(parts: LoopParts, state: Progress, error: unknown): Promise<void> {
   if (!(error instanceof SyncError) || error instanceof DeferredError || error.recovery !== 'retry') throw error;
   state.failures += 1;
   if (state.failures >= parts.attempts || !parts.quota.take()) throw error;
-  await waitToRetry(parts, askedBy(parts, state), failedCredential(error), parts.attempts - 1);
+  const { code } = error;
+  await waitToRetry(parts, state, { status: null, code, reason: code, request_id: null, of: parts.attempts - 1 });
 }
 
 function follow(parts: LoopParts, state: Progress, { answer }: Extract<AttemptResult, { kind: 'redirect' }>): void {
@@ -187,8 +260,28 @@ async function retryLater(parts: LoopParts, state: Progress, judged: Judged): Pr
   if (state.failures >= most) throw failure(parts, state, judged);
   if (!parts.quota.take()) throw failure(parts, state, judged, 'too many requests fail to try this one again');
   state.request.meter.retries += 1;
-  await waitToRetry(parts, askedBy(parts, state), failedAttempt(judged, parts.origins.secrets), most - 1);
+  const { answer, verdict } = judged;
+  const said = answer.status >= 400 ? `answered ${answer.status}` : verdict.reason;
+  await waitToRetry(parts, state, {
+    status: answer.status === 0 ? null : answer.status,
+    code: verdict.code,
+    reason: answer.failure ?? said,
+    request_id: requestId(answer.headers, parts.origins.secrets),
+    of: most - 1,
+  });
   return null;
+}
+
+/** The wait before a retry, of which it is told first. */
+function waitToRetry(
+  parts: LoopParts,
+  state: Progress,
+  failed: Omit<RetryEvent, 'method' | 'url' | 'retry' | 'wait_ms'>,
+): Promise<void> {
+  const { failures: retry, request } = state;
+  const wait_ms = backoffDelay(retry, parts.backoff, parts.random);
+  parts.retried?.({ method: methodOf(state), url: urlOf(parts, state), retry, ...failed, wait_ms });
+  return parts.clock.sleep(wait_ms, request.signal);
 }
 
 /** Outside of the slot, and holding nothing: the request that has the memory may need either. */
@@ -204,11 +297,6 @@ async function awaitMemory(parts: LoopParts, state: Progress, judged: Judged): P
   }
   meter.retries += 1;
   return null;
-}
-
-function askedBy(parts: LoopParts, state: Progress): RetriedRequest {
-  const { failures: retry, request } = state;
-  return { method: methodOf(state), url: urlOf(parts, state), retry, signal: request.signal };
 }
 
 function answerOf(parts: LoopParts, state: Progress, judged: Judged, outcome: 'ok' | 'skip'): ApiAnswer {
@@ -255,11 +343,7 @@ function urlOf(parts: LoopParts, state: Progress): string {
 }
 
 /** The answer to a request out of its last attempt; without its content if it is one of the outcome `skip`. */
-function answerFrom(
-  { answer, reading, verdict }: Extract<AttemptResult, { kind: 'judged' }>,
-  url: URL,
-  outcome: ApiAnswer['outcome'],
-): ApiAnswer {
+function answerFrom({ answer, reading, verdict }: Judged, url: URL, outcome: ApiAnswer['outcome']): ApiAnswer {
   const age = ageOf(answer.headers);
   return {
     outcome,

@@ -187,11 +187,6 @@ export function closedUntil(budget: Budget, at: number): number | null {
   return until > at ? until : null;
 }
 
-/** True if the pace allows a request by now. */
-export function isPaced(budget: Budget, at: number): boolean {
-  return budget.due + 1_000 / paceNow(budget, at) <= at;
-}
-
 /** Requests per second at which to go on now; infinite while no limit is known. */
 export function paceNow(budget: Budget, at: number): number {
   const { share } = budget.options;

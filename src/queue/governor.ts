@@ -4,7 +4,7 @@ import { LANES, type Lane } from '../model/vocabulary.ts';
 import { WakeableSleep, waitAtMost } from '../model/waiting.ts';
 import type { RateDialect } from '../source/rate-dialect.ts';
 import { LocalStore, SharedStore, storeBudget, type BudgetStore, type SharedBudget } from './budget-store.ts';
-import { allowedRate, closedUntil, delayOf, forgetWaits, isPaced, noteStart, type BudgetAnswer } from './budget.ts';
+import { allowedRate, closedUntil, delayOf, forgetWaits, noteStart, type BudgetAnswer } from './budget.ts';
 import type { Budget, BudgetOptions } from './budget.ts';
 import type { AnswerLimits } from './limits/answer-limits.ts';
 import {
@@ -64,8 +64,6 @@ export interface Governor {
    * the budget is shared what its database throws.
    */
   run<T>(lane: Lane, attempt: Attempt<T>, signal?: AbortSignal): Promise<T>;
-  /** True while only requests of this lane keep one before it from starting: who could go on later lets it pass. */
-  isCrowded(lane: Lane): boolean;
   figures(): GovernorFigures;
   /** The part that must survive a restart, as JSON text for `_sync_limits`. */
   state(): string;
@@ -166,15 +164,6 @@ class RateLimiter implements Governor {
     } finally {
       this.#end(request, facts);
     }
-  }
-
-  isCrowded(lane: Lane): boolean {
-    const { budget } = this.#store;
-    const now = this.#store.now();
-    const isBefore = (other: { lane: Lane }): boolean => LANES.indexOf(other.lane) < LANES.indexOf(lane);
-    if (!this.#waiting.some(isBefore) || [...this.#running.values()].some(isBefore)) return false;
-    const isFull = budget.probing || budget.open.size >= budget.slots.current || this.#free() <= 0;
-    return isFull && closedUntil(budget, now) === null && isPaced(budget, now);
   }
 
   figures(): GovernorFigures {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isSecretName } from '../model/secret-name.ts';
-import { duration } from '../source/basic-fields.ts';
+import { documented, duration } from '../source/basic-fields.ts';
 import type { SettingsFinding } from './file/fault.ts';
 
 /** What an alert may be about, in the order in which messages list it. */
@@ -95,15 +95,12 @@ const KIND_OF_CHANNEL = { description: 'A POST anywhere (`post`), an incoming we
 
 /** Settings of every channel. */
 const told = {
-  on: kinds
-    .optional()
-    .meta({ description: 'What it reports; everything if absent', examples: [['failed', 'overdue']] }),
+  on: documented(kinds.optional())('What it reports; everything if absent', [['failed', 'overdue']]),
   sources: texts.optional().meta({ description: 'Only of these sources; of all if absent', examples: [['blog']] }),
   rejects_above: count.default(0).meta({ description: 'Rejected records only if a resource has more than this' }),
-  group_wait: duration.prefault('30s').meta({
-    description:
-      'What begins is reported once nothing else has begun for this long; what ends, after four times this. Ten times this is the shortest time between two messages about what begins, and between two about what ends',
-  }),
+  group_wait: documented(duration.prefault('30s'))(
+    'What begins is reported once nothing else has begun for this long; what ends, after four times this. Ten times this is the shortest time between two messages about what begins, and between two about what ends',
+  ),
   repeat: repeat.meta({ description: 'How often it reports again what lasts; null for once', examples: ['4h'] }),
 };
 
@@ -111,10 +108,9 @@ const postSchema = z
   .strictObject({
     type: z.literal('post').meta(KIND_OF_CHANNEL),
     url: url.meta({ description: 'Where messages are posted', examples: ['${ALERT_URL}'] }),
-    headers: z
-      .record(z.string().regex(/^[A-Za-z0-9-]+$/, 'expected the name of a header'), z.string())
-      .default({})
-      .meta({ description: 'Headers beside it', examples: [{ Authorization: 'Bearer ${ALERT_TOKEN}' }] }),
+    headers: documented(
+      z.record(z.string().regex(/^[A-Za-z0-9-]+$/, 'expected the name of a header'), z.string()).default({}),
+    )('Headers beside it', [{ Authorization: 'Bearer ${ALERT_TOKEN}' }]),
     body: text.optional().meta({
       description: `Template of the body, JSON unless a Content-Type says otherwise, with {${Object.keys(PLACEHOLDERS).join('}, {')}}; an object with all values if absent`,
       examples: ['{"text": "{title}", "details": "{text}"}'],
@@ -136,9 +132,7 @@ const slackSchema = z.strictObject({
 const emailSchema = z.strictObject({
   type: z.literal('email').meta(KIND_OF_CHANNEL),
   host: text.meta({ description: 'The mail server', examples: ['smtp.example.com'] }),
-  port: port
-    .optional()
-    .meta({ description: 'Its port; 587, with `tls: implicit` 465, with `tls: none` 25', examples: [587] }),
+  port: documented(port.optional())('Its port; 587, with `tls: implicit` 465, with `tls: none` 25', [587]),
   tls: z.enum(['starttls', 'implicit', 'none']).default('starttls').meta({
     description: 'Encrypted after a first word (`starttls`) or from the beginning (`implicit`), or not at all',
   }),

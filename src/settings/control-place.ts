@@ -2,22 +2,17 @@ import { createHash } from 'node:crypto';
 import { accessSync, constants } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
+import { documented } from '../source/basic-fields.ts';
 import { grammarOf } from './warehouse-address.ts';
 
 /** Longer addresses of sockets are cut off by some systems, 104 bytes with the end at the least. */
 const LONGEST_BYTES = 100;
 
 /** The setting `control`. */
-export const controlSchema = z
-  .string()
-  .min(1)
-  .nullable()
-  .optional()
-  .meta({
-    description:
-      'Socket through which commands on this machine tell a running `serve` what to do, for its own user only; beside the warehouse, else beside the config where absent; null for none',
-    examples: ['/run/content-sync/control.sock'],
-  });
+export const controlSchema = documented(z.string().min(1).nullable().optional())(
+  'Socket through which commands on this machine tell a running `serve` what to do, for its own user only; beside the warehouse, else beside the config where absent; null for none',
+  ['/run/content-sync/control.sock'],
+);
 
 interface ControlPlace {
   /** As the settings have it. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { timeSpan } from '../source/basic-fields.ts';
+import { documented, timeSpan } from '../source/basic-fields.ts';
 import { type FileProfile, storeAddress, type StoreAddress, storeOf, storePlace } from '../source/file-fields.ts';
 import type { Profile } from '../source/profile.ts';
 import type { SettingsFinding } from './file/fault.ts';
@@ -112,10 +112,9 @@ export const filesSchema = z
     grace: timeSpan
       .prefault('7d')
       .meta({ description: 'How long `files prune` keeps earlier contents, unless the resource has history: all' }),
-    recheck: timeSpan.nullable().default(null).meta({
-      description:
-        'How old a file may be before it is asked for again without its record having changed; null for never',
-    }),
+    recheck: documented(timeSpan.nullable().default(null))(
+      'How old a file may be before it is asked for again without its record having changed; null for never',
+    ),
   })
   .meta({ description: 'Where the files go that the profile names' });
 

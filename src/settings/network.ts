@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { z } from 'zod';
+import { documented } from '../source/basic-fields.ts';
 import { messageOf } from '../model/errors.ts';
 import type { SettingsFinding } from './file/fault.ts';
 
@@ -23,15 +24,13 @@ export const networkSchema = z
           'Proxy for this source, maybe with user:password; `none` for no proxy; HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the environment if absent',
         examples: ['http://proxy.example.com:3128'],
       }),
-    ca_file: file.meta({
-      description:
-        'PEM file of certificate authorities to trust besides the usual ones; relative to where content-sync is started',
-      examples: ['/etc/ssl/own-authority.pem'],
-    }),
-    cert_file: file.meta({
-      description: 'PEM file of the certificate with which this client proves itself; needs key_file',
-      examples: ['/run/secrets/client.pem'],
-    }),
+    ca_file: documented(file)(
+      'PEM file of certificate authorities to trust besides the usual ones; relative to where content-sync is started',
+      ['/etc/ssl/own-authority.pem'],
+    ),
+    cert_file: documented(file)('PEM file of the certificate with which this client proves itself; needs key_file', [
+      '/run/secrets/client.pem',
+    ]),
     key_file: file.meta({ description: 'PEM file of its private key', examples: ['/run/secrets/client-key.pem'] }),
     key_passphrase: z.string().min(1).optional().meta({ description: 'Passphrase of that key' }),
   })

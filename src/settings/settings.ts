@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { LOG_LEVELS, type LogLevel } from '../model/vocabulary.ts';
 import { authSchema, type AuthSettings } from '../source/auth.ts';
-import { byteSize, duration, timeSpan } from '../source/basic-fields.ts';
+import { documented, byteSize, duration, timeSpan } from '../source/basic-fields.ts';
 import { cronExpression, timezone } from '../source/cron.ts';
 import type { Profile } from '../source/profile.ts';
 import type { WebhookSecret } from '../source/signature-secret.ts';
@@ -17,19 +17,12 @@ const serveSchema = z
   .strictObject({
     host: z.string().min(1).default('127.0.0.1').meta({ description: 'Address that `serve` listens on' }),
     port: z.int().min(0).max(65_535).default(8080),
-    hosts: z
-      .array(z.string().regex(/^[A-Za-z0-9.-]+$/, 'expected a name such as status.example.com'))
-      .default([])
-      .meta({
-        description: 'Names by which browsers know the page, where no auth is set and the name is a public one',
-      }),
-    public_url: z
-      .url({ protocol: /^https?$/, error: 'expected an http(s) URL such as https://sync.example.com' })
-      .optional()
-      .meta({
-        description: 'Address at which people see the page, for links in alerts',
-        examples: ['https://sync.example.com'],
-      }),
+    hosts: documented(
+      z.array(z.string().regex(/^[A-Za-z0-9.-]+$/, 'expected a name such as status.example.com')).default([]),
+    )('Names by which browsers know the page, where no auth is set and the name is a public one'),
+    public_url: documented(
+      z.url({ protocol: /^https?$/, error: 'expected an http(s) URL such as https://sync.example.com' }).optional(),
+    )('Address at which people see the page, for links in alerts', ['https://sync.example.com']),
     auth: z
       .strictObject({
         user: z.string().regex(/^[^:]+$/, 'expected a name without a colon'),
@@ -44,13 +37,9 @@ const serveSchema = z
 const workerSchema = z
   .strictObject({
     host: z.string().min(1).default('127.0.0.1').meta({ description: 'Address that `worker` listens on' }),
-    port: z
-      .int()
-      .min(0)
-      .max(65_535)
-      .nullable()
-      .default(8081)
-      .meta({ description: 'Its port; 0 picks a free one, null listens nowhere' }),
+    port: documented(z.int().min(0).max(65_535).nullable().default(8081))(
+      'Its port; 0 picks a free one, null listens nowhere',
+    ),
     range_pages: z.unknown().optional().meta({
       deprecated: true,
       description: 'Deprecated and ignored: each listing is read by one process.',
@@ -78,62 +67,42 @@ const webhookSecretSchema = z
 /** `sources.<name>.webhook`: how deliveries of a source are received and kept. */
 export const webhookSchema = z
   .strictObject({
-    secrets: z
-      .array(webhookSecretSchema)
-      .min(1)
-      .meta({ description: 'Secrets that sign deliveries; all of them are accepted' }),
-    public_url: z
-      .url({ protocol: /^https?$/ })
-      .optional()
-      .meta({ description: 'Address at which the service sees the receiver, for schemes that sign it' }),
+    secrets: documented(z.array(webhookSecretSchema).min(1))('Secrets that sign deliveries; all of them are accepted'),
+    public_url: documented(z.url({ protocol: /^https?$/ }).optional())(
+      'Address at which the service sees the receiver, for schemes that sign it',
+    ),
     max_body: byteSize.prefault('1MiB').meta({ description: 'Largest delivery' }),
-    keep: duration
-      .prefault('7d')
-      .meta({ description: 'How long a delivery that is done is kept, also against repeats' }),
-    attempts: z
-      .int()
-      .min(1)
-      .max(50)
-      .default(8)
-      .meta({ description: 'Readings of a record before its delivery is dead' }),
-    max_waiting: z
-      .int()
-      .min(1)
-      .default(1_000_000)
-      .meta({ description: 'Deliveries that may wait; further ones are answered with 503 and Retry-After' }),
+    keep: documented(duration.prefault('7d'))('How long a delivery that is done is kept, also against repeats'),
+    attempts: documented(z.int().min(1).max(50).default(8))('Readings of a record before its delivery is dead'),
+    max_waiting: documented(z.int().min(1).default(1_000_000))(
+      'Deliveries that may wait; further ones are answered with 503 and Retry-After',
+    ),
     max_waiting_size: byteSize.prefault('1024MiB').meta({ description: 'Size of all deliveries that may wait' }),
   })
   .meta({ description: 'Receive webhooks at /webhooks/<source>; without it there is no such address' });
 
 /** Of a source. */
-const hashKey = z.string().min(16, 'expected a secret of at least 16 characters').optional().meta({
-  description:
-    'The secret under which fields are hashed that the profile says `hash: true` of; `privacy_key` where absent',
-});
+const hashKey = documented(z.string().min(16, 'expected a secret of at least 16 characters').optional())(
+  'The secret under which fields are hashed that the profile says `hash: true` of; `privacy_key` where absent',
+);
 
 /** Of all sources. */
-const privacyKey = z
-  .string()
-  .min(16, 'expected a secret of at least 16 characters')
-  .optional()
-  .meta({
-    description:
-      'The secret under which `forget` keeps the fingerprints of what it has erased; also the `hash_key` of sources that have none. Kept for as long as the warehouse: without it nothing keeps erased records from coming back, so runs refuse',
-    examples: ['${CONTENT_PRIVACY_KEY}'],
-  });
+const privacyKey = documented(z.string().min(16, 'expected a secret of at least 16 characters').optional())(
+  'The secret under which `forget` keeps the fingerprints of what it has erased; also the `hash_key` of sources that have none. Kept for as long as the warehouse: without it nothing keeps erased records from coming back, so runs refuse',
+  ['${CONTENT_PRIVACY_KEY}'],
+);
 
 const EXPECTED = 'expected 0600, 0640 (its group may read) or 0644 (everybody may)';
 const MODES = [0o600, 0o640, 0o644] as const;
 
 /** Rights of written files, as `chmod` writes them; parsed to the mode as a number. */
-const fileMode = z
-  .union([z.int(), z.string()], EXPECTED)
-  .transform((given, context): number => {
+const fileMode = documented(
+  z.union([z.int(), z.string()], EXPECTED).transform((given, context): number => {
     const mode = MODES.find((each) => meanings(each).includes(String(given)));
     if (mode === undefined) context.addIssue({ code: 'custom', message: EXPECTED });
     return mode ?? MODES[0];
-  })
-  .meta({ description: 'Rights of files that are made, as chmod has them: 0600, 0640 or 0644; folders to match' });
+  }),
+)('Rights of files that are made, as chmod has them: 0600, 0640 or 0644; folders to match');
 
 /** YAML reads `0640` as the number 640, and `0o640` as 416. */
 function meanings(mode: number): string[] {
@@ -157,12 +126,9 @@ const baseUrlSchema = z
   .meta({ description: 'Address of the content service, without the version prefix' });
 
 const rateSchema = z.strictObject({
-  requests_per_second: z
-    .number()
-    .positive()
-    .max(10_000)
-    .optional()
-    .meta({ description: 'Never more than this; what the service says in its headers may lower it' }),
+  requests_per_second: documented(z.number().positive().max(10_000).optional())(
+    'Never more than this; what the service says in its headers may lower it',
+  ),
   share: z.number().gt(0).max(1).default(0.9).meta({ description: 'Part of the limit to use; others get the rest' }),
 });
 
@@ -177,42 +143,29 @@ const timesSchema = z.strictObject({
 
 const scheduleSchema = z
   .strictObject({
-    incremental: cronExpression
-      .nullable()
-      .default('*/10 * * * *')
-      .meta({ description: 'When to ask for what changed; null for never' }),
-    full: cronExpression
-      .nullable()
-      .default('17 3 * * *')
-      .meta({ description: 'When to walk everything, which finds what was deleted; null for never' }),
+    incremental: documented(cronExpression.nullable().default('*/10 * * * *'))(
+      'When to ask for what changed; null for never',
+    ),
+    full: documented(cronExpression.nullable().default('17 3 * * *'))(
+      'When to walk everything, which finds what was deleted; null for never',
+    ),
     timezone: timezone.default('UTC').meta({ description: 'IANA time zone in which the times are meant' }),
     jitter: duration
       .prefault('30s')
       .meta({ description: 'Up to so much later, always the same for one resource, so that not all start at once' }),
-    resources: z
-      .record(z.string(), timesSchema)
-      .default({})
-      .meta({ description: 'Other times for some resources, by name' }),
+    resources: documented(z.record(z.string(), timesSchema).default({}))('Other times for some resources, by name'),
   })
   .meta({ description: 'When `serve` and `sync --due` do what' });
 
 const deletesSchema = z.strictObject({
-  max_rows: z
-    .int()
-    .min(0)
-    .default(500)
-    .meta({ description: 'More deletes than this in a sweep, or in 24 h, are held' }),
+  max_rows: documented(z.int().min(0).default(500))('More deletes than this in a sweep, or in 24 h, are held'),
   max_part: z.number().min(0).max(1).default(0.1).meta({ description: 'So are more than this part of the live rows' }),
-  settle: duration.nullable().default(null).meta({
-    description:
-      'How late a listing may show a record: a row that is younger is not deleted for being missed where records cannot be read alone, nor does a second whole walk sooner than that settle an older state; null for the overlap of the filter, or 10m',
-  }),
-  keep_days: z
-    .int()
-    .min(1)
-    .nullable()
-    .default(null)
-    .meta({ description: 'Days after which deleted rows and their versions are removed for good; null for never' }),
+  settle: documented(duration.nullable().default(null))(
+    'How late a listing may show a record: a row that is younger is not deleted for being missed where records cannot be read alone, nor does a second whole walk sooner than that settle an older state; null for the overlap of the filter, or 10m',
+  ),
+  keep_days: documented(z.int().min(1).nullable().default(null))(
+    'Days after which deleted rows and their versions are removed for good; null for never',
+  ),
 });
 
 const pingSchema = z
@@ -222,26 +175,18 @@ const pingSchema = z
 const sourceSchema = z.strictObject({
   base_url: baseUrlSchema,
   auth: authSchema.optional().meta({ description: "The secrets for the profile's auth; absent where it has none" }),
-  allow_insecure: z
-    .boolean()
-    .default(false)
-    .meta({ description: 'The credential may be sent by plain http to other machines too' }),
-  profile: z
-    .string()
-    .min(1)
-    .meta({ description: 'Name of a profile that comes with content-sync, or the path of your own' }),
+  allow_insecure: documented(z.boolean().default(false))(
+    'The credential may be sent by plain http to other machines too',
+  ),
+  profile: documented(z.string().min(1))('Name of a profile that comes with content-sync, or the path of your own'),
   rate: rateSchema.prefault({}),
-  http: networkSchema
-    .prefault({})
-    .meta({ description: 'The way to the service: proxy, authorities, client certificate' }),
+  http: documented(networkSchema.prefault({}))('The way to the service: proxy, authorities, client certificate'),
   max_wait: duration
     .prefault('15m')
     .meta({ description: 'Longest wait that the service may ask for before a resource is put off (exit code 4)' }),
-  resources: z
-    .array(z.string().min(1))
-    .min(1)
-    .optional()
-    .meta({ description: 'Resources of the profile to sync; all of them where absent' }),
+  resources: documented(z.array(z.string().min(1)).min(1).optional())(
+    'Resources of the profile to sync; all of them where absent',
+  ),
   hash_key: hashKey,
   schedule: scheduleSchema.prefault({}),
   webhook: webhookSchema.optional(),
@@ -259,10 +204,9 @@ const sourcesSchema = z
   .refine((sources) => Object.keys(sources).length > 0, 'expected at least one source')
   .meta({ description: 'Content service accounts by name; each has its own file or schema in the warehouse' });
 
-const folderSchema = z
-  .string()
-  .min(1)
-  .meta({ description: 'A folder, relative to this file: each <name>.yaml in it is the source of that name' });
+const folderSchema = documented(z.string().min(1))(
+  'A folder, relative to this file: each <name>.yaml in it is the source of that name',
+);
 
 const beside = {
   privacy_key: privacyKey,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { duration, templateSchema } from './basic-fields.ts';
+import { documented, duration, templateSchema } from './basic-fields.ts';
 
 /** Headers of the connection, which are nobody's to set. */
 const CONNECTION = /^(?:host|connection|content-length|transfer-encoding)$/i;
@@ -12,13 +12,10 @@ const authHeaderName = z
 
 /** Where the credential stands in a request. */
 const carrier = {
-  in: z
-    .enum(['header', 'query'])
-    .default('header')
-    .meta({
-      description: 'Where the credential stands; in the query it is added last, and is never stored or logged',
-      examples: ['query'],
-    }),
+  in: documented(z.enum(['header', 'query']).default('header'))(
+    'Where the credential stands; in the query it is added last, and is never stored or logged',
+    ['query'],
+  ),
   name: z
     .string()
     .regex(/^[!#$%&'*+.^_`|~\w[\]-]+$/, 'expected the name of a header or query parameter')
@@ -45,17 +42,11 @@ const UNNAMED = { path: ['name'], error: 'expected the name of the query paramet
 const path = z.string().regex(/^\/[^?#\s]*$/, 'expected a path that begins with /, without ? and #');
 
 const jwtFields = {
-  algorithm: z
-    .enum(['HS256', 'RS256', 'ES256'])
-    .default('HS256')
-    .meta({ description: 'How a JWT is signed', examples: ['ES256'] }),
-  key_encoding: z
-    .enum(['utf8', 'hex', 'base64', 'pem'])
-    .optional()
-    .meta({
-      description: 'How the key is written; utf8 for HS256 if absent, else pem',
-      examples: ['hex'],
-    }),
+  algorithm: documented(z.enum(['HS256', 'RS256', 'ES256']).default('HS256'))('How a JWT is signed', ['ES256']),
+  key_encoding: documented(z.enum(['utf8', 'hex', 'base64', 'pem']).optional())(
+    'How the key is written; utf8 for HS256 if absent, else pem',
+    ['hex'],
+  ),
   header: z
     .record(z.string(), templateSchema(['key_id', 'client_id']))
     .default({})
@@ -67,10 +58,7 @@ const jwtFields = {
     )
     .default({})
     .meta({ description: 'Claims besides iat and exp, which are always there', examples: [{ aud: '/admin/' }] }),
-  lifetime: duration.prefault('5m').meta({
-    description: 'From iat to exp',
-    examples: ['10m'],
-  }),
+  lifetime: documented(duration.prefault('5m'))('From iat to exp', ['10m']),
 };
 
 const GRANTS = ['client_credentials', 'refresh_token', 'password', 'jwt_bearer'] as const;
@@ -79,21 +67,14 @@ const SCHEMES = [
   z
     .strictObject({ type: z.literal('none').meta({ description: 'The scheme', examples: ['none'] }) })
     .meta({ description: 'Nothing is sent' }),
-  z
-    .strictObject({ type: z.literal('api_key'), ...carrier })
-    .refine(isNamed, UNNAMED)
-    .meta({ description: 'One secret, `key`' }),
+  documented(z.strictObject({ type: z.literal('api_key'), ...carrier }).refine(isNamed, UNNAMED))('One secret, `key`'),
   z
     .strictObject({
       type: z.literal('headers'),
-      names: z
-        .array(authHeaderName)
-        .min(1)
-        .optional()
-        .meta({
-          description: 'Names of the secret headers; those in the settings if absent',
-          examples: [['X-App-Id', 'X-App-Key']],
-        }),
+      names: documented(z.array(authHeaderName).min(1).optional())(
+        'Names of the secret headers; those in the settings if absent',
+        [['X-App-Id', 'X-App-Key']],
+      ),
     })
     .meta({ description: 'Several secret headers, `headers`' }),
   z.strictObject({ type: z.literal('basic') }).meta({ description: 'Basic authentication: `username`, `password`' }),
@@ -101,35 +82,23 @@ const SCHEMES = [
   z
     .strictObject({
       type: z.literal('oauth'),
-      grant: z
-        .enum(GRANTS)
-        .default('client_credentials')
-        .meta({ description: 'How a token is asked for', examples: ['refresh_token'] }),
-      token_url: z
-        .url({ protocol: /^https?$/ })
-        .optional()
-        .meta({
-          description: 'Whole URL of the token endpoint; that of the settings holds before it',
-          examples: ['https://login.example.com/oauth/token'],
-        }),
+      grant: documented(z.enum(GRANTS).default('client_credentials'))('How a token is asked for', ['refresh_token']),
+      token_url: documented(z.url({ protocol: /^https?$/ }).optional())(
+        'Whole URL of the token endpoint; that of the settings holds before it',
+        ['https://login.example.com/oauth/token'],
+      ),
       token_path: path.optional().meta({
         description: 'Its path below base_url, without the version prefix; /oauth/token if absent',
         examples: ['/oauth2/token'],
       }),
-      client_auth: z
-        .enum(['body', 'basic', 'none'])
-        .optional()
-        .meta({
-          description: 'How the client proves itself to the token endpoint; none for a client without a secret',
-          examples: ['basic'],
-        }),
-      parameters: z
-        .record(z.string(), z.string())
-        .default({})
-        .meta({
-          description: 'Further parameters of a token request that are no secrets',
-          examples: [{ audience: 'https://api.example.com' }],
-        }),
+      client_auth: documented(z.enum(['body', 'basic', 'none']).optional())(
+        'How the client proves itself to the token endpoint; none for a client without a secret',
+        ['basic'],
+      ),
+      parameters: documented(z.record(z.string(), z.string()).default({}))(
+        'Further parameters of a token request that are no secrets',
+        [{ audience: 'https://api.example.com' }],
+      ),
       ...jwtFields,
       ...carrier,
     })
@@ -138,17 +107,11 @@ const SCHEMES = [
   z
     .strictObject({
       type: z.literal('jwt'),
-      key_format: z
-        .enum(['secret', 'id:secret'])
-        .default('secret')
-        .meta({
-          description: 'Whether the secret `key` is one, or an id and a secret with a colon between them',
-          examples: ['id:secret'],
-        }),
-      reuse: z
-        .boolean()
-        .default(true)
-        .meta({ description: 'One JWT for its lifetime; false: one per request', examples: [false] }),
+      key_format: documented(z.enum(['secret', 'id:secret']).default('secret'))(
+        'Whether the secret `key` is one, or an id and a secret with a colon between them',
+        ['id:secret'],
+      ),
+      reuse: documented(z.boolean().default(true))('One JWT for its lifetime; false: one per request', [false]),
       ...jwtFields,
       ...carrier,
     })
@@ -157,61 +120,37 @@ const SCHEMES = [
   z
     .strictObject({
       type: z.literal('session'),
-      login: z
-        .strictObject({
-          method: z
-            .enum(['POST', 'GET', 'PUT'])
-            .default('POST')
-            .meta({ description: 'Method of the login', examples: ['PUT'] }),
-          path: path.meta({ description: 'Below base_url, without the version prefix', examples: ['/auth/login'] }),
-          headers: z
-            .record(authHeaderName, templateSchema(['username', 'password', 'key']))
-            .default({})
-            .meta({
-              description: 'Its headers, with {username}, {password} and {key} in their texts',
-              examples: [{ 'X-Key': '{key}' }],
-            }),
-          body: z
-            .record(z.string(), z.unknown())
-            .optional()
-            .meta({
-              description: 'JSON with {username}, {password} and {key} in its texts',
-              examples: [{ email: '{username}', password: '{password}' }],
-            }),
-          form: z
-            .record(z.string(), templateSchema(['username', 'password', 'key']))
-            .optional()
-            .meta({
-              description: 'Fields of a form in place of a JSON body',
-              examples: [{ user: '{username}', pass: '{password}' }],
-            }),
-        })
-        .refine(({ body, form }) => body === undefined || form === undefined, 'expected a body or a form, got both')
-        .meta({
-          description: 'The request that logs in',
-          examples: [{ path: '/auth/login', body: { email: '{username}', password: '{password}' } }],
-        }),
-      token: z
-        .string()
-        .min(1)
-        .meta({
-          description: 'Where the answer has the token: a dotted path in its body, header:<name> or cookie:<name>',
-          examples: ['data.access_token', 'cookie:sid'],
-        }),
+      login: documented(
+        z
+          .strictObject({
+            method: documented(z.enum(['POST', 'GET', 'PUT']).default('POST'))('Method of the login', ['PUT']),
+            path: path.meta({ description: 'Below base_url, without the version prefix', examples: ['/auth/login'] }),
+            headers: documented(z.record(authHeaderName, templateSchema(['username', 'password', 'key'])).default({}))(
+              'Its headers, with {username}, {password} and {key} in their texts',
+              [{ 'X-Key': '{key}' }],
+            ),
+            body: documented(z.record(z.string(), z.unknown()).optional())(
+              'JSON with {username}, {password} and {key} in its texts',
+              [{ email: '{username}', password: '{password}' }],
+            ),
+            form: documented(z.record(z.string(), templateSchema(['username', 'password', 'key'])).optional())(
+              'Fields of a form in place of a JSON body',
+              [{ user: '{username}', pass: '{password}' }],
+            ),
+          })
+          .refine(({ body, form }) => body === undefined || form === undefined, 'expected a body or a form, got both'),
+      )('The request that logs in', [{ path: '/auth/login', body: { email: '{username}', password: '{password}' } }]),
+      token: documented(z.string().min(1))(
+        'Where the answer has the token: a dotted path in its body, header:<name> or cookie:<name>',
+        ['data.access_token', 'cookie:sid'],
+      ),
       expires: z
         .strictObject({
-          field: z
-            .string()
-            .min(1)
-            .meta({ description: 'Dotted path in the body of the answer', examples: ['data.expires'] }),
-          unit: z
-            .enum(['s', 'ms', 'epoch'])
-            .default('s')
-            .meta({
-              description:
-                'Seconds, milliseconds, or the moment of its end (seconds or milliseconds since 1970, or a text)',
-              examples: ['ms'],
-            }),
+          field: documented(z.string().min(1))('Dotted path in the body of the answer', ['data.expires']),
+          unit: documented(z.enum(['s', 'ms', 'epoch']).default('s'))(
+            'Seconds, milliseconds, or the moment of its end (seconds or milliseconds since 1970, or a text)',
+            ['ms'],
+          ),
         })
         .optional()
         .meta({ description: 'Where the answer has its lifetime', examples: [{ field: 'data.expires', unit: 'ms' }] }),
@@ -226,18 +165,16 @@ const SCHEMES = [
 const schemeSchema = z.discriminatedUnion('type', SCHEMES);
 
 /** How a service wants to be asked who is asking; without any secret. Several schemes where the settings choose. */
-export const authSchemeSchema = z
-  .union([schemeSchema, z.array(schemeSchema).min(1)])
-  .transform((given) => [given].flat())
-  .meta({
-    description:
-      'How requests are authenticated; the secrets stand in the settings (`sources.<name>.auth`), whose `type` chooses where there are several',
-    examples: [
-      { type: 'api_key', in: 'query', name: 'key' },
-      { type: 'jwt', key_format: 'id:secret', key_encoding: 'hex', header: { kid: '{key_id}' }, prefix: 'Ghost' },
-      [{ type: 'bearer' }, { type: 'basic' }],
-    ],
-  });
+export const authSchemeSchema = documented(
+  z.union([schemeSchema, z.array(schemeSchema).min(1)]).transform((given) => [given].flat()),
+)(
+  'How requests are authenticated; the secrets stand in the settings (`sources.<name>.auth`), whose `type` chooses where there are several',
+  [
+    { type: 'api_key', in: 'query', name: 'key' },
+    { type: 'jwt', key_format: 'id:secret', key_encoding: 'hex', header: { kid: '{key_id}' }, prefix: 'Ghost' },
+    [{ type: 'bearer' }, { type: 'basic' }],
+  ],
+);
 
 type AuthScheme = z.output<typeof schemeSchema>;
 export type SchemeType = AuthScheme['type'];
@@ -289,17 +226,14 @@ export const authSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('api_key'), key: secret }),
   z.strictObject({
     type: z.literal('headers'),
-    headers: z
-      .record(
+    headers: documented(
+      z.record(
         authHeaderName,
         z.string().regex(/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/, {
           error: 'expected a secret of printable characters without line breaks',
         }),
-      )
-      .meta({
-        description: 'The secret headers by name',
-        examples: [{ 'X-App-Id': 'blog', 'X-App-Key': '${CONTENT_APP_KEY}' }],
-      }),
+      ),
+    )('The secret headers by name', [{ 'X-App-Id': 'blog', 'X-App-Key': '${CONTENT_APP_KEY}' }]),
   }),
   z.strictObject({
     type: z.literal('basic'),

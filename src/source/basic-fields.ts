@@ -2,6 +2,16 @@ import { z } from 'zod';
 import { fieldPathText, isEach, keysOfPath, parseBodyPath } from '../model/body-path.ts';
 import { SyncError } from '../model/errors.ts';
 
+/** A schema with what the reference says of it: a description, and examples of its values. */
+export function documented<T extends z.ZodType>(schema: T): (description: string, examples?: readonly unknown[]) => T {
+  return (description, examples) => schema.meta(examples === undefined ? { description } : { description, examples });
+}
+
+/** The same for a schema that the reference describes elsewhere. */
+export function withExamples<T extends z.ZodType>(schema: T, examples: readonly unknown[]): T {
+  return schema.meta({ examples });
+}
+
 const FORM =
   'expected a path such as meta.next, items[0], items[-1] or "a.b".c (a key with a dot or a bracket is quoted)';
 
@@ -134,9 +144,10 @@ export function templateSchema(known: readonly string[]) {
   });
 }
 
-/** Names of the variables in a template, in their order. */
-export function variablesIn(template: string): string[] {
-  return Array.from(template.matchAll(VARIABLE), ([, name = '']) => name);
+/** Names of the variables in a template, or in the templates of a list or map, in their order. */
+export function variablesIn(templates: unknown): string[] {
+  if (typeof templates === 'string') return Array.from(templates.matchAll(VARIABLE), ([, name = '']) => name);
+  return typeof templates === 'object' && templates !== null ? Object.values(templates).flatMap(variablesIn) : [];
 }
 
 /**

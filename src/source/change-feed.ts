@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { deletedSchema, entryFilter, goneSchema, type DeleteFeed } from './delete-fields.ts';
-import { bodyPath, fieldPath, recordsPath, templateSchema } from './basic-fields.ts';
+import { documented, bodyPath, fieldPath, recordsPath, templateSchema } from './basic-fields.ts';
 import { requestFields } from './request-fields.ts';
 
 /** A path in the body, or `header:<name>`. */
@@ -8,22 +8,17 @@ const answerPlace = z.string().min(1);
 const { method, headers, body } = requestFields;
 
 const request = {
-  path: templateSchema(['cursor', 'page', 'partition'])
-    .regex(/^\/[^?#]*$/, 'expected a path that begins with /, without ? or #')
-    .nullable()
-    .default(null)
-    .meta({
-      description: 'Path of the request; null: that of the resource, for `start` that of the feed.',
-      examples: ['/_changes'],
-    }),
+  path: documented(
+    templateSchema(['cursor', 'page', 'partition'])
+      .regex(/^\/[^?#]*$/, 'expected a path that begins with /, without ? or #')
+      .nullable()
+      .default(null),
+  )('Path of the request; null: that of the resource, for `start` that of the feed.', ['/_changes']),
   method,
-  query: z
-    .record(z.string().min(1), templateSchema(['cursor', 'page', 'partition']))
-    .default({})
-    .meta({
-      description: 'Query parameters. Each is a template; one with a variable that has no value is left out.',
-      examples: [{ since: '{cursor}', include_docs: 'true', limit: '1000' }],
-    }),
+  query: documented(z.record(z.string().min(1), templateSchema(['cursor', 'page', 'partition'])).default({}))(
+    'Query parameters. Each is a template; one with a variable that has no value is left out.',
+    [{ since: '{cursor}', include_docs: 'true', limit: '1000' }],
+  ),
   headers,
   body,
 };
@@ -49,21 +44,14 @@ export const changeFeedSchema = z
   .strictObject({
     mode: z.literal('feed'),
     ...request,
-    records: recordsPath
-      .nullable()
-      .default(null)
-      .meta({
-        description: "Path of the array of entries in an answer; null: the resource's `records`.",
-        examples: ['results'],
-      }),
-    record: bodyPath
-      .nullable()
-      .default('')
-      .meta({
-        description:
-          'Path of the record within an entry; empty if the entry is the record. null if entries only name ids: then each is read alone.',
-        examples: ['doc', '', null],
-      }),
+    records: documented(recordsPath.nullable().default(null))(
+      "Path of the array of entries in an answer; null: the resource's `records`.",
+      ['results'],
+    ),
+    record: documented(bodyPath.nullable().default(''))(
+      'Path of the record within an entry; empty if the entry is the record. null if entries only name ids: then each is read alone.',
+      ['doc', '', null],
+    ),
     id: z
       .union([fieldPath, z.array(fieldPath).min(1)])
       .nullable()
@@ -74,57 +62,34 @@ export const changeFeedSchema = z
       description: 'Fields by which an entry says that its record is deleted.',
       examples: [{ field: 'deleted' }, { field: 'sys.type', in: ['DeletedEntry'], at: 'sys.deletedAt' }],
     }),
-    next: answerPlace
-      .nullable()
-      .default(null)
-      .meta({
-        description:
-          'Where an answer names the cursor of the next request: a path in the body, or `header:` and a name.',
-        examples: ['last_seq', 'nextSyncUrl'],
-      }),
-    last: fieldPath
-      .nullable()
-      .default(null)
-      .meta({
-        description: 'In place of `next`: the field of the last entry that is the next cursor.',
-        examples: ['id'],
-      }),
-    next_page: answerPlace
-      .nullable()
-      .default(null)
-      .meta({
-        description:
-          'Where an answer that others follow names the next page, `{page}` in the templates; the last one has none, and names the cursor.',
-        examples: ['nextPageToken'],
-      }),
-    url: z
-      .boolean()
-      .default(false)
-      .meta({
-        description: 'True if what `next`, `next_page` and `start` name are URLs to be requested as they are.',
-        examples: [true],
-      }),
-    more: answerPlace
-      .nullable()
-      .default(null)
-      .meta({
-        description:
-          'Where an answer says that more follows: true, a number above 0, or any text. null: it ends with an empty page, an unchanged cursor, or without `next_page`.',
-        examples: ['pending', 'has_more'],
-      }),
-    start: startSchema
-      .nullable()
-      .default(null)
-      .meta({
-        description:
-          'Where the first cursor comes from: a request made before a whole walk begins, or the last page of that walk. null: the feed is then read from its beginning.',
-        examples: [{ query: { since: 'now', limit: '0' }, cursor: 'last_seq' }, { walk: 'nextSyncUrl' }],
-      }),
-    expired: goneSchema.prefault({ status: [400, 404, 410] }).meta({
-      description:
-        'Answers that mean that the cursor is no longer known: everything is walked then, and the feed goes on from before that walk.',
-      examples: [{ status: [410] }, { status: [400], body: { path: 'error', contains: 'expired' } }],
-    }),
+    next: documented(answerPlace.nullable().default(null))(
+      'Where an answer names the cursor of the next request: a path in the body, or `header:` and a name.',
+      ['last_seq', 'nextSyncUrl'],
+    ),
+    last: documented(fieldPath.nullable().default(null))(
+      'In place of `next`: the field of the last entry that is the next cursor.',
+      ['id'],
+    ),
+    next_page: documented(answerPlace.nullable().default(null))(
+      'Where an answer that others follow names the next page, `{page}` in the templates; the last one has none, and names the cursor.',
+      ['nextPageToken'],
+    ),
+    url: documented(z.boolean().default(false))(
+      'True if what `next`, `next_page` and `start` name are URLs to be requested as they are.',
+      [true],
+    ),
+    more: documented(answerPlace.nullable().default(null))(
+      'Where an answer says that more follows: true, a number above 0, or any text. null: it ends with an empty page, an unchanged cursor, or without `next_page`.',
+      ['pending', 'has_more'],
+    ),
+    start: documented(startSchema.nullable().default(null))(
+      'Where the first cursor comes from: a request made before a whole walk begins, or the last page of that walk. null: the feed is then read from its beginning.',
+      [{ query: { since: 'now', limit: '0' }, cursor: 'last_seq' }, { walk: 'nextSyncUrl' }],
+    ),
+    expired: documented(goneSchema.prefault({ status: [400, 404, 410] }))(
+      'Answers that mean that the cursor is no longer known: everything is walked then, and the feed goes on from before that walk.',
+      [{ status: [410] }, { status: [400], body: { path: 'error', contains: 'expired' } }],
+    ),
   })
   .refine(({ next, last }) => (next === null) !== (last === null), {
     path: ['next'],

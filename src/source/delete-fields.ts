@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { bodyPath, recordsPath, fieldPath, variablesIn } from './basic-fields.ts';
+import { documented, bodyPath, recordsPath, fieldPath, variablesIn } from './basic-fields.ts';
 import { incrementalSchema, zone } from './incremental.ts';
 import { pageSchema } from './page-style.ts';
 import { recordFields } from './record-fields.ts';
@@ -27,11 +27,7 @@ export const goneSchema = z
     body: z
       .strictObject({
         path: bodyPath.meta({ description: 'That place.', examples: ['errors'] }),
-        contains: z
-          .string()
-          .min(1)
-          .optional()
-          .meta({ description: 'That text.', examples: ['FORBIDDEN'] }),
+        contains: documented(z.string().min(1).optional())('That text.', ['FORBIDDEN']),
       })
       .optional()
       .meta({
@@ -60,19 +56,14 @@ export const itemFields = {
     .union([z.literal('inherit'), z.record(z.string(), z.string())])
     .default('inherit')
     .meta({ examples: [{ expand: 'tags' }, 'inherit'] }),
-  item_record: recordsPath.default('').meta({
-    description:
-      'Path of the record in the body of that answer; the empty string if the body is the record. `rows[*].doc` and `pages.*` are paths to the one entry of an array or a map.',
-    examples: ['data', 'posts[0]', 'query.pages.*'],
-  }),
-  gone: goneSchema
-    .nullable()
-    .default(null)
-    .meta({
-      description:
-        'Answers to a request for a single record that mean that it is gone, besides 404 and 410. They mean nothing in a listing. As a service may answer so to a caller that has lost its rights, another record must be found in the same round before one is deleted.',
-      examples: [{ status: [403] }, { status: [403], body: { path: 'errors', contains: 'FORBIDDEN' } }],
-    }),
+  item_record: documented(recordsPath.default(''))(
+    'Path of the record in the body of that answer; the empty string if the body is the record. `rows[*].doc` and `pages.*` are paths to the one entry of an array or a map.',
+    ['data', 'posts[0]', 'query.pages.*'],
+  ),
+  gone: documented(goneSchema.nullable().default(null))(
+    'Answers to a request for a single record that mean that it is gone, besides 404 and 410. They mean nothing in a listing. As a service may answer so to a caller that has lost its rights, another record must be found in the same round before one is deleted.',
+    [{ status: [403] }, { status: [403], body: { path: 'errors', contains: 'FORBIDDEN' } }],
+  ),
 };
 
 export type GoneRule = z.output<typeof goneSchema>;
@@ -90,13 +81,10 @@ export const entryFilter = z
 
 const deleteFeedFields = z.strictObject({
   ...requestFields,
-  page: pageSchema
-    .nullable()
-    .default(null)
-    .meta({
-      description: "How this listing is cut into pages; null: like the resource's own.",
-      examples: [{ style: 'page', size: 100 }],
-    }),
+  page: documented(pageSchema.nullable().default(null))(
+    "How this listing is cut into pages; null: like the resource's own.",
+    [{ style: 'page', size: 100 }],
+  ),
   records: recordFields.records.meta({
     description: "Path of the array of entries in a page's body; the empty string if the body is the array.",
     examples: ['data'],
@@ -104,27 +92,17 @@ const deleteFeedFields = z.strictObject({
   id: z
     .union([fieldPath, z.array(fieldPath).min(1)])
     .meta({ description: 'Where an entry names the id of the deleted record.', examples: ['item'] }),
-  at: fieldPath
-    .nullable()
-    .default(null)
-    .meta({
-      description:
-        'Where an entry names the time of the delete; null if it does not: then all of it is read each time.',
-      examples: ['timestamp'],
-    }),
-  zone: zone
-    .nullable()
-    .default(null)
-    .meta({ description: 'Zone of `at` where that names none; null: UTC.', examples: ['Europe/Zurich'] }),
+  at: documented(fieldPath.nullable().default(null))(
+    'Where an entry names the time of the delete; null if it does not: then all of it is read each time.',
+    ['timestamp'],
+  ),
+  zone: documented(zone.nullable().default(null))('Zone of `at` where that names none; null: UTC.', ['Europe/Zurich']),
   filter: entryFilter,
   format: format.meta({
     description: 'How `{since}` is written, as in `incremental.format`.',
     examples: ['iso', 'epoch_s', 'yyyy-MM-dd HH:mm:ss'],
   }),
-  overlap: overlap.meta({
-    description: 'How far before the last known delete the next reading begins.',
-    examples: ['10m'],
-  }),
+  overlap: documented(overlap)('How far before the last known delete the next reading begins.', ['10m']),
 });
 
 /** A listing of deletes, beside that of the records. */
@@ -140,13 +118,7 @@ export const deleteFeedSchema = deleteFeedFields
 
 /** True if a request of the feed can ask for what came since a moment. */
 function holdsSince({ path, query, headers, body }: Record<string, unknown>): boolean {
-  const texts = [path, query, headers, body].flatMap(textsIn);
-  return texts.some((text) => variablesIn(text).includes('since'));
-}
-
-function textsIn(value: unknown): string[] {
-  if (typeof value === 'string') return [value];
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
+  return variablesIn([path, query, headers, body]).includes('since');
 }
 
 export type DeleteFeed = z.output<typeof deleteFeedSchema>;
@@ -162,10 +134,9 @@ const deletedFieldSchema = z.strictObject({
         'The values that mean deleted. Without them every value does that is not null, false, 0, empty or a time of the years 0 and 1.',
       examples: [['trash', 'archived']],
     }),
-  at: fieldPath.optional().meta({
-    description: 'Dotted path of the time of the delete, if `field` itself is none.',
-    examples: ['modified_gmt'],
-  }),
+  at: documented(fieldPath.optional())('Dotted path of the time of the delete, if `field` itself is none.', [
+    'modified_gmt',
+  ]),
 });
 
 /** The fields by which records say that they are deleted; null if there are none. */
@@ -176,35 +147,30 @@ export const deletedSchema = z
 
 /** How a service states that records are deleted: the fields of a resource. */
 export const deleteFields = {
-  deleted: deletedSchema.meta({
-    description:
-      'Fields by which a record says of itself that it is deleted (a tombstone), wherever it is met: in a whole listing, in an incremental one, read alone. Its row is marked as deleted at the end of the run, at the time that the service names, without further confirmation, and held like all deletes if they are too many. A tombstone of a record without a row writes nothing; a record that is listed without it lives again.',
-    examples: [
+  deleted: documented(deletedSchema)(
+    'Fields by which a record says of itself that it is deleted (a tombstone), wherever it is met: in a whole listing, in an incremental one, read alone. Its row is marked as deleted at the end of the run, at the time that the service names, without further confirmation, and held like all deletes if they are too many. A tombstone of a record without a row writes nothing; a record that is listed without it lives again.',
+    [
       { field: 'deletedAt' },
       { field: 'status', in: ['trash', 'archived'], at: 'modified_gmt' },
       [{ field: 'is_deleted' }, { field: 'state', in: ['removed'] }],
     ],
-  }),
-  delete_feed: deleteFeedSchema
-    .nullable()
-    .default(null)
-    .meta({
-      description:
-        'A listing of its own that names deletes, read in every sync from where it was left, so that deletes arrive without a whole walk. A record that it names is read alone before its row is marked as deleted, as it may have been restored; where the profile has no `item`, the listing is asked, and the feed is believed if it is newer than the row.',
-      examples: [
-        {
-          path: '/activity',
-          query: {
-            'filter[action][_eq]': 'delete',
-            'filter[collection][_eq]': 'articles',
-            'filter[timestamp][_gte]': '{since}',
-            sort: 'id',
-          },
-          records: 'data',
-          id: 'item',
-          at: 'timestamp',
-          format: 'iso',
+  ),
+  delete_feed: documented(deleteFeedSchema.nullable().default(null))(
+    'A listing of its own that names deletes, read in every sync from where it was left, so that deletes arrive without a whole walk. A record that it names is read alone before its row is marked as deleted, as it may have been restored; where the profile has no `item`, the listing is asked, and the feed is believed if it is newer than the row.',
+    [
+      {
+        path: '/activity',
+        query: {
+          'filter[action][_eq]': 'delete',
+          'filter[collection][_eq]': 'articles',
+          'filter[timestamp][_gte]': '{since}',
+          sort: 'id',
         },
-      ],
-    }),
+        records: 'data',
+        id: 'item',
+        at: 'timestamp',
+        format: 'iso',
+      },
+    ],
+  ),
 };

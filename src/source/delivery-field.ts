@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { documented } from './basic-fields.ts';
 
 /** The kinds of fields in a webhook delivery: the grammar of their names, and how they are written. */
 const FIELD_KINDS = {
@@ -93,41 +94,26 @@ const methods = z
 export const challengeSchema = z
   .strictObject({
     method: methods.meta({ description: 'Method of the question, or both.', examples: ['GET', ['GET', 'POST']] }),
-    where: conditionsSchema(KINDS)
-      .prefault({})
-      .meta({
-        description:
-          'Values by which a request is known as the question, by their place in its query, body or headers.',
-        examples: [{ 'query:hub.mode': 'subscribe' }, { 'json:type': 'url_verification' }],
-      }),
+    where: documented(conditionsSchema(KINDS).prefault({}))(
+      'Values by which a request is known as the question, by their place in its query, body or headers.',
+      [{ 'query:hub.mode': 'subscribe' }, { 'json:type': 'url_verification' }],
+    ),
     echo: deliveryFieldSchema(KINDS).meta({
       description: 'Place of the value that is sent back.',
       examples: ['query:challenge', 'json:challenge'],
     }),
-    field: z
-      .string()
-      .min(1)
-      .max(100)
-      .nullable()
-      .default(null)
-      .meta({
-        description: 'Field of the JSON object in which it is sent back. Null: as plain text.',
-        examples: ['challenge', 'verification'],
-      }),
-    token: deliveryFieldSchema(KINDS)
-      .nullable()
-      .default(null)
-      .meta({
-        description: 'Place of a token that has to be the secret with the id `verify_token`.',
-        examples: ['query:hub.verify_token'],
-      }),
-    signed: z
-      .boolean()
-      .default(false)
-      .meta({
-        description: 'Whether the question is answered only if it is signed as deliveries are.',
-        examples: [true],
-      }),
+    field: documented(z.string().min(1).max(100).nullable().default(null))(
+      'Field of the JSON object in which it is sent back. Null: as plain text.',
+      ['challenge', 'verification'],
+    ),
+    token: documented(deliveryFieldSchema(KINDS).nullable().default(null))(
+      'Place of a token that has to be the secret with the id `verify_token`.',
+      ['query:hub.verify_token'],
+    ),
+    signed: documented(z.boolean().default(false))(
+      'Whether the question is answered only if it is signed as deliveries are.',
+      [true],
+    ),
   })
   .refine(
     ({ method, where, echo }) =>

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { parseBodyPath } from '../model/body-path.ts';
-import { fieldPath, recordsPath, byteSize, templateSchema, variablesIn } from './basic-fields.ts';
+import { documented, fieldPath, recordsPath, byteSize, templateSchema, variablesIn } from './basic-fields.ts';
 
 /** Where the bytes of a source's files stand. */
 export type StoreAddress =
@@ -84,36 +84,26 @@ function atFault(text: string): string | null {
 }
 
 const fileSchema = z.strictObject({
-  field: z
-    .string()
-    .regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected a lower-case name')
-    .default('file')
-    .meta({
-      description: 'What the file is called in the tables; each entry of a list has a name of its own.',
-      examples: ['thumbnail'],
-    }),
+  field: documented(
+    z
+      .string()
+      .regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected a lower-case name')
+      .default('file'),
+  )('What the file is called in the tables; each entry of a list has a name of its own.', ['thumbnail']),
   at,
-  when: fieldPath
-    .nullable()
-    .default(null)
-    .meta({
-      description: 'A field that must be there and neither false, null, zero nor empty; null if every record has one.',
-      examples: ['has_file'],
-    }),
-  store: storeAddress
-    .nullable()
-    .default(null)
-    .meta({
-      description:
-        'Where the bytes are kept; null for `files.store` of the source. Nothing is fetched where neither names a store.',
-      examples: ['disk:data/{source}/videos', 's3://bucket/prefix'],
-    }),
+  when: documented(fieldPath.nullable().default(null))(
+    'A field that must be there and neither false, null, zero nor empty; null if every record has one.',
+    ['has_file'],
+  ),
+  store: documented(storeAddress.nullable().default(null))(
+    'Where the bytes are kept; null for `files.store` of the source. Nothing is fetched where neither names a store.',
+    ['disk:data/{source}/videos', 's3://bucket/prefix'],
+  ),
   max_bytes: byteSize.prefault('100MB').meta({ description: 'A larger file is refused.', examples: ['20MB', '2GB'] }),
-  max_pixels: z
-    .int()
-    .min(1)
-    .default(100_000_000)
-    .meta({ description: 'A picture of more pixels than this is refused.', examples: [25_000_000] }),
+  max_pixels: documented(z.int().min(1).default(100_000_000))(
+    'A picture of more pixels than this is refused.',
+    [25_000_000],
+  ),
   types: z
     .array(z.string().regex(/^[a-z]+\/([a-z0-9][a-z0-9.+-]*|\*)$/, 'expected a type such as image/png or image/*'))
     .min(1)
@@ -123,36 +113,31 @@ const fileSchema = z.strictObject({
         'What a file may be, told by its content; anything else is refused. `image/*` does not admit image/svg+xml, which can hold scripts: where you name types of your own, name it too if it may come. It is only ever sent on as a download.',
       examples: [['image/*'], ['image/*', 'image/svg+xml']],
     }),
-  bytes: recordsPath
-    .nullable()
-    .default(null)
-    .meta({ description: 'Where the record says how large the file is.', examples: ['byte_size'] }),
-  sha256: recordsPath
-    .nullable()
-    .default(null)
-    .meta({ description: 'Where the record says its SHA-256, in hex digits.', examples: ['sha256'] }),
+  bytes: documented(recordsPath.nullable().default(null))('Where the record says how large the file is.', [
+    'byte_size',
+  ]),
+  sha256: documented(recordsPath.nullable().default(null))('Where the record says its SHA-256, in hex digits.', [
+    'sha256',
+  ]),
 });
 
 /** Files that belong to a record: the field of a resource. Always a list once it is read; empty for none. */
 export const fileFields = {
-  files: z
-    .union([fileSchema.transform((one) => [one]), z.array(fileSchema).min(1)], {
-      error: 'expected { at, ... } or a list of such entries',
-    })
-    .nullable()
-    .default(null)
-    .transform((files) => files ?? [])
-    .refine((files) => new Set(files.map(({ field }) => field)).size === files.length, {
-      error: 'expected a `field` of its own for each entry',
-    })
-    .meta({
-      description:
-        'Files of each record (pictures, say) whose bytes are copied too, one entry or a list. Nothing is fetched without a store.',
-      examples: [
-        { at: '/images/{id}/file', when: 'has_file', bytes: 'byte_size', sha256: 'sha256' },
-        { at: 'json:url' },
-      ],
-    }),
+  files: documented(
+    z
+      .union([fileSchema.transform((one) => [one]), z.array(fileSchema).min(1)], {
+        error: 'expected { at, ... } or a list of such entries',
+      })
+      .nullable()
+      .default(null)
+      .transform((files) => files ?? [])
+      .refine((files) => new Set(files.map(({ field }) => field)).size === files.length, {
+        error: 'expected a `field` of its own for each entry',
+      }),
+  )(
+    'Files of each record (pictures, say) whose bytes are copied too, one entry or a list. Nothing is fetched without a store.',
+    [{ at: '/images/{id}/file', when: 'has_file', bytes: 'byte_size', sha256: 'sha256' }, { at: 'json:url' }],
+  ),
 };
 
 /** One entry, as the program works with it; `store` is null where nothing is to be fetched. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { byteSize, duration } from './basic-fields.ts';
+import { documented, withExamples, byteSize, duration } from './basic-fields.ts';
 import { OUTCOMES } from '../model/vocabulary.ts';
 
 /** Bounds of requests and answers: the field `http` of a profile. */
@@ -9,43 +9,17 @@ export const httpSchema = z.strictObject({
   /** For one attempt as a whole, body included. */
   timeout: duration.prefault('2m').meta({ examples: ['5m'] }),
   /** Attempts per request, the first one included. */
-  attempts: z
-    .int()
-    .min(1)
-    .max(20)
-    .default(6)
-    .meta({ examples: [3] }),
+  attempts: withExamples(z.int().min(1).max(20).default(6), [3]),
   /** Unpacked bytes of one answer. */
   max_body: byteSize.prefault('16MiB').meta({ examples: ['64MiB'] }),
   /** Values of one answer, on all levels together: parsed, each may take a hundred bytes. */
-  max_values: z
-    .int()
-    .min(1)
-    .max(100_000_000)
-    .default(2_000_000)
-    .meta({ examples: [5_000_000] }),
+  max_values: withExamples(z.int().min(1).max(100_000_000).default(2_000_000), [5_000_000]),
   /** Characters of all numbers of sixteen digits and more in one answer: they are kept as text. */
-  max_digits: z
-    .int()
-    .min(1)
-    .max(1_000_000_000)
-    .default(1_000_000)
-    .meta({ examples: [5_000_000] }),
+  max_digits: withExamples(z.int().min(1).max(1_000_000_000).default(1_000_000), [5_000_000]),
   /** Requests that each process may have under way at once, to one origin. */
-  concurrency: z
-    .int()
-    .min(1)
-    .max(64)
-    .default(8)
-    .meta({ examples: [2] }),
+  concurrency: withExamples(z.int().min(1).max(64).default(8), [2]),
   /** The same of all processes on one database together; null: as many as each of them may have. */
-  concurrency_total: z
-    .int()
-    .min(1)
-    .max(4_096)
-    .nullable()
-    .default(null)
-    .meta({ examples: [2] }),
+  concurrency_total: withExamples(z.int().min(1).max(4_096).nullable().default(null), [2]),
 });
 
 /** Conditions on an answer; all that are present must hold. */
@@ -56,26 +30,15 @@ export const answerConditions = {
     .meta({ description: '`"404"`, `"5xx"`, or a list of such', examples: ['404', ['409', '5xx']] }),
   header: z
     .strictObject({
-      name: z
-        .string()
-        .min(1)
-        .meta({ description: 'a header that must be there', examples: ['x-cache'] }),
-      contains: z
-        .string()
-        .optional()
-        .meta({ description: 'text that its value must contain, in any case', examples: ['stale'] }),
+      name: documented(z.string().min(1))('a header that must be there', ['x-cache']),
+      contains: documented(z.string().optional())('text that its value must contain, in any case', ['stale']),
     })
     .optional()
     .meta({ description: 'a condition on a header', examples: [{ name: 'x-cache', contains: 'stale' }] }),
   body: z
     .strictObject({
-      path: z
-        .string()
-        .meta({ description: 'a place in the body that must be there and not null', examples: ['error'] }),
-      contains: z
-        .string()
-        .optional()
-        .meta({ description: 'text that it must contain', examples: ['quota'] }),
+      path: documented(z.string())('a place in the body that must be there and not null', ['error']),
+      contains: documented(z.string().optional())('text that it must contain', ['quota']),
     })
     .optional()
     .meta({ description: 'a condition on the body', examples: [{ path: 'error.code', contains: 'quota' }] }),
@@ -94,14 +57,10 @@ export const answerRuleFields = {
   ),
   body: z
     .strictObject({
-      path: z
-        .string()
-        .meta({ description: 'A place in the body that must be there and not null.', examples: ['code'] }),
-      contains: z
-        .string()
-        .nullable()
-        .default(null)
-        .meta({ description: 'Text that it must contain, in any case.', examples: ['invalid_page_number'] }),
+      path: documented(z.string())('A place in the body that must be there and not null.', ['code']),
+      contains: documented(z.string().nullable().default(null))('Text that it must contain, in any case.', [
+        'invalid_page_number',
+      ]),
     })
     .nullable()
     .default(null),
@@ -122,10 +81,7 @@ export const outcomeRuleSchema = z.strictObject({
   ...answerConditions,
   outcome: z.enum(OUTCOMES).meta({ examples: ['retry'] }),
   /** Said in logs and errors. */
-  reason: z
-    .string()
-    .optional()
-    .meta({ examples: ['the index is being rebuilt'] }),
+  reason: withExamples(z.string().optional(), ['the index is being rebuilt']),
 });
 
 /** Conditions on an answer, as a profile states them. */
@@ -145,24 +101,18 @@ export const versionPrefix = z.string().regex(/^(\/[^/]+)*$/, 'expected a prefix
 
 /** The version of the service's API that is asked for, in every request to it. */
 export const versionSchema = z.strictObject({
-  header: z
-    .strictObject({
-      name: headerName.meta({ description: 'Name of that header.', examples: ['Accept-Version'] }),
-      value: headerValue.meta({ description: 'Its value, the version.', examples: ['v6.0'] }),
-    })
-    .nullable()
-    .default(null)
-    .meta({
-      description: 'Header that names the version.',
-      examples: [{ name: 'Accept-Version', value: 'v6.0' }],
-    }),
-  query: z
-    .record(z.string().min(1), z.string())
-    .default({})
-    .meta({
-      description: 'Query parameters that name the version.',
-      examples: [{ 'api-version': '2024-01-01' }],
-    }),
+  header: documented(
+    z
+      .strictObject({
+        name: headerName.meta({ description: 'Name of that header.', examples: ['Accept-Version'] }),
+        value: headerValue.meta({ description: 'Its value, the version.', examples: ['v6.0'] }),
+      })
+      .nullable()
+      .default(null),
+  )('Header that names the version.', [{ name: 'Accept-Version', value: 'v6.0' }]),
+  query: documented(z.record(z.string().min(1), z.string()).default({}))('Query parameters that name the version.', [
+    { 'api-version': '2024-01-01' },
+  ]),
 });
 
 type VersionFields = z.output<typeof versionSchema>;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isTimeZone } from '../model/time-zone.ts';
-import { duration, requestPlace, templateSchema, variablesIn } from './basic-fields.ts';
+import { documented, duration, requestPlace, templateSchema, variablesIn } from './basic-fields.ts';
 
 /** Forms of a moment that have a name; any other is a pattern. */
 export const NAMED_FORMATS = ['as_sent', 'iso', 'epoch_s', 'epoch_ms'] as const;
@@ -22,55 +22,39 @@ export const zone = z.string().refine(isTimeZone, 'expected a time zone such as 
 const MODES = ['filter', 'newest_first'] as const;
 
 const filterFields = z.strictObject({
-  mode: z
-    .enum(MODES)
-    .default('filter')
-    .meta({
-      description:
-        '`filter`: the service lists what changed since a moment. `newest_first`: it cannot, but its listing descends ' +
-        'by `updated` (`query` is how it is asked for that): it is read until a page is older than the cursor. ' +
-        '`feed`, for a feed of changes, has fields of its own.',
-      examples: ['filter', 'newest_first'],
-    }),
-  param: requestPlace
-    .nullable()
-    .default(null)
-    .meta({
-      description:
-        'Where a request takes the moment. May be left out where `query`, or `query`, `headers` or `body` of the resource, have it.',
-      examples: ['updated_since', 'filter', 'header:X-Changed-Since', 'body:filter.from'],
-    }),
+  mode: documented(z.enum(MODES).default('filter'))(
+    '`filter`: the service lists what changed since a moment. `newest_first`: it cannot, but its listing descends ' +
+      'by `updated` (`query` is how it is asked for that): it is read until a page is older than the cursor. ' +
+      '`feed`, for a feed of changes, has fields of its own.',
+    ['filter', 'newest_first'],
+  ),
+  param: documented(requestPlace.nullable().default(null))(
+    'Where a request takes the moment. May be left out where `query`, or `query`, `headers` or `body` of the resource, have it.',
+    ['updated_since', 'filter', 'header:X-Changed-Since', 'body:filter.from'],
+  ),
   template: template.default('{since}').meta({
     description: 'The value of `param`, with `{since}` where the moment stands. Quotes are part of the template.',
     examples: ['{since}', "updated_at:>='{since}'"],
   }),
-  query: z
-    .record(z.string().min(1), template)
-    .default({})
-    .meta({
-      description: 'Query parameters of a request for changes, besides or instead of `param`. Each is a template.',
-      examples: [
-        {
-          'filter[_or][0][date_updated][_gte]': '{since}',
-          'filter[_or][1][date_created][_gte]': '{since}',
-        },
-      ],
-    }),
-  format: format.default('as_sent').meta({
-    description:
-      'How the moment is written: as the service writes it itself (`as_sent`), as ISO 8601 in UTC with milliseconds ' +
+  query: documented(z.record(z.string().min(1), template).default({}))(
+    'Query parameters of a request for changes, besides or instead of `param`. Each is a template.',
+    [
+      {
+        'filter[_or][0][date_updated][_gte]': '{since}',
+        'filter[_or][1][date_created][_gte]': '{since}',
+      },
+    ],
+  ),
+  format: documented(format.default('as_sent'))(
+    'How the moment is written: as the service writes it itself (`as_sent`), as ISO 8601 in UTC with milliseconds ' +
       '(`iso`), as a Unix time (`epoch_s`, `epoch_ms`), or by a date pattern of Unicode TR35. What a pattern does not ' +
       'show is rounded down, so that nothing is left out.',
-    examples: ['as_sent', 'epoch_s', 'yyyy-MM-dd HH:mm:ss', "yyyy-MM-dd'T'HH:mm:ssXXX"],
-  }),
-  zone: zone
-    .nullable()
-    .default(null)
-    .meta({
-      description:
-        'Zone of a moment that a date pattern writes without one. By default that of `updated` in `times`, and UTC without any.',
-      examples: ['Europe/Zurich', '+02:00'],
-    }),
+    ['as_sent', 'epoch_s', 'yyyy-MM-dd HH:mm:ss', "yyyy-MM-dd'T'HH:mm:ssXXX"],
+  ),
+  zone: documented(zone.nullable().default(null))(
+    'Zone of a moment that a date pattern writes without one. By default that of `updated` in `times`, and UTC without any.',
+    ['Europe/Zurich', '+02:00'],
+  ),
   overlap: duration.prefault('10m').meta({
     description: 'How far before the cursor the walk starts; covers late commits and ties.',
     examples: ['10m', '1d'],
@@ -128,21 +112,11 @@ export function filterPlaces({ param, template: text, query }: FilterTemplates):
 
 /** Places of the filter that take the moment: the first is its name for people. */
 export function sincePlaces(filter: FilterTemplates): string[] {
-  return filterPlaces(filter).flatMap(([place, value]) => (hasSince(value) ? [place] : []));
+  return filterPlaces(filter).flatMap(([place, value]) => (variablesIn(value).includes('since') ? [place] : []));
 }
 
 export function filterName(filter: FilterTemplates): string {
   return sincePlaces(filter)[0] ?? filterPlaces(filter)[0]?.[0] ?? 'the listing';
-}
-
-function hasSince(text: string): boolean {
-  return variablesIn(text).includes('since');
-}
-
-/** The texts in a value, a template or JSON of templates. */
-function textsIn(value: unknown): string[] {
-  if (typeof value === 'string') return [value];
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
 }
 
 interface Requested {
@@ -152,15 +126,10 @@ interface Requested {
   body: unknown;
 }
 
-function requestTexts({ incremental, query, headers, body }: Requested): string[] {
-  const places = incremental === null ? [] : filterPlaces(incremental).map(([, value]) => value);
-  return textsIn([places, query, headers, body]);
-}
-
 /** True if a request of the resource has a place for the moment from which changes are asked for. */
-export function asksSince(resource: Requested): boolean {
-  const takesNone = resource.incremental === null || resource.incremental.mode !== 'filter';
-  return takesNone || requestTexts(resource).some(hasSince);
+export function asksSince({ incremental, query, headers, body }: Requested): boolean {
+  if (incremental === null || incremental.mode !== 'filter') return true;
+  return sincePlaces(incremental).length > 0 || variablesIn([query, headers, body]).includes('since');
 }
 
 /** A part of a pattern: a field of a time, by its letters, or a text that stands for itself. */

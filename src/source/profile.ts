@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { documented, withExamples } from './basic-fields.ts';
 import { LOCAL, type ZonesByPath } from '../model/time-zone.ts';
 import { PROOFS } from '../model/vocabulary.ts';
 import { aboutSchema } from './about.ts';
@@ -81,28 +82,18 @@ function letters(name: string): string {
 }
 
 const resourceFields = z.strictObject({
-  extends: z
-    .string()
-    .min(1)
-    .nullable()
-    .default(null)
-    .meta({
-      description:
-        'Another resource of this profile to start from: its fields hold unless they are given here. A page of another style replaces its page.',
-      examples: ['posts'],
-    }),
+  extends: documented(z.string().min(1).nullable().default(null))(
+    'Another resource of this profile to start from: its fields hold unless they are given here. A page of another style replaces its page.',
+    ['posts'],
+  ),
   ...requestFields,
   ...recordFields,
   ...partitionFields,
   ...incrementalFields,
-  incremental: z
-    .discriminatedUnion('mode', [changeFeedSchema, incrementalSchema])
-    .nullable()
-    .default(null)
-    .meta({
-      description: 'How changes are found between full walks; null if the service offers no way.',
-      examples: [{ param: 'updated_since', format: 'iso' }],
-    }),
+  incremental: documented(z.discriminatedUnion('mode', [changeFeedSchema, incrementalSchema]).nullable().default(null))(
+    'How changes are found between full walks; null if the service offers no way.',
+    [{ param: 'updated_since', format: 'iso' }],
+  ),
   ...windowFields,
   page: pageSchema,
   ...itemFields,
@@ -111,18 +102,11 @@ const resourceFields = z.strictObject({
    * Proofs that this service can never give and that are done without: a warning in every run, which may be `ok`.
    * Without an entry here such a run is `partial`.
    */
-  accept: z
-    .array(z.enum(PROOFS))
-    .default([])
-    .meta({ examples: [['end'], ['filter', 'item']] }),
-  unverified: z
-    .array(z.string().min(1))
-    .default([])
-    .meta({
-      description:
-        'Fields of this resource that are guesses, as `probe` and `init` write them: a run is `partial` until a run has verified them, or they are taken out of this list.',
-      examples: [['page.style', 'updated']],
-    }),
+  accept: withExamples(z.array(z.enum(PROOFS)).default([]), [['end'], ['filter', 'item']]),
+  unverified: documented(z.array(z.string().min(1)).default([]))(
+    'Fields of this resource that are guesses, as `probe` and `init` write them: a run is `partial` until a run has verified them, or they are taken out of this list.',
+    [['page.style', 'updated']],
+  ),
   ...tableFields,
   ...fieldFields,
   ...fileFields,
@@ -191,25 +175,17 @@ const resourceSchema = withPostBodies(dividedFields)
 
 const profileFields = z.strictObject({
   /** Name or path of a profile to start from: its fields hold unless they are given here. */
-  extends: z
-    .string()
-    .min(1)
-    .optional()
-    .meta({ examples: ['content-service-page', './my-service.yaml'] }),
-  about: aboutSchema
-    .nullable()
-    .default(null)
-    .meta({ description: 'what a person is told of the profile, and how `init` recognises the service' }),
+  extends: withExamples(z.string().min(1).optional(), ['content-service-page', './my-service.yaml']),
+  about: documented(aboutSchema.nullable().default(null))(
+    'what a person is told of the profile, and how `init` recognises the service',
+  ),
   version_prefix: versionPrefix.default('/v1').meta({ examples: ['/api/v2', ''] }),
   version: versionSchema.prefault({}).meta({
     description: 'The version of the API that is asked for, if it is named otherwise than by `version_prefix` alone.',
     examples: [{ header: { name: 'Accept-Version', value: 'v6.0' } }],
   }),
   /** Sent with every request besides Authorization. */
-  headers: z
-    .record(headerName, headerValue)
-    .default({})
-    .meta({ examples: [{ 'X-Space': 'blog' }] }),
+  headers: withExamples(z.record(headerName, headerValue).default({}), [{ 'X-Space': 'blog' }]),
   auth: authSchemeSchema.optional(),
   http: httpSchema.prefault({}),
   outcomes: z.array(outcomeRuleSchema).default([]),
@@ -219,20 +195,13 @@ const profileFields = z.strictObject({
    * Path that needs a valid credential (`/users/me`): requested at the beginning of each run, so that a
    * credential that is ignored ends the run; null if there is none.
    */
-  identity: z
-    .string()
-    .regex(/^\//, 'expected a path that begins with /')
-    .nullable()
-    .default(null)
-    .meta({ examples: ['/users/me'] }),
-  defaults: z
-    .record(z.string(), z.unknown())
-    .optional()
-    .meta({
-      description:
-        'Fields of all resources that do not say otherwise. In the texts of a resource, `{resource}` stands for its name.',
-      examples: [{ path: '/{resource}', records: '{resource}', page: { style: 'page', size: 50 } }],
-    }),
+  identity: withExamples(z.string().regex(/^\//, 'expected a path that begins with /').nullable().default(null), [
+    '/users/me',
+  ]),
+  defaults: documented(z.record(z.string(), z.unknown()).optional())(
+    'Fields of all resources that do not say otherwise. In the texts of a resource, `{resource}` stands for its name.',
+    [{ path: '/{resource}', records: '{resource}', page: { style: 'page', size: 50 } }],
+  ),
   resources: z
     .record(z.string().regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected a lower-case name'), resourceSchema)
     .refine((resources) => Object.keys(resources).length > 0, 'expected at least one resource')

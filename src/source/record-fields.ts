@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { fieldPath, recordsPath, columnPath } from './basic-fields.ts';
+import { documented, withExamples, fieldPath, recordsPath, columnPath } from './basic-fields.ts';
 import { isTimeZone, LOCAL } from '../model/time-zone.ts';
 import { CONTRACTS, HISTORY_POLICIES, COLUMN_TYPES, type ColumnType } from '../model/vocabulary.ts';
 import { RESERVED_NAMES } from '../model/reserved-names.ts';
@@ -22,10 +22,7 @@ const unwrapRule = z.union(
       value: wrapped,
     }),
     z.strictObject({
-      keys: z
-        .array(memberName)
-        .min(1)
-        .meta({ description: 'All members that such an object may have.', examples: [['en-US', 'de-CH']] }),
+      keys: documented(z.array(memberName).min(1))('All members that such an object may have.', [['en-US', 'de-CH']]),
       value: wrapped,
     }),
   ],
@@ -53,19 +50,14 @@ export type EmptySpelling = z.output<typeof spelling>;
 
 /** How records are found in an answer and told apart: the fields of a resource. */
 export const recordFields = {
-  records: recordsPath.default('data').meta({
-    description:
-      "Path of the records in a page's body; the empty string if the body is the array of them. `[0]` is an element and `[-1]` the last one, `[*]` each element, `*` each value of a map; a key that holds a dot or a bracket is quoted. An entry without what the path says (a row without its `doc`) is set aside with its body.",
-    examples: ['data', 'posts[0].items', 'rows[*].doc', 'query.pages.*', '"odata.value"'],
-  }),
-  empty: z
-    .array(spelling)
-    .default([])
-    .meta({
-      description:
-        'What says that nothing is listed, besides an empty list: `null` or an empty object (`object`) in place of the list, no value at `records` at all (`absent`), status `204` without content, or status `404` for a first page. It holds for the listing, for that of one parent, for a window of reports and for feeds (404 in a feed only if `expired` does not name it). A response with a total of 0 needs no setting.',
-      examples: [[null], ['absent', 204], [404]],
-    }),
+  records: documented(recordsPath.default('data'))(
+    "Path of the records in a page's body; the empty string if the body is the array of them. `[0]` is an element and `[-1]` the last one, `[*]` each element, `*` each value of a map; a key that holds a dot or a bracket is quoted. An entry without what the path says (a row without its `doc`) is set aside with its body.",
+    ['data', 'posts[0].items', 'rows[*].doc', 'query.pages.*', '"odata.value"'],
+  ),
+  empty: documented(z.array(spelling).default([]))(
+    'What says that nothing is listed, besides an empty list: `null` or an empty object (`object`) in place of the list, no value at `records` at all (`absent`), status `204` without content, or status `404` for a first page. It holds for the listing, for that of one parent, for a window of reports and for feeds (404 in a feed only if `expired` does not name it). A response with a total of 0 needs no setting.',
+    [[null], ['absent', 204], [404]],
+  ),
   key_field: z
     .string()
     .regex(/^[^.[\]"'*]+$/, 'expected the plain name of a field')
@@ -77,35 +69,24 @@ export const recordFields = {
       examples: ['slug'],
     }),
   /** The field that identifies a record, or several that do so together: of those some may be null or empty. */
-  id: z
-    .union([fieldPath, z.array(fieldPath).min(1)])
-    .default('id')
-    .meta({ examples: ['uuid', ['page', 'device']] }),
-  unwrap: z
-    .array(unwrapRule)
-    .default([])
-    .meta({
-      description:
-        "Objects that only wrap a value, each by one rule: `only` is their single member; `field` and `equals` are how they say their kind, and `value` is the member with the value; `keys` are all members that they may have (locales, say), of which `value` is taken. Wherever such an object stands in a record, the value takes its place, for ids, times, filter and tables; the stored body stays the service's own.",
-      examples: [
-        [{ field: '__type', equals: 'Date', value: 'iso' }, { only: '$oid' }],
-        [{ keys: ['en-US', 'de-CH'], value: 'en-US' }],
-        [{ keys: ['rendered', 'protected'], value: 'rendered' }],
+  id: withExamples(z.union([fieldPath, z.array(fieldPath).min(1)]).default('id'), ['uuid', ['page', 'device']]),
+  unwrap: documented(z.array(unwrapRule).default([]))(
+    "Objects that only wrap a value, each by one rule: `only` is their single member; `field` and `equals` are how they say their kind, and `value` is the member with the value; `keys` are all members that they may have (locales, say), of which `value` is taken. Wherever such an object stands in a record, the value takes its place, for ids, times, filter and tables; the stored body stays the service's own.",
+    [
+      [{ field: '__type', equals: 'Date', value: 'iso' }, { only: '$oid' }],
+      [{ keys: ['en-US', 'de-CH'], value: 'en-US' }],
+      [{ keys: ['rendered', 'protected'], value: 'rendered' }],
+    ],
+  ),
+  filter: documented(z.array(filterCondition).default([]))(
+    'Conditions that a record must meet to become a row: `in` or `not_in` a list of values, `exists` (there and not null) or not. A missing field counts as null; of an array, each element counts. A record that does not meet them all counts as not listed: its row is deleted, after the usual confirmation.',
+    [
+      [
+        { field: 'type', in: ['post'] },
+        { field: 'deleted_at', exists: false },
       ],
-    }),
-  filter: z
-    .array(filterCondition)
-    .default([])
-    .meta({
-      description:
-        'Conditions that a record must meet to become a row: `in` or `not_in` a list of values, `exists` (there and not null) or not. A missing field counts as null; of an array, each element counts. A record that does not meet them all counts as not listed: its row is deleted, after the usual confirmation.',
-      examples: [
-        [
-          { field: 'type', in: ['post'] },
-          { field: 'deleted_at', exists: false },
-        ],
-      ],
-    }),
+    ],
+  ),
 };
 
 /** An IANA name or a fixed offset. */
@@ -120,34 +101,16 @@ const INDEXED = /^[\p{L}\p{M}\p{N}_]+(\.[\p{L}\p{M}\p{N}_]+)?$/u;
 
 /** What becomes of the fields of a record: the fields of a resource. */
 export const tableFields = {
-  history: z
-    .enum(HISTORY_POLICIES)
-    .default('latest')
-    .meta({ examples: ['all'] }),
-  contract: z
-    .enum(CONTRACTS)
-    .default('evolve')
-    .meta({ examples: ['freeze'] }),
+  history: withExamples(z.enum(HISTORY_POLICIES).default('latest'), ['all']),
+  contract: withExamples(z.enum(CONTRACTS).default('evolve'), ['freeze']),
   /** Fields kept as one JSON column instead of being flattened or made a child table. */
-  json: z
-    .array(columnPath)
-    .default([])
-    .meta({ examples: [['_links', 'seo.meta']] }),
-  times: z
-    .record(columnPath, zoneName)
-    .default({})
-    .meta({
-      description:
-        'Zone of the times that name none, by field: an IANA name or an offset; without it they are read as UTC. A time that has one keeps it. `local` is for times of a zone that nobody tells: they stay texts, as the service writes them.',
-      examples: [{ published: 'Europe/Zurich', created: '+02:00' }, { date: 'local' }],
-    }),
+  json: withExamples(z.array(columnPath).default([]), [['_links', 'seo.meta']]),
+  times: documented(z.record(columnPath, zoneName).default({}))(
+    'Zone of the times that name none, by field: an IANA name or an offset; without it they are read as UTC. A time that has one keeps it. `local` is for times of a zone that nobody tells: they stay texts, as the service writes them.',
+    [{ published: 'Europe/Zurich', created: '+02:00' }, { date: 'local' }],
+  ),
   /** Levels of objects and arrays that become columns and child tables; deeper ones become a JSON column. */
-  depth: z
-    .int()
-    .min(1)
-    .max(10)
-    .default(4)
-    .meta({ examples: [2] }),
+  depth: withExamples(z.int().min(1).max(10).default(4), [2]),
   /** Not part of what the rows are: may be changed at any time. */
   indexes: z
     .union([z.enum(['auto', 'none']), z.array(z.string().regex(INDEXED, 'expected a column, or table.column')).max(20)])
@@ -158,12 +121,7 @@ export const tableFields = {
       examples: ['none', ['published_at', 'content_tags.value']],
     }),
   /** Columns made from source fields per table; further new fields are kept together in `_overflow`. */
-  max_columns: z
-    .int()
-    .min(10)
-    .max(900)
-    .default(200)
-    .meta({ examples: [400] }),
+  max_columns: withExamples(z.int().min(10).max(900).default(200), [400]),
 };
 
 /** Names of column types: ours, and the words that SQL has for some of them. */
@@ -187,60 +145,36 @@ const typeName = z.enum(TYPE_NAMES).transform((name, context): ColumnType => {
 });
 
 const fieldSettings = z.strictObject({
-  description: z
-    .string()
-    .min(1)
-    .max(1_000)
-    .optional()
-    .meta({
-      description:
-        'What it holds, for those who choose columns: in the comments of its column, also of those that stand already.',
-      examples: ['Words of the body'],
-    }),
-  unit: z
-    .string()
-    .min(1)
-    .max(100)
-    .optional()
-    .meta({ description: 'The unit of its numbers, told with the description.', examples: ['seconds'] }),
-  type: typeName.optional().meta({
-    description:
-      'The type of its column from the first value on: boolean, bigint, double, numeric, date, timestamp, text or json; for a list of plain values, that of its elements. What says the same in another way is converted (a number or true and false as a text, 0 and 1, a day as its first moment). A value that does not fit never changes the column: the record is set aside (reason `contract`), under `discard_value` only the value, under `freeze` it ends the run.',
-    examples: ['bigint'],
-  }),
-  exclude: z
-    .boolean()
-    .default(false)
-    .meta({
-      description:
-        'True to copy nothing of it, with all that lies in it: it is in no table, version, view or reject, and a change of it alone is none.',
-      examples: [true],
-    }),
-  hash: z
-    .boolean()
-    .default(false)
-    .meta({
-      description:
-        "True to copy a keyed hash in place of its values (personal data): 32 hex digits of HMAC-SHA256 under the source's `hash_key`, the same for the same value, so that it can be counted and joined. Null stays null; in an object or a list, each value is hashed.",
-      examples: [true],
-    }),
-  compare: z
-    .boolean()
-    .default(true)
-    .meta({
-      description:
-        'False for a field that changes with every response, such as a signed URL or a counter: it is stored with the next change of another field, and a change of it alone is none.',
-      examples: [false],
-    }),
-  rename: z
-    .string()
-    .regex(/^[a-z][a-z0-9_]{0,62}$/, 'expected a name in snake_case')
-    .refine((name) => !RESERVED_NAMES.has(name), 'expected a name that SQL does not keep for itself')
-    .optional()
-    .meta({
-      description: 'The name of its column; for a list, the whole name of its child table.',
-      examples: ['published_at'],
-    }),
+  description: documented(z.string().min(1).max(1_000).optional())(
+    'What it holds, for those who choose columns: in the comments of its column, also of those that stand already.',
+    ['Words of the body'],
+  ),
+  unit: documented(z.string().min(1).max(100).optional())('The unit of its numbers, told with the description.', [
+    'seconds',
+  ]),
+  type: documented(typeName.optional())(
+    'The type of its column from the first value on: boolean, bigint, double, numeric, date, timestamp, text or json; for a list of plain values, that of its elements. What says the same in another way is converted (a number or true and false as a text, 0 and 1, a day as its first moment). A value that does not fit never changes the column: the record is set aside (reason `contract`), under `discard_value` only the value, under `freeze` it ends the run.',
+    ['bigint'],
+  ),
+  exclude: documented(z.boolean().default(false))(
+    'True to copy nothing of it, with all that lies in it: it is in no table, version, view or reject, and a change of it alone is none.',
+    [true],
+  ),
+  hash: documented(z.boolean().default(false))(
+    "True to copy a keyed hash in place of its values (personal data): 32 hex digits of HMAC-SHA256 under the source's `hash_key`, the same for the same value, so that it can be counted and joined. Null stays null; in an object or a list, each value is hashed.",
+    [true],
+  ),
+  compare: documented(z.boolean().default(true))(
+    'False for a field that changes with every response, such as a signed URL or a counter: it is stored with the next change of another field, and a change of it alone is none.',
+    [false],
+  ),
+  rename: documented(
+    z
+      .string()
+      .regex(/^[a-z][a-z0-9_]{0,62}$/, 'expected a name in snake_case')
+      .refine((name) => !RESERVED_NAMES.has(name), 'expected a name that SQL does not keep for itself')
+      .optional(),
+  )('The name of its column; for a list, the whole name of its child table.', ['published_at']),
 });
 
 const stateSchema = z.strictObject({
@@ -254,28 +188,17 @@ const stateSchema = z.strictObject({
 
 /** What a profile says of single fields: fields of a resource. */
 export const fieldFields = {
-  description: z
-    .string()
-    .min(1)
-    .max(1_000)
-    .optional()
-    .meta({ description: 'What a record is, for those who choose tables.', examples: ['A post or a page'] }),
-  fields: z
-    .record(columnPath, fieldSettings)
-    .default({})
-    .meta({
-      description:
-        'What is said of single fields, by their path (through lists too: `authors.email`): description, unit, type, name, and whether they are copied at all, or as hashes.',
-      examples: [{ word_count: { description: 'Words of the body', type: 'bigint' }, 'author.email': { hash: true } }],
-    }),
-  source_text: z
-    .enum(SOURCE_TEXTS)
-    .default('masked')
-    .meta({
-      description:
-        'Whether the text that the service sent is kept beside the version where fields are hashed or excluded: `masked` keeps none, `kept` keeps it in `_sync_versions.source_text`, which no view shows.',
-      examples: ['kept'],
-    }),
+  description: documented(z.string().min(1).max(1_000).optional())('What a record is, for those who choose tables.', [
+    'A post or a page',
+  ]),
+  fields: documented(z.record(columnPath, fieldSettings).default({}))(
+    'What is said of single fields, by their path (through lists too: `authors.email`): description, unit, type, name, and whether they are copied at all, or as hashes.',
+    [{ word_count: { description: 'Words of the body', type: 'bigint' }, 'author.email': { hash: true } }],
+  ),
+  source_text: documented(z.enum(SOURCE_TEXTS).default('masked'))(
+    'Whether the text that the service sent is kept beside the version where fields are hashed or excluded: `masked` keeps none, `kept` keeps it in `_sync_versions.source_text`, which no view shows.',
+    ['kept'],
+  ),
   state: z
     .union([columnPath.transform((field) => ({ field, published: ['published'] })), stateSchema])
     .nullable()

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { fieldPath, bodyPath, timeSpan, requestPlace, variablesIn } from './basic-fields.ts';
+import { documented, fieldPath, bodyPath, timeSpan, requestPlace, variablesIn } from './basic-fields.ts';
 import { isNamedFormat, parsePattern, zone } from './incremental.ts';
 import { answerRuleFields } from './http-fields.ts';
 
@@ -33,73 +33,44 @@ const refusal = z
   .refine((status) => ![401, 408, 429].includes(status), 'expected a status other than 401, 408 and 429');
 
 const windowsSchema = z.strictObject({
-  field: fieldPath.meta({
-    description:
-      'The field of a record with its day, or with a moment of it: it says which window the record is of. `20260131` is read as a day too.',
-    examples: ['date', 'dimensions.day'],
-  }),
-  from_param: requestPlace
-    .nullable()
-    .default(null)
-    .meta({
-      description:
-        'Where a request takes the first day; null where `{from}` stands in a template of `path`, `query`, `headers` or `body`.',
-      examples: ['from', 'body:range.start'],
-    }),
-  to_param: requestPlace
-    .nullable()
-    .default(null)
-    .meta({
-      description:
-        'Where a request takes the end, unless `{to}` stands in a template. Null, with no `{to}`, where the service takes one window (`date=2026-01-31`).',
-      examples: ['to', 'body:range.end'],
-    }),
-  to_inclusive: z
-    .boolean()
-    .default(true)
-    .meta({
-      description:
-        'True if the end is the last day that is counted in; false if it is the day behind it. Of a `format` that shows more than the day, the last moment that it shows.',
-      examples: [false],
-    }),
-  format: format.default('yyyy-MM-dd').meta({
-    description:
-      'How a request writes them: by a date pattern of Unicode TR35 in the local time of `zone`, as ISO 8601 in UTC (`iso`), or as a Unix time (`epoch_s`, `epoch_ms`).',
-    examples: ['yyyy-MM-dd', 'yyyyMMdd', "yyyy-MM-dd'T'HH:mm:ssXXX"],
-  }),
-  granularity: z
-    .enum(GRANULARITIES)
-    .default('day')
-    .meta({
-      description:
-        'What a window is, and the smallest range that is asked for; weeks begin on monday. A window is replaced as a whole.',
-      examples: ['week', 'month'],
-    }),
-  start: z.iso.date('expected a date such as 2020-01-01').meta({
-    description: 'The first day that there are reports of.',
-    examples: ['2020-01-01'],
-  }),
-  restate: timeSpan.prefault('72h').meta({
-    description:
-      'How long after its end a window may still change: until then every run asks for it again, afterwards only a full walk does.',
-    examples: ['72h', '7d'],
-  }),
-  largest: timeSpan
-    .refine((ms) => ms >= DAY_MS && ms % DAY_MS === 0, 'expected whole days, such as 31d')
-    .prefault('31d')
-    .meta({
-      description: 'The largest range of one request, in whole days; one window is asked for in any case.',
-      examples: ['31d', '1d'],
-    }),
-  most: z
-    .int()
-    .min(1)
-    .nullable()
-    .default(null)
-    .meta({
-      description: 'Rows that the service lists per query at most: a range that holds so many is cut in two.',
-      examples: [1000, 100_000],
-    }),
+  field: documented(fieldPath)(
+    'The field of a record with its day, or with a moment of it: it says which window the record is of. `20260131` is read as a day too.',
+    ['date', 'dimensions.day'],
+  ),
+  from_param: documented(requestPlace.nullable().default(null))(
+    'Where a request takes the first day; null where `{from}` stands in a template of `path`, `query`, `headers` or `body`.',
+    ['from', 'body:range.start'],
+  ),
+  to_param: documented(requestPlace.nullable().default(null))(
+    'Where a request takes the end, unless `{to}` stands in a template. Null, with no `{to}`, where the service takes one window (`date=2026-01-31`).',
+    ['to', 'body:range.end'],
+  ),
+  to_inclusive: documented(z.boolean().default(true))(
+    'True if the end is the last day that is counted in; false if it is the day behind it. Of a `format` that shows more than the day, the last moment that it shows.',
+    [false],
+  ),
+  format: documented(format.default('yyyy-MM-dd'))(
+    'How a request writes them: by a date pattern of Unicode TR35 in the local time of `zone`, as ISO 8601 in UTC (`iso`), or as a Unix time (`epoch_s`, `epoch_ms`).',
+    ['yyyy-MM-dd', 'yyyyMMdd', "yyyy-MM-dd'T'HH:mm:ssXXX"],
+  ),
+  granularity: documented(z.enum(GRANULARITIES).default('day'))(
+    'What a window is, and the smallest range that is asked for; weeks begin on monday. A window is replaced as a whole.',
+    ['week', 'month'],
+  ),
+  start: documented(z.iso.date('expected a date such as 2020-01-01'))('The first day that there are reports of.', [
+    '2020-01-01',
+  ]),
+  restate: documented(timeSpan.prefault('72h'))(
+    'How long after its end a window may still change: until then every run asks for it again, afterwards only a full walk does.',
+    ['72h', '7d'],
+  ),
+  largest: documented(
+    timeSpan.refine((ms) => ms >= DAY_MS && ms % DAY_MS === 0, 'expected whole days, such as 31d').prefault('31d'),
+  )('The largest range of one request, in whole days; one window is asked for in any case.', ['31d', '1d']),
+  most: documented(z.int().min(1).nullable().default(null))(
+    'Rows that the service lists per query at most: a range that holds so many is cut in two.',
+    [1000, 100_000],
+  ),
   too_large: z
     .strictObject({ ...answerRuleFields, status: z.array(refusal).min(1) })
     .nullable()
@@ -109,36 +80,23 @@ const windowsSchema = z.strictObject({
         'How the service refuses a range that is too large for it, or gives up on it: then it is cut in two, as where the answer does not come in time.',
       examples: [{ status: [413, 504] }, { status: [400], body: { path: 'error.code', contains: 'too_large' } }],
     }),
-  zone: zone
-    .default('UTC')
-    .meta({ description: 'The zone that the days of the reports are of.', examples: ['Europe/Zurich'] }),
-  totals: z
-    .record(fieldPath, bodyPath)
-    .default({})
-    .meta({
-      description:
-        'By a field of the records, where an answer tells its sum over the range that was asked for; it is compared with what was counted. A range of which more is told than listed is cut in two.',
-      examples: [{ views: 'totals.views' }],
-    }),
-  keep: age
-    .nullable()
-    .default(null)
-    .meta({
-      description: 'Older windows are taken out of the copy, and are not asked for again; null keeps all.',
-      examples: ['25 months', '90 days'],
-    }),
+  zone: documented(zone.default('UTC'))('The zone that the days of the reports are of.', ['Europe/Zurich']),
+  totals: documented(z.record(fieldPath, bodyPath).default({}))(
+    'By a field of the records, where an answer tells its sum over the range that was asked for; it is compared with what was counted. A range of which more is told than listed is cut in two.',
+    [{ views: 'totals.views' }],
+  ),
+  keep: documented(age.nullable().default(null))(
+    'Older windows are taken out of the copy, and are not asked for again; null keeps all.',
+    ['25 months', '90 days'],
+  ),
 });
 
 /** Reports: the field of a resource. */
 export const windowFields = {
-  windows: windowsSchema
-    .nullable()
-    .default(null)
-    .meta({
-      description:
-        'For reports, which are asked for by a range of days and change for some days afterwards: the listing is asked for window by window, the newest first, each is replaced as a whole, and what vanished from it is deleted. In place of `incremental`.',
-      examples: [{ field: 'date', from_param: 'from', to_param: 'to', start: '2020-01-01', restate: '72h' }],
-    }),
+  windows: documented(windowsSchema.nullable().default(null))(
+    'For reports, which are asked for by a range of days and change for some days afterwards: the listing is asked for window by window, the newest first, each is replaced as a whole, and what vanished from it is deleted. In place of `incremental`.',
+    [{ field: 'date', from_param: 'from', to_param: 'to', start: '2020-01-01', restate: '72h' }],
+  ),
 };
 
 export type ReportWindows = z.output<typeof windowsSchema>;
@@ -195,6 +153,5 @@ export function asksForEnd(resource: Reported): boolean {
 }
 
 function asksFor({ path, query, headers, body }: Reported, variable: string): boolean {
-  const texts = [path, JSON.stringify(body), ...Object.values(query), ...Object.values(headers)];
-  return texts.some((text) => variablesIn(text).includes(variable));
+  return variablesIn([path, query, headers, body]).includes(variable);
 }

@@ -1,6 +1,14 @@
 import { z } from 'zod';
 import type { JsonValue } from '../model/json.ts';
-import { isOwnHeader, placeOf, templateSchema, fieldPath, requestPlace, variablesIn } from './basic-fields.ts';
+import {
+  documented,
+  isOwnHeader,
+  placeOf,
+  templateSchema,
+  fieldPath,
+  requestPlace,
+  variablesIn,
+} from './basic-fields.ts';
 import { fieldPathText } from '../model/body-path.ts';
 import type { FieldSettings } from './record-fields.ts';
 
@@ -23,39 +31,22 @@ export const requestFields = {
     description: 'Collection path below the version prefix. A template: a value stays one segment.',
     examples: ['/posts', '/sites/{partition}/posts'],
   }),
-  method: z
-    .enum(['GET', 'POST'])
-    .default('GET')
-    .meta({
-      description:
-        'Method of a listing request. POST is for services whose search takes a body; it is taken for a read.',
-      examples: ['GET', 'POST'],
-    }),
-  query: z
-    .record(z.string(), template)
-    .default({})
-    .meta({
-      description:
-        'Further query parameters of every listing request. Each is a template; one with a variable that has no value is left out. Messages show a value unless its name (`api_key`) or origin (`${...}`) suggests a secret.',
-      examples: [{ status: 'any', filter: "updated_at:>'{since}'" }],
-    }),
-  headers: z
-    .record(headerName, headerTemplate)
-    .default({})
-    .meta({
-      description:
-        "Further headers of this resource's requests, besides those of the profile. Each is a template; one with a variable that has no value is left out.",
-      examples: [{ 'X-Space': 'blog', 'If-Changed-Since': '{since}' }],
-    }),
-  body: z
-    .record(z.string(), bodyTemplate)
-    .nullable()
-    .default(null)
-    .meta({
-      description:
-        'JSON body of a listing request, for method POST. Its texts are templates; an entry with a variable that has no value is left out, and so is a map or list that is empty without it.',
-      examples: [{ sort: 'updated', filter: { updated: { from: '{since}' } } }],
-    }),
+  method: documented(z.enum(['GET', 'POST']).default('GET'))(
+    'Method of a listing request. POST is for services whose search takes a body; it is taken for a read.',
+    ['GET', 'POST'],
+  ),
+  query: documented(z.record(z.string(), template).default({}))(
+    'Further query parameters of every listing request. Each is a template; one with a variable that has no value is left out. Messages show a value unless its name (`api_key`) or origin (`${...}`) suggests a secret.',
+    [{ status: 'any', filter: "updated_at:>'{since}'" }],
+  ),
+  headers: documented(z.record(headerName, headerTemplate).default({}))(
+    "Further headers of this resource's requests, besides those of the profile. Each is a template; one with a variable that has no value is left out.",
+    [{ 'X-Space': 'blog', 'If-Changed-Since': '{since}' }],
+  ),
+  body: documented(z.record(z.string(), bodyTemplate).nullable().default(null))(
+    'JSON body of a listing request, for method POST. Its texts are templates; an entry with a variable that has no value is left out, and so is a map or list that is empty without it.',
+    [{ sort: 'updated', filter: { updated: { from: '{since}' } } }],
+  ),
 };
 
 /** What of a resource says whether its requests have a body. */
@@ -81,21 +72,14 @@ export function withPostBodies<Schema extends z.ZodType<Posting>>(schema: Schema
 const NEEDS_POST = { path: ['method'], error: 'expected POST, because a request by GET has no body' };
 
 const fields = {
-  field: z
-    .string()
-    .regex(/^[^.[\]"'*]+$/, 'expected the plain name of a field')
-    .meta({
-      description:
-        'The field of a record that says which listing it comes from. It is added to records that do not have it; one that has another value in it is set aside.',
-      examples: ['locale', 'post_id'],
-    }),
-  param: requestPlace
-    .nullable()
-    .default(null)
-    .meta({
-      description: 'The place in a request that takes the value; null where `{partition}` stands in a template.',
-      examples: ['locale', 'header:X-Locale', null],
-    }),
+  field: documented(z.string().regex(/^[^.[\]"'*]+$/, 'expected the plain name of a field'))(
+    'The field of a record that says which listing it comes from. It is added to records that do not have it; one that has another value in it is set aside.',
+    ['locale', 'post_id'],
+  ),
+  param: documented(requestPlace.nullable().default(null))(
+    'The place in a request that takes the value; null where `{partition}` stands in a template.',
+    ['locale', 'header:X-Locale', null],
+  ),
 };
 
 const valuesSchema = z.strictObject({
@@ -116,14 +100,10 @@ const parentSchema = z.strictObject({
     .nullable()
     .default(null)
     .meta({ description: 'The field of the parent that is the value; null for its id.', examples: ['slug', null] }),
-  changed_only: z
-    .boolean()
-    .default(false)
-    .meta({
-      description:
-        'True if a change to a child record changes its parent too: then a sync asks only for the listings of parents that changed since the one before, also without `incremental`. Deletes of children are found by the next full walk.',
-      examples: [true],
-    }),
+  changed_only: documented(z.boolean().default(false))(
+    'True if a change to a child record changes its parent too: then a sync asks only for the listings of parents that changed since the one before, also without `incremental`. Deletes of children are found by the next full walk.',
+    [true],
+  ),
   ...fields,
 });
 
@@ -157,13 +137,7 @@ interface Partitioned {
 /** False if nothing in the requests of a partitioned resource depends on the value. */
 export function asksForPartition({ partitions, path, query, headers, body }: Partitioned): boolean {
   if (partitions === null || partitions.param !== null) return true;
-  const texts = [path, JSON.stringify(body), ...Object.values(query), ...Object.values(headers)];
-  return texts.some(hasPartition);
-}
-
-/** True if the template has the variable `{partition}`. */
-export function hasPartition(template: string): boolean {
-  return variablesIn(template).includes('partition');
+  return variablesIn([path, query, headers, body]).includes('partition');
 }
 
 /** The value is the first part of the key, unless the profile has it there itself. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { challengeSchema, deliveryFieldSchema, type DeliveryField } from './delivery-field.ts';
+import { challengeSchema, deliveryFieldSchema } from './delivery-field.ts';
 import { duration } from './basic-fields.ts';
 import { SIGNATURE_PRESET_NAMES, SIGNATURE_PRESETS } from './signature-presets.ts';
 
@@ -43,7 +43,7 @@ export type TemplateSegment = string | { readonly token: TokenName; readonly nam
 const PIECE = /\{\{|\}\}|\{(?<token>[a-z0-9_]+)(?::(?<name>[\w-]+))?\}|[^{}]+|[{}]/g;
 
 /** Parses `{id}.{ts}.{body}`; returns its segments, or the fault. `{{` and `}}` are literal braces. */
-export function parseTemplate(text: string): { segments: TemplateSegment[] } | { fault: string } {
+function parseTemplate(text: string): { segments: TemplateSegment[] } | { fault: string } {
   const segments: TemplateSegment[] = [];
   for (const { 0: piece, groups } of text.matchAll(PIECE)) {
     if (piece === '{' || piece === '}') return { fault: 'expected {{ and }} for braces that are meant as such' };
@@ -105,7 +105,7 @@ const method = {
 };
 
 /** A scheme as it is written in a profile; with `base`, only what differs. */
-export const signatureFields = z.strictObject({
+const signatureFields = z.strictObject({
   /** Preset whose fields hold unless they are given here. */
   base: z.enum(SIGNATURE_PRESET_NAMES).optional(),
   ...method,
@@ -321,7 +321,7 @@ const RULES: readonly Rule[] = [
 ];
 
 /** All broken rules of a scheme whose fields are valid one by one. */
-export function schemeFaults(fields: SignatureFields): SchemeFault[] {
+function schemeFaults(fields: SignatureFields): SchemeFault[] {
   return RULES.filter((rule) => rule.isBroken(fields)).map(({ path, message }) => ({ path, message }));
 }
 
@@ -365,7 +365,7 @@ function namesFamily(fields: SignatureFields): boolean {
 /** A preset's name, or a scheme as data: no code per sender. */
 export const signatureSchema = z
   .union([z.enum(SIGNATURE_PRESET_NAMES), signatureFields])
-  .transform((given, context): SignatureScheme => {
+  .transform((given, context) => {
     const fields = withBase(typeof given === 'string' ? { base: given } : given);
     for (const { path, message } of schemeFaults(fields)) {
       context.issues.push({ code: 'custom', path: [...path], message, input: given });
@@ -378,42 +378,14 @@ export function needsPublicUrl(scheme: SignatureScheme): boolean {
   return hasToken(scheme.signed, 'url', 'host');
 }
 
-type Value = NonNullable<SignatureFields['value']>;
-type Timestamp = NonNullable<SignatureFields['timestamp']>;
-
 /** A scheme with everything filled in; times in milliseconds. Names of headers may hold `{family}`. */
-export interface SignatureScheme {
-  /** At least one. */
-  readonly methods: readonly SignatureMethod[];
-  /** Values of `{family}`; one empty text if there are no families. */
-  readonly families: readonly string[];
-  readonly value: {
-    readonly from: DeliveryField<'header' | 'query' | 'json'>;
-    readonly parse: NonNullable<Value['parse']>;
-    /** Any of these separates two items. */
-    readonly separator: readonly string[];
-    readonly prefix: string;
-    readonly encoding: NonNullable<Value['encoding']>;
-  };
-  readonly timestamp: {
-    readonly from: DeliveryField<'header' | 'part'>;
-    readonly unit: NonNullable<Timestamp['unit']>;
-    readonly past: number;
-    readonly future: number;
-  } | null;
-  readonly id: DeliveryField;
-  /** Empty if nothing is signed, because the secret itself is sent. */
-  readonly signed: readonly TemplateSegment[];
-  readonly signed_headers: { readonly from: DeliveryField<'header'>; readonly required: readonly string[] } | null;
-  readonly body_hash: DeliveryField<'query' | 'header'> | null;
-  readonly url_form: NonNullable<SignatureFields['url_form']>;
-  readonly challenge: NonNullable<SignatureFields['challenge']> | null;
-}
+export type SignatureScheme = ReturnType<typeof fillScheme>;
 
 /** Five minutes, as the libraries of Standard Webhooks have it. */
 const TOLERANCE_MS = 300_000;
 
 const NOWHERE = { from: 'header', name: '' } as const;
+const BODY_DIGEST = { from: 'sha256', name: 'body' } as const;
 
 /** The fields laid over those of their base; maps within are merged, lists and plain values replaced. */
 function withBase({ base, ...own }: SignatureFields): SignatureFields {
@@ -430,21 +402,24 @@ function mergeMaps<T extends object>(below: T | null | undefined, own: T | undef
 }
 
 /** Makes a scheme of fields in which `schemeFaults` found nothing. */
-function fillScheme(fields: SignatureFields): SignatureScheme {
+function fillScheme(fields: SignatureFields) {
   const { value = {}, timestamp, signed_headers } = fields;
   const { separator = ',' } = value;
   return {
     methods: methodsOf(fields),
+    /** Values of `{family}`; one empty text if there are no families. */
     families: fields.families ?? [''],
     value: {
       from: value.from ?? NOWHERE,
       parse: value.parse ?? 'plain',
+      /** Any of these separates two items. */
       separator: typeof separator === 'string' ? [separator] : separator,
       prefix: value.prefix ?? '',
       encoding: value.encoding ?? 'hex',
     },
     timestamp: timestamp ? fillTime(timestamp) : null,
-    id: fields.id ?? { from: 'sha256', name: 'body' },
+    id: fields.id ?? BODY_DIGEST,
+    /** Empty if nothing is signed, because the secret itself is sent. */
     signed: fields.signed ?? [],
     signed_headers: signed_headers === undefined ? null : fillHeaders(signed_headers),
     body_hash: fields.body_hash ?? null,
@@ -453,7 +428,8 @@ function fillScheme(fields: SignatureFields): SignatureScheme {
   };
 }
 
-function fillTime({ from = NOWHERE, unit = 's', past = TOLERANCE_MS, future = TOLERANCE_MS }: Timestamp) {
+function fillTime(given: NonNullable<SignatureFields['timestamp']>) {
+  const { from = NOWHERE, unit = 's', past = TOLERANCE_MS, future = TOLERANCE_MS } = given;
   return { from, unit, past, future };
 }
 

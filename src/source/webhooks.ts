@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { eventConditionsSchema, eventFieldSchema, eventFieldsSchema, type EventField } from './delivery-field.ts';
-import { bodyPath } from './basic-fields.ts';
+import { documented, withExamples, bodyPath } from './basic-fields.ts';
 import { signatureSchema } from './signature-scheme.ts';
 
 /** `content.*`: a star matches any text. */
@@ -17,11 +17,10 @@ const ruleSchema = z.strictObject({
     description: 'Pattern of the kind of event, or several of which one has to fit; a star stands for any text.',
     examples: ['post.*', ['entry.publish', 'entry.update']],
   }),
-  where: eventConditionsSchema.prefault({}).meta({
-    description:
-      'Values that the event has to have besides its kind, by their place: one text or several, in which a star stands for any text. A place without a value fits no text.',
-    examples: [{ 'json:collection': 'articles' }, { 'json:model': ['article', 'page'] }],
-  }),
+  where: documented(eventConditionsSchema.prefault({}))(
+    'Values that the event has to have besides its kind, by their place: one text or several, in which a star stands for any text. A place without a value fits no text.',
+    [{ 'json:collection': 'articles' }, { 'json:model': ['article', 'page'] }],
+  ),
   resource: z
     .union([resourceName, z.array(resourceName).max(20)])
     .transform((given) => (typeof given === 'string' ? [given] : given))
@@ -31,97 +30,56 @@ const ruleSchema = z.strictObject({
         'The resource, by its name in this profile, or several that one event is about. An empty list: such an event is ignored. Absent: as the event says.',
       examples: ['posts', ['posts', 'pages'], []],
     }),
-  id: eventFieldsSchema
-    .nullable()
-    .optional()
-    .meta({
-      description:
-        'Place of the record’s id, or several that are tried in this order. A list of ids there means as many records. Null: the event names no record, and the resource is walked.',
-      examples: ['json:entry.documentId', ['json:post.current.id', 'json:post.previous.id'], null],
-    }),
-  updated: eventFieldsSchema
-    .nullable()
-    .optional()
-    .meta({
-      description: 'Place of the record’s time of change after the event, or several that are tried in this order.',
-      examples: ['json:entry.updatedAt', null],
-    }),
-  deleted: z
-    .boolean()
-    .optional()
-    .meta({
-      description: 'Whether such an event says that the record is gone. Absent: by the patterns in `webhooks.deleted`.',
-      examples: [true],
-    }),
-  continue: z
-    .boolean()
-    .default(false)
-    .meta({
-      description: 'Whether the rules after this one are looked at as well: for events that tell of several resources.',
-      examples: [true],
-    }),
+  id: documented(eventFieldsSchema.nullable().optional())(
+    'Place of the record’s id, or several that are tried in this order. A list of ids there means as many records. Null: the event names no record, and the resource is walked.',
+    ['json:entry.documentId', ['json:post.current.id', 'json:post.previous.id'], null],
+  ),
+  updated: documented(eventFieldsSchema.nullable().optional())(
+    'Place of the record’s time of change after the event, or several that are tried in this order.',
+    ['json:entry.updatedAt', null],
+  ),
+  deleted: documented(z.boolean().optional())(
+    'Whether such an event says that the record is gone. Absent: by the patterns in `webhooks.deleted`.',
+    [true],
+  ),
+  continue: documented(z.boolean().default(false))(
+    'Whether the rules after this one are looked at as well: for events that tell of several resources.',
+    [true],
+  ),
 });
 
 /** How a webhook is verified and read. It is only ever a hint: the record is read again from the service. */
 export const webhooksSchema = z.strictObject({
   signature: signatureSchema.prefault('standard-webhooks'),
   /** Path of the body's list of events; null if one delivery is one event. */
-  events: bodyPath
-    .nullable()
-    .default(null)
-    .meta({ examples: ['events', ''] }),
+  events: withExamples(bodyPath.nullable().default(null), ['events', '']),
   /** The kind of event; within the event, or in a header of the delivery. */
   kind: eventFieldSchema.prefault('json:type').meta({ examples: ['json:event', 'header:X-Event'] }),
-  rules: z
-    .array(ruleSchema)
-    .max(200)
-    .default([])
-    .meta({
-      description:
-        'How events of some kinds are read, looked at before `kinds`: the first rule that fits. An event that fits none is read by the fields beside this one.',
-      examples: [
-        [
-          { kind: 'post.*', resource: 'posts', id: ['json:post.current.id', 'json:post.previous.id'] },
-          { kind: '*.delete', where: { 'json:collection': 'articles' }, resource: 'articles', id: 'json:keys' },
-        ],
+  rules: documented(z.array(ruleSchema).max(200).default([]))(
+    'How events of some kinds are read, looked at before `kinds`: the first rule that fits. An event that fits none is read by the fields beside this one.',
+    [
+      [
+        { kind: 'post.*', resource: 'posts', id: ['json:post.current.id', 'json:post.previous.id'] },
+        { kind: '*.delete', where: { 'json:collection': 'articles' }, resource: 'articles', id: 'json:keys' },
       ],
-    }),
+    ],
+  ),
   /** The resource, by the service's own name. */
-  resource: eventFieldSchema
-    .nullable()
-    .prefault('json:data.resource')
-    .meta({ examples: ['json:model', null] }),
+  resource: withExamples(eventFieldSchema.nullable().prefault('json:data.resource'), ['json:model', null]),
   /** The service's name for a resource, if it is not the profile's. */
-  resource_names: z
-    .record(z.string(), z.string())
-    .default({})
-    .meta({ examples: [{ article: 'articles' }] }),
+  resource_names: withExamples(z.record(z.string(), z.string()).default({}), [{ article: 'articles' }]),
   /** Resource by event kind, checked before `resource`; the first pattern that matches. */
-  kinds: z
-    .record(kindPattern, z.string())
-    .default({})
-    .meta({ examples: [{ 'post.*': 'posts' }] }),
-  id: eventFieldsSchema
-    .nullable()
-    .prefault('json:data.id')
-    .meta({
-      description:
-        'Place of the record’s id, or several that are tried in this order. A list of ids there means as many records. Null: events name no record, and their resource is walked.',
-      examples: ['json:entry.documentId', ['json:key', 'json:keys']],
-    }),
-  updated: eventFieldsSchema
-    .nullable()
-    .prefault('json:data.updated_at')
-    .meta({
-      description:
-        'Place of the record’s time of change after the event, if the event holds it, or several that are tried in this order: an older reading is read again.',
-      examples: ['json:entry.updatedAt', ['json:post.current.updated_at', 'json:page.current.updated_at']],
-    }),
+  kinds: withExamples(z.record(kindPattern, z.string()).default({}), [{ 'post.*': 'posts' }]),
+  id: documented(eventFieldsSchema.nullable().prefault('json:data.id'))(
+    'Place of the record’s id, or several that are tried in this order. A list of ids there means as many records. Null: events name no record, and their resource is walked.',
+    ['json:entry.documentId', ['json:key', 'json:keys']],
+  ),
+  updated: documented(eventFieldsSchema.nullable().prefault('json:data.updated_at'))(
+    'Place of the record’s time of change after the event, if the event holds it, or several that are tried in this order: an older reading is read again.',
+    ['json:entry.updatedAt', ['json:post.current.updated_at', 'json:page.current.updated_at']],
+  ),
   /** Kinds that mean that a record is gone. */
-  deleted: z
-    .array(kindPattern)
-    .default(['*.deleted'])
-    .meta({ examples: [['*.delete', '*.unpublish']] }),
+  deleted: withExamples(z.array(kindPattern).default(['*.deleted']), [['*.delete', '*.unpublish']]),
 });
 
 export type WebhookProfile = z.output<typeof webhooksSchema>;

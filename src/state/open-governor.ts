@@ -1,12 +1,12 @@
 import type { Kysely } from 'kysely';
 import type { Clock } from '../model/clock.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import { createGovernor, type Governor, type GovernorOptions } from '../queue/governor.ts';
 import type { SharedBudget } from '../queue/budget-store.ts';
+import { createGovernor, type Governor, type GovernorOptions } from '../queue/governor.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import { parseJson } from '../shape/json/parse-json.ts';
 import { canonicalHash } from '../shape/records/fingerprint.ts';
-import { rateDialectSchema, type RateDialect } from '../source/rate-dialect.ts';
+import { type RateDialect, rateDialectSchema } from '../source/rate-dialect.ts';
 import type { Coordination } from '../warehouse/coordination.ts';
 import type { OwnTables } from '../warehouse/own-tables.ts';
 
@@ -88,7 +88,6 @@ export async function ownGovernor(
   const governor = await openGovernor({ ...place, opened }, name, limits);
   return {
     run: (lane, attempt, signal) => governor.run(lane, attempt, signal),
-    isCrowded: (lane) => governor.isCrowded(lane),
     figures: () => governor.figures(),
     state: () => governor.state(),
     forgetWaits: () => governor.forgetWaits(),

@@ -25,7 +25,6 @@ const NO_FIGURES = {
 /** Lets every request through at once. */
 const openGate: Governor = {
   run: async (_lane, attempt) => (await attempt(rateDialectSchema.parse('auto'))).result,
-  isCrowded: () => false,
   figures: () => NO_FIGURES,
   state: () => '{}',
   forgetWaits: async () => {},

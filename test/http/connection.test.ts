@@ -41,13 +41,6 @@ describe('connections that fail', () => {
     expect(governor.facts).toEqual(Array.from({ length: 6 }, () => null));
   });
 
-  it('F001 a name that does not exist is unreachable, too', async () => {
-    const error = await errorOf(
-      get(clientFor('http://nowhere.invalid', { profile: once }), 'http://nowhere.invalid/v1/content'),
-    );
-    expect(error.code).toBe('unreachable');
-  });
-
   it.each([0, 1, 10, BODY.length - 1])(
     'F002 a reset after %s bytes of the body discards the page and asks again',
     async (bytes) => {

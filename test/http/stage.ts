@@ -1,16 +1,13 @@
-import { createServer } from 'node:http';
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import { createServer as createTcpServer } from 'node:net';
-import type { Server, Socket } from 'node:net';
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import { createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
-import { newMeter, type ApiAnswer, type ApiClient } from '../../src/http/client.ts';
-import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
-import { createClient } from '../../src/http/create-client.ts';
-import type { ClientOptions } from '../../src/http/create-client.ts';
+import { type ApiAnswer, type ApiClient, newMeter } from '../../src/http/client.ts';
+import { type ClientOptions, createClient } from '../../src/http/create-client.ts';
 import { SyncError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import type { AnswerFacts, Governor } from '../../src/queue/governor.ts';
-import { profileSchema, type Profile } from '../../src/source/profile.ts';
+import { type Profile, profileSchema } from '../../src/source/profile.ts';
+import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
 
 /** Lets everything through at once and remembers what it was told. */
 export function openGovernor(
@@ -27,7 +24,6 @@ export function openGovernor(
       facts.push(attempted.facts);
       return attempted.result;
     },
-    isCrowded: () => false,
     figures: () => ({
       requests: 0,
       limited: 0,

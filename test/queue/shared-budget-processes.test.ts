@@ -32,26 +32,4 @@ describe.skipIf(POSTGRES.missing !== null)('processes on one account and one Pos
     },
     LONG_MS,
   );
-
-  it(
-    'are all told by the 429 of one, and one request goes first when the wait is over',
-    async () => {
-      const { sandbox, ask } = await askingStage({ rate: null, latency: longOrShort(60, 150) });
-      const scripts = await Promise.all([1, 2, 3].map(() => ask({ forMs: longOrShort(5_000, 3_700) })));
-      await sleep(longOrShort(1_000, 500));
-      sandbox.faults.add({ fault: 'status', status: 429, 'retry-after': '2', nth: 1 });
-      await Promise.all(scripts.map(figuresOf));
-      const entries = sandbox.requests.entries();
-      const told = entries.findIndex(({ status }) => status === 429);
-      const toldAt = entries[told]?.at ?? 0;
-      const after = entries.slice(told + 1).map(({ at }) => at - toldAt);
-      const first = after.find((at) => at > 1_000) ?? 0;
-      expect(first).toBeGreaterThan(1_950);
-      // What was granted before all knew of it: at most all slots of three processes.
-      expect(after.indexOf(first)).toBeLessThanOrEqual(3 * 8);
-      expect((after[after.indexOf(first) + 1] ?? 0) - first).toBeGreaterThan(50);
-      expect(after.at(-1)).toBeGreaterThan(first);
-    },
-    LONG_MS,
-  );
 });

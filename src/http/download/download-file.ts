@@ -35,9 +35,7 @@ interface Progress {
 /** One file from its first request until it is whole in the spool, or will not be. */
 export async function downloadFile(parts: DownloadParts, request: DownloadRequest): Promise<Downloaded> {
   request.signal.throwIfAborted();
-  const { origins, isCrowded, clock } = parts.client;
-  const isWanted = (): boolean => progress.at.origin === origins.home && isCrowded('bulk');
-  const file = new FileBody({ request, clock, isWanted });
+  const file = new FileBody(request);
   const progress: Progress = { parts, request, file, at: request.url, restarts: 0 };
   try {
     for (;;) {
@@ -95,7 +93,7 @@ function loopParts(progress: Progress): LoopParts {
 }
 
 /** Codes of answers to a request for a file; others end in an error. */
-type FileCode = 'file' | 'unchanged' | 'gone' | 'expired' | 'refused' | 'rest' | 'restart' | 'file_address';
+type FileCode = 'file' | 'unchanged' | 'gone' | 'expired' | 'refused' | 'restart' | 'file_address';
 
 /** How an answer is judged by what became of its body, and by whether it is the service's own. */
 interface FileAnswer {
@@ -137,7 +135,6 @@ function judgeWords(received: Received, seen: Seen, judge: FileAnswer['judge']):
 
 function judgeBody(received: Received): OutcomeVerdict {
   if (received.kind === 'refused') return coded('refused', received.refusal.reason);
-  if (received.kind === 'gave_way') return coded('rest', 'others have their turn before its rest');
   if (received.kind === 'wrong_part') return coded('restart', received.reason);
   if (received.kind === 'whole') return { outcome: 'ok', code: 'file', reason: 'the file is here' };
   return { outcome: 'retry', code: 'empty_body', reason: 'the file has no content', attempts: ATTEMPTS_AT_NOTHING };
@@ -156,8 +153,6 @@ async function settle(progress: Progress, answer: ApiAnswer): Promise<Downloaded
       return checked(progress, answer);
     case 'unchanged':
       return { kind: 'unchanged' };
-    case 'rest':
-      return null;
     case 'refused':
       if (received?.kind !== 'refused') throw new Error('a file that nobody has refused');
       return { kind: 'refused', ...received.refusal };

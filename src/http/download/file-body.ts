@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { errors } from 'undici';
-import type { Clock } from '../../model/clock.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { told } from '../../object-store/file-system.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
@@ -24,21 +23,8 @@ export type Received =
   | { kind: 'empty' }
   /** `json` is what the service said in place of the file. */
   | { kind: 'refused'; refusal: Refusal; json?: JsonValue | undefined }
-  /** A part that ends early, because others wait: the rest is asked for behind them. */
-  | { kind: 'gave_way' }
   /** A part that is not the one that was asked for. */
   | { kind: 'wrong_part'; reason: string };
-
-/** What came at least, and how long it took, before a download gives way to others: each time costs a request. */
-const TURN_BYTES = 1_048_576;
-const TURN_MS = 2_000;
-
-interface FileBodyOptions {
-  request: DownloadRequest;
-  clock: Pick<Clock, 'monotonic'>;
-  /** True while others wait for the slot of this download. */
-  isWanted: () => boolean;
-}
 
 /**
  * Takes the bodies of one download into a file, hashed while it is written, and stops as soon as one must be refused.
@@ -59,18 +45,16 @@ export class FileBody implements BodySink {
   isConditional = false;
   /** What our own disk failed with. */
   failure: unknown = null;
-  readonly #options: FileBodyOptions;
+  readonly #request: DownloadRequest;
   #handle: FileHandle | null = null;
   #hash = createHash('sha256');
   #head: Buffer[] = [];
   /** Bytes of the whole file; null if no answer has told. */
   #total: number | null = null;
-  /** Where the body that is read begins in the file, and when it came. */
-  #turn = { from: 0, at: 0 };
 
-  constructor(options: FileBodyOptions) {
-    this.#options = options;
-    this.path = path.join(options.request.spool, `${options.request.name}.part`);
+  constructor(request: DownloadRequest) {
+    this.#request = request;
+    this.path = path.join(request.spool, `${request.name}.part`);
   }
 
   /** Its first bytes, up to `HEAD_BYTES`. */
@@ -79,7 +63,7 @@ export class FileBody implements BodySink {
   }
 
   headers(): Readonly<Record<string, string>> {
-    const { etag, lastModified } = this.#options.request;
+    const { etag, lastModified } = this.#request;
     this.received = null;
     const isRest = this.bytes > 0 && this.etag !== null;
     this.isConditional = !isRest && (etag !== null || lastModified !== null);
@@ -137,8 +121,7 @@ export class FileBody implements BodySink {
       this.#total = isPlain && /^\d{1,15}$/.test(length) ? Number(length) : null;
     } else if (isPlain && this.#isRest(headers)) this.isPieced = true;
     else return { kind: 'wrong_part', reason: 'a part that is not the rest of the file' };
-    this.#turn = { from: this.bytes, at: this.#options.clock.monotonic() };
-    const refusal = this.#total === null ? null : sizeFault(this.#total, this.#options.request);
+    const refusal = this.#total === null ? null : sizeFault(this.#total, this.#request);
     return refusal === null ? null : { kind: 'refused', refusal };
   }
 
@@ -163,7 +146,7 @@ export class FileBody implements BodySink {
 
   /** Null if the next piece is to be read. */
   async #take(piece: Buffer): Promise<Received | null> {
-    const { request } = this.#options;
+    const request = this.#request;
     const before = this.bytes;
     // Not one byte too many is written.
     if (before + piece.length > request.most) return { kind: 'refused', refusal: tooLarge(request.most) };
@@ -172,14 +155,7 @@ export class FileBody implements BodySink {
       const refusal = kindFault(await kindOf(this.head, null), request, false);
       if (refusal !== null) return { kind: 'refused', refusal };
     }
-    return this.#givesWay() ? { kind: 'gave_way' } : null;
-  }
-
-  /** Not for what could not be gone on with later. */
-  #givesWay(): boolean {
-    const { clock, isWanted } = this.#options;
-    if (this.etag === null || this.bytes - this.#turn.from < TURN_BYTES || this.bytes === this.#total) return false;
-    return clock.monotonic() - this.#turn.at >= TURN_MS && isWanted();
+    return null;
   }
 
   async #write(piece: Buffer): Promise<void> {
@@ -198,7 +174,7 @@ export class FileBody implements BodySink {
 
   /** Throws what a lost connection does for a body that ended too early: one without a length ends with its connection. */
   #end(): Received {
-    const { request } = this.#options;
+    const request = this.#request;
     if (this.#total !== null && this.bytes > this.#total) {
       return { kind: 'wrong_part', reason: 'more bytes than it says' };
     }

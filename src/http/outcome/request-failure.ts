@@ -1,11 +1,22 @@
 import { SyncError } from '../../model/errors.ts';
 import { holdsSecret } from '../../observe/scrub.ts';
-import type { AttemptResult } from '../attempt.ts';
+import type { Proof } from '../auth/credentials.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 import type { HttpMethod } from '../client.ts';
+import type { WireAnswer } from '../exchange.ts';
+import type { AnswerReading } from './interpret.ts';
 import { errorIn, partialSignIn, SENT_AS } from './outcome-table.ts';
+import type { OutcomeVerdict } from './outcome.ts';
 
-type Judged = Extract<AttemptResult, { kind: 'judged' }>;
+/** An attempt that was judged. */
+export interface Judged {
+  kind: 'judged';
+  verdict: OutcomeVerdict;
+  answer: WireAnswer;
+  reading: AnswerReading;
+  /** The source's own proof as it was sent, null if none was, and until when it held (monotonic milliseconds). */
+  sent: { proof: Proof | null; holdsUntil: number };
+}
 
 /** The id under which the service's operators find this request; null if the answer has none. */
 export function requestId(headers: Judged['answer']['headers'], secrets: readonly string[]): string | null {

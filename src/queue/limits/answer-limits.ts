@@ -236,10 +236,10 @@ function textOf(value: string | string[] | undefined): string | undefined {
 /** One member of a `RateLimit` or `RateLimit-Policy` field; times are seconds as written there. */
 interface FieldMember {
   name: string;
-  limit?: number;
-  remaining?: number;
-  reset?: number;
-  window?: number;
+  limit: number | undefined;
+  remaining: number | undefined;
+  reset: number | undefined;
+  window: number | undefined;
   /** False if `qu` names a unit other than requests. */
   requests: boolean;
 }
@@ -264,33 +264,20 @@ export function policyMembers(field: string): FieldMember[] | null {
 function listMember([value, parameters]: Item | InnerList): FieldMember {
   const parameter = (key: string) => plainNumber(parameters.get(key));
   const unit = parameters.get('qu');
-  return defined({
+  return {
     name: typeof value === 'number' ? 'default' : nameIn(value),
     limit: typeof value === 'number' ? plainNumber(value) : parameter('q'),
     remaining: parameter('r'),
     reset: parameter('t'),
     window: parameter('w'),
     requests: unit === undefined || nameIn(unit) === 'requests',
-  });
+  };
 }
 
 function dictionaryMember(dictionary: ReadonlyMap<string, Item | InnerList>): FieldMember {
   const value = (key: string) => plainNumber(dictionary.get(key)?.[0]);
-  return defined({
-    name: 'default',
-    limit: value('limit'),
-    remaining: value('remaining'),
-    reset: value('reset'),
-    requests: true,
-  });
-}
-
-type Loose = { [K in keyof FieldMember]: FieldMember[K] | undefined } & { name: string; requests: boolean };
-
-/** Leaves out what the field did not say. */
-function defined(loose: Loose): FieldMember {
-  const said = Object.entries(loose).filter(([, value]) => value !== undefined);
-  return { name: loose.name, requests: loose.requests, ...Object.fromEntries(said) };
+  const [limit, remaining, reset] = [value('limit'), value('remaining'), value('reset')];
+  return { name: 'default', limit, remaining, reset, window: undefined, requests: true };
 }
 
 /** Names are strings; drafts had tokens. Anything else stands for one nameless quota. */

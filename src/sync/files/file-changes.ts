@@ -170,27 +170,11 @@ export function waitAfter(attempts: number): number {
 export function settleFile(own: Kysely<OwnTables>, row: FileRow, outcome: FileOutcome, now: number): CompiledQuery[] {
   const at = timestampText(now);
   if (outcome.is === 'here' || outcome.is === 'unchanged') return withContent(own, row, outcome, at);
-  if (outcome.is === 'gone') {
-    const { url } = outcome;
-    const gone = {
-      ...SETTLED,
-      next_url: null,
-      status: 'gone',
-      url,
-      fetched_at: at,
-      code: 'file_gone',
-      error: GONE,
-    } as const;
-    return withoutContent(own, row, gone, at);
-  }
-  if (outcome.is === 'refused') {
-    const { url, code, reason } = outcome;
-    return withoutContent(
-      own,
-      row,
-      { ...SETTLED, next_url: null, status: 'refused', url, fetched_at: at, code, error: reason },
-      at,
-    );
+  if (outcome.is === 'gone' || outcome.is === 'refused') {
+    const why =
+      outcome.is === 'gone' ? { code: 'file_gone', error: GONE } : { code: outcome.code, error: outcome.reason };
+    const change = { ...SETTLED, next_url: null, status: outcome.is, url: outcome.url, fetched_at: at, ...why };
+    return withoutContent(own, row, change, at);
   }
   const { code, reason } = outcome;
   if (outcome.is === 'put off') {

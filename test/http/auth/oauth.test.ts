@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { HandClock } from '../../support/hand-clock.ts';
 import { AUTH, oauthClient, serveOauth, tokenAnswer } from './oauth-service.ts';
 import { newMeter } from '../../../src/http/client.ts';
-import { PAGE, clientFor, errorOf, get, json, openGovernor, serve, testProfile } from '../stage.ts';
+import { clientFor, errorOf, get, json, openGovernor, serve, testProfile } from '../stage.ts';
 
 describe('OAuth 2.0 client credentials', () => {
   it('asks for a token in the form of RFC 6749, takes a slot for it, and uses it until it runs out', async () => {
@@ -42,29 +42,6 @@ describe('OAuth 2.0 client credentials', () => {
     const governor = openGovernor();
     await oauthClient(service, { governor, auth: { ...AUTH, token_url: `${tokens.origin}/oauth/token` } })();
     expect([tokens.tokenCalls().length, service.tokenCalls().length, governor.lanes.length]).toEqual([1, 0, 1]);
-  });
-
-  it('F036 F221 a 401 in mid-run costs exactly one new token and one replay', async () => {
-    let revoked = '';
-    const service = await serveOauth({ accepts: (token) => token !== revoked });
-    const ask = oauthClient(service);
-    await ask();
-    revoked = 'token-1';
-    const meter = newMeter();
-    expect((await ask(meter)).json).toEqual(PAGE);
-    expect(meter).toMatchObject({ requests: 2, retries: 0 });
-    expect(service.tokenCalls()).toHaveLength(2);
-    expect(service.apiCalls().map((call) => call.headers.authorization)).toEqual([
-      'Bearer token-1',
-      'Bearer token-1',
-      'Bearer token-2',
-    ]);
-  });
-
-  it('F036 a second 401 stops', async () => {
-    const service = await serveOauth({ accepts: () => false });
-    expect(await errorOf(oauthClient(service)())).toMatchObject({ code: 'auth_failed', recovery: 'stop' });
-    expect([service.tokenCalls().length, service.apiCalls().length]).toEqual([2, 2]);
   });
 
   it('a token that runs out before its request is answered is told as that, not as a wrong client', async () => {

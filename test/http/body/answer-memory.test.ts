@@ -21,15 +21,6 @@ describe('the memory of answers', () => {
     expect(memory.taken).toBe(10 * MIB);
   });
 
-  it('is never enough for an answer that alone would take it all', () => {
-    const memory = createAnswerMemory(10 * MIB);
-    const hold = memory.open();
-    hold.resize(8 * MIB);
-    const error = expect.objectContaining({ code: 'body_too_heavy', recovery: 'stop' });
-    expect(() => hold.grow(3 * MIB)).toThrow(error);
-    expect(memory.taken).toBe(8 * MIB);
-  });
-
   it('has room for one more, in the order in which they wait', async () => {
     const memory = createAnswerMemory(10 * MIB);
     const clock = new HandClock();

@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/observe/system-clock.ts';
-import { errorOf, openGovernor, serve } from '../stage.ts';
+import { errorOf, serve } from '../stage.ts';
 import { bytesOf, pngOf, sha256, stageFor } from './stage.ts';
 
 const FILE = pngOf(3_000_000);
@@ -146,21 +145,5 @@ describe('a part that is not the rest', () => {
     expect(await errorOf(stage.fetch(`${service.origin}/f`))).toMatchObject({ code: 'bad_http', recovery: 'retry' });
     expect(service.seen).toHaveLength(3);
     expect(stage.left()).toEqual([]);
-  });
-});
-
-describe('a large file whose slot others wait for', () => {
-  it.each([
-    ['gives way after two seconds, and goes on where it was', '"v1"', [null, 1_500_000]],
-    ['keeps the slot where its rest could not be asked for', 'W/"v1"', [null]],
-  ])('%s', async (_, etag, asked) => {
-    const service = await serve((request, response) => sendRange(request, response, { etag }));
-    const governor = { ...openGovernor(), isCrowded: () => true };
-    // A minute passes whenever somebody looks.
-    let minutes = 0;
-    const clock = { ...systemClock, monotonic: () => 60_000 * minutes++ };
-    const stage = stageFor(service.origin, { client: { governor, clock } });
-    expect(bytesOf(await stage.fetch(`${service.origin}/f`)).equals(FILE)).toBe(true);
-    expect(service.seen.map(({ headers }) => goesOn(headers.range)).slice(0, 2)).toEqual(asked);
   });
 });
