@@ -1,6 +1,15 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isObject } from '../shape/records/field-at.ts';
-import { type Credential, isUsable, NO_CREDENTIAL, type QueryParams, RequestsSpent, said, shownPath, urlFor } from './asker.ts';
+import {
+  type Credential,
+  isUsable,
+  NO_CREDENTIAL,
+  type QueryParams,
+  RequestsSpent,
+  said,
+  shownPath,
+  urlFor,
+} from './asker.ts';
 import { probeAuth } from './auth.ts';
 import { idCandidates, recordArrays, recordsIn, wrapperRules } from './body.ts';
 import { type Findings, newFindings, type Stage, type Subject } from './stage.ts';

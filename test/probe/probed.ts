@@ -11,7 +11,7 @@ import { toYaml } from '../../src/probe/profile.ts';
 import { loadSettings } from '../../src/settings/load-settings.ts';
 import type { RunReport } from '../../src/sync/report.ts';
 import { runInProcess } from '../cli/in-process.ts';
-import { type FakeRecord, SECRET, USER } from './fake-service.ts';
+import { type FakeRecord, SECRET, USER } from './imitations/imitation.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 
 /** Probes a service at full speed. */

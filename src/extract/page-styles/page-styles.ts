@@ -131,18 +131,8 @@ function cursorPlace({ cursor_param }: CursorPlace): string {
   return cursor_param ?? '{cursor}';
 }
 
-const FLAGS: ReadonlyMap<JsonValue | undefined, boolean | null> = new Map<JsonValue | undefined, boolean | null>([
-  [true, true],
-  ['true', true],
-  [1, true],
-  ['1', true],
-  [false, false],
-  ['false', false],
-  [0, false],
-  ['0', false],
-  [null, null],
-  [undefined, null],
-]);
+const YES: ReadonlySet<JsonValue> = new Set<JsonValue>([true, 'true', 1, '1']);
+const NO: ReadonlySet<JsonValue> = new Set<JsonValue>([false, 'false', 0, '0']);
 
 /**
  * The body carries a token for the next page. Null, false, the empty string and the values of `end.cursor` are the end; so is an absent token on a page
@@ -171,9 +161,9 @@ function hasMore(
   facts: Pick<PageFacts, 'headers' | 'json'>,
 ): boolean | null | GuardFault {
   if (profile.has_more === null) return null;
-  const found = valueIn(facts, profile.has_more);
-  const flag = FLAGS.get(found);
-  return flag === undefined ? invalid(profile.has_more, found, 'true or false') : flag;
+  const found = valueIn(facts, profile.has_more) ?? null;
+  if (found === null) return null;
+  return YES.has(found) || (NO.has(found) ? false : invalid(profile.has_more, found, 'true or false'));
 }
 
 /** True for a value in place of a token that says that no page follows. */
