@@ -2,7 +2,6 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
 import { SyncError } from '../../src/model/errors.ts';
-import { authSettings } from '../../src/probe/asker.ts';
 import { type ProbeResult, probeService } from '../../src/probe/probe-service.ts';
 import { toYaml } from '../../src/probe/profile.ts';
 import { SQLITE } from '../support/databases.ts';
@@ -13,6 +12,7 @@ import { SPOKEN } from '../support/dialect/spoken.ts';
 import { brokenPromises } from '../support/dialect/story.ts';
 import { type Random, randomFrom } from '../support/random.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
+import { authSettings } from './probed.ts';
 import { type Run, Runner } from '../support/world/runner.ts';
 import { WorldClock } from '../support/world/world-clock.ts';
 

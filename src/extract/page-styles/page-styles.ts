@@ -74,8 +74,6 @@ export interface Foresight {
   before(position: URL, count: number): number;
   /** A request for the page that begins `count` records sooner; null if pages cannot begin anywhere. */
   sooner(position: URL, count: number): URL | null;
-  /** The page of this index, that of the first is 0; null if pages begin wherever the one before ended. */
-  paged(position: URL, index: number): PagePosition | null;
   /** The page that holds the record of this index if pages hold `size`; null if the size cannot be asked for. */
   holding(position: URL, record: number, size: number): URL | null;
 }
@@ -289,7 +287,6 @@ function pageStyle(profile: PageProfiles['page']): PageStyle {
     beforeFirst: (url) => (first > 0 ? atNumber(url, param, first - 1) : null),
     before: (url, count) => (numberOf(url) - profile.first) * count,
     sooner: () => null,
-    paged: (url, index) => atNumber(url, param, first + index),
     holding: (url, record, size) => atSize(profile, url, { param, value: first + Math.floor(record / size), size }),
   };
   const next = (facts: PageFacts): PageStep | GuardFault => {
@@ -343,7 +340,6 @@ function offsetStyle(profile: PageProfiles['offset']): PageStyle {
     after: (url, count) => atNumber(url, profile.offset_param, at(url) + count),
     beforeFirst: () => null,
     before: at,
-    paged: () => null,
     sooner: (url, count) => withPlaces(url, { [profile.offset_param]: Math.max(0, at(url) - count) }),
     holding: (url, record, size) =>
       atSize(profile, url, { param: profile.offset_param, value: record - (record % size), size }),
