@@ -175,7 +175,8 @@ async function probeLastAnswer(stage: Stage, subject: Subject, { fields }: Paged
   if (records === null) return;
   const signs = nextSigns(answer, subject.at);
   const next = [...signs.cursors, ...signs.urls].find((sign) => sign.place === place);
-  if (next !== undefined) return probeLastCursor(stage, subject, String(fields['cursor_param'] ?? ''), next);
+  const param = typeof fields['cursor_param'] === 'string' ? fields['cursor_param'] : '';
+  if (next !== undefined) return probeLastCursor(stage, subject, param, next);
   if (fieldAt(answer.json ?? null, place) === undefined) {
     subject.findings.proved(['page', 'absent_is_end'], true, `${said(answer)}, the last page has no ${place}`);
   }

@@ -167,7 +167,8 @@ describe(`a value that a service chose (seed ${SEED})`, () => {
     const connected = realClient(base, pageSchema.parse({ style: 'cursor' }));
     await checked(async (value) => {
       const raw = await asked(connected, templates, value);
-      if (raw !== null) expect(raw.map(read)).toEqual([expected(value)]);
+      if (raw === null) return;
+      expect(raw.map(read)).toEqual([expected(value)]);
     });
   });
 
