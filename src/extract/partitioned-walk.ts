@@ -255,12 +255,11 @@ class WholeEnd {
     const isLost = this.#missed > 0 && this.#answered === 0 && !this.#isResumed;
     const doubts = isLost ? [...this.doubts, noneThere(this.#missed)] : this.doubts;
     return {
+      ...endOfNothing,
       proof: this.#proof,
       records: this.#records,
       doubts,
       prints: hash('sha1', JSON.stringify([this.#isResumed, this.#prints]), 'hex'),
-      shortfall: null,
-      met: () => false,
       pageSize: this.#pageSize,
       settleMs: this.#settleMs,
     };

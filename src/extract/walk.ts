@@ -16,7 +16,6 @@ import {
   urlAt,
 } from './page-styles/listing-request.ts';
 import type { Page, PagePosition, Doubt, WalkEnd } from './page.ts';
-import { PageReader } from './requests/page-reader.ts';
 import type { ReadableResource } from './requests/read-page.ts';
 import { type PageStyle, openPageStyle } from './page-styles/page-styles.ts';
 import { type WalkBefore, WalkLedger } from './guards/walk-ledger.ts';
@@ -123,18 +122,7 @@ const ignore = (): void => undefined;
 
 /** Nothing is asked for yet. */
 function openWalk(options: WalkOptions) {
-  const {
-    resource,
-    listing,
-    values = {},
-    extraQuery = {},
-    from,
-    signal,
-    clock,
-    acceptsEnd = false,
-    acceptsStates = false,
-    isFiltered = false,
-  } = options;
+  const { resource, listing, values = {}, extraQuery = {}, from, signal, clock, acceptsEnd = false } = options;
   const style = openPageStyle(resource.page);
   const parts = { target: listing, templates: resource, values };
   const first = listingStart(parts, { ...extraQuery, ...style.first });
@@ -142,36 +130,27 @@ function openWalk(options: WalkOptions) {
   const isResumed = start !== positionOf(first);
   const memory = new PageMemory();
   const ask = askFor(options, parts, first);
-  const unknown: WalkBefore = { pages: [], isWhole: !isResumed, leastTotal: null };
-  const isCutByNumber = style.ahead !== null || style.mayHideNumbers;
-  const ledger = new WalkLedger(isCutByNumber, options.before ?? unknown, {
-    hasStates: acceptsStates,
-    isFiltered,
-  });
+  const ledger = new WalkLedger(
+    style.ahead !== null || style.mayHideNumbers,
+    options.before ?? { pages: [], isWhole: !isResumed, leastTotal: null },
+    { hasStates: options.acceptsStates, isFiltered: options.isFiltered },
+  );
   const asked: GetPage = async (position, { stop, isAhead }) => {
-    const request = reader.requestOf(position);
+    const request = pages.requestOf(position);
     const hold = memory.open();
     const room = { hold, ...(isAhead ? { whenFull: 'fail' as const } : {}) };
     const answer = await ask(positionOf(request), { ...room, ...(stop === undefined ? {} : { stop }) });
     await admitRecords(hold, countRecords(answer.json, resource.records), { isAhead, clock, signal });
     return { ...answer, request, hold };
   };
-  const answers = { get: asked, handedOut: () => memory.handedOut };
-  const source = openSource(options, { style, first }, answers);
-  // A walk that is taken up behind its first page was led there by a page that named the next one.
-  const kept = options.kept ?? (isResumed ? resource.page.size : 0);
-  const reading = { resource, style, first, source, memory, ask, ledger, acceptsEnd, signal };
-  const reader: PageReader = new PageReader({ ...reading, kept });
+  const source = openSource(options, { style, first }, { get: asked, handedOut: () => memory.handedOut });
   const { oldest = Infinity, formerEndedAt = null } = options;
   const pause = (ms: number): Promise<void> => clock.sleep(ms, signal);
   const ages = new PageAges({ startedAt: clock.now(), formerEndedAt, oldest, pause });
-  const pages = new WalkedPages({
-    reader,
-    source,
-    ledger,
-    ages,
-    page: resource.page,
-  });
+  // A walk that is taken up behind its first page was led there by a page that named the next one.
+  const kept = options.kept ?? (isResumed ? resource.page.size : 0);
+  const reading = { resource, style, first, source, memory, ask, ledger, ages, acceptsEnd, signal, kept };
+  const pages: WalkedPages = new WalkedPages(reading);
   const guard = new WalkGuard(style.ahead !== null, start);
   const numbered = { numbering: options.numbering, resource, style, first, ask, ledger };
   return { start, isResumed, guard, memory, source, pages, ledger, numbered };

@@ -392,16 +392,6 @@ function inQuery(name: string): CredentialForm {
   };
 }
 
-/** The secrets of a source for a scheme that `probe` has found; `secret` may as well be the name of a variable, `${NAME}`. */
-export function authSettings(scheme: Readonly<Record<string, string>>, { secret, user = '' }: Credential): object {
-  const secrets: Readonly<Record<string, object>> = {
-    bearer: { token: secret },
-    basic: { username: user, password: secret },
-    api_key: { key: secret },
-  };
-  return { type: scheme['type'] ?? 'none', ...secrets[scheme['type'] ?? ''] };
-}
-
 /** A credential of the same form with nothing of its text. */
 function falseSecret(secret: string): string {
   const masked = secret.replaceAll(/[a-z]/gi, 'x').replaceAll(/\d/g, '0');

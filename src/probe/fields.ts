@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
-import { isTimeZone, timeZone } from '../model/time-zone.ts';
+import { timeZone } from '../model/time-zone.ts';
 import { isRefusal, type QueryParams, said } from './asker.ts';
 import { fieldPaths, valuesAt } from './body.ts';
 import { countsIn, pageWith } from './page-size.ts';
@@ -71,7 +71,7 @@ export async function probeTimes(stage: Stage, subject: Subject): Promise<void> 
   if (doubt === null) stage.conventions.updated = subject.updated;
   if (doubt === null) findings.proved(['updated'], value, evidence);
   else findings.guessed(['updated'], value, doubt);
-  probeZones(stage, subject, fields);
+  probeZones(subject, fields);
 }
 
 /** A field that is null in all records may be one of changes, if its name says so: none was changed yet. */
@@ -120,11 +120,11 @@ function doubtOf(subject: Subject, created: TimeField | undefined): string | nul
 }
 
 /** The zone of local times, where another field of the same records tells the moment. */
-function probeZones(stage: Stage, subject: Subject, fields: readonly TimeField[]): void {
+function probeZones(subject: Subject, fields: readonly TimeField[]): void {
   for (const field of fields.filter(({ isLocal }) => isLocal)) {
     const twin = fields.find(({ path }) => path !== field.path && stemOf(path) === stemOf(field.path));
     const pairs = twin === undefined ? [] : pairsOf(subject.records, field.path, twin.path);
-    const zone = pairs.length === 0 ? null : zoneFor(pairs, stage.conventions.zone);
+    const zone = pairs.length === 0 ? null : zoneFor(pairs);
     if (zone !== null && twin !== undefined) {
       if (zone.name !== 'UTC') {
         const add = zone.isSure ? subject.findings.proved : subject.findings.guessed;
@@ -135,14 +135,8 @@ function probeZones(stage: Stage, subject: Subject, fields: readonly TimeField[]
         );
       }
     } else if (subject.updated.includes(field.path)) {
-      const known = stage.conventions.zone;
-      if (known !== null) subject.findings.proved(['times', field.path], known, 'by the index of the service');
-      else
-        subject.findings.guessed(
-          ['times', field.path],
-          'UTC',
-          'its times name no zone, and no other field tells the moment',
-        );
+      const why = 'its times name no zone, and no other field tells the moment';
+      subject.findings.guessed(['times', field.path], 'UTC', why);
     }
   }
 }
@@ -166,8 +160,8 @@ const PLACES = `
   .trim()
   .split(/\s+/);
 
-/** A zone in which all local times are their moments; sure if the service names it, or if no season is left out. */
-function zoneFor(pairs: readonly Pair[], told: string | null): { name: string; isSure: boolean } | null {
+/** A zone in which all local times are their moments; sure if no season is left out. */
+function zoneFor(pairs: readonly Pair[]): { name: string; isSure: boolean } | null {
   const gaps = pairs.map(({ local, moment }) => local - moment);
   if (gaps.some((gap) => gap % QUARTER_MS !== 0 || Math.abs(gap) > FURTHEST_MS)) return null;
   if (gaps.every((gap) => gap === 0)) return { name: 'UTC', isSure: true };
@@ -175,7 +169,6 @@ function zoneFor(pairs: readonly Pair[], told: string | null): { name: string; i
     const zone = timeZone(name);
     return pairs.every(({ local, moment }) => zone.toLocal(moment) === local);
   };
-  if (told !== null && isTimeZone(told) && fits(told)) return { name: told, isSure: true };
   const place = PLACES.find(fits);
   if (place !== undefined) return { name: place, isSure: new Set(gaps).size > 1 };
   const [gap = 0] = gaps;

@@ -50,23 +50,6 @@ const EITHER: readonly FilterForm[] = [
   { 'where[or][0][{u}][greater_than_equal]': '{since}', 'where[or][1][{c}][greater_than_equal]': '{since}' },
 ];
 
-/** Orders that list the newest change first. */
-const NEWEST_FIRST: readonly FilterForm[] = [
-  { sort: '-{u}' },
-  { sort: '{u}:desc' },
-  { order: '{u} desc' },
-  { ordering: '-{u}' },
-  { sort_by: '{u}', sort_order: 'desc' },
-  { sort: '{u}', order: 'desc' },
-  { order_by: '{u}', order: 'desc' },
-  { orderby: '{bare}', order: 'desc' },
-  { sortBy: '{u}', sortOrder: 'desc' },
-  { 'sort[0]': '{u}:desc' },
-  { $orderby: '{u} desc' },
-  { order: '-{u}' },
-  { _sort: '{u}', _order: 'desc' },
-];
-
 /** All groups, in the order in which they are tried; `hints` are names that the service or its documents use. */
 function filterGroups(hints: ReadonlySet<string>, isNullable: boolean): FilterForm[][] {
   const named = [...hints].filter(
@@ -98,7 +81,7 @@ interface Filter {
   evidence: string;
 }
 
-/** Finds how to ask for what changed since a moment; else whether the newest change can be listed first. */
+/** Finds how to ask for what changed since a moment. */
 export async function probeFilter(stage: Stage, subject: Subject): Promise<void> {
   const { findings, records, updated } = subject;
   if (updated.length === 0 || records.every((record) => changeOf(record, updated) === null)) {
@@ -106,11 +89,20 @@ export async function probeFilter(stage: Stage, subject: Subject): Promise<void>
     return findings.proved(['incremental'], null, 'there is no time of change to ask for: each sync walks everything');
   }
   const filter = await findFilter(stage, subject);
-  if (filter === null) return probeOrder(stage, subject);
+  if (filter === null) return withoutFilter(stage, subject);
   stage.conventions.filter = filter;
   for (const [key, value] of Object.entries(incrementalFields(subject, filter))) {
     findings.proved(['incremental', key], value, filter.evidence);
   }
+}
+
+function withoutFilter({ conventions }: Stage, { findings }: Subject): void {
+  const isKnown = conventions.filter === 'none';
+  conventions.filter ??= 'none';
+  const why = isKnown
+    ? 'no filter was found for the resource before'
+    : 'no form of a filter that was tried leaves out what did not change; if it can be sorted by change, see mode: newest_first';
+  findings.guessed(['incremental'], null, why);
 }
 
 /** The section of a profile that says so. */
@@ -124,8 +116,7 @@ function incrementalFields(subject: Subject, { form, format }: Filter): Record<s
 
 /** The form with the names of the resource's fields. */
 function fill({ updated: [u = '', c = u] }: Subject, form: FilterForm): QueryParams {
-  const named = (text: string): string =>
-    text.replaceAll('{u}', u).replaceAll('{c}', c).replaceAll('{bare}', u.replace(/_gmt$/, ''));
+  const named = (text: string): string => text.replaceAll('{u}', u).replaceAll('{c}', c);
   return Object.fromEntries(Object.entries(form).map(([name, text]) => [named(name), named(text)]));
 }
 
@@ -282,41 +273,4 @@ function toListed({ id, updated }: Subject, records: readonly JsonObject[], isWh
     return { key: keyOf(record, id), text: '', at: changeOf(record, updated) ?? -Infinity };
   });
   return { records: listed, total: null, isWhole };
-}
-
-/** Whether the listing, or an order that can be asked for, puts the newest change first. */
-async function probeOrder(stage: Stage, subject: Subject): Promise<void> {
-  const { findings, updated, records } = subject;
-  const { conventions } = stage;
-  const isKnown = conventions.filter === 'none';
-  if (!isKnown) conventions.filter ??= 'none';
-  const tried = isKnown
-    ? 'no filter was found for the resource before'
-    : 'no form of a filter that was tried leaves out what did not change';
-  if (isKnown && conventions.sort === null) return findings.guessed(['incremental'], null, tried);
-  if (isNewestFirst(records, updated) && records.length > 4) {
-    const why = `${tried}; the listing comes newest first by itself, which may be chance`;
-    return findings.guessed(['incremental'], null, why);
-  }
-  const times = new Set(records.map((record) => changeOf(record, updated)));
-  if (times.size < 3 || updated.length > 1) return findings.guessed(['incremental'], null, tried);
-  for (const order of conventions.sort === null ? NEWEST_FIRST : [conventions.sort]) {
-    const query = fill(subject, order);
-    const page = await pageWith(stage, subject, { ...subject.firstPage, ...query });
-    if (page.records === null || page.records.length < records.length) continue;
-    if (!isNewestFirst(page.records, updated) || isNewestFirst(records, updated)) continue;
-    conventions.sort = order;
-    const evidence = `${said(page.answer)}, ${page.records.length} records, newest change first; ${tried}`;
-    findings.proved(['incremental', 'mode'], 'newest_first', evidence);
-    findings.proved(['incremental', 'query'], query, evidence);
-    return;
-  }
-  findings.guessed(['incremental'], null, tried);
-}
-
-/** True for records whose times of change never rise, as far as they tell an order at all. */
-function isNewestFirst(records: readonly JsonObject[], updated: readonly string[]): boolean {
-  const times = records.map((record) => changeOf(record, updated));
-  if (times.some((at) => at === null) || new Set(times).size < 3) return false;
-  return times.every((at, index) => index === 0 || (at ?? 0) <= (times[index - 1] ?? 0));
 }

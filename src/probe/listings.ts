@@ -1,20 +1,18 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
-import { isTimeZone } from '../model/time-zone.ts';
+import { isObject } from '../shape/records/field-at.ts';
 import {
-  type Answer,
+  type Credential,
   isUsable,
+  NO_CREDENTIAL,
   type QueryParams,
   RequestsSpent,
   said,
   shownPath,
   urlFor,
-  type Credential,
-  NO_CREDENTIAL,
 } from './asker.ts';
-import { idCandidates, recordArrays, recordsIn, wrapperRules } from './body.ts';
 import { probeAuth } from './auth.ts';
+import { idCandidates, recordArrays, recordsIn, wrapperRules } from './body.ts';
 import { type Findings, newFindings, type Stage, type Subject } from './stage.ts';
-import { isObject } from '../shape/records/field-at.ts';
 
 interface DiscoverOptions {
   baseUrl: URL;
@@ -73,7 +71,6 @@ async function indexedListings(stage: Stage, { baseUrl, openapi }: DiscoverOptio
   const open = await stage.asker.ask({ path: '/', form: NO_CREDENTIAL });
   const index = open.status === 401 || open.status === 403 ? await stage.asker.ask({ path: '/' }) : open;
   if (!isUsable(index)) return [];
-  learnFromIndex(stage, index);
   return candidatesOf(linkedPaths(index.json ?? null, baseUrl), 'the index');
 }
 
@@ -96,13 +93,6 @@ async function documentedAt(stage: Stage, baseUrl: URL, path: string): Promise<C
   const { paths, parameters } = documentedListings(isUsable(answer) ? (answer.json ?? null) : null, baseUrl);
   learnParameters(stage, parameters);
   return candidatesOf(paths, said(answer));
-}
-
-function learnFromIndex(stage: Stage, { json }: Answer): void {
-  learnParameters(stage, describedParameters(json ?? null));
-  if (!isObject(json)) return;
-  const zone = Object.entries(json).find(([key]) => /^time_?zone(?:_?(?:string|name))?$/i.test(key))?.[1];
-  if (typeof zone === 'string' && zone !== '' && isTimeZone(zone)) stage.conventions.zone = zone;
 }
 
 /** Asks for the first page of each candidate, and keeps those that are listings. */
@@ -296,23 +286,6 @@ function parameterNames(item: JsonValue): string[] {
       isObject(each) && each['in'] === 'query' && typeof each['name'] === 'string' ? [each['name']] : [],
     ),
   );
-}
-
-/** Names of query parameters that an index describes, as far as it says `args`. */
-function describedParameters(json: JsonValue): string[] {
-  const found = new Set<string>();
-  const visit = (value: JsonValue, level: number): void => {
-    if (level > 6) return;
-    if (Array.isArray(value)) for (const each of value.slice(0, 50)) visit(each, level + 1);
-    else if (isObject(value)) {
-      for (const [key, below] of Object.entries(value)) {
-        if (key === 'args' && isObject(below)) for (const name of Object.keys(below)) found.add(name);
-        else visit(below, level + 1);
-      }
-    }
-  };
-  visit(json, 0);
-  return [...found];
 }
 
 /** The name of a resource for its path, unlike those that are taken. */

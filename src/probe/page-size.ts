@@ -2,7 +2,9 @@ import { isRefusal, isUsable, type QueryParams, said, type Answer } from './aske
 import { recordsIn } from './body.ts';
 import { isSamePage, type Stage, type Subject } from './stage.ts';
 import { parseLinkHeader } from '../extract/page-styles/link-header.ts';
+import { countIn, undeclaredSignals } from '../extract/requests/body-account.ts';
 import type { JsonValue } from '../model/json.ts';
+import { pageSchema } from '../source/page-style.ts';
 import { isObject } from '../shape/records/field-at.ts';
 
 /** Parameters by which services take a page size, the usual ones first. */
@@ -168,27 +170,21 @@ export function plainValues(json: JsonValue, records: string): Sign<JsonValue>[]
   return found;
 }
 
-const TOTAL =
-  /(?:^|[._-])(?:total|total_?count|total_?(?:items|results|records|hits|elements|entries|docs)|count|filter_?count|num_?found|found|record_?count|item_?count|size|hits)$/i;
-const PAGES = /(?:^|[._-])(?:pages|total_?pages|page_?count|last_?page|num_?pages)$/i;
-const HEADER_TOTAL = /^x-(?:[a-z]+-)*(?:total|total-?count|count|total-?results)$/;
-const HEADER_PAGES = /^x-(?:[a-z]+-)*(?:total-?pages|pages|page-?count)$/;
+/** A page section that names no place, so that all are looked at. */
+const NOTHING_NAMED = pageSchema.parse({ style: 'single' });
 
 /** Numbers that may tell how many records there are in all, and how many pages. */
-export function countsIn(answer: Answer, records: string): { totals: Sign<number>[]; pages: Sign<number>[] } {
-  const numbers = [
-    ...plainValues(answer.json ?? null, records).flatMap(({ place, value }) =>
-      typeof value === 'number' && Number.isInteger(value) && value >= 0 ? [{ place, value }] : [],
-    ),
-    ...Object.entries(answer.headers).flatMap(([name, value]) =>
-      typeof value === 'string' && /^\d{1,12}$/.test(value) ? [{ place: `header:${name}`, value: Number(value) }] : [],
-    ),
-  ];
-  const named = (body: RegExp, header: RegExp): Sign<number>[] =>
-    numbers.filter(({ place }) =>
-      place.startsWith('header:') ? header.test(place.slice('header:'.length)) : body.test(snake(place)),
+export function countsIn(
+  { headers, json = null }: Answer,
+  records: string,
+): { totals: Sign<number>[]; pages: Sign<number>[] } {
+  const { totals, pages } = undeclaredSignals({ headers, json }, records, NOTHING_NAMED, new Set());
+  // Only a place that a profile can name.
+  const named = (found: typeof totals): Sign<number>[] =>
+    found.flatMap(({ path, count }) =>
+      countIn({ headers, json }, path) === count ? [{ place: path, value: count }] : [],
     );
-  return { totals: named(TOTAL, HEADER_TOTAL), pages: named(PAGES, HEADER_PAGES) };
+  return { totals: named(totals), pages: named(pages) };
 }
 
 function snake(name: string): string {

@@ -12,6 +12,7 @@ import {
   SMALL,
   takeRecords,
 } from './page-size.ts';
+import { fieldAt } from '../shape/records/field-at.ts';
 import { isSamePage, keyOf, type Stage, type Subject } from './stage.ts';
 
 /** Finds how the listing is cut into pages, and how its end is known. */
@@ -174,8 +175,9 @@ async function probeLastAnswer(stage: Stage, subject: Subject, { fields }: Paged
   if (records === null) return;
   const signs = nextSigns(answer, subject.at);
   const next = [...signs.cursors, ...signs.urls].find((sign) => sign.place === place);
-  if (next !== undefined) return probeLastCursor(stage, subject, textIn(fields, 'cursor_param'), next);
-  if (!hasPlace(answer.json, place)) {
+  const param = typeof fields['cursor_param'] === 'string' ? fields['cursor_param'] : '';
+  if (next !== undefined) return probeLastCursor(stage, subject, param, next);
+  if (fieldAt(answer.json ?? null, place) === undefined) {
     subject.findings.proved(['page', 'absent_is_end'], true, `${said(answer)}, the last page has no ${place}`);
   }
 }
@@ -210,20 +212,6 @@ function endsUnchanged({ findings, records }: Subject, evidence: string): void {
     half,
     `half of the ${records.length} records: its end is believed behind another page`,
   );
-}
-
-function textIn(fields: Readonly<Record<string, unknown>>, key: string): string {
-  const value = fields[key];
-  return typeof value === 'string' ? value : '';
-}
-
-function hasPlace(json: unknown, place: string): boolean {
-  let at: unknown = json;
-  for (const key of place.split('.')) {
-    if (typeof at !== 'object' || at === null || !(key in at)) return false;
-    at = Reflect.get(at, key);
-  }
-  return true;
 }
 
 /** A way from one page to the next that was seen to work. */

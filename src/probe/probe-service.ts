@@ -150,10 +150,8 @@ function newConventions(): Conventions {
     page: null,
     filter: null,
     updated: [],
-    sort: null,
     item: null,
     gone: null,
-    zone: null,
     view: null,
   };
 }

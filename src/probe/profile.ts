@@ -1,6 +1,5 @@
 import { Document, isCollection, isMap, isNode, isPair, isScalar, type Node } from 'yaml';
 import { snippet } from '../http/body/safe-text.ts';
-import type { AnswerHeaders } from '../http/outcome/outcome-table.ts';
 import { SyncError } from '../model/errors.ts';
 import { escapePlaceholders } from '../settings/file/interpolate.ts';
 import { type Profile, profileSchema } from '../source/profile.ts';
@@ -176,19 +175,11 @@ const LIMITS = /^(?:x-)?rate-?limit|^retry-after$/;
 export function serviceNotes(subjects: readonly Subject[]): string[] {
   const headers = subjects[0]?.first.headers ?? {};
   const limits = Object.keys(headers).filter((name) => LIMITS.test(name));
-  const told = limits.map((name) => `${name}: ${textOf(headers, name)}`).join(', ');
+  const told = limits.map((name) => `${name}: ${snippet([headers[name] ?? ''].flat().join(', '), 80)}`).join(', ');
   return [
     limits.length === 0
       ? 'limits: the answers tell none; the pace is learned from how the service answers'
       : `limits: ${told}; they are read by themselves`,
-    ...(textOf(headers, 'etag') === '' ? [] : ['the answers have an ETag']),
-    ...['deprecation', 'sunset'].flatMap((name) =>
-      textOf(headers, name) === '' ? [] : [`the answers say ${name}: ${textOf(headers, name)}`],
-    ),
     'webhooks: not tried, because that would change something there; see webhooks in the reference',
   ];
-}
-
-function textOf(headers: AnswerHeaders, name: string): string {
-  return snippet([headers[name] ?? ''].flat().join(', '), 80);
 }

@@ -16,28 +16,24 @@ export interface Finding {
   evidence: string;
 }
 
-/** Collects the findings about one part of a profile. */
-export interface Findings {
-  readonly all: readonly Finding[];
-  /** The field is as the service showed. */
-  proved: (path: readonly string[], value: unknown, evidence: string) => void;
-  /** The field is a guess; `evidence` says why it could not be shown. */
-  guessed: (path: readonly string[], value: unknown, evidence: string) => void;
-}
+export type Findings = ReturnType<typeof newFindings>;
 
-/** Findings whose paths begin with `at`. A later finding about a field replaces the one before. */
-export function newFindings(at: readonly string[] = []): Findings {
+/**
+ * Collects the findings about one part of a profile, whose paths begin with `at`: `proved` as the service showed, or
+ * `guessed`, with the evidence or why it could not be shown. A later finding about a field replaces the one before.
+ */
+export function newFindings(at: readonly string[] = []) {
   const byPath = new Map<string, Finding>();
   const add = (path: readonly string[], value: unknown, proved: boolean, evidence: string): void => {
     const whole = [...at, ...path];
     byPath.set(JSON.stringify(whole), { path: whole, value, proved, evidence });
   };
   return {
-    get all() {
+    get all(): readonly Finding[] {
       return [...byPath.values()];
     },
-    proved: (path, value, evidence) => add(path, value, true, evidence),
-    guessed: (path, value, evidence) => add(path, value, false, evidence),
+    proved: (path: readonly string[], value: unknown, evidence: string): void => add(path, value, true, evidence),
+    guessed: (path: readonly string[], value: unknown, evidence: string): void => add(path, value, false, evidence),
   };
 }
 
@@ -63,13 +59,10 @@ export interface Conventions {
   filter: { form: QueryParams; format: string } | 'none' | null;
   /** The fields with the time of change. */
   updated: readonly string[];
-  sort: QueryParams | null;
   /** The path of one record after that of the listing, the field by which it is found, and where it stands. */
   item: { suffix: string; id: string; record: string } | null;
   /** Statuses for a record that is not there. */
   gone: number | null;
-  /** Zone of the service's local times, if it tells it. */
-  zone: string | null;
   /** Parameters that list what is not published as well; null while nothing was tried. */
   view: QueryParams | 'none' | null;
 }

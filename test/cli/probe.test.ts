@@ -3,18 +3,36 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { probeCommand } from '../../src/cli/probe.ts';
 import { ConfigError } from '../../src/model/errors.ts';
-import { fakeService, SECRET, USER, type FakeShape } from '../probe/fake-service.ts';
+import { cut, type FakeRecord, momentIn, SECRET, start, START, USER } from '../probe/imitations/imitation.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 import { runInProcess } from './in-process.ts';
 
-const SHAPE: FakeShape = { auth: 'bearer', pages: 'page', envelope: 'data', filter: 'since', item: 'data' };
+const BEARER = `Bearer ${SECRET}`;
+const BASIC = `Basic ${Buffer.from(`${USER}:${SECRET}`).toString('base64')}`;
+const ROWS = Array.from({ length: 23 }, (_, at): FakeRecord => {
+  return { id: at + 1, title: `t${at}`, updated_at: new Date(START + at * 3_700_000).toISOString() };
+});
+
+/** Posts and authors by page, for those who send this header. */
+const service = (authorization: string, { hasFilter = true } = {}) =>
+  start('/api', ({ headers, path: [name = '', id], query }) => {
+    if (headers.authorization !== authorization) return { status: 401, body: { error: 'who are you?' } };
+    const found = ROWS.find((row) => String(row['id']) === id);
+    if (!['posts', 'authors'].includes(name) || (id !== undefined && found === undefined))
+      return { status: 404, body: { error: 'none' } };
+    if (found !== undefined) return { body: { data: found } };
+    const since = hasFilter ? query.get('updated_since') : null;
+    const rows = ROWS.filter((row) => since === null || momentIn(row, 'updated_at') >= Date.parse(since));
+    const [size, page] = [Math.min(100, Number(query.get('limit') ?? 10)), Number(query.get('page') ?? 1)];
+    return { body: { data: cut(rows, page, size), total: rows.length } };
+  });
 const ENV = { CMS_KEY: SECRET };
 
 const probe = (args: readonly string[], cwd = tempFolder()) => runInProcess(probeCommand, args, cwd, { env: ENV });
 
 describe('probe', () => {
   it('prints the profile with its evidence, and exits with 0 where every line was proved', async () => {
-    const { url, requests } = await fakeService(SHAPE);
+    const { url, requests } = await service(BEARER);
     const { code, stdout, stderr } = await probe([url, '--credential-env', 'CMS_KEY']);
     expect(stdout).toContain(
       'auth: { type: bearer } # Authorization: Bearer: 200 with the credential, 401 with a false one',
@@ -28,14 +46,14 @@ describe('probe', () => {
   });
 
   it('exits with 3 where a line was not proved', async () => {
-    const { url } = await fakeService({ ...SHAPE, filter: 'none' });
+    const { url } = await service(BEARER, { hasFilter: false });
     const { code, stdout } = await probe([url, '--path', '/posts', '--credential-env', 'CMS_KEY']);
     expect(stdout).toMatch(/incremental: null # not proved: /);
     expect(code).toBe(3);
   });
 
   it('writes the file, and overwrites one only by force', async () => {
-    const [{ url }, folder] = [await fakeService(SHAPE), tempFolder()];
+    const [{ url }, folder] = [await service(BEARER), tempFolder()];
     const args = [url, '--path', '/posts', '--credential-env', 'CMS_KEY', '--out', 'profile.yaml'];
     expect((await probe(args, folder)).stdout).toBe('');
     expect(readFileSync(path.join(folder, 'profile.yaml'), 'utf8')).toContain('path: /posts');
@@ -47,7 +65,7 @@ describe('probe', () => {
   });
 
   it('takes a document of the API, and a name for basic authentication', async () => {
-    const [{ url, requests }, folder] = [await fakeService({ ...SHAPE, auth: 'basic' }), tempFolder()];
+    const [{ url, requests }, folder] = [await service(BASIC), tempFolder()];
     const paths = { '/api/authors': { get: {} }, '/api/authors/{id}': { get: {} }, '/api/login': { get: {} } };
     writeFileSync(path.join(folder, 'api.json'), JSON.stringify({ openapi: '3.1.0', paths }));
     const given = [url, '--credential-env', 'CMS_KEY', '--user', USER, '--openapi', 'api.json'];
@@ -94,7 +112,7 @@ describe('probe', () => {
   });
 
   it('asks no more than it was allowed to', async () => {
-    const { url, requests } = await fakeService(SHAPE);
+    const { url, requests } = await service(BEARER);
     await probe([url, '--credential-env', 'CMS_KEY', '--requests', '15', '--path', '/posts']);
     expect(requests.length).toBeLessThanOrEqual(15);
   });

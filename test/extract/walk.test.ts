@@ -60,13 +60,6 @@ describe.each(STYLES)('%s: a walk', (style) => {
     }
   });
 
-  it('F052 F053 goes on over pages that the service cuts shorter than asked for', async () => {
-    const server = await startListing(serve(style, numbered(23), { clamp: 4 }));
-    const { pages, error } = await collect(walkOver(server, pageProfile(style, 10)));
-    expect(error).toBeNull();
-    expect(idsOf(pages)).toEqual(numbered(23).map((record) => record.id));
-  });
-
   it('sends no size where the profile has no parameter for it', async () => {
     const server = await startListing(serve(style, numbered(3)));
     await collect(walkOver(server, pageProfile(style, 100, { size_param: null })));

@@ -1,9 +1,8 @@
 import { expect, it } from 'vitest';
 import { describeDialect } from '../support/dialect/dialect.ts';
-import { sampled } from '../support/length.ts';
 import { isEqual, tellProbed } from './dialects.ts';
 
-const SEEDS = sampled([8, 9, 13, 17, 22, 34], 2);
+const SEEDS = [8, 9, 13, 22, 1_001, 1_002, 1_003];
 
 it.for(SEEDS)('a random service is copied by the profile that probe finds (SEED=%d)', async (seed) => {
   const told = await tellProbed(seed);

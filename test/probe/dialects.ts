@@ -1,7 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { SyncError } from '../../src/model/errors.ts';
-import { authSettings } from '../../src/probe/asker.ts';
 import { type ProbeResult, probeService } from '../../src/probe/probe-service.ts';
 import { toYaml } from '../../src/probe/profile.ts';
 import { SQLITE } from '../support/databases.ts';
@@ -14,6 +13,7 @@ import { type Random, randomFrom } from '../support/random.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 import { type Run, Runner } from '../support/world/runner.ts';
 import { WorldClock } from '../support/world/world-clock.ts';
+import { authSettings } from './probed.ts';
 
 /** What came of probing a random service and copying it by the profile that was found. */
 export interface ProbedDialect {

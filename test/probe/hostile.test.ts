@@ -1,9 +1,11 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { toYaml } from '../../src/probe/profile.ts';
 import { interpolate } from '../../src/settings/file/interpolate.ts';
 import { profileSchema } from '../../src/source/profile.ts';
 import { type Responder, startListing } from '../extract/listing-server.ts';
+import { SECRET, start, USER } from './imitations/imitation.ts';
 import { probed } from './probed.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -92,7 +94,7 @@ describe('a service that gives little or lies', () => {
     let limited = 0;
     const { url, requests } = await startListing((asked, count) => {
       times.push(Date.now());
-      if (count % 12 !== 0) return posts(() => ({ data: some(1, 5), total: 5 }))(asked, count);
+      if (count % 8 !== 0) return posts(() => ({ data: some(1, 5), total: 5 }))(asked, count);
       limited += 1;
       return { status: 429, headers: { 'retry-after': '1' } };
     });
@@ -100,7 +102,7 @@ describe('a service that gives little or lies', () => {
     expect(requests.length).toBe(result.requests);
     expect(result.requests).toBeLessThanOrEqual(60);
     expect(limited).toBeGreaterThan(0);
-    const [at = 0, next = 0] = times.slice(11, 13);
+    const [at = 0, next = 0] = times.slice(7, 9);
     expect(next - at).toBeGreaterThanOrEqual(990);
   });
 
@@ -148,6 +150,31 @@ describe('a service that gives little or lies', () => {
     expect(toYaml(result)).toContain('style: next-url');
     expect(toYaml(result)).not.toContain(secret);
     expect(asked.join('\n')).not.toContain(secret);
+  });
+
+  it.each<[string, (headers: IncomingHttpHeaders) => unknown, string | undefined, object]>([
+    ['a bearer token', ({ authorization }) => authorization === `Bearer ${SECRET}`, undefined, { type: 'bearer' }],
+    ['a bare key', ({ authorization }) => authorization === SECRET, undefined, { in: 'header', name: 'Authorization' }],
+    [
+      'a header of its own',
+      (headers) => headers['x-api-key'] === SECRET,
+      undefined,
+      { in: 'header', name: 'X-API-Key' },
+    ],
+    [
+      'a name',
+      ({ authorization = '' }) => atob(authorization.slice(6)) === `${USER}:${SECRET}`,
+      USER,
+      { type: 'basic' },
+    ],
+  ])('finds that a service wants %s', async (_, isLetIn, user, scheme) => {
+    const { url } = await start('/api', ({ headers, path: [name] }) => {
+      if (!isLetIn(headers)) return { status: 401, body: { error: 'who are you?' } };
+      return name === 'posts' ? { body: { data: some(1, 5), total: 5 } } : { status: 404, body: { error: 'none' } };
+    });
+    const result = await probed(url, { credential: { secret: SECRET, user } });
+    expect(result.scheme).toMatchObject(scheme);
+    expect(result.resources).toMatchObject([{ name: 'posts', seen: 5, total: 5 }]);
   });
 
   it('says that the credential was refused, or that one is wanted', async () => {

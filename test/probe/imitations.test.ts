@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { toYaml } from '../../src/probe/profile.ts';
-import { type FakeRecord, SECRET, USER } from './fake-service.ts';
+import { type FakeRecord, SECRET, USER } from './imitations/imitation.ts';
 import { directus } from './imitations/directus.ts';
 import { ghost } from './imitations/ghost.ts';
 import { strapi } from './imitations/strapi.ts';

@@ -5,13 +5,13 @@ import { writeFileSync } from 'node:fs';
 import { openApp } from '../../src/app.ts';
 import { checkCommand } from '../../src/cli/check.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { authSettings } from '../../src/probe/asker.ts';
+import type { Credential } from '../../src/probe/asker.ts';
 import { type ProbeOptions, type ProbeResult, probeService } from '../../src/probe/probe-service.ts';
 import { toYaml } from '../../src/probe/profile.ts';
 import { loadSettings } from '../../src/settings/load-settings.ts';
 import type { RunReport } from '../../src/sync/report.ts';
 import { runInProcess } from '../cli/in-process.ts';
-import { type FakeRecord, SECRET, USER } from './fake-service.ts';
+import { type FakeRecord, SECRET, USER } from './imitations/imitation.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 
 /** Probes a service at full speed. */
@@ -24,6 +24,16 @@ export function probed(url: string, options: Partial<ProbeOptions> = {}): Promis
     signal: new AbortController().signal,
     ...options,
   });
+}
+
+/** The secrets of a source for a scheme that `probe` has found. */
+export function authSettings(scheme: ProbeResult['scheme'], { secret, user = '' }: Credential): object {
+  const secrets: Readonly<Record<string, object>> = {
+    bearer: { token: secret },
+    basic: { username: user, password: secret },
+    api_key: { key: secret },
+  };
+  return { type: scheme['type'] ?? 'none', ...secrets[scheme['type'] ?? ''] };
 }
 
 /** A warehouse of its own that is filled by the profile as `probe` writes it. */

@@ -85,11 +85,6 @@ export class FingerprintSet {
     const digest = hash('sha1', text, 'buffer');
     return this.set.add(digest.readUInt32LE(0), digest.readUInt32LE(4));
   }
-
-  /** The memory that it takes. */
-  bytes(): number {
-    return this.set.bytes();
-  }
 }
 
 const HALF_BYTES = KEY_FINGERPRINT_BYTES / 2;

@@ -4,7 +4,7 @@ import type { Page, PagePosition, Doubt } from '../page.ts';
 import type { Foresight, PageStyle } from '../page-styles/page-styles.ts';
 import { positionOf, urlAt } from '../page-styles/listing-request.ts';
 import type { Ask } from '../requests/ask.ts';
-import { LEAST_FOR_OVERLAP } from '../requests/page-reader.ts';
+import { LEAST_FOR_OVERLAP } from '../walked-pages.ts';
 import type { ReadableResource, ReadPage } from '../requests/read-page.ts';
 import { walkError, type GuardFault } from './walk-guard.ts';
 import { sharedKeys } from './key-set.ts';

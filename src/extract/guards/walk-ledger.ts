@@ -1,4 +1,4 @@
-import { type PagePosition, doubtsOf, type Doubt, type MissingRecords, type Shortfall } from '../page.ts';
+import type { Doubt, MissingRecords, PagePosition } from '../page.ts';
 import type { UndeclaredSignals } from '../requests/body-account.ts';
 import { eachKey, KeySet, hasKey, lastKnown, pushedOn } from './key-set.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
@@ -44,6 +44,15 @@ function holds(keys: Uint8Array, high: number, low: number): boolean {
     if (otherHigh === high && otherLow === low) found = true;
   });
   return found;
+}
+
+/** A count of the service that the scan has not reached. */
+interface Shortfall {
+  unit: 'records' | 'pages';
+  /** Distinct records, or pages, that the scan has read. */
+  seen: number;
+  /** Where the service says how many there are; the path is null if the profile names it (`page.total`). */
+  signal: { path: string | null; count: number };
 }
 
 /** Pages in a row without a new record before a scan counts as a loop; more if more pages had brought one. */
@@ -231,17 +240,20 @@ export class WalkLedger {
     return this.last === null ? 0 : lastKnown(keys, this.last.keys) + 1;
   }
 
-  /** The doubts against the walk, now that it has ended. */
+  /** The doubts against the walk, now that it has ended, the gravest first. */
   doubts(): Doubt[] {
     const shortfall = this.#shortfall();
-    return doubtsOf({
-      // As many distinct records as the total, but on fewer places: some were deleted since, and others are unread.
-      hasSlipped: this.#slippedFrom !== null || (shortfall === null && this.hasMetAll && this.#endsBeforeTotal),
-      hasEntered: this.#entered > 0,
-      isUnwatched: this.#unwatched,
-      hasRepeats: !this.#hasStates && this.#received > this.#keys.size + this.#unkeyed,
-      shortfall,
-    });
+    // As many distinct records as the total, but on fewer places: some were deleted since, and others are unread.
+    const hasSlipped = this.#slippedFrom !== null || (shortfall === null && this.hasMetAll && this.#endsBeforeTotal);
+    // Some record was on more than one page, so that another one may be on none.
+    const hasRepeats = !this.#hasStates && this.#received > this.#keys.size + this.#unkeyed;
+    const doubts: Doubt[] = [];
+    if (hasSlipped) doubts.push(slipped);
+    else if (this.#entered > 0) doubts.push(entered);
+    if (shortfall?.unit === 'records') doubts.push(fewer(shortfall, hasRepeats));
+    else if (shortfall !== null) doubts.push(fewerPages(shortfall));
+    if (this.#unwatched) doubts.push(unwatched);
+    return doubts;
   }
 
   /** How many records are missing to the total; null if none are known to be. */
@@ -322,4 +334,45 @@ export class WalkLedger {
     const first = this.#pages.findIndex(({ keys }) => holds(keys, high, low));
     if (first !== -1) this.#slippedFrom = Math.min(this.#slippedFrom ?? Infinity, first);
   }
+}
+
+const UNSTABLE_SORT =
+  'usually the sort of the listing is not unique: add the id to it in query, such as sort=updated_at,id; else run it again when less is changed';
+const ACCEPT_MOVEMENT = `${UNSTABLE_SORT}; accept: [end] accepts it, but no row is marked deleted after such a scan`;
+
+const slipped: Doubt = {
+  code: 'slipped',
+  message: 'records moved between the pages while they were read, so one may have slipped past unread',
+  hint: ACCEPT_MOVEMENT,
+};
+
+const entered: Doubt = {
+  code: 'entered',
+  message: 'records came onto pages that had been read already, and pushed others on',
+  hint: ACCEPT_MOVEMENT,
+};
+
+const unwatched: Doubt = {
+  code: 'unwatched',
+  message: 'the listing is cut by page numbers and tells no total, so records that moved between pages would not show',
+  hint: 'name where the service tells the total (page.total), or use offset pages, which show it by themselves',
+};
+
+function fewer({ seen, signal: { path, count } }: Shortfall, hasRepeats: boolean): Doubt {
+  const ignore = path === null ? 'set page.total: null in the profile' : `add ${path} to page.ignored_totals`;
+  return {
+    code: 'fewer',
+    message: `the scan saw ${seen} distinct records, but the service reports a total of ${count}${path === null ? '' : ` at ${path}`}`,
+    hint: hasRepeats
+      ? UNSTABLE_SORT
+      : `compare page in the profile with an answer of the service; if the total counts more than is listed, ${ignore}`,
+  };
+}
+
+function fewerPages({ seen, signal: { path, count } }: Shortfall): Doubt {
+  return {
+    code: 'fewer',
+    message: `the scan read ${seen} ${seen === 1 ? 'page' : 'pages'}, but the service reports ${count} at ${path}`,
+    hint: `compare page in the profile with an answer of the service; if ${path} counts other pages, set page.pages: null`,
+  };
 }

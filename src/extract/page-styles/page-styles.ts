@@ -74,8 +74,6 @@ export interface Foresight {
   before(position: URL, count: number): number;
   /** A request for the page that begins `count` records sooner; null if pages cannot begin anywhere. */
   sooner(position: URL, count: number): URL | null;
-  /** The page of this index, that of the first is 0; null if pages begin wherever the one before ended. */
-  paged(position: URL, index: number): PagePosition | null;
   /** The page that holds the record of this index if pages hold `size`; null if the size cannot be asked for. */
   holding(position: URL, record: number, size: number): URL | null;
 }
@@ -131,18 +129,8 @@ function cursorPlace({ cursor_param }: CursorPlace): string {
   return cursor_param ?? '{cursor}';
 }
 
-const FLAGS: ReadonlyMap<JsonValue | undefined, boolean | null> = new Map<JsonValue | undefined, boolean | null>([
-  [true, true],
-  ['true', true],
-  [1, true],
-  ['1', true],
-  [false, false],
-  ['false', false],
-  [0, false],
-  ['0', false],
-  [null, null],
-  [undefined, null],
-]);
+const YES: ReadonlySet<JsonValue> = new Set<JsonValue>([true, 'true', 1, '1']);
+const NO: ReadonlySet<JsonValue> = new Set<JsonValue>([false, 'false', 0, '0']);
 
 /**
  * The body carries a token for the next page. Null, false, the empty string and the values of `end.cursor` are the end; so is an absent token on a page
@@ -171,9 +159,9 @@ function hasMore(
   facts: Pick<PageFacts, 'headers' | 'json'>,
 ): boolean | null | GuardFault {
   if (profile.has_more === null) return null;
-  const found = valueIn(facts, profile.has_more);
-  const flag = FLAGS.get(found);
-  return flag === undefined ? invalid(profile.has_more, found, 'true or false') : flag;
+  const found = valueIn(facts, profile.has_more) ?? null;
+  if (found === null) return null;
+  return YES.has(found) || (NO.has(found) ? false : invalid(profile.has_more, found, 'true or false'));
 }
 
 /** True for a value in place of a token that says that no page follows. */
@@ -299,7 +287,6 @@ function pageStyle(profile: PageProfiles['page']): PageStyle {
     beforeFirst: (url) => (first > 0 ? atNumber(url, param, first - 1) : null),
     before: (url, count) => (numberOf(url) - profile.first) * count,
     sooner: () => null,
-    paged: (url, index) => atNumber(url, param, first + index),
     holding: (url, record, size) => atSize(profile, url, { param, value: first + Math.floor(record / size), size }),
   };
   const next = (facts: PageFacts): PageStep | GuardFault => {
@@ -353,7 +340,6 @@ function offsetStyle(profile: PageProfiles['offset']): PageStyle {
     after: (url, count) => atNumber(url, profile.offset_param, at(url) + count),
     beforeFirst: () => null,
     before: at,
-    paged: () => null,
     sooner: (url, count) => withPlaces(url, { [profile.offset_param]: Math.max(0, at(url) - count) }),
     holding: (url, record, size) =>
       atSize(profile, url, { param: profile.offset_param, value: record - (record % size), size }),

@@ -46,46 +46,6 @@ interface AheadOptions {
 /** Bodies that may wait to be consumed: parsed they take ten times as much memory. */
 const MOST_BYTES = 2_097_152;
 
-/**
- * How many requests to have under way at once: one at the beginning, and twice as many each time that the consumer has to
- * wait, up to the upper limit; of large answers only a few.
- */
-export class AheadWindow {
-  readonly #most: number;
-  #open: number;
-  #bytes = 0;
-
-  /** With 0 nothing is ever fetched ahead. */
-  constructor(most: number) {
-    this.#most = most;
-    this.#open = Math.min(1, most);
-  }
-
-  /** Requests that may be under way. */
-  size(): number {
-    return Math.min(this.#open, this.#fitting());
-  }
-
-  /** Requests that may be under way, and answers that may wait for their turn while a late one is before them. */
-  depth(): number {
-    return Math.min(this.#open + Math.floor(this.#open / 2), this.#fitting());
-  }
-
-  /** The consumer asks for the next answer; `isReady`: it is there already. */
-  consumed(isReady: boolean): void {
-    if (!isReady) this.#open = Math.min(2 * this.#open, this.#most);
-  }
-
-  /** An answer of so many bytes has come. */
-  answered(bytes: number): void {
-    this.#bytes = bytes;
-  }
-
-  #fitting(): number {
-    return this.#bytes === 0 ? Infinity : Math.max(1, Math.floor(MOST_BYTES / this.#bytes));
-  }
-}
-
 /** The end of a request ahead: kept, because an error is only reported when its turn comes. */
 type AheadEnd = { answer: PageAnswer } | { error: unknown };
 
@@ -100,13 +60,15 @@ interface Ahead {
 
 /**
  * Pages that are fetched ahead of their turn and handed out in order: the next one as soon as a page has named it, and
- * numbered ones further ahead. Requests never go further than hides the latency (`AheadWindow`), past a told total, or
- * past a page that looks like the last one. If a page's length shows that the guesses were wrong, they are dropped and
+ * numbered ones further ahead: one at first, and twice as many each time that the consumer has to wait, of large answers
+ * only a few. Requests never go past a told total, or past a page that looks like the last one. If a page's length shows that the guesses were wrong, they are dropped and
  * made again from that page on.
  */
 export class RunAhead {
   private readonly options: AheadOptions;
-  private readonly window: AheadWindow;
+  /** Requests that may be under way, and bytes of the latest answer. */
+  private open: number;
+  private bytes = 0;
   /** The page that was taken, until it is known what follows it. */
   private head: Ahead | null = null;
   private queue: Ahead[] = [];
@@ -116,7 +78,7 @@ export class RunAhead {
 
   constructor(options: AheadOptions) {
     this.options = options;
-    this.window = new AheadWindow(options.most);
+    this.open = Math.min(1, options.most);
   }
 
   async take(position: PagePosition): Promise<PageAnswer> {
@@ -125,9 +87,9 @@ export class RunAhead {
     this.fill();
     let ended = await head.end;
     // Ahead of its turn an answer takes no memory that others need: it is asked for again.
-    if (isRefusedRoom(ended)) ended = await this.launch(position, false).end;
+    if ('error' in ended && isMemoryFull(ended.error)) ended = await this.launch(position, false).end;
     if ('error' in ended) throw ended.error;
-    this.window.answered(ended.answer.bytes.length);
+    this.bytes = ended.answer.bytes.length;
     return ended.answer;
   }
 
@@ -150,7 +112,7 @@ export class RunAhead {
 
   /** Says that the consumer is done with that page. */
   consumed(): void {
-    this.window.consumed(this.queue[0]?.ready ?? false);
+    if (this.queue[0]?.ready !== true) this.open = Math.min(2 * this.open, this.options.most);
   }
 
   /** Aborts and awaits whatever is still under way. */
@@ -185,7 +147,11 @@ export class RunAhead {
     const all = this.head === null ? this.queue : [this.head, ...this.queue];
     const underWay = all.filter((ahead) => !ahead.ready).length;
     const waiting = all.length + Math.max(0, this.options.handedOut() - IN_WORK);
-    return underWay < this.window.size() && waiting < this.window.depth() && !all.some((ahead) => ahead.last);
+    const fitting = this.bytes === 0 ? Infinity : Math.max(1, Math.floor(MOST_BYTES / this.bytes));
+    // Answers may wait for their turn while a late one is before them.
+    const mayWait = this.open + Math.floor(this.open / 2);
+    const isOpen = underWay < Math.min(this.open, fitting) && waiting < Math.min(mayWait, fitting);
+    return isOpen && !all.some((ahead) => ahead.last);
   }
 
   private launch(position: PagePosition, isAhead: boolean): Ahead {
@@ -214,10 +180,6 @@ export class RunAhead {
 function isLikely(guess: URL, { received, total }: Foreseen, foresight: Foresight): boolean {
   if (received === 0) return false;
   return total === null || foresight.before(guess, received) < total;
-}
-
-function isRefusedRoom(ended: AheadEnd): boolean {
-  return 'error' in ended && ended.error instanceof SyncError && ended.error.code === 'memory_full';
 }
 
 /** Bytes of memory that a record takes on its way into the warehouse, besides its values. */
@@ -292,39 +254,30 @@ export class PageMemory {
   }
 }
 
-/** Whether a page may wait, and for how long. */
-interface AdmissionWait {
-  isAhead: boolean;
-  clock: Pick<Clock, 'sleep'>;
-  signal: AbortSignal | undefined;
-}
-
 /**
- * Counts a page's records in. In its turn a page waits until there is memory for them. Throws `SyncError`: `memory_full`,
- * `body_too_heavy`; then the page's memory is given back.
+ * Counts a page's records in. In its turn a page waits until there is memory for them; ahead of it, it does not. Throws
+ * `SyncError`: `memory_full`, `body_too_heavy`; then the page's memory is given back.
  */
 export async function admitRecords(
   hold: AnswerHold,
   records: number,
-  { isAhead, clock, signal }: AdmissionWait,
+  { isAhead, clock, signal }: { isAhead: boolean; clock: Pick<Clock, 'sleep'>; signal: AbortSignal | undefined },
 ): Promise<void> {
+  const grow = (): void => hold.grow(records * PER_RECORD);
   try {
-    const isGrown = grown(hold, records * PER_RECORD, isAhead);
-    if (isGrown) return;
-    await hold.takeTurn(clock, LONGEST_WAIT, signal);
-    hold.grow(records * PER_RECORD);
+    try {
+      grow();
+    } catch (error) {
+      if (isAhead || !isMemoryFull(error)) throw error;
+      await hold.takeTurn(clock, LONGEST_WAIT, signal);
+      grow();
+    }
   } catch (error) {
     hold.release();
     throw error;
   }
 }
 
-function grown(hold: AnswerHold, bytes: number, mustNotWait: boolean): boolean {
-  try {
-    hold.grow(bytes);
-    return true;
-  } catch (error) {
-    if (mustNotWait || !(error instanceof SyncError) || error.code !== 'memory_full') throw error;
-    return false;
-  }
+function isMemoryFull(error: unknown): boolean {
+  return error instanceof SyncError && error.code === 'memory_full';
 }

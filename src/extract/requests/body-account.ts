@@ -101,17 +101,12 @@ const HEADER_TOTAL =
 const HEADER_PAGES = /^(?:x-)?(?:[a-z]+-)?(?:total-?pages|page-?count|last-page)$/;
 const RANGE = /^\s*(?!bytes)(?:[a-z][\w-]*[ =]\s*)?(?:[\d-]+|\*)\/(\d{1,15})\s*$/i;
 
-interface Answer {
-  headers: Readonly<Record<string, string | string[] | undefined>>;
-  json: JsonValue;
-}
-
 /**
  * Finds counts of records and pages, and markers that more follows, by the names that services commonly use. Records
  * are not searched, nor places that the profile names. `sent`: values of the request, which an answer may repeat.
  */
 export function undeclaredSignals(
-  { headers, json }: Answer,
+  { headers, json }: TellingAnswer,
   records: string,
   page: PageProfile,
   sent: ReadonlySet<string>,

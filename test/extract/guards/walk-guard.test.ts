@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { FingerprintSet } from '../../../src/extract/guards/key-set.ts';
 import { pageProfile } from '../five-styles.ts';
 import { startListing } from '../listing-server.ts';
 import type { Responder } from '../listing-server.ts';
@@ -36,13 +35,6 @@ describe('circles', () => {
     const { error } = await collect(walkOver(server, pageProfile('next-url', 1)));
     expect(error).toMatchObject({ code: 'guard_repeated_cursor' });
     expect(server.requests).toHaveLength(1);
-  });
-
-  it('remembers 200,000 texts in 8 MB and tells every new one from the old ones', () => {
-    const set = new FingerprintSet();
-    for (let at = 0; at < 200_000; at++) if (!set.add(`?cursor=${at}`)) throw new Error(`${at} taken for an old one`);
-    expect([0, 1, 4_711, 199_999].map((at) => set.add(`?cursor=${at}`))).toEqual([false, false, false, false]);
-    expect(set.bytes()).toBeLessThanOrEqual(8_388_608);
   });
 });
 

@@ -138,46 +138,37 @@ const asked = (client: ApiClient, templates: object, value: string) =>
   });
 
 describe(`a value that a service chose (seed ${SEED})`, () => {
-  it('is one segment of a path', async () => {
+  it.each<[string, object, (raw: Raw) => unknown, (value: string) => unknown]>([
+    [
+      'one segment of a path',
+      { path: '/a/{value}/b', query: { k: 'v' } },
+      (raw) => [segmentsOf(raw), queryOf(raw)],
+      (value) => [['', 'api', 'v1', 'a', value, 'b'], { k: ['v'] }],
+    ],
+    [
+      'one value of a query',
+      { query: { k: 'v', q: 'at:>"{value}" and' } },
+      (raw) => [raw.target.split('?')[0], queryOf(raw)],
+      (value) => ['/api/v1/p', { k: ['v'], q: [`at:>"${value}" and`] }],
+    ],
+    [
+      'one value of a header',
+      { headers: { 'X-Value': '{value}', 'X-Other': 'o' } },
+      ({ target, body, headers }) => [target, body, headers['x-value'], headers['x-other'], headers['x-evil']],
+      (value) => ['/api/v1/p', '', [value], ['o'], undefined],
+    ],
+    [
+      'one text of a JSON body',
+      { method: 'POST', body: { v: ['{value}'], q: { w: 'a{value}' } } },
+      ({ method, target, body }) => [method, target, JSON.parse(body)],
+      (value) => ['POST', '/api/v1/p', { v: [value], q: { w: `a${value}` } }],
+    ],
+  ])('is %s', async (_, templates, read, expected) => {
     const connected = realClient(base, pageSchema.parse({ style: 'cursor' }));
     await checked(async (value) => {
-      const raw = await asked(connected, { path: '/a/{value}/b', query: { k: 'v' } }, value);
+      const raw = await asked(connected, templates, value);
       if (raw === null) return;
-      expect(raw).toHaveLength(1);
-      expect(raw.map(segmentsOf)).toEqual([['', 'api', 'v1', 'a', value, 'b']]);
-      expect(raw.map(queryOf)).toEqual([{ k: ['v'] }]);
-    });
-  });
-
-  it('is one value of a query', async () => {
-    const connected = realClient(base, pageSchema.parse({ style: 'cursor' }));
-    await checked(async (value) => {
-      const raw = await asked(connected, { query: { k: 'v', q: 'at:>"{value}" and' } }, value);
-      if (raw === null) return;
-      expect(raw.map(({ target }) => target.split('?')[0])).toEqual(['/api/v1/p']);
-      expect(raw.map(queryOf)).toEqual([{ k: ['v'], q: [`at:>"${value}" and`] }]);
-    });
-  });
-
-  it('is one value of a header', async () => {
-    const connected = realClient(base, pageSchema.parse({ style: 'cursor' }));
-    await checked(async (value) => {
-      const raw = await asked(connected, { headers: { 'X-Value': '{value}', 'X-Other': 'o' } }, value);
-      if (raw === null) return;
-      expect(raw.map(({ target, body }) => [target, body])).toEqual([['/api/v1/p', '']]);
-      expect(raw.map(({ headers }) => [headers['x-value'], headers['x-other'], headers['x-evil']])).toEqual([
-        [[value], ['o'], undefined],
-      ]);
-    });
-  });
-
-  it('is one text of a JSON body', async () => {
-    const connected = realClient(base, pageSchema.parse({ style: 'cursor' }));
-    await checked(async (value) => {
-      const raw = await asked(connected, { method: 'POST', body: { v: ['{value}'], q: { w: 'a{value}' } } }, value);
-      if (raw === null) return;
-      expect(raw.map(({ method, target }) => `${method} ${target}`)).toEqual(['POST /api/v1/p']);
-      expect(raw.map(({ body }): unknown => JSON.parse(body))).toEqual([{ v: [value], q: { w: `a${value}` } }]);
+      expect(raw.map(read)).toEqual([expected(value)]);
     });
   });
 

@@ -33,17 +33,6 @@ async function slowListing(respond: Responder, delay = 15): Promise<ListingServe
   return server;
 }
 
-/** The fifth page is the last to arrive. */
-function slowBefore(client: ApiClient): ApiClient {
-  return {
-    ...client,
-    get: async (request) => {
-      if (/page=5|offset=20/.test(request.url.search)) await sleep(60);
-      return client.get(request);
-    },
-  };
-}
-
 function untilAborted(signal: AbortSignal | undefined): Promise<never> {
   return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
 }
@@ -56,16 +45,6 @@ describe.each(NUMBERED)('%s: pages in flight', (style) => {
     const { counts, around } = counted();
     const { pages } = await collect(walkOver(server, page, { around, runAhead: 6 }));
     expect([idsOf(pages).length, counts.most]).toEqual([200, 6]);
-  });
-
-  it('are none with runAhead 0', async () => {
-    const server = await slowListing(serve(style, numbered(50)), 0);
-    const { counts, around } = counted();
-    const pages = walkOver(server, page, { runAhead: 0, around });
-    await pages.next();
-    await pages.next();
-    expect(counts).toEqual({ asked: 2, open: 0, most: 1 });
-    await pages.return();
   });
 
   it('are none past the told total, nor after a short first page', async () => {
@@ -123,16 +102,6 @@ describe.each(NUMBERED)('%s: pages in flight', (style) => {
     expect(error).toBeNull();
     expect(idsOf(pages)).toEqual(numbered(100).map((record) => record.id));
     expect(refused).toBeGreaterThan(0);
-  });
-
-  it('F039 report an error only after every page before it', async () => {
-    const server = await startListing((url, count) => {
-      const reply = serve(style, numbered(100))(url, count);
-      return JSON.stringify(reply.body).includes('{"id":26}') ? { status: 500 } : reply;
-    });
-    const { pages, error } = await collect(walkOver(server, page, { around: slowBefore }));
-    expect(idsOf(pages)).toEqual(numbered(25).map((record) => record.id));
-    expect(error).toMatchObject({ code: 'service_error' });
   });
 
   it('are aborted and gone when the consumer leaves', async () => {

@@ -1,5 +1,15 @@
-import { SECRET, type FakeRecord } from '../fake-service.ts';
-import { editIn, momentIn, somePosts, start, textIn, type Imitation, type Post, type Reply } from './imitation.ts';
+import {
+  editIn,
+  momentIn,
+  somePosts,
+  start,
+  textIn,
+  type Imitation,
+  type Post,
+  type Reply,
+  SECRET,
+  type FakeRecord,
+} from './imitation.ts';
 
 const iso = (at: number): string => new Date(at).toISOString();
 const TAGS = Array.from({ length: 12 }, (_, at): FakeRecord => ({ id: at + 1, name: `tag ${at}` }));

@@ -1,4 +1,3 @@
-import { SECRET, type FakeRecord } from '../fake-service.ts';
 import {
   changeOf,
   cut,
@@ -9,6 +8,8 @@ import {
   type Imitation,
   type Post,
   type Reply,
+  SECRET,
+  type FakeRecord,
 } from './imitation.ts';
 
 const TAGS = Array.from({ length: 12 }, (_, at): FakeRecord => ({

@@ -1,7 +1,11 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { onTestFinished } from 'vitest';
 import { portOf } from '../../faults/port-of.ts';
-import type { FakeRecord } from '../fake-service.ts';
+
+export type FakeRecord = Record<string, unknown>;
+
+export const SECRET = 'key-7f3a99b1c2d4';
+export const USER = 'reader';
 
 /** A service that answers as a real one was seen to, in the parts that matter to a copy. */
 export interface Imitation {

@@ -1,4 +1,3 @@
-import { SECRET, type FakeRecord } from '../fake-service.ts';
 import {
   changeOf,
   cut,
@@ -10,6 +9,8 @@ import {
   type Imitation,
   type Post,
   type Reply,
+  SECRET,
+  type FakeRecord,
 } from './imitation.ts';
 
 const iso = (at: number): string => new Date(at).toISOString();

@@ -1,4 +1,3 @@
-import { SECRET, USER, type FakeRecord } from '../fake-service.ts';
 import {
   changeOf,
   cut,
@@ -11,6 +10,9 @@ import {
   type Imitation,
   type Post,
   type Reply,
+  SECRET,
+  USER,
+  type FakeRecord,
 } from './imitation.ts';
 
 const zurich = new Intl.DateTimeFormat('sv-SE', { timeZone: 'Europe/Zurich', dateStyle: 'short', timeStyle: 'medium' });
