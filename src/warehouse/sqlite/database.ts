@@ -19,8 +19,6 @@ import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { openWarehouse, rowsIn, tableNames } from './warehouse.ts';
 
-const COSTS = { row: 12, index: 26, cell: 1, number: 8, emptyCell: 1 };
-
 /** A file of its own per source; one process does all the work on it. */
 export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database {
   // A file of its own, so that nothing that is done with the warehouse, by whomever, delays an answer.
@@ -29,7 +27,6 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
     shown: `sqlite:${file}`,
     file,
     shared: null,
-    costs: COSTS,
     openWarehouse: async (clock) => {
       finishRestore(inbox);
       return openWarehouse(file, clock);
