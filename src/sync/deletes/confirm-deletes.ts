@@ -11,7 +11,7 @@ import type { SuspectRow } from '../../warehouse/own-tables.ts';
 import { checkItemReading, type FoundRecord, loadRecord } from '../item/check-reading.ts';
 import { isOfRequest, type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
 import { deleteVolume, tooMany } from './delete-limits.ts';
-import { type Evidence, type Gone, liveRows, softDeleteWatched, watching } from './soft-delete-gone.ts';
+import { type Evidence, type Gone, liveRows, softDeleteGone, watching } from './soft-delete-gone.ts';
 import { listingDelayMs } from './sweep.ts';
 
 /** Counts of one verification. */
@@ -50,7 +50,6 @@ interface Look {
 }
 
 type States = readonly ('open' | 'released')[];
-type StepEvidence = Omit<Evidence, 'watch'>;
 
 /** Called with the outcome of every record that exists after all. */
 type Loaded = (outcome: PageOutcome) => void;
@@ -127,15 +126,15 @@ async function holdIfTooMany(context: ResourceContext, named: readonly SuspectRo
   return true;
 }
 
-const BY_TOMBSTONE: StepEvidence = { reason: 'stated', witness: 'stated', isReleased: false };
-const BY_OPERATOR: StepEvidence = { reason: 'missing', witness: 'scans', isReleased: true };
-const BY_SCANS: StepEvidence = { reason: 'missing', witness: 'scans', isReleased: false };
-const BY_SCAN_AND_FETCH: StepEvidence = { reason: 'missing', witness: 'walked', isReleased: false };
-const BY_FEED: StepEvidence = { reason: 'told', witness: 'told', isReleased: false };
-const BY_FETCH: StepEvidence = { reason: 'missing', witness: 'untold', isReleased: false };
+const BY_TOMBSTONE: Evidence = { reason: 'stated', witness: 'stated', isReleased: false };
+const BY_OPERATOR: Evidence = { reason: 'missing', witness: 'scans', isReleased: true };
+const BY_SCANS: Evidence = { reason: 'missing', witness: 'scans', isReleased: false };
+const BY_SCAN_AND_FETCH: Evidence = { reason: 'missing', witness: 'walked', isReleased: false };
+const BY_FEED: Evidence = { reason: 'told', witness: 'told', isReleased: false };
+const BY_FETCH: Evidence = { reason: 'missing', witness: 'untold', isReleased: false };
 
 /** The evidence that decides a candidate without fetching it individually; null if there is none. */
-function evidenceAtHand(candidate: SuspectRow, { item, page }: ResourceProfile): StepEvidence | null {
+function evidenceAtHand(candidate: SuspectRow, { item, page }: ResourceProfile): Evidence | null {
   const { reason, state, sweeps } = candidate;
   const isReleased = state === 'released';
   if (hasTombstone(candidate)) return { ...BY_TOMBSTONE, reason, isReleased };
@@ -147,8 +146,8 @@ function evidenceAtHand(candidate: SuspectRow, { item, page }: ResourceProfile):
   return sweeps >= needed ? BY_SCANS : null;
 }
 
-function groupByEvidence<T>(items: readonly T[], find: (item: T) => StepEvidence | null): [StepEvidence, T[]][] {
-  const groups = new Map<string, [StepEvidence, T[]]>();
+function groupByEvidence<T>(items: readonly T[], find: (item: T) => Evidence | null): [Evidence, T[]][] {
+  const groups = new Map<string, [Evidence, T[]]>();
   for (const item of items) {
     const evidence = find(item);
     if (evidence === null) continue;
@@ -163,7 +162,7 @@ function groupByEvidence<T>(items: readonly T[], find: (item: T) => StepEvidence
 async function deleteGroup(
   context: ResourceContext,
   group: readonly SuspectRow[],
-  evidence: StepEvidence,
+  evidence: Evidence,
   loaded: Loaded,
 ): Promise<number> {
   let deleted = 0;
@@ -172,7 +171,7 @@ async function deleteGroup(
     deleted += await watching(context.owned, keys, async (watch) => {
       // A row that was written after the evidence stays.
       const gone = step.map((candidate) => goneAt(candidate, timestampMs(candidate.evidence_at)));
-      const outcome = await softDeleteWatched(context, gone, { ...evidence, watch });
+      const outcome = await softDeleteGone(context, gone, evidence, watch);
       for (const listed of outcome.listed) await loadOlder(context, loaded, listed.key, listed);
       return outcome.deleted.length;
     });
@@ -204,7 +203,7 @@ async function fetchAndDelete(
     let [deleted, doubt]: [number, string | null] = [0, null];
     const decided = new Set(await decidedByScans(context, looks));
     for (const [evidence, alike] of groupByEvidence(looks, (look) => evidenceFor(look, decided.has(look)))) {
-      const outcome = await softDeleteWatched(context, alike.map(goneBy), { ...evidence, watch });
+      const outcome = await softDeleteGone(context, alike.map(goneBy), evidence, watch);
       for (const listed of outcome.listed) await loadOlder(context, loaded, listed.key, listed);
       deleted += outcome.deleted.length;
       doubt ??= outcome.doubt;
@@ -243,7 +242,7 @@ async function decidedByScans(context: ResourceContext, looks: readonly Look[]):
 }
 
 /** The evidence that the record of a candidate is gone; null if it exists or the response shows nothing. */
-function evidenceFor({ suspect, answer }: Look, isDecided: boolean): StepEvidence | null {
+function evidenceFor({ suspect, answer }: Look, isDecided: boolean): Evidence | null {
   const isReleased = suspect.state === 'released';
   if ('error' in answer) return isDecided ? (isReleased ? BY_OPERATOR : BY_SCANS) : null;
   if (answer.isThere) return null;
