@@ -1,14 +1,14 @@
 import PQueue from 'p-queue';
 import { isOtherAnswer, type ItemReading, readItem } from '../../extract/read-item.ts';
 import type { PageOutcome } from '../../load/page-loader.ts';
-import { SyncError } from '../../model/errors.ts';
+import type { SyncError } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { inParts } from '../../state/in-parts.ts';
 import { holdOpen, holdSuspects, readSuspects } from '../../state/suspects.ts';
 import type { SuspectRow } from '../../warehouse/own-tables.ts';
-import { checkItemReading, type FoundRecord, loadRecord } from '../item/check-reading.ts';
+import { type FoundRecord, loadRecord, refuseDoubtful } from '../item/check-reading.ts';
 import { isOfRequest, type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
 import { deleteVolume, tooMany } from './delete-limits.ts';
 import { type Evidence, type Gone, liveRows, softDeleteGone, watching } from './soft-delete-gone.ts';
@@ -39,9 +39,6 @@ const TOLD_ROWS_PER_STEP = 100;
 const DRIFTING: ReadonlySet<string> = new Set(['page', 'offset']);
 /** Complete scans without the record that verify a delete where fetching it alone verifies nothing. */
 const SCANS_WITHOUT_FETCH = 2;
-
-/** Reasons by which the service itself names the record, in the record or in a feed of deletes. */
-const NAMED: ReadonlySet<SuspectRow['reason']> = new Set(['stated', 'left_out', 'told']);
 
 /** One candidate and the service's response for it. */
 interface Look {
@@ -100,8 +97,9 @@ export async function confirmDeletes(
   return confirmed;
 }
 
-function isNamedOpen({ reason, state }: SuspectRow): boolean {
-  return state === 'open' && NAMED.has(reason);
+/** True if the service itself names the record, in the record or in a feed of deletes. */
+function isNamedOpen(candidate: SuspectRow): boolean {
+  return candidate.state === 'open' && (hasTombstone(candidate) || candidate.reason === 'told');
 }
 
 /** True if the record itself showed that it is deleted, or that `filter` leaves it out. */
@@ -280,15 +278,8 @@ async function fetchEach(context: ResourceContext, suspects: readonly SuspectRow
 
 /** Throws `item_unproved` if the record exists and may differ from what the listing would show. */
 async function readVerified(context: ResourceContext, key: string): Promise<ItemReading> {
-  const { proof } = context;
   const reading = await readItem(context, key, 'bulk');
   const record = reading.isThere ? reading.record : reading.leftOut;
-  if (record === undefined) return reading;
-  proof.at = Math.max(proof.at, reading.requestedAt);
-  const doubt = await checkItemReading(context, key, record, 'bulk');
-  if (doubt === null) return reading;
-  throw new SyncError('item_unproved', doubt.detail, {
-    recovery: 'stop',
-    hint: 'content-sync check compares records read alone with the listed ones',
-  });
+  if (record !== undefined) await refuseDoubtful(context, key, { ...reading, record }, 'bulk');
+  return reading;
 }
