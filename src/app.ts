@@ -171,8 +171,6 @@ function withMask(source: SourceSettings): SourceSettings {
 export interface Probe extends Pick<App, 'source' | 'client' | 'governor' | 'listing' | 'close'> {
   /** What the service said meanwhile of the end of its API. */
   readonly notices: NoticeBoard;
-  /** The one in use, as a hash. */
-  readonly credential: string;
 }
 
 /**
@@ -190,7 +188,7 @@ export async function openProbe(options: AppOptions, reader: WarehouseReader | n
   const { forgetWaits, rateLimit, ...asking } = await openClient(options, { ...known, tokens }, opened);
   if (rateLimit?.isChanged === true) await forgetWaits();
   const open = opened.move();
-  return { source, ...asking, credential: credentialName(source), close: () => open.disposeAsync() };
+  return { source, ...asking, close: () => open.disposeAsync() };
 }
 
 /** In the warehouse, which is made if it is not there: there is no other place where the next token survives. */

@@ -10,7 +10,6 @@ import { loadSettings } from '../settings/load-settings.ts';
 import { SOURCE_NAME, type SourceSettings } from '../settings/settings.ts';
 import { USUAL_WAREHOUSE } from '../settings/warehouse-address.ts';
 import { checkSource, findingsText, impatiently, type Section } from './check.ts';
-import { planSource, planSummary } from './plan.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import { print } from './command/output.ts';
@@ -129,7 +128,7 @@ async function write(context: CliContext, questions: Questions, writing: Writing
   return own;
 }
 
-/** Runs `check` on what was written, and tells what a backfill would take. */
+/** Runs `check` on what was written. */
 async function tryOut(
   context: CliContext,
   { config, source: name, isOnly, own }: { config: string; source: string; isOnly: boolean; own: OwnProfile | null },
@@ -148,9 +147,7 @@ async function tryOut(
     print(context, `\nSet right in the profile what FAIL says, then: content-sync check${given}`);
     return EXIT_CODES.failed;
   }
-  const chosen = { source, resources: source.resources, log: silentLog(context) };
-  const forecast = planSummary(await planSource(context, chosen, 'backfill'));
-  print(context, `\n${forecast.join('\n')}\nNext: content-sync backfill${given}`);
+  print(context, `\nNext: content-sync backfill${given}`);
   return EXIT_CODES.ok;
 }
 

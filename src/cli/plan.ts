@@ -1,54 +1,43 @@
 import { Argument, Command } from 'commander';
-import { openProbe, type Probe } from '../app.ts';
-import { newMeter } from '../http/client.ts';
+import type { Kysely } from 'kysely';
+import { ConfigError, DeferredError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { bytesText, countOf, countText, durationText } from '../observe/figures.ts';
-import { averageRequests } from '../state/runs.ts';
-import { forecastResource, type ResourceForecast } from '../sync/forecast.ts';
-import type { SyncCommand } from '../sync/plan.ts';
-import { runsAhead, type RunsAhead } from '../trigger/schedule/runs-ahead.ts';
-import { databaseAt } from '../warehouse/databases.ts';
-import type { WarehouseReader } from '../warehouse/reading.ts';
-import { impatiently } from './check.ts';
+import type { WalkMode } from '../model/vocabulary.ts';
+import { countOf } from '../observe/figures.ts';
+import { credentialName } from '../source/account-name.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+import { readCheckpoint } from '../state/checkpoints.ts';
+import { requestsOfLast } from '../state/runs.ts';
+import { maskedProfile } from '../sync/masked-profile.ts';
+import { planWalk, type SyncCommand, type WalkPlan } from '../sync/plan.ts';
+import type { OwnTables } from '../warehouse/own-tables.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import { findWarehouse } from './command/find-warehouse.ts';
 import { print } from './command/output.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
-import { whileOpen } from './command/with-app.ts';
 
-/** What thirty days of the schedule take. Null is not known. */
-interface MonthForecast {
-  runs: RunsAhead;
+/** What the next run does to a resource. */
+interface ResourcePlan {
+  resource: string;
+  mode: WalkMode;
+  /** The moment from which on changes are requested, as the filter takes it; null if no filter is used. */
+  since: string | null;
+  /** Requests of the last run in the same mode; null if there was none. */
   requests: number | null;
-  /** What an incremental run takes: the mean of those that were made, or the least that one can take. */
-  requests_per_incremental: { requests: number; by: 'runs' | 'least' };
+  /** Why it is done so: sentences without a final period. */
+  notes: string[];
+  /** True if the run will be refused until the profile is put back, or the resource is copied anew. */
+  is_refused: boolean;
 }
 
 interface PlanReport {
   source: string;
   command: SyncCommand;
-  resources: (ResourceForecast & { month: MonthForecast })[];
-  /** Of all resources together; null as soon as one of them is not known. */
-  requests: number | null;
-  records: number | null;
-  transfer_bytes: number | null;
-  disk_bytes: number | null;
-  /** Of files that are copied too; null if there are none. Their requests are not among `requests`. */
-  files: { requests: number | null; bytes: number | null } | null;
-  /** The limit that is known, and the part of it that is used; null if the service tells none. */
-  limit: { requests_per_second: number; share: number } | null;
-  /** At the limit; null if there is none to reckon with. */
-  minutes: number | null;
-  month: { requests: number | null; percent_of_limit: number | null };
-  /** Requests that this forecast took. */
-  asked: number;
+  resources: ResourcePlan[];
 }
 
-const DAY_SECONDS = 86_400;
-const MONTH_DAYS = 30;
-
-/** `content-sync plan`: what will the next run take? Asks for one page of each listing, and writes nothing. */
+/** `content-sync plan`: what will the next run do? Sends no request, and writes nothing. */
 export function planCommand(context: CliContext): Command {
   return withSourceOptions(new Command('plan'))
     .addArgument(new Argument('[run]', 'the run that is meant').choices(['backfill', 'sync']).default('sync'))
@@ -57,7 +46,7 @@ export function planCommand(context: CliContext): Command {
     .action(async (run: SyncCommand, names: string[], options: SourceOptions & { json?: true }) => {
       await forEachSource(context, options, names, async (chosen) => {
         const report = await planSource(context, chosen, run);
-        print(context, options.json === true ? report : planText(report).trimEnd());
+        print(context, options.json === true ? report : planText(report));
         return exitCodeOf(report);
       });
     });
@@ -68,140 +57,80 @@ function exitCodeOf({ resources }: PlanReport): ExitCode {
   return resources.some(({ is_refused }) => is_refused) ? EXIT_CODES.usage : EXIT_CODES.ok;
 }
 
-/** What the next run of a source takes, by one page of each listing. */
-export async function planSource(
-  context: CliContext,
-  chosen: Omit<ChosenSource, 'control'>,
+async function planSource(
+  { clock }: CliContext,
+  { source, resources: names }: Pick<ChosenSource, 'source' | 'resources'>,
   command: SyncCommand,
 ): Promise<PlanReport> {
-  const { clock, secrets } = context;
-  const { reader } = await findWarehouse(chosen.source, clock);
+  const { reader } = await findWarehouse(source, clock);
   try {
-    const source = impatiently(chosen.source);
-    const opened = await openProbe({ source, log: chosen.log, clock, secrets }, reader);
-    return await whileOpen(opened, (probe) => planned(context, probe, { ...chosen, source }, { command, reader }));
+    const profiles = maskedProfile(source.profile, source.hash_key).resources;
+    const asked = { command, own: reader?.own ?? null, credential: credentialName(source), now: clock.now() };
+    const resources: ResourcePlan[] = [];
+    for (const resource of names) {
+      const profile = profiles[resource];
+      if (profile !== undefined) resources.push(await planResource({ ...asked, resource, profile }));
+    }
+    return { source: source.name, command, resources };
   } finally {
     await reader?.close();
   }
 }
 
-async function planned(
-  { clock, signal }: CliContext,
-  probe: Probe,
-  { source, resources: names }: Omit<ChosenSource, 'control'>,
-  { command, reader }: { command: SyncCommand; reader: WarehouseReader | null },
-): Promise<PlanReport> {
-  const { client, listing, governor, credential } = probe;
-  const { costs } = databaseAt(source.warehouse);
-  const meter = newMeter();
-  const from = clock.now();
-  const countRuns = runsAhead(source.name, source.schedule, from, from + MONTH_DAYS * DAY_SECONDS * 1_000);
-  const resources: PlanReport['resources'] = [];
-  for (const resource of names) {
-    const profile = probe.source.profile.resources[resource];
-    if (profile === undefined) continue;
-    signal.throwIfAborted();
-    const context = { client, listing, profile, meter, signal, clock };
-    const own = reader?.own ?? null;
-    const files = source.files.kept[resource] ?? [];
-    const forecast = await forecastResource(context, { command, resource, credential, own, costs, files });
-    const runs = countRuns(resource, profile.incremental !== null);
-    const mean = own === null ? null : await averageRequests(own, resource, 'incremental');
-    resources.push({ ...forecast, month: monthOf(forecast, runs, mean) });
+interface Asked {
+  command: SyncCommand;
+  resource: string;
+  profile: ResourceProfile;
+  /** What is remembered; null if there is no warehouse yet. */
+  own: Kysely<OwnTables> | null;
+  /** In use, as a hash. */
+  credential: string;
+  now: number;
+}
+
+async function planResource(asked: Asked): Promise<ResourcePlan> {
+  const { own, resource } = asked;
+  const { plan, notes } = await planNext(asked);
+  const mode = plan?.mode ?? 'full';
+  const requests = own === null ? null : await requestsOfLast(own, resource, mode);
+  return { resource, mode, since: plan?.checkpoint.walk_since ?? null, requests, notes, is_refused: plan === null };
+}
+
+/** By the very rule that a run follows; no plan if it would be refused. */
+async function planNext({ own, ...asked }: Asked): Promise<{ plan: WalkPlan | null; notes: string[] }> {
+  const { command, resource, profile } = asked;
+  const stored = own === null ? null : await readCheckpoint(own, resource);
+  const feeds = own?.selectFrom('_sync_feeds').select('cursor').where('resource', '=', resource);
+  const changes = feeds?.where('feed', '=', 'changes').where('cursor', 'is not', null);
+  const isFed = changes !== undefined && profile.feed !== null && (await changes.execute()).length > 0;
+  const input = { ...asked, restart: false, interrupted: null, isFed };
+  try {
+    const plan = planWalk({ ...input, stored });
+    const { walk_pages, walk_records } = plan.checkpoint;
+    const hasNoFilter = profile.incremental === null && profile.feed === null && profile.windows === null;
+    const notes = [
+      ...(stored === null ? ['it was never copied: all of it is read'] : []),
+      ...(plan.resumed
+        ? [`it goes on behind ${walk_pages} pages and ${walk_records} records of an unfinished walk`]
+        : []),
+      ...(stored !== null && command === 'sync' && hasNoFilter
+        ? ['the profile names no filter by time: all of it is read']
+        : []),
+    ];
+    return { plan, notes };
+  } catch (error) {
+    if (error instanceof DeferredError)
+      return { plan: planWalk({ ...input, stored: stored && { ...stored, due_at: null } }), notes: [error.message] };
+    if (!(error instanceof ConfigError) || error.code !== 'profile_changed') throw error;
+    return { plan: null, notes: [`it is refused: ${error.message}; with backfill --restart it is copied anew`] };
   }
-  const { allowedPerSecond: perSecond } = governor.figures();
-  const limit = perSecond === null ? null : { requests_per_second: perSecond, share: source.rate.share };
-  const requests = sumOf(resources.map(({ walk }) => walk.requests));
-  const month = sumOf(resources.map((each) => each.month.requests));
-  const inMonth = perSecond === null ? null : perSecond * MONTH_DAYS * DAY_SECONDS;
-  return {
-    source: source.name,
-    command,
-    resources,
-    // Who is asking is asked once per run.
-    requests: requests === null || probe.source.profile.identity === null ? requests : requests + 1,
-    records: sumOf(resources.map(({ walk }) => walk.records)),
-    transfer_bytes: sumOf(resources.map(({ walk }) => walk.transfer_bytes)),
-    disk_bytes: sumOf(resources.map(({ copy }) => copy.disk_bytes)),
-    files: filesOf(resources),
-    limit,
-    minutes:
-      limit === null || requests === null ? null : rounded(requests / (limit.requests_per_second * limit.share) / 60),
-    month: {
-      requests: month,
-      percent_of_limit: month === null || inMonth === null ? null : rounded((month / inMonth) * 100),
-    },
-    asked: meter.requests,
-  };
 }
 
-function filesOf(resources: PlanReport['resources']): PlanReport['files'] {
-  const all = resources.flatMap(({ files }) => files ?? []);
-  if (all.length === 0) return null;
-  return { requests: sumOf(all.map(({ requests }) => requests)), bytes: sumOf(all.map(({ bytes }) => bytes)) };
-}
-
-function monthOf({ whole }: ResourceForecast, runs: RunsAhead, mean: number | null): MonthForecast {
-  const each = { requests: mean ?? 1, by: mean === null ? 'least' : 'runs' } as const;
-  const full = runs.full === 0 ? 0 : whole.requests === null ? null : runs.full * whole.requests;
-  const requests = full === null ? null : Math.round(full + runs.incremental * each.requests);
-  return { runs, requests, requests_per_incremental: each };
-}
-
-function sumOf(counts: readonly (number | null)[]): number | null {
-  return counts.reduce((sum, count) => (sum === null || count === null ? null : sum + count), 0);
-}
-
-/** To three figures. */
-function rounded(count: number): number {
-  return Number(count.toPrecision(3));
-}
-
-const UNKNOWN = 'unknown';
-
-/** The run itself, in two lines; what is not known says so. */
-export function planSummary(report: PlanReport): string[] {
-  const { source, command, limit, minutes } = report;
-  const pace =
-    limit === null
-      ? 'minutes unknown: the service tells no limit (rate.requests_per_second says one)'
-      : `${minutes === null ? UNKNOWN : durationText(minutes * 60)} at ${limit.requests_per_second.toFixed(1)} requests/s, of which ${Math.round(limit.share * 100)} % are used`;
-  return [
-    `${source}: ${command} takes ${counted(report.requests, 'request')}, ${pace}`,
-    `  reads ${counted(report.records, 'record')}, ${sized(report.transfer_bytes)} over the network; all of it takes ${sized(report.disk_bytes)} of disk`,
-  ];
-}
-
-function planText(report: PlanReport): string {
-  const { month, asked } = report;
-  const share = month.percent_of_limit === null ? '' : `, ${month.percent_of_limit} % of the limit`;
-  const lines = [
-    ...planSummary(report),
-    `  30 days of the schedule: ${counted(month.requests, 'request')}${share}`,
-    ...(report.files === null
-      ? []
-      : [`  files: ${counted(report.files.requests, 'more request')}, ${sized(report.files.bytes)} into their store`]),
-    ...report.resources.flatMap(resourceLines),
-    `  asked for this: ${countOf(asked, 'request')}`,
-  ];
-  return lines.map((line) => `${visibleText(line)}\n`).join('');
-}
-
-function resourceLines({ resource, walk, copy, files, month, notes }: PlanReport['resources'][number]): string[] {
-  const { runs, requests_per_incremental: each } = month;
-  const least = each.by === 'least' && runs.incremental > 0 ? ' at least, while nothing changes' : '';
-  return [
-    `  ${resource} (${walk.mode}): ${counted(walk.requests, 'request')}, ${counted(walk.records, 'record')}; copied whole: ${counted(copy.rows, 'row')}, ${counted(copy.child_rows, 'child row')}, ${sized(copy.disk_bytes)}`,
-    `    in 30 days ${countText(runs.full)} full and ${countText(runs.incremental)} incremental runs: ${counted(month.requests, 'request')}${least}`,
-    ...(files === null ? [] : [`    files: ${counted(files.requests, 'file')} to fetch, ${sized(files.bytes)}`]),
-    ...notes.map((note) => `    ${note}`),
-  ];
-}
-
-function counted(count: number | null, one: string): string {
-  return count === null ? `${UNKNOWN} ${one}s` : countOf(count, one);
-}
-
-function sized(bytes: number | null): string {
-  return bytes === null ? UNKNOWN : bytesText(bytes);
+function planText({ source, command, resources }: PlanReport): string {
+  const lines = resources.flatMap(({ resource, mode, since, requests, notes }) => {
+    const from = since === null ? '' : ` since ${since}`;
+    const last = requests === null ? 'no such run yet' : `its last such run took ${countOf(requests, 'request')}`;
+    return [`  ${resource}: ${mode}${from}; ${last}`, ...notes.map((note) => `    ${note}`)];
+  });
+  return [`${source}: ${command}`, ...lines].map(visibleText).join('\n');
 }

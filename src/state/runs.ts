@@ -1,9 +1,9 @@
 import type { CompiledQuery, Kysely } from 'kysely';
+import { z } from 'zod';
 import type { ErrorReport } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import { type Outcome, type RunStatus, OUTCOMES } from '../model/vocabulary.ts';
-import type { OwnTables, TimestampText, RunRow } from '../warehouse/own-tables.ts';
-import { z } from 'zod';
+import { type Outcome, OUTCOMES, type RunStatus } from '../model/vocabulary.ts';
+import type { OwnTables, RunRow, TimestampText } from '../warehouse/own-tables.ts';
 
 export const NO_FIGURES = {
   pages: 0,
@@ -142,23 +142,16 @@ export async function lastRun(own: Kysely<OwnTables>, resource: string): Promise
   return row ?? null;
 }
 
-/** Runs of which the mean is taken. */
-const RUNS_OF_MEAN = 50;
-
-/** Requests of a resource's last runs of a kind that came to their end, on average; null if there was none. */
-export async function averageRequests(
+/** Requests of a resource's newest run of a mode that came to its end; null if there is none. */
+export async function requestsOfLast(
   own: Kysely<OwnTables>,
   resource: string,
   mode: RunRow['mode'],
 ): Promise<number | null> {
-  const runs = own
-    .selectFrom('_sync_runs')
-    .select('requests')
-    .where('resource', '=', resource)
-    .where('mode', '=', mode);
-  const ended = runs.where('status', 'in', ['ok', 'partial']).orderBy('started_at', 'desc').limit(RUNS_OF_MEAN);
-  const rows = await ended.execute();
-  return rows.length === 0 ? null : rows.reduce((sum, { requests }) => sum + requests, 0) / rows.length;
+  const runs = own.selectFrom('_sync_runs').select('requests').where('resource', '=', resource);
+  const ended = runs.where('mode', '=', mode).where('status', 'in', ['ok', 'partial']);
+  const last = await ended.orderBy('started_at', 'desc').limit(1).executeTakeFirst();
+  return last?.requests ?? null;
 }
 
 /**

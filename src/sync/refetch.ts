@@ -114,9 +114,11 @@ async function loadOne(
   return inserted + updated > 0 ? 'loaded' : 'unchanged';
 }
 
+const WALKED = { witness: 'walked', reason: 'missing', isReleased: false } as const;
+
 /** The record says itself that it is none of the resource's: nothing else need be asked. */
 async function leftOut(context: ResourceContext, record: Gone): Promise<RefetchOutcome> {
-  const { deleted, held, doubt } = await softDeleteGone(context, [record], 'walked');
+  const { deleted, held, doubt } = await softDeleteGone(context, [record], WALKED);
   if (deleted.length > 0) return 'deleted';
   if (doubt !== null) return 'unconfirmed';
   return held.length > 0 ? 'held' : 'absent';
@@ -129,7 +131,8 @@ async function gone(
   isStated: boolean,
 ): Promise<RefetchOutcome> {
   const witness = isStated ? 'stated' : event.isDelete ? 'told' : 'untold';
-  const { deleted, held, waiting, listed, doubt } = await softDeleteGone(context, [record], witness);
+  const evidence = { witness, reason: isStated ? 'stated' : 'event', isReleased: false } as const;
+  const { deleted, held, waiting, listed, doubt } = await softDeleteGone(context, [record], evidence);
   if (deleted.length > 0) return 'deleted';
   const [shown] = listed;
   // A listing that lags behind shows it for a while.
@@ -152,7 +155,8 @@ async function cannotBeRead(context: ResourceContext, key: string, event: Expect
   if (await isDeleted(context, key)) return 'absent';
   const found = profile.deleted === null ? null : await listedTombstone(context, key, event);
   if (found !== null) return gone(context, found, event, true);
-  await softDeleteGone(context, [{ key, confirmedAt: clock.now() }], 'told');
+  const evidence = { witness: 'told', reason: 'event', isReleased: false } as const;
+  await softDeleteGone(context, [{ key, confirmedAt: clock.now() }], evidence);
   return 'unreadable';
 }
 

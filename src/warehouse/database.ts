@@ -1,10 +1,10 @@
 import type { Kysely } from 'kysely';
 import type { Clock } from '../model/clock.ts';
 import type { Coordination } from './coordination.ts';
+import type { InboxViewer } from './inbox-queries.ts';
 import type { Inbox } from './inbox.ts';
 import type { ForgottenRow, OwnTables } from './own-tables.ts';
 import type { WarehouseReader } from './reading.ts';
-import type { InboxViewer } from './inbox-queries.ts';
 import type { SnapshotReader } from './snapshot-reader.ts';
 import type { Warehouse } from './warehouse.ts';
 
@@ -18,8 +18,6 @@ export interface Database {
   readonly shown: string;
   /** The file that holds it; null for a server. */
   readonly file: string | null;
-  /** What rows take on its disk, to be reckoned with before there are any. */
-  readonly costs: StorageCosts;
   /** The part that processes of many machines share; null if one process does all the work. */
   readonly shared: SharedDatabase | null;
   /** Opens (and makes, and migrates) the warehouse. */
@@ -46,19 +44,6 @@ export interface Database {
   restoreLeftovers(): string[];
   /** Throws if the warehouse is gone. `own` is called if the database itself has to be asked. */
   storedSizes(own: () => Kysely<OwnTables>): Promise<StoredSizes>;
-}
-
-/** Bytes that rows take on a disk besides their values, as they were measured. */
-export interface StorageCosts {
-  /** Of a row. */
-  row: number;
-  /** Of a row in an index, besides its key. */
-  index: number;
-  /** Of a text, besides its bytes. */
-  cell: number;
-  /** Of a number, a time or a truth. */
-  number: number;
-  emptyCell: number;
 }
 
 /** Options that only some databases use; the others ignore them. */

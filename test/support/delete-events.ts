@@ -49,11 +49,13 @@ export async function eventsFor(
   );
   return {
     context,
-    softDelete: (gone, witness = 'untold') => softDeleteGone(context, gone, witness),
+    softDelete: (gone, witness = 'untold') =>
+      softDeleteGone(context, gone, { witness, reason: 'event', isReleased: false }),
     told: async (id) => {
       const answer = await readItem(context, id, 'refetch');
       if (!answer.isThere) {
-        await softDeleteGone(context, [{ key: id, confirmedAt: answer.requestedAt }], 'untold');
+        const gone = [{ key: id, confirmedAt: answer.requestedAt }];
+        await softDeleteGone(context, gone, { witness: 'untold', reason: 'event', isReleased: false });
         return 'gone';
       }
       const loader = await openPageLoader(context, { acceptsOlder: true });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { interruptedBackfills, planWalk, startWalk, type PlanInput } from '../../src/sync/plan.ts';
+import { planWalk, type PlanInput } from '../../src/sync/plan.ts';
 import { freshCheckpoint } from '../../src/state/checkpoints.ts';
 import { NO_FIGURES } from '../../src/state/runs.ts';
 import type { CheckpointRow, RunRow } from '../../src/warehouse/own-tables.ts';
@@ -129,20 +129,6 @@ describe('planWalk', () => {
   });
 
   it.each([
-    ['size', { page: { style: 'page', page_param: 'page', size_param: 'limit', size: 50 } }],
-    [
-      'style',
-      { page: { style: 'cursor', cursor_param: 'cursor', next_cursor: 'next', size_param: 'limit', size: 100 } },
-    ],
-  ])('F071 begins a walk again where pages are cut by another %s, and keeps what is there', (_, change) => {
-    const planned = plan({ stored: left({ ...DONE, ...FULL }), profile: { ...FILTER, ...change } });
-    expect(planned).toMatchObject({ resumed: false, checkpoint: { walk_position: null, cursor: DONE.cursor } });
-    // The new cut is what the next resumption is held to.
-    const again = plan({ stored: planned.checkpoint, profile: { ...FILTER, ...change } });
-    expect(again.resumed).toBe(true);
-  });
-
-  it.each([
     ['contract', { contract: 'freeze' }],
     ['history', { history: 'all' }],
     ['max_columns', { max_columns: 300 }],
@@ -170,35 +156,5 @@ describe('planWalk', () => {
     const part = run({ ...started, mode: 'incremental' });
     const going = plan({ command: 'backfill', stored: left({ ...DONE, ...PART }), interrupted: part });
     expect(going).toMatchObject({ mode: 'incremental', resumed: true });
-  });
-});
-
-describe('startWalk', () => {
-  it('forgets the walk before it and nothing else', () => {
-    const stored = left({ ...DONE, ...FULL, walk_clock: '2026-11-20 11:00:00.000', walk_pages: 9, walk_records: 900 });
-    expect(startWalk(stored, 'incremental', 'since', NOW)).toEqual({
-      ...left(DONE),
-      walk_mode: 'incremental',
-      walk_since: 'since',
-      walk_started_at: '2026-11-20 12:00:00.000',
-    });
-  });
-});
-
-describe('interruptedBackfills', () => {
-  it.each(['running', 'interrupted', 'deferred'] as const)(
-    'are those of a run in which one resource is %s',
-    (status) => {
-      const parts = [run({ status }), run({ resource: 'images', status: 'ok' })];
-      expect(interruptedBackfills(parts)).toEqual(parts);
-    },
-  );
-
-  it.each([
-    ['a run that ended', run({ status: 'ok' })],
-    ['a run that failed', run({ status: 'failed' })],
-    ['a sync', run({ command: 'sync' })],
-  ])('are not those of %s', (_, part) => {
-    expect(interruptedBackfills([part, run({ resource: 'images', run_id: 'r2', status: 'ok' })])).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Doubt, WalkEnd } from '../../src/extract/page.ts';
-import { endWarnings, proveWalk } from '../../src/sync/prove-walk.ts';
+import { proveWalk } from '../../src/sync/prove-walk.ts';
 import { profileWith } from '../support/page-records.ts';
 
 function endWith(codes: readonly Doubt['code'][], fields: Partial<WalkEnd> = {}): WalkEnd {
@@ -86,11 +86,5 @@ describe('the end of a walk', () => {
     });
     expect(proveWalk(end, fed, null)).toMatchObject({ isProved: true, needsCatchUp: true, maySweep: false });
     expect(proveWalk(end, profileWith(FILTER), null)).toMatchObject({ isProved: false, mayRepeat: true });
-  });
-
-  it('is reported once for each kind of doubt, with what came for a page', () => {
-    const end = endWith(['unproved', 'slipped', 'entered'], { pageSize: { asked: 100, least: 25, most: 25 } });
-    const warnings = endWarnings(proveWalk(end, profileWith({ incremental: null }), null), end);
-    expect(warnings.map(({ code }) => code)).toEqual(['end_unproved', 'listing_moved', 'page_size_differs']);
   });
 });

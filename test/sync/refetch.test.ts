@@ -105,18 +105,6 @@ describe('a record that is read again', () => {
     put(stage, { title: 'second', updated_at });
     expect(await stage.again('a', { after: Date.parse('2026-11-20T08:00:10.700Z') })).toBe(outcome);
   });
-
-  it('asks for what is expected with the time of its request, once', async () => {
-    const { context } = await stageFor();
-    const asked: number[] = [];
-    const before = Date.now();
-    await refetch(context, 'a', (requestedAt) => {
-      asked.push(requestedAt);
-      return { after: null, isDelete: false };
-    });
-    expect(asked).toHaveLength(1);
-    expect(asked[0]).toBeGreaterThanOrEqual(before);
-  });
 });
 
 describe('a record that is gone', () => {

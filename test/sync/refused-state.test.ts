@@ -86,14 +86,10 @@ describe('a checkpoint that cannot be trusted', () => {
 });
 
 describe('a profile that has changed', () => {
-  it.each([
-    ['id', { id: 'slug' }],
-    ['path', { path: '/images' }],
-    ['filter', { query: { state: 'published' } }],
-  ])('F071 another %s is refused before any request, and --restart rebuilds the table', async (_, change) => {
+  it('F071 another path is refused before any request, and --restart rebuilds the table', async () => {
     const stage = await copied();
     const before = await stage.read(dumpCopy);
-    stage.setProfile(resourceProfile(change));
+    stage.setProfile(resourceProfile({ path: '/images' }));
     await expect(stage.run('sync')).rejects.toMatchObject({
       name: 'ConfigError',
       code: 'profile_changed',
@@ -104,7 +100,7 @@ describe('a profile that has changed', () => {
 
     expect((await stage.run('backfill', { restart: true, resources: ['content'] })).status).toBe('ok');
     const rebuilt = await stage.read((db) => db.prepare('SELECT count(*) FROM content').pluck().get());
-    expect(rebuilt).toBe('path' in change ? 20 : 250);
+    expect(rebuilt).toBe(20);
     expect((await stage.run('sync')).status).toBe('ok');
   });
 

@@ -1,17 +1,17 @@
 import PQueue from 'p-queue';
 import { isOtherAnswer, type ItemReading, readItem } from '../../extract/read-item.ts';
 import type { PageOutcome } from '../../load/page-loader.ts';
-import { SyncError } from '../../model/errors.ts';
+import type { SyncError } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { inParts } from '../../state/in-parts.ts';
 import { holdOpen, holdSuspects, readSuspects } from '../../state/suspects.ts';
 import type { SuspectRow } from '../../warehouse/own-tables.ts';
-import { checkItemReading, type FoundRecord, loadRecord } from '../item/check-reading.ts';
+import { type FoundRecord, loadRecord, refuseDoubtful } from '../item/check-reading.ts';
 import { isOfRequest, type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
 import { deleteVolume, tooMany } from './delete-limits.ts';
-import { type Evidence, type Gone, liveRows, softDeleteWatched, watching } from './soft-delete-gone.ts';
+import { type Evidence, type Gone, liveRows, softDeleteGone, watching } from './soft-delete-gone.ts';
 import { listingDelayMs } from './sweep.ts';
 
 /** Counts of one verification. */
@@ -40,9 +40,6 @@ const DRIFTING: ReadonlySet<string> = new Set(['page', 'offset']);
 /** Complete scans without the record that verify a delete where fetching it alone verifies nothing. */
 const SCANS_WITHOUT_FETCH = 2;
 
-/** Reasons by which the service itself names the record, in the record or in a feed of deletes. */
-const NAMED: ReadonlySet<SuspectRow['reason']> = new Set(['stated', 'left_out', 'told']);
-
 /** One candidate and the service's response for it. */
 interface Look {
   suspect: SuspectRow;
@@ -50,7 +47,6 @@ interface Look {
 }
 
 type States = readonly ('open' | 'released')[];
-type StepEvidence = Omit<Evidence, 'watch'>;
 
 /** Called with the outcome of every record that exists after all. */
 type Loaded = (outcome: PageOutcome) => void;
@@ -101,8 +97,9 @@ export async function confirmDeletes(
   return confirmed;
 }
 
-function isNamedOpen({ reason, state }: SuspectRow): boolean {
-  return state === 'open' && NAMED.has(reason);
+/** True if the service itself names the record, in the record or in a feed of deletes. */
+function isNamedOpen(candidate: SuspectRow): boolean {
+  return candidate.state === 'open' && (hasTombstone(candidate) || candidate.reason === 'told');
 }
 
 /** True if the record itself showed that it is deleted, or that `filter` leaves it out. */
@@ -127,15 +124,15 @@ async function holdIfTooMany(context: ResourceContext, named: readonly SuspectRo
   return true;
 }
 
-const BY_TOMBSTONE: StepEvidence = { reason: 'stated', witness: 'stated', isReleased: false };
-const BY_OPERATOR: StepEvidence = { reason: 'missing', witness: 'scans', isReleased: true };
-const BY_SCANS: StepEvidence = { reason: 'missing', witness: 'scans', isReleased: false };
-const BY_SCAN_AND_FETCH: StepEvidence = { reason: 'missing', witness: 'walked', isReleased: false };
-const BY_FEED: StepEvidence = { reason: 'told', witness: 'told', isReleased: false };
-const BY_FETCH: StepEvidence = { reason: 'missing', witness: 'untold', isReleased: false };
+const BY_TOMBSTONE: Evidence = { reason: 'stated', witness: 'stated', isReleased: false };
+const BY_OPERATOR: Evidence = { reason: 'missing', witness: 'scans', isReleased: true };
+const BY_SCANS: Evidence = { reason: 'missing', witness: 'scans', isReleased: false };
+const BY_SCAN_AND_FETCH: Evidence = { reason: 'missing', witness: 'walked', isReleased: false };
+const BY_FEED: Evidence = { reason: 'told', witness: 'told', isReleased: false };
+const BY_FETCH: Evidence = { reason: 'missing', witness: 'untold', isReleased: false };
 
 /** The evidence that decides a candidate without fetching it individually; null if there is none. */
-function evidenceAtHand(candidate: SuspectRow, { item, page }: ResourceProfile): StepEvidence | null {
+function evidenceAtHand(candidate: SuspectRow, { item, page }: ResourceProfile): Evidence | null {
   const { reason, state, sweeps } = candidate;
   const isReleased = state === 'released';
   if (hasTombstone(candidate)) return { ...BY_TOMBSTONE, reason, isReleased };
@@ -147,8 +144,8 @@ function evidenceAtHand(candidate: SuspectRow, { item, page }: ResourceProfile):
   return sweeps >= needed ? BY_SCANS : null;
 }
 
-function groupByEvidence<T>(items: readonly T[], find: (item: T) => StepEvidence | null): [StepEvidence, T[]][] {
-  const groups = new Map<string, [StepEvidence, T[]]>();
+function groupByEvidence<T>(items: readonly T[], find: (item: T) => Evidence | null): [Evidence, T[]][] {
+  const groups = new Map<string, [Evidence, T[]]>();
   for (const item of items) {
     const evidence = find(item);
     if (evidence === null) continue;
@@ -163,7 +160,7 @@ function groupByEvidence<T>(items: readonly T[], find: (item: T) => StepEvidence
 async function deleteGroup(
   context: ResourceContext,
   group: readonly SuspectRow[],
-  evidence: StepEvidence,
+  evidence: Evidence,
   loaded: Loaded,
 ): Promise<number> {
   let deleted = 0;
@@ -172,7 +169,7 @@ async function deleteGroup(
     deleted += await watching(context.owned, keys, async (watch) => {
       // A row that was written after the evidence stays.
       const gone = step.map((candidate) => goneAt(candidate, timestampMs(candidate.evidence_at)));
-      const outcome = await softDeleteWatched(context, gone, { ...evidence, watch });
+      const outcome = await softDeleteGone(context, gone, evidence, watch);
       for (const listed of outcome.listed) await loadOlder(context, loaded, listed.key, listed);
       return outcome.deleted.length;
     });
@@ -204,7 +201,7 @@ async function fetchAndDelete(
     let [deleted, doubt]: [number, string | null] = [0, null];
     const decided = new Set(await decidedByScans(context, looks));
     for (const [evidence, alike] of groupByEvidence(looks, (look) => evidenceFor(look, decided.has(look)))) {
-      const outcome = await softDeleteWatched(context, alike.map(goneBy), { ...evidence, watch });
+      const outcome = await softDeleteGone(context, alike.map(goneBy), evidence, watch);
       for (const listed of outcome.listed) await loadOlder(context, loaded, listed.key, listed);
       deleted += outcome.deleted.length;
       doubt ??= outcome.doubt;
@@ -243,7 +240,7 @@ async function decidedByScans(context: ResourceContext, looks: readonly Look[]):
 }
 
 /** The evidence that the record of a candidate is gone; null if it exists or the response shows nothing. */
-function evidenceFor({ suspect, answer }: Look, isDecided: boolean): StepEvidence | null {
+function evidenceFor({ suspect, answer }: Look, isDecided: boolean): Evidence | null {
   const isReleased = suspect.state === 'released';
   if ('error' in answer) return isDecided ? (isReleased ? BY_OPERATOR : BY_SCANS) : null;
   if (answer.isThere) return null;
@@ -281,15 +278,8 @@ async function fetchEach(context: ResourceContext, suspects: readonly SuspectRow
 
 /** Throws `item_unproved` if the record exists and may differ from what the listing would show. */
 async function readVerified(context: ResourceContext, key: string): Promise<ItemReading> {
-  const { proof } = context;
   const reading = await readItem(context, key, 'bulk');
   const record = reading.isThere ? reading.record : reading.leftOut;
-  if (record === undefined) return reading;
-  proof.at = Math.max(proof.at, reading.requestedAt);
-  const doubt = await checkItemReading(context, key, record, 'bulk');
-  if (doubt === null) return reading;
-  throw new SyncError('item_unproved', doubt.detail, {
-    recovery: 'stop',
-    hint: 'content-sync check compares records read alone with the listed ones',
-  });
+  if (record !== undefined) await refuseDoubtful(context, key, { ...reading, record }, 'bulk');
+  return reading;
 }

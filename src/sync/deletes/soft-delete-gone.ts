@@ -42,34 +42,7 @@ export interface Evidence {
   witness: Witness;
   /** True if an operator has confirmed it: then nothing is held. */
   isReleased: boolean;
-  /** When loaders last saw the keys. */
-  watch: ReadonlyMap<string, number>;
 }
-
-/**
- * Marks records as deleted that the service answered with 404 or 410 for and that are not listed: all of them, or none
- * if they are too many or if the answer proves nothing; then they wait as suspects. So do records of which an
- * event says that they are gone and that cannot be read alone. Throws what reading a record throws, and `SyncError`.
- */
-export function softDeleteGone(
-  context: ResourceContext,
-  gone: readonly Gone[],
-  witness: Witness,
-): Promise<SoftDeleteOutcome> {
-  const keys = gone.map(keyOf);
-  const reason = REASONS[witness];
-  return watching(context.owned, keys, (watch) =>
-    softDeleteWatched(context, gone, { reason, witness, isReleased: false, watch }),
-  );
-}
-
-const REASONS: Readonly<Record<Witness, SuspectRow['reason']>> = {
-  walked: 'missing',
-  told: 'event',
-  stated: 'stated',
-  scans: 'missing',
-  untold: 'event',
-};
 
 /** Runs `work` with a map in which loaders note when they last met one of the keys. */
 export async function watching<T>(
@@ -86,34 +59,39 @@ export async function watching<T>(
   }
 }
 
-/** `softDeleteGone` for keys that have been watched since before they were asked for. */
-export async function softDeleteWatched(
+/**
+ * Marks records as deleted that the service answered with 404 or 410 for and that are not listed: all of them, or none
+ * if they are too many or if the answer proves nothing; then they wait as suspects. So do records of which an
+ * event says that they are gone and that cannot be read alone. `watch` has watched the keys since before they were asked
+ * for. Throws what reading a record throws, and `SyncError`.
+ */
+export async function softDeleteGone(
   context: ResourceContext,
   gone: readonly Gone[],
   evidence: Evidence,
+  watch?: ReadonlyMap<string, number>,
 ): Promise<SoftDeleteOutcome> {
+  if (watch === undefined) {
+    return watching(context.owned, gone.map(keyOf), (begun) => softDeleteGone(context, gone, evidence, begun));
+  }
   if (gone.length === 0) return { deleted: [], held: [], absent: [], listed: [], waiting: [], doubt: null };
-  const needsNothing = evidence.isReleased || evidence.witness === 'stated' || evidence.witness === 'scans';
-  const isSure = needsNothing || (context.profile.item === null && evidence.reason !== 'told');
-  const lane = evidence.reason === 'event' ? 'refetch' : 'bulk';
-  const found = await corroborate(context, gone, isSure ? 'scans' : evidence.witness, lane);
-  const doubt = isSure || context.profile.item === null ? null : await doubtAnswer(context, found.gone, lane);
+  const { reason, witness, isReleased } = evidence;
+  const needsNothing = isReleased || witness === 'stated' || witness === 'scans';
+  const isSure = needsNothing || (context.profile.item === null && reason !== 'told');
+  const lane = reason === 'event' ? 'refetch' : 'bulk';
+  const found = await corroborate(context, gone, isSure ? 'scans' : witness, lane);
+  // Needed unless a person has decided, or a whole walk because single records cannot be read.
+  const needsControl = !isSure && context.profile.item !== null && found.gone.length > 0;
+  const doubt = needsControl ? await probeItemPath(context, found.gone, lane) : null;
   return context.owned.takeTurn(async () => {
     const checkpoint = await readCheckpoint(context.warehouse.own, context.owned.resource);
-    return inTurn({ ...context, evidence, doubt, checkpoint }, found);
+    return inTurn({ ...context, evidence, watch, doubt, checkpoint }, found);
   });
-}
-
-/** Needed unless a person has decided, or a whole walk because single records cannot be read. */
-async function doubtAnswer(context: ResourceContext, gone: readonly Gone[], lane: Lane): Promise<string | null> {
-  if (gone.length === 0) return null;
-  const latest = Math.max(...gone.map(({ confirmedAt }) => confirmedAt));
-  const keys = new Set(gone.map(keyOf));
-  return probeItemPath(context, latest, keys, lane);
 }
 
 type SoftDeleteContext = ResourceContext & {
   evidence: Evidence;
+  watch: ReadonlyMap<string, number>;
   doubt: string | null;
   checkpoint: CheckpointRow | null;
 };
@@ -157,7 +135,7 @@ async function sorted(
   table: TableShape | undefined,
   gone: readonly Gone[],
 ): Promise<Sorted> {
-  const { warehouse, clock, evidence } = context;
+  const { warehouse, clock, watch } = context;
   const now = timestampText(clock.now());
   const stored =
     table === undefined ? new Map<string, StoredRow>() : await warehouse.stored(table, gone.map(keyOf), []);
@@ -168,7 +146,7 @@ async function sorted(
     // A row from a time that is still to come was written before our clock was put back.
     const isAhead = row !== undefined && row.syncedAt > now;
     if (row === undefined || row.deletedAt !== null || (row.syncedAt > at && !isAhead)) found.absent.push(each);
-    else if ((evidence.watch.get(each.key) ?? -Infinity) >= each.confirmedAt) found.contested.push(each);
+    else if ((watch.get(each.key) ?? -Infinity) >= each.confirmedAt) found.contested.push(each);
     else
       found.there.push({ key: each.key, confirmedAt: isAhead ? row.syncedAt : at, deletedAt: each.deletedAt ?? null });
   }
@@ -218,16 +196,13 @@ async function whyHeld(
   const basis = checkpoint?.full_credential ?? checkpoint?.walk_credential ?? credential;
   // It may be allowed to see less than the one that copied the record: to be looked at after its first whole walk.
   if (basis !== credential) return { state: 'open', detail: null };
-  // Its pages may have brought since then what the path can be tried with: the end of a run looks again.
-  if (doubt !== null) return { state: isWalkedSince(context, since) ? 'open' : 'held', detail: doubt };
+  // The pages of a whole walk since then may have brought what the path can be tried with: the end of a run looks again.
+  if (doubt !== null) {
+    const isWalked = checkpoint?.walk_mode === 'full' || (checkpoint?.last_full_at ?? '') >= since;
+    return { state: evidence.reason === 'event' && isWalked ? 'open' : 'held', detail: doubt };
+  }
   const detail = tooMany(context.deletes, { asked, ...(await deleteVolume(context, table)) });
   return detail === null ? null : { state: 'held', detail };
-}
-
-/** An event's record, asked for while a whole walk was under way or before one ended. */
-function isWalkedSince({ evidence, checkpoint }: SoftDeleteContext, since: TimestampText): boolean {
-  if (evidence.reason !== 'event' || checkpoint === null) return false;
-  return checkpoint.walk_mode === 'full' || (checkpoint.last_full_at ?? '') >= since;
 }
 
 /** Marks rows as deleted that are live, in a turn; returns their keys. */
@@ -366,20 +341,16 @@ const CONTROLS = 3;
 
 /**
  * Returns why a 404 proves nothing, or null if it does: some record that should exist must be found under the same
- * path, asked for after `since` (local epoch milliseconds). Otherwise the path in the profile is wrong or the
- * credential must not read single records. Throws what reading a record throws.
+ * path, asked for after the last of `gone`. Otherwise the path in the profile is wrong or the credential must not read
+ * single records. Throws what reading a record throws.
  */
-async function probeItemPath(
-  context: ResourceContext,
-  since: number,
-  gone: ReadonlySet<string>,
-  lane: Lane,
-): Promise<string | null> {
+async function probeItemPath(context: ResourceContext, gone: readonly Gone[], lane: Lane): Promise<string | null> {
   const { proof, clock } = context;
+  const since = Math.max(...gone.map(({ confirmedAt }) => confirmedAt));
   if (proof.at >= since) return null;
   const asking = proof.asking;
   if (asking !== null && asking.since >= since) return asking.verdict;
-  const started = { since: clock.now(), verdict: readControls(context, gone, lane) };
+  const started = { since: clock.now(), verdict: readControls(context, new Set(gone.map(keyOf)), lane) };
   proof.asking = started;
   try {
     return await started.verdict;
@@ -389,28 +360,23 @@ async function probeItemPath(
 }
 
 async function readControls(context: ResourceContext, gone: ReadonlySet<string>, lane: Lane): Promise<string | null> {
-  const { proof } = context;
-  const controls = await controlKeys(context, gone);
-  if (controls.length === 0) return 'there is no other record to try the path of single records with';
-  for (const key of controls) {
-    const reading = await readControl(context, key, lane);
-    if (reading === null) continue;
-    proof.at = Math.max(proof.at, reading);
-    return null;
-  }
-  return `the service says that others are gone too, such as ${controls[0]}: check item in the profile and what the credential may read`;
-}
-
-async function controlKeys(
-  { warehouse, owned }: ResourceContext,
-  gone: ReadonlySet<string>,
-): Promise<readonly string[]> {
+  const { proof, warehouse, owned } = context;
   const table = owned.shape?.tables[0];
-  if (table === undefined) return [];
-  const keys = await warehouse.liveSample(table, owned.resource, CONTROLS + 5);
+  const keys = table === undefined ? [] : await warehouse.liveSample(table, owned.resource, CONTROLS + 5);
   const others = keys.filter((key) => !gone.has(key));
   // From both ends: records that came together are often deleted together.
-  return [...new Set([others.at(-1), others.at(0), others.at(others.length / 2)])].filter((key) => key !== undefined);
+  const controls = new Set(
+    [others.at(-1), others.at(0), others.at(others.length / 2)].filter((key) => key !== undefined),
+  );
+  for (const key of controls) {
+    const readAt = await readControl(context, key, lane);
+    if (readAt === null) continue;
+    proof.at = Math.max(proof.at, readAt);
+    return null;
+  }
+  const [first] = controls;
+  if (first === undefined) return 'there is no other record to try the path of single records with';
+  return `the service says that others are gone too, such as ${first}: check item in the profile and what the credential may read`;
 }
 
 /** Returns when the record was asked for if it exists, else null. A record without a path of its own proves nothing. */

@@ -19,7 +19,7 @@ import { currentBodies } from '../../state/versions.ts';
 import type { FeedRow } from '../../warehouse/own-tables.ts';
 import { suspectLost } from '../deletes/page-suspects.ts';
 import { fullPlan } from '../filter/trusted-plan.ts';
-import { checkItemReading, loadRecord } from '../item/check-reading.ts';
+import { loadRecord, refuseDoubtful } from '../item/check-reading.ts';
 import type { WalkPlan } from '../plan.ts';
 import { countPage, countRecords, type RunContext, withPage } from '../run-progress.ts';
 import { walkWhole, type WholeWalk } from '../walk/walk-whole.ts';
@@ -265,7 +265,7 @@ async function liveAmong({ warehouse, owned }: RunContext, gone: FeedChanges['go
 }
 
 async function loadNamed(context: RunContext, key: string): Promise<void> {
-  const { warehouse, owned, proof, progress } = context;
+  const { warehouse, owned, progress } = context;
   const reading = await readItem(context, key, 'incremental');
   if (!reading.isThere) {
     const [named] = await liveAmong(context, [{ key, at: reading.stated?.at ?? null }]);
@@ -275,13 +275,6 @@ async function loadNamed(context: RunContext, key: string): Promise<void> {
     await warehouse.apply(suspectStated(warehouse.own, place, [named]), owned.lease());
     return;
   }
-  proof.at = Math.max(proof.at, reading.requestedAt);
-  const doubt = await checkItemReading(context, key, reading.record, 'incremental');
-  if (doubt !== null) {
-    throw new SyncError('item_unproved', doubt.detail, {
-      recovery: 'stop',
-      hint: 'content-sync check compares records read alone with the listed ones',
-    });
-  }
+  await refuseDoubtful(context, key, reading, 'incremental');
   countRecords(progress, await loadRecord(context, key, reading, { acceptsOlder: true }));
 }

@@ -76,10 +76,11 @@ export async function latestWitnesses(
   return [...before.toSorted((a, b) => b.at - a.at), ...after.toSorted((a, b) => a.at - b.at)];
 }
 
-/** Which of these keys have a live row. */
+/** Which of these keys have a live row, in their order. */
 async function liveKeys(context: LoadContext, keys: readonly string[]): Promise<string[]> {
   const table = context.owned.shape?.tables[0];
-  return table === undefined ? [] : (await storedWitnesses(context, table, keys)).map(({ key }) => key);
+  const live = table === undefined ? [] : await storedWitnesses(context, table, keys);
+  return keys.filter((key) => live.some((witness) => witness.key === key));
 }
 
 async function storedWitnesses(

@@ -2,6 +2,7 @@ import { compareAlone, recordIn } from '../../checks/item.ts';
 import { keyIn } from '../../checks/listing-walk.ts';
 import type { OlderPolicy } from '../../load/difference.ts';
 import { openPageLoader, type PageOutcome } from '../../load/page-loader.ts';
+import { SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { updatedTime } from '../../shape/columns/updated-time.ts';
@@ -44,6 +45,22 @@ export async function checkItemReading(
 ): Promise<Doubt | null> {
   const doubt = await doubtOf(context, key, record, lane);
   return context.profile.accept.includes('item') ? null : doubt;
+}
+
+/** Throws `item_unproved` if a record that was read alone may differ from what the listing would show. */
+export async function refuseDoubtful(
+  context: ResourceContext,
+  key: string,
+  { record, requestedAt }: FoundRecord,
+  lane: Lane,
+): Promise<void> {
+  context.proof.at = Math.max(context.proof.at, requestedAt);
+  const doubt = await checkItemReading(context, key, record, lane);
+  if (doubt === null) return;
+  throw new SyncError('item_unproved', doubt.detail, {
+    recovery: 'stop',
+    hint: 'content-sync check compares records read alone with the listed ones',
+  });
 }
 
 async function doubtOf(context: ResourceContext, key: string, record: SourceRecord, lane: Lane): Promise<Doubt | null> {

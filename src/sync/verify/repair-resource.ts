@@ -8,7 +8,7 @@ import type { SourceRecord } from '../../model/json.ts';
 import { storedValue } from '../../shape/records/as-record.ts';
 import { sameJson, textHash } from '../../shape/records/fingerprint.ts';
 import { inParts } from '../../state/in-parts.ts';
-import { softDeleteWatched, watching } from '../deletes/soft-delete-gone.ts';
+import { softDeleteGone } from '../deletes/soft-delete-gone.ts';
 import { type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
 import type { DifferenceKind } from './report.ts';
 import { readFromListing, toRunContext } from './service-listing.ts';
@@ -58,9 +58,7 @@ export function repairResource(
     const restored = await restoreRecords(context, [...again.records.values()], readAt);
     const evidence = { reason: 'missing', witness: 'walked', isReleased: false } as const;
     const gone = again.gone.map((key) => ({ key, confirmedAt: readAt }));
-    const { deleted, held, waiting, listed } = await watching(context.owned, again.gone, (watch) =>
-      softDeleteWatched(context, gone, { ...evidence, watch }),
-    );
+    const { deleted, held, waiting, listed } = await softDeleteGone(context, gone, evidence);
     return {
       restored: restored.length,
       deleted: deleted.length,

@@ -2,9 +2,7 @@ import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { WarehouseAddress } from '../../settings/warehouse-address.ts';
 import type { Database as DeclaredDatabase, SharedStatements } from '../database.ts';
-import { connectionName, shownAddress, type PostgresAddress } from './connection/address.ts';
-
-const COSTS = { row: 32, index: 20, cell: 2, number: 8, emptyCell: 0 };
+import { connectionName, type PostgresAddress, shownAddress } from './connection/address.ts';
 
 /** Loaded when a database is first opened: a process that works on files alone needs no client of the server. */
 const opening = () => import('./opening.ts');
@@ -15,7 +13,6 @@ export function declareDatabase(address: WarehouseAddress<'postgres'>): Declared
   return {
     shown,
     file: null,
-    costs: COSTS,
     shared: {
       id: connectionName(address.connection),
       namespace: address.schema,

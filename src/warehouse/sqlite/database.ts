@@ -4,11 +4,11 @@ import path from 'node:path';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { WarehouseAddress } from '../../settings/warehouse-address.ts';
 import type { Database, StoredSizes } from '../database.ts';
+import { inboxViewer } from '../inbox-queries.ts';
 import type { InboxTables } from '../inbox.ts';
-import { INBOX_MIGRATIONS, refuseOtherVersion, WAREHOUSE_MIGRATIONS, type Migrations } from '../migrate.ts';
+import { INBOX_MIGRATIONS, type Migrations, refuseOtherVersion, WAREHOUSE_MIGRATIONS } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { WarehouseReader } from '../reading.ts';
-import { inboxViewer } from '../inbox-queries.ts';
 import { backUp } from './backup/back-up.ts';
 import { restore } from './backup/restore.ts';
 import { finishRestore, leftoversOf } from './connection/finish-restore.ts';
@@ -18,8 +18,6 @@ import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { openWarehouse, rowsIn, tableNames } from './warehouse.ts';
 
-const COSTS = { row: 12, index: 26, cell: 1, number: 8, emptyCell: 1 };
-
 /** A file of its own per source; one process does all the work on it. */
 export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database {
   // A file of its own, so that nothing that is done with the warehouse, by whomever, delays an answer.
@@ -28,7 +26,6 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
     shown: `sqlite:${file}`,
     file,
     shared: null,
-    costs: COSTS,
     openWarehouse: async (clock) => {
       finishRestore(inbox);
       return openWarehouse(file, clock);

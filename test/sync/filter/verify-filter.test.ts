@@ -138,29 +138,6 @@ describe.for([USUAL])('a filter that is not what the profile says, on $name', (d
 });
 
 describe.for([USUAL])('a filter that works, on $name', (database) => {
-  const WORKING: readonly [what: string, filter: Filter, format: Record<string, unknown>][] = [
-    ['lists the moment itself', (record, value) => at(record) >= instant(value), {}],
-    ['lists what lies behind the moment only', (record, value) => at(record) > instant(value), {}],
-    ['takes Unix seconds', (record, value) => at(record) >= Number(value) * 1_000, { format: 'epoch_s' }],
-    ['knows days only', (record, value) => at(record) >= Date.parse(value.slice(0, 10)), { format: 'iso' }],
-  ];
-
-  it.for(sampled(WORKING, 2))(
-    'and %s costs one request if nothing is new, in every run',
-    async ([, filter, format]) => {
-      const incremental = { param: 'updated_since', overlap: '10m', ...format };
-      const stage = await smallStage({ filter }, { incremental }, { database });
-      await changed(stage);
-      expect(await stage.walk()).toMatchObject({ status: 'ok', mode: 'incremental', inserted: 1, updated: 1 });
-      for (let run = 0; run < 2; run += 1) {
-        stage.service.now += 15 * MINUTE;
-        const report = await stage.walk();
-        expect(report).toMatchObject({ status: 'ok', mode: 'incremental', requests: 1 });
-        expect([report.warnings, await stage.unlike()]).toEqual([undefined, []]);
-      }
-    },
-  );
-
   it('is asked for the overlap again as long as that costs one page, so that a filter that breaks is noticed', async () => {
     const stage = await smallStage({}, {}, { database });
     await changed(stage);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { profileSchema } from '../../../src/source/profile.ts';
 import type { ReportWindows } from '../../../src/source/report-windows.ts';
 import { windowsBetween } from '../../../src/sync/reports/report-days.ts';
-import { endingWith, halvesOf, nextRange, rangeQuery } from '../../../src/sync/reports/report-ranges.ts';
+import { endingWith, nextRange, rangeQuery } from '../../../src/sync/reports/report-ranges.ts';
 
 const DUE = windowsBetween('2026-01-01', '2026-01-21', 'day').toReversed();
 const WIDE = { largest: 31, windows: Infinity, until: '2026-01-21' };
@@ -31,15 +31,6 @@ describe('ranges', () => {
     const [tomorrow] = DUE;
     const alone = nextRange(tomorrow === undefined ? [] : [tomorrow], WIDE).range;
     expect(endingWith(alone, '2026-01-19')).toBe(alone);
-  });
-
-  it('are cut in halves, the newer one first, down to one window', () => {
-    const { range } = nextRange(DUE, { ...WIDE, windows: 3 });
-    expect(halvesOf(range)).toMatchObject([
-      { from: '2026-01-19', to: '2026-01-21' },
-      { from: '2026-01-18', to: '2026-01-19' },
-    ]);
-    expect(halvesOf(nextRange(DUE, { ...WIDE, windows: 1 }).range)).toBe(null);
   });
 
   it.each([
