@@ -97,7 +97,7 @@ describe('a scheme that cannot be meant so', () => {
     ['an unknown name', 'strip', ': expected one of standard-webhooks, svix'],
     ['an unknown base', { base: 'strip' }, 'base: expected one of standard-webhooks, svix'],
     ['nothing', {}, 'type: expected a type (hmac, hash, ed25519, static or basic), or a base that has one'],
-    ['an unknown field', { ...OWN, algorythm: 'sha256' }, 'did you mean "algorithm"?'],
+    ['an unknown field', { ...OWN, algorythm: 'sha256' }, 'got the unknown key "algorythm"'],
     ['no place', { type: 'hmac', signed: '{body}' }, 'value.from: expected the place of the signature'],
     [
       'a place in the body',
