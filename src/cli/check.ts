@@ -1,9 +1,9 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import path from 'node:path';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { openProbe, type Probe } from '../app.ts';
 import { identityFinding } from '../checks/credential.ts';
-import type { CheckFinding, RequestContext } from '../checks/listing-walk.ts';
+import type { CheckFinding } from '../checks/listing-walk.ts';
 import { newMeter } from '../http/client.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
 import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
@@ -12,10 +12,9 @@ import { percentText, rateText } from '../observe/figures.ts';
 import { reportOnce } from '../observe/report-once.ts';
 import { storesOf } from '../settings/file-stores.ts';
 import type { SourceSettings } from '../settings/settings.ts';
-import { versionText, withVersion } from '../source/http-fields.ts';
+import { versionText } from '../source/http-fields.ts';
 import { readShapes, resourcesNotCopied } from '../state/column-catalog.ts';
 import { checkResource, relationFindings } from '../sync/check/check-resource.ts';
-import { compareVersions } from '../sync/check/compare-versions.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
 import { type Paint, painter, type Tone } from './command/colour.ts';
 import type { CliContext } from './command/context.ts';
@@ -53,16 +52,17 @@ const TONES: Readonly<Record<CheckFinding['status'], Tone>> = { ok: 'good', warn
 export function checkCommand(context: CliContext): Command {
   return withSourceOptions(new Command('check'))
     .argument('[resource...]', 'only these resources of the profile')
-    .option('--api-version <version>', "compare another version of the service's API with the present one")
+    .addOption(new Option('--api-version <version>').hideHelp())
     .option('--json', 'print one JSON object per source on stdout')
     .action(async (names: string[], options: SourceOptions & { json?: true; apiVersion?: string }) => {
+      if (options.apiVersion !== undefined) {
+        throw new ConfigError('usage', '--api-version was removed: check tests what the profile asks for', {
+          hint: 'name the other version in a copy of the profile, and run check with a config that names the copy',
+        });
+      }
       await forEachSource(context, options, names, async ({ source, resources, log }) => {
         const chosen = { source: impatiently(source), log };
-        const version = options.apiVersion;
-        const { report, sections } =
-          version === undefined
-            ? await checkSource(chosen, resources, context)
-            : await compareWith(version, chosen, resources, context);
+        const { report, sections } = await checkSource(chosen, resources, context);
         const paint = painter(context);
         print(context, options.json === true ? report : findingsText(source.name, sections, paint).trimEnd());
         const findings = sections.flatMap((section) => section.findings);
@@ -152,27 +152,6 @@ function sectionsOf(report: CheckReport): Section[] {
   return [...resources, ...Object.entries(further).map(([resource, findings]) => ({ resource, findings }))];
 }
 
-async function compareWith(
-  version: string,
-  chosen: Pick<ChosenSource, 'source' | 'log'>,
-  resources: readonly string[],
-  context: CliContext,
-): Promise<{ report: VersionReport; sections: Section[] }> {
-  const other = { ...chosen, source: askingFor(chosen.source, version) };
-  const { clock, secrets } = context;
-  const { reader } = await findWarehouse(chosen.source, clock);
-  try {
-    const present = await openProbe({ ...chosen, clock, secrets }, reader);
-    const report = await whileOpen(present, async (before) => {
-      const opened = await openProbe({ ...other, clock, secrets }, reader);
-      return whileOpen(opened, (after) => compareSource(before, after, resources, context));
-    });
-    return { report, sections: report.resources };
-  } finally {
-    await reader?.close();
-  }
-}
-
 async function checkService(
   app: Probe,
   resources: readonly string[],
@@ -240,50 +219,4 @@ export function findingsText(source: string, sections: readonly Section[], paint
     }),
   );
   return [visibleText(source), ...lines].map((line) => `${line}\n`).join('');
-}
-
-/** The differences between two versions of a service's API. */
-interface VersionReport {
-  source: string;
-  version: string;
-  compared_with: string;
-  resources: { resource: string; findings: CheckFinding[] }[];
-}
-
-/** The same source that asks for another version. Throws `ConfigError` if its profile cannot name that one. */
-function askingFor(source: SourceSettings, version: string): SourceSettings {
-  const profile = withVersion(source.profile, version);
-  if (profile !== null) return { ...source, profile };
-  const present = versionText(source.profile);
-  throw new ConfigError(
-    'usage',
-    `the profile of ${source.name} cannot ask for the version ${JSON.stringify(version)}`,
-    {
-      hint: `it names ${present}: declare in the profile where the version stands, as version_prefix, version.header or version.query`,
-    },
-  );
-}
-
-async function compareSource(
-  present: Probe,
-  other: Probe,
-  resources: readonly string[],
-  { clock, signal }: CliContext,
-): Promise<VersionReport> {
-  const compared: VersionReport['resources'] = [];
-  for (const resource of resources) {
-    const contexts = [present, other].flatMap(({ source, client, listing }): RequestContext[] => {
-      const profile = source.profile.resources[resource];
-      return profile === undefined ? [] : [{ profile, listing, client, clock, signal, meter: newMeter() }];
-    });
-    const [before, after] = contexts;
-    if (before === undefined || after === undefined) continue;
-    compared.push({ resource, findings: await compareVersions(before, after, present.source.profile.resources) });
-  }
-  return {
-    source: present.source.name,
-    version: versionText(other.source.profile),
-    compared_with: versionText(present.source.profile),
-    resources: compared,
-  };
 }

@@ -92,7 +92,10 @@ export function lifetimeText(lifetime: ApiLifetime, now: number): { what: string
     ? `the service says that this version of its API ${said.join(' and ')} (${path})`
     : `the service names pages about the end of its API and says no date (${path})`;
   const links = [...(about === null ? [] : [`read ${about}`]), ...(successor === null ? [] : [`see ${successor}`])];
-  const next = [...links, 'try the next version with content-sync check --api-version'].join('; ');
+  const next = [
+    ...links,
+    'try the next version with content-sync check and a copy of the profile that asks for it',
+  ].join('; ');
   return { what, next, isEnding };
 }
 

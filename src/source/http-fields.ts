@@ -202,28 +202,3 @@ export function versionText(profile: Versioned): string {
   ];
   return parts.length === 0 ? 'no version' : parts.join(', ');
 }
-
-/**
- * The same profile that asks for another version: by its header if it names one there, else by its one query parameter,
- * else in place of the prefix's last segment (or of all of it, if the version begins with a slash). Null if the profile
- * names no version that could be replaced, or the text cannot stand there.
- */
-export function withVersion<P extends Versioned>(profile: P, version: string): P | null {
-  const { header, query } = profile.version;
-  if (header !== null) return replaced(profile, { header: { ...header, value: version } });
-  const [name, ...others] = Object.keys(query);
-  if (name !== undefined) return others.length > 0 ? null : replaced(profile, { query: { [name]: version } });
-  const { version_prefix: prefix } = profile;
-  if (version.startsWith('/')) return prefixed(profile, version);
-  if (prefix === '' || version.includes('/')) return null;
-  return prefixed(profile, `${prefix.slice(0, prefix.lastIndexOf('/'))}/${version}`);
-}
-
-function prefixed<P extends Versioned>(profile: P, version_prefix: string): P | null {
-  return versionPrefix.safeParse(version_prefix).success ? { ...profile, version_prefix } : null;
-}
-
-function replaced<P extends Versioned>(profile: P, fields: Partial<VersionFields>): P | null {
-  const parsed = versionSchema.safeParse({ ...profile.version, ...fields });
-  return parsed.success ? { ...profile, version: parsed.data } : null;
-}

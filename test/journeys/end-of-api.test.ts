@@ -14,7 +14,7 @@ const HEADERS = {
 };
 const SAID = `the service says that this version of its API is deprecated since 2026-01-01 and ends on ${SUNSET.toISOString().slice(0, 10)}, in 40 days (/v1/content)`;
 const NEXT =
-  'read https://cms.example.com/end; see https://cms.example.com/v2; try the next version with content-sync check --api-version';
+  'read https://cms.example.com/end; see https://cms.example.com/v2; try the next version with content-sync check and a copy of the profile that asks for it';
 
 /** A service that says so in every answer about content, and in no other. */
 async function ending(options: Parameters<typeof journey>[0] = {}): Promise<Journey> {

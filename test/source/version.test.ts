@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { profileSchema } from '../../src/source/profile.ts';
-import { requestedVersion, versionText, withVersion } from '../../src/source/http-fields.ts';
+import { versionText } from '../../src/source/http-fields.ts';
 
 const RESOURCES = { posts: { path: '/posts', page: { style: 'page', page_param: 'page' } } };
 
@@ -18,29 +18,6 @@ describe('the version that is asked for', () => {
     [{ version: { query: { 'api-version': '2024-01-01' } } }, '/v1, api-version=2024-01-01'],
   ])('by %j is %s', (fields, text) => {
     expect(versionText(profileWith(fields))).toBe(text);
-  });
-
-  it.each<[Record<string, unknown>, string, string | null]>([
-    [{}, 'v2', '/v2'],
-    [{ version_prefix: '/api/v1' }, 'v2', '/api/v2'],
-    [{ version_prefix: '/api/v1' }, '/rest/v2', '/rest/v2'],
-    [{ version_prefix: '' }, 'v2', null],
-    [{ version_prefix: '' }, '/v2', '/v2'],
-    [{}, 'v2/beta', null],
-    [HEADER, 'v7', 'accept-version: v7'],
-    [HEADER, 'v7\r\nx: y', null],
-    [{ version_prefix: '', version: { query: { v: '1' } } }, '2', 'v=2'],
-    [{ version: { query: { v: '1', w: '1' } } }, '2', null],
-  ])('by %j and replaced by %j is %s', (fields, version, text) => {
-    const other = withVersion(profileWith(fields), version);
-    expect(other && versionText(other)).toBe(text);
-  });
-
-  it('leaves everything else as it is', () => {
-    const profile = profileWith({ version: { query: { v: '1' } } });
-    const other = withVersion(profile, '2');
-    expect(other && requestedVersion(other)).toEqual({ prefix: '/v1', headers: {}, query: { v: '2' } });
-    expect(other?.resources).toBe(profile.resources);
   });
 
   it.each([
