@@ -163,7 +163,8 @@ function yamlOf(value: object): string {
 function sourceOf({ dictionary: { source, tables, relations }, schema, maxAge: ageOf }: DbtSource): object {
   const name = plainName(source);
   const shown = tables.filter(({ kind }) => kind !== 'table');
-  const live = new Map(shown.map((view) => [view.table, `source('${name}', '${plainName(view.name)}')`]));
+  const staged = shown.filter(({ kind }) => kind === 'live');
+  const live = new Map(staged.map((view) => [view.table, `source('${name}', '${plainName(view.name)}')`]));
   const freshness = tables.find((table) => table.kind === 'global' && isNameOf(table.name, 'sync_freshness'));
   return {
     name,
@@ -215,7 +216,7 @@ function testsOf(
   column: DictionaryColumn,
   keys: readonly DictionaryColumn[],
   live: ReadonlyMap<string | null, string>,
-): object[] | string[] {
+): (object | string)[] {
   // Keys of several columns are unique together: a test of their own says so.
   const own = !column.isKey ? [] : keys.length === 1 ? ['unique', 'not_null'] : ['not_null'];
   const [table = '', field = ''] = column.references?.split('.') ?? [];
@@ -223,7 +224,7 @@ function testsOf(
   if (to === undefined) return own;
   // It is the service that keeps references: one that leads nowhere is no fault of the copy.
   const severity = column.isKey && keys.length > 1 ? {} : { config: { severity: 'warn' } };
-  return [...own, { relationships: { arguments: { to, field }, ...severity } }] as object[];
+  return [...own, { relationships: { arguments: { to, field }, ...severity } }];
 }
 
 /** A live view, and the source that it belongs to. */
