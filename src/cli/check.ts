@@ -9,14 +9,12 @@ import { ConfigError, messageOf } from '../model/errors.ts';
 import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { percentText, rateText } from '../observe/figures.ts';
-import { reportOnce } from '../observe/report-once.ts';
 import { storesOf } from '../settings/file-stores.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import { versionText } from '../source/http-fields.ts';
 import { readShapes, resourcesNotCopied } from '../state/column-catalog.ts';
 import { checkResource, relationFindings } from '../sync/check/check-resource.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
-import { type Paint, painter, type Tone } from './command/colour.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
 import { findWarehouse } from './command/find-warehouse.ts';
@@ -46,7 +44,6 @@ interface CheckReport {
 }
 
 const MARKS: Readonly<Record<CheckFinding['status'], string>> = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' };
-const TONES: Readonly<Record<CheckFinding['status'], Tone>> = { ok: 'good', warn: 'look', fail: 'bad' };
 
 /** `content-sync check`: is the service what the profile says it is? Exit code 1 if it is not. */
 export function checkCommand(context: CliContext): Command {
@@ -63,8 +60,7 @@ export function checkCommand(context: CliContext): Command {
       await forEachSource(context, options, names, async ({ source, resources, log }) => {
         const chosen = { source: impatiently(source), log };
         const { report, sections } = await checkSource(chosen, resources, context);
-        const paint = painter(context);
-        print(context, options.json === true ? report : findingsText(source.name, sections, paint).trimEnd());
+        print(context, options.json === true ? report : findingsText(source.name, sections).trimEnd());
         const findings = sections.flatMap((section) => section.findings);
         return findings.some((finding) => finding.status === 'fail') ? EXIT_CODES.failed : EXIT_CODES.ok;
       });
@@ -207,16 +203,12 @@ function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
 }
 
 /** What was found, a line each, with what to do about it. */
-export function findingsText(source: string, sections: readonly Section[], paint: Paint = (text) => text): string {
-  const once = reportOnce();
+export function findingsText(source: string, sections: readonly Section[]): string {
   const lines = sections.flatMap(({ resource, findings }) =>
-    findings.flatMap(({ check, status, detail, ...finding }) => {
-      const { message, hint } = once(`${resource} ${check}`, { message: detail, hint: finding.hint });
-      return [
-        `  ${paint(MARKS[status], TONES[status])}  ${visibleText(`${resource} ${check}: ${message}`)}`,
-        ...(hint === undefined ? [] : [`        → ${visibleText(hint)}`]),
-      ];
-    }),
+    findings.flatMap(({ check, status, detail, hint }) => [
+      `  ${MARKS[status]}  ${visibleText(`${resource} ${check}: ${detail}`)}`,
+      ...(hint === undefined ? [] : [`        → ${visibleText(hint)}`]),
+    ]),
   );
   return [visibleText(source), ...lines].map((line) => `${line}\n`).join('');
 }
