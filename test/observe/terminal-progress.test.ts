@@ -41,15 +41,6 @@ describe('the lines', () => {
     ]);
   });
 
-  it('at 120 columns', () => {
-    expect(plain(snapshot, 120)).toEqual([
-      'content    ━━━━━━━━━━━━━━━───────────────  15,000/30,000  1,000/s  10.0 req/s  limit 50%  ETA 15s',
-      'images                                                                                    waiting',
-      'analytics                                          3,000  1,000/s  10.0 req/s  limit 50%  ok 3s',
-      '180 requests  1 limited  limit 20.0/s  95% of it used  paused for 12s',
-    ]);
-  });
-
   it.each([1, 5, 20, 40, 60, 79, 80, 200])('are never wider than %d columns', (width) => {
     for (const line of plain(snapshot, width)) expect(line.length).toBeLessThanOrEqual(width);
   });
@@ -60,12 +51,6 @@ describe('the lines', () => {
       'content  waiting',
       '0 requests  0 limited',
     ]);
-  });
-
-  it('cut a long name', () => {
-    expect(plain({ ...snapshot, resources: [waitingResource('x'.repeat(41))] }, 80)[0]).toBe(
-      `${'x'.repeat(23)}…  waiting`,
-    );
   });
 });
 
