@@ -15,6 +15,7 @@ import { versionText } from '../source/http-fields.ts';
 import { readShapes, resourcesNotCopied } from '../state/column-catalog.ts';
 import { checkResource, relationFindings } from '../sync/check/check-resource.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
+import { type Paint, painter, type Tone } from './command/colour.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
 import { findWarehouse } from './command/find-warehouse.ts';
@@ -44,6 +45,7 @@ interface CheckReport {
 }
 
 const MARKS: Readonly<Record<CheckFinding['status'], string>> = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' };
+const TONES: Readonly<Record<CheckFinding['status'], Tone>> = { ok: 'good', warn: 'look', fail: 'bad' };
 
 /** `content-sync check`: is the service what the profile says it is? Exit code 1 if it is not. */
 export function checkCommand(context: CliContext): Command {
@@ -60,7 +62,8 @@ export function checkCommand(context: CliContext): Command {
       await forEachSource(context, options, names, async ({ source, resources, log }) => {
         const chosen = { source: impatiently(source), log };
         const { report, sections } = await checkSource(chosen, resources, context);
-        print(context, options.json === true ? report : findingsText(source.name, sections).trimEnd());
+        const paint = painter(context);
+        print(context, options.json === true ? report : findingsText(source.name, sections, paint).trimEnd());
         const findings = sections.flatMap((section) => section.findings);
         return findings.some((finding) => finding.status === 'fail') ? EXIT_CODES.failed : EXIT_CODES.ok;
       });
@@ -203,10 +206,10 @@ function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
 }
 
 /** What was found, a line each, with what to do about it. */
-export function findingsText(source: string, sections: readonly Section[]): string {
+export function findingsText(source: string, sections: readonly Section[], paint: Paint = (text) => text): string {
   const lines = sections.flatMap(({ resource, findings }) =>
     findings.flatMap(({ check, status, detail, hint }) => [
-      `  ${MARKS[status]}  ${visibleText(`${resource} ${check}: ${detail}`)}`,
+      `  ${paint(MARKS[status], TONES[status])}  ${visibleText(`${resource} ${check}: ${detail}`)}`,
       ...(hint === undefined ? [] : [`        → ${visibleText(hint)}`]),
     ]),
   );

@@ -7,6 +7,7 @@ import { runFacts } from '../serve/status/source-details.ts';
 import { timeSpan } from '../source/basic-fields.ts';
 import { readRunDetails, readRuns, type RunDetails, type RunRecord, runThatHolds } from '../state/run-history.ts';
 import { openWarehouseToRead } from '../warehouse/databases.ts';
+import { type Paint, painter, toneOfStatus } from './command/colour.ts';
 import type { CliContext } from './command/context.ts';
 import { alignedLines, print } from './command/output.ts';
 import { forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
@@ -40,13 +41,17 @@ async function listRuns(context: CliContext, names: readonly string[], options: 
   const { failed, limit, json } = options;
   const now = context.clock.now();
   const since = options.since === undefined ? undefined : momentFrom(options.since, now);
+  const paint = painter(context);
   await forEachSource(context, options, names, async ({ source, resources }) => {
     const chosen = { failed, since, limit, ...(names.length === 0 ? {} : { resource: resources }) };
     const runs = await whileOpen(await openWarehouseToRead(source.warehouse, context.clock), ({ own }) =>
       readRuns(own, chosen),
     );
     const isJson = json === true;
-    print(context, isJson ? { source: source.name, runs: runs.map(told) } : `${source.name}\n${runsTable(runs)}`);
+    print(
+      context,
+      isJson ? { source: source.name, runs: runs.map(told) } : `${source.name}\n${runsTable(runs, paint)}`,
+    );
   });
 }
 
@@ -70,7 +75,10 @@ function showCommand(context: CliContext): Command {
         found.any = true;
         const isJson = options.json === true;
         const asked = { source: source.name, run_id: id };
-        print(context, isJson ? { ...asked, resources: parts.map(toldWhole) } : detailsText(asked, parts));
+        print(
+          context,
+          isJson ? { ...asked, resources: parts.map(toldWhole) } : detailsText(asked, parts, painter(context)),
+        );
       });
       if (!found.any) throw unknownRun(id, found.holder);
     });
@@ -114,9 +122,10 @@ function limitFrom(text: string): number {
 }
 
 const HEAD = ['run', 'resource', 'status', 'mode', 'began (UTC)', 'took', 'rows', 'requests', 'note'] as const;
+const STATUS = HEAD.indexOf('status');
 
 /** The history for a person: a line for each row of it. */
-export function runsTable(runs: readonly RunRecord[]): string {
+export function runsTable(runs: readonly RunRecord[], paint: Paint): string {
   if (runs.length === 0) return '  no such runs';
   const cells = runs.map((run) =>
     [
@@ -131,7 +140,9 @@ export function runsTable(runs: readonly RunRecord[]): string {
       noteOf(run),
     ].map(visibleText),
   );
-  return alignedLines([HEAD, ...cells])
+  const painted = (cell: string, column: number): string =>
+    column === STATUS ? paint(cell, toneOfStatus(cell.trim())) : cell;
+  return alignedLines([HEAD, ...cells], painted)
     .map((line) => `  ${line}`)
     .join('\n');
 }
@@ -163,16 +174,20 @@ function noteOf({ error, warnings, runs, first_started_at }: RunRecord): string 
 }
 
 /** One run for a person: what there is to know of each resource's part in it. */
-function detailsText({ source, run_id }: { source: string; run_id: string }, parts: readonly RunDetails[]): string {
-  return [`${source}  run ${run_id}`, ...parts.flatMap((part) => ['', ...partLines(part)])].join('\n');
+function detailsText(
+  { source, run_id }: { source: string; run_id: string },
+  parts: readonly RunDetails[],
+  paint: Paint,
+): string {
+  return [`${source}  run ${run_id}`, ...parts.flatMap((part) => ['', ...partLines(part, paint)])].join('\n');
 }
 
-function partLines(part: RunDetails): string[] {
+function partLines(part: RunDetails, paint: Paint): string[] {
   const { resource, command, mode, status } = part;
   const lines = runFacts(part).flatMap(({ title, lines: texts }) =>
     texts.map((text, at) => `  ${(at === 0 ? title : '').padEnd(12)}${visibleText(text)}`.trimEnd()),
   );
-  return [`${visibleText(resource)}  ${status} (${command}, ${mode})`, ...lines];
+  return [`${visibleText(resource)}  ${paint(status, toneOfStatus(status))} (${command}, ${mode})`, ...lines];
 }
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;

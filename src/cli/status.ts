@@ -4,7 +4,7 @@ import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countOf, countText, durationText } from '../observe/figures.ts';
 import { createMetrics } from '../observe/metrics.ts';
-import { type Attention, attentionOf, headlineOf, lastError } from '../serve/status/attention.ts';
+import { type Attention, attentionOf, headlineOf, lastError, type Severity } from '../serve/status/attention.ts';
 import { createCollector } from '../serve/status/collect.ts';
 import type { ApiStatus, FilesStatus, StatusSnapshot } from '../serve/status/snapshot.ts';
 import { apiStatus, readSuccesses, type StatusParts, storedParts } from '../serve/status/source-status.ts';
@@ -25,6 +25,7 @@ import { type Pause, readPauses } from '../state/pauses.ts';
 import { countWindows, type WindowCounts } from '../state/windows.ts';
 import { openInboxToRead, openWarehouseToRead, shownPlace } from '../warehouse/databases.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
+import { type Paint, painter, type Tone, toneOfStatus } from './command/colour.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import { alignedLines, print, tellError } from './command/output.ts';
@@ -89,7 +90,7 @@ export function statusCommand(context: CliContext): Command {
         try {
           const { status, code } = await statusOfSource(chosen, context, options.exitCode === true);
           const now = context.clock.now();
-          print(context, options.json === true ? status : tableOf(status, now).trimEnd());
+          print(context, options.json === true ? status : tableOf(status, now, painter(context)).trimEnd());
           return code;
         } catch (error) {
           if (options.exitCode !== true) throw error;
@@ -175,10 +176,12 @@ async function statusOf(
 }
 
 const HEAD = ['resource', 'rows', 'deleted', 'last success (UTC)', 'lag', 'last run', 'set aside', 'cursor'] as const;
+const LAST_RUN = HEAD.indexOf('last run');
 
 function tableOf(
   { source, warehouse, api, resources, not_copied: former = [], attention = [] }: SourceStatus,
   now: number,
+  paint: Paint,
 ): string {
   const rows = resources.map((status) => [
     status.resource,
@@ -191,7 +194,10 @@ function tableOf(
     visibleText(status.cursor ?? '–'),
   ]);
   const notes = [...apiNotes(api, now), ...resources.flatMap(notesOf), ...former.map(formerNote)].map(visibleText);
-  const lines = [...alignedLines([HEAD, ...rows]), ...notes, ...attention.flatMap(attentionLines)];
+  const painted = (cell: string, column: number): string =>
+    column === LAST_RUN ? paint(cell, toneOfStatus(cell.trim())) : cell;
+  const found = attention.flatMap((each) => attentionLines(each, paint));
+  const lines = [...alignedLines([HEAD, ...rows], painted), ...notes, ...found];
   return `${source}  ${warehouse}\n${lines.map((line) => `  ${line.trimEnd()}\n`).join('')}`;
 }
 
@@ -240,10 +246,15 @@ function windowsNote(resource: string, counts: WindowCounts): string {
   return `${resource}: ${[`${countText(windows)} windows${since}`, `${countText(final)} final`, ...told].join(', ')}`;
 }
 
-function attentionLines({ resource, what, next, command }: Attention): string[] {
+const SEVERITY_TONES: Readonly<Record<Severity, Tone>> = { down: 'bad', late: 'bad', look: 'look' };
+
+function attentionLines({ severity, resource, what, next, command }: Attention, paint: Paint): string[] {
   const who = resource === null ? '' : `${resource}: `;
   const advice = [next, command].filter((text) => text !== null).join('; ');
-  return [`! ${visibleText(`${who}${what}`)}`, ...(advice === '' ? [] : [`  → ${visibleText(advice)}`])];
+  return [
+    `${paint('!', SEVERITY_TONES[severity])} ${visibleText(`${who}${what}`)}`,
+    ...(advice === '' ? [] : [`  → ${visibleText(advice)}`]),
+  ];
 }
 
 /** What the page of a `serve` would say of a source needs attention, and the exit code that stands for it. */

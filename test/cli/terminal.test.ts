@@ -1,9 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { MAIN } from '../support/command.ts';
 import { journey } from '../support/journey.ts';
+import { longOrShort } from '../support/length.ts';
 
 const RECORDS = { content: 400, images: 50, analytics: 300 };
 
@@ -64,4 +65,33 @@ describe.skipIf(!hasTerminal)('on a terminal', () => {
     expect(shown).toMatch(/images +failed \(full\): 0 new/);
     expect(shown).toMatch(/answered 403: .*\[forbidden\]\r\n +→ Give the key or client read access/);
   });
+
+  it('what is good and bad has its colour, unless NO_COLOR is set; what is piped has none', async () => {
+    const fault = { fault: 'status', status: 403, resource: 'images' } as const;
+    const blog = await journey({ sandbox: { generate: { content: 5, images: 5, analytics: 5 }, fault: [fault] } });
+    await blog.run('backfill');
+    const look = (...args: string[]) => onTerminal(blog.folder, ...args, '--config', blog.config);
+    const [green, red] = ['\x1b[32m', '\x1b[31m'];
+    const status = await look('status', '--exit-code');
+    expect(status.code).toBe(1);
+    expect(lineOf(status.shown, 'content ')).toContain(`${green}ok`);
+    expect(lineOf(status.shown, 'images ')).toContain(`${red}failed`);
+    for (const [command, colour] of longOrShort(
+      [
+        [['runs', '--failed'], `${red}failed`],
+        [['check', 'content'], `${green}ok  `],
+      ] as const,
+      [],
+    )) {
+      expect((await look(...command)).shown).toContain(colour);
+    }
+    vi.stubEnv('PLAIN', '1');
+    expect((await look('status')).shown).not.toContain('\x1b[3');
+    vi.unstubAllEnvs();
+    expect((await blog.command('status')).stdout).not.toContain('\x1b');
+  });
 });
+
+function lineOf(text: string, word: string): string {
+  return text.split('\n').find((line) => line.includes(word)) ?? '';
+}

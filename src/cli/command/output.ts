@@ -18,13 +18,19 @@ function hints(key: string, value: unknown): unknown {
   return key === 'hint' && typeof value === 'string' ? asStarted(value) : value;
 }
 
-/** Pads cells so that columns stand below each other; one line per row, without spaces at its end. */
-export function alignedLines(rows: readonly (readonly string[])[]): string[] {
+/**
+ * Pads cells so that columns stand below each other; one line per row, without spaces at its end. `paint` colours a
+ * padded cell by its column.
+ */
+export function alignedLines(
+  rows: readonly (readonly string[])[],
+  paint: (cell: string, column: number) => string = (cell) => cell,
+): string[] {
   const widths: number[] = [];
   for (const row of rows) for (const [at, { length }] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, length);
   return rows.map((row) =>
     row
-      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+      .map((cell, at) => paint(cell.padEnd(widths[at] ?? 0), at))
       .join('  ')
       .trimEnd(),
   );
