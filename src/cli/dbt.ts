@@ -174,31 +174,34 @@ function sourceOf({ dictionary: { source, tables, relations }, schema, maxAge: a
     schema,
     quoting: { schema: true, identifier: true },
     tables: shown.map((table) => {
-      const isLive = table.kind === 'live';
-      const plain = plainName(table.name);
-      const keys = isLive ? table.columns.filter(({ isKey }) => isKey) : [];
+      const isAged = table.kind === 'live' && freshness !== undefined;
+      const loaded_at_field = isAged ? loadedAt(table, schema, freshness) : null;
+      return tableOf(table, live, isAged ? { loaded_at_field, freshness: ageOf(table.resource ?? '') } : null);
+    }),
+  };
+}
+
+/** A view as a table of a source; `live` names the live view of a table as dbt does. */
+function tableOf(
+  { name, kind, description, columns }: DictionaryTable,
+  live: ReadonlyMap<string | null, string>,
+  config: object | null,
+): object {
+  const plain = plainName(name);
+  const keys = columns.filter(({ isKey }) => isKey);
+  return {
+    name: plain,
+    ...(plain === name ? {} : { identifier: name }),
+    description: withoutJinja(description),
+    ...(config === null ? {} : { config }),
+    columns: columns.map((column) => {
+      const tests = kind === 'live' ? testsOf(column, keys, live) : [];
       return {
-        name: plain,
-        ...(plain === table.name ? {} : { identifier: table.name }),
-        description: withoutJinja(table.description),
-        ...(isLive && freshness !== undefined
-          ? {
-              config: {
-                loaded_at_field: loadedAt(table, schema, freshness),
-                freshness: ageOf(table.resource ?? ''),
-              },
-            }
-          : {}),
-        columns: table.columns.map((column) => {
-          const tests = isLive ? testsOf(column, keys, live) : [];
-          return {
-            name: column.name,
-            ...(column.description === null ? {} : { description: withoutJinja(column.description) }),
-            data_type: column.declared,
-            ...(/^[a-z_][a-z0-9_]*$/.test(column.name) ? {} : { quote: true }),
-            ...(tests.length === 0 ? {} : { data_tests: tests }),
-          };
-        }),
+        name: column.name,
+        ...(column.description === null ? {} : { description: withoutJinja(column.description) }),
+        data_type: column.declared,
+        ...(/^[a-z_][a-z0-9_]*$/.test(column.name) ? {} : { quote: true }),
+        ...(tests.length === 0 ? {} : { data_tests: tests }),
       };
     }),
   };
@@ -211,7 +214,7 @@ function loadedAt({ resource }: DictionaryTable, schema: string, { name }: Dicti
   return `(select max(last_success_at) from ${view} where resource = ${of})`;
 }
 
-/** Keys and references; `live` names the live view of a table as dbt does. */
+/** Keys and references. */
 function testsOf(
   column: DictionaryColumn,
   keys: readonly DictionaryColumn[],
