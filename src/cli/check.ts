@@ -1,15 +1,14 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import path from 'node:path';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { openProbe, type Probe } from '../app.ts';
 import { identityFinding } from '../checks/credential.ts';
 import type { CheckFinding } from '../checks/listing-walk.ts';
 import { newMeter } from '../http/client.ts';
-import { messageOf } from '../model/errors.ts';
+import { ConfigError, messageOf } from '../model/errors.ts';
 import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { percentText, rateText } from '../observe/figures.ts';
-import { reportOnce } from '../observe/report-once.ts';
 import { storesOf } from '../settings/file-stores.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import { versionText } from '../source/http-fields.ts';
@@ -52,8 +51,14 @@ const TONES: Readonly<Record<CheckFinding['status'], Tone>> = { ok: 'good', warn
 export function checkCommand(context: CliContext): Command {
   return withSourceOptions(new Command('check'))
     .argument('[resource...]', 'only these resources of the profile')
+    .addOption(new Option('--api-version <version>').hideHelp())
     .option('--json', 'print one JSON object per source on stdout')
-    .action(async (names: string[], options: SourceOptions & { json?: true }) => {
+    .action(async (names: string[], options: SourceOptions & { json?: true; apiVersion?: string }) => {
+      if (options.apiVersion !== undefined) {
+        throw new ConfigError('usage', '--api-version was removed: check tests what the profile asks for', {
+          hint: 'name the other version in a copy of the profile, and run check with a config that names the copy',
+        });
+      }
       await forEachSource(context, options, names, async ({ source, resources, log }) => {
         const chosen = { source: impatiently(source), log };
         const { report, sections } = await checkSource(chosen, resources, context);
@@ -202,15 +207,11 @@ function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
 
 /** What was found, a line each, with what to do about it. */
 export function findingsText(source: string, sections: readonly Section[], paint: Paint = (text) => text): string {
-  const once = reportOnce();
   const lines = sections.flatMap(({ resource, findings }) =>
-    findings.flatMap(({ check, status, detail, ...finding }) => {
-      const { message, hint } = once(`${resource} ${check}`, { message: detail, hint: finding.hint });
-      return [
-        `  ${paint(MARKS[status], TONES[status])}  ${visibleText(`${resource} ${check}: ${message}`)}`,
-        ...(hint === undefined ? [] : [`        → ${visibleText(hint)}`]),
-      ];
-    }),
+    findings.flatMap(({ check, status, detail, hint }) => [
+      `  ${paint(MARKS[status], TONES[status])}  ${visibleText(`${resource} ${check}: ${detail}`)}`,
+      ...(hint === undefined ? [] : [`        → ${visibleText(hint)}`]),
+    ]),
   );
   return [visibleText(source), ...lines].map((line) => `${line}\n`).join('');
 }

@@ -142,8 +142,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./control/control.ts')).reloadCommand,
   },
   dictionary: {
-    about:
-      'tables, columns, relations, freshness, queries to begin with: as Markdown, HTML or JSON; asks only the warehouse',
+    about: 'tables, columns, relations, freshness, queries to begin with: as a page or JSON; asks only the warehouse',
     secretsOptional: true,
     in: 'export',
     load: async () => (await import('./dictionary.ts')).dictionaryCommand,

@@ -3,7 +3,6 @@ import { configJsonSchema, profileJsonSchema } from '../settings/json-schema.ts'
 import type { CliContext } from './command/context.ts';
 import { readFileSync } from 'node:fs';
 import { ConfigError } from '../model/errors.ts';
-import { suggestion } from '../settings/file/fault.ts';
 import { packagedProfiles, profilePath, readPackagedProfile } from '../settings/load-profile.ts';
 import { alignedLines, print } from './command/output.ts';
 
@@ -69,7 +68,7 @@ function textOf(entries: readonly ProfileEntry[]): string {
 function known(name: string): string {
   const names = packagedProfiles();
   if (names.includes(name)) return name;
-  throw new ConfigError('usage', `there is no profile "${name}"${suggestion(name, names)}`, {
+  throw new ConfigError('usage', `there is no profile "${name}"`, {
     hint: `there are ${names.join(', ')}`,
   });
 }

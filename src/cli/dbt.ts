@@ -1,26 +1,42 @@
 import path from 'node:path';
 import { Command } from 'commander';
-import { sql } from 'kysely';
+import { stringify } from 'yaml';
 import { ConfigError, messageOf } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countOf } from '../observe/figures.ts';
 import { scrubOwn } from '../observe/scrub.ts';
-import { type Dictionary, readDictionary } from '../serve/dictionary/read-dictionary.ts';
+import {
+  type Dictionary,
+  type DictionaryColumn,
+  type DictionaryTable,
+  readDictionary,
+} from '../serve/dictionary/read-dictionary.ts';
 import { scrubTexts } from '../serve/status/snapshot.ts';
 import type { SourceSettings } from '../settings/settings.ts';
-import type { Profile } from '../source/profile.ts';
+import { textHash } from '../shape/records/fingerprint.ts';
 import { timesOf } from '../trigger/schedule/due.ts';
+import { isNameOf } from '../views/plan-views.ts';
 import { databaseAt, openWarehouseToRead } from '../warehouse/databases.ts';
-import type { WarehouseReader } from '../warehouse/reading.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
 import { print } from './command/output.ts';
 import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
 import { whileOpen } from './command/with-app.ts';
-import { type DbtSource, type MaxAge, plainName, projectFiles, withoutJinja } from './dbt-project.ts';
 import { writeOwnedFiles, type WrittenFiles } from './owned-files.ts';
 
-type Options = SourceOptions & { force?: true; json?: true };
+/** A source as a project is made of it. */
+interface DbtSource {
+  /** Of the resources that are copied. */
+  dictionary: Dictionary;
+  /** Live views of resources that are no longer copied. */
+  leftOut: readonly string[];
+  /** The schema that holds its tables. */
+  schema: string;
+  /** True if it is a file of its own, which views of another file cannot look into. */
+  isFile: boolean;
+  /** How old the copy of a resource may be, by its schedule. */
+  maxAge: (resource: string) => object;
+}
 
 /** `content-sync export dbt`: a dbt project on the views of the copy; asks only the warehouse. */
 export function dbtCommand(context: CliContext): Command {
@@ -29,7 +45,7 @@ export function dbtCommand(context: CliContext): Command {
     .argument('<dir>', 'its folder; files in it that were changed by hand are left alone')
     .option('--force', 'write the files of the project whatever stands in their places')
     .option('--json', 'print one JSON object on stdout')
-    .action(async (dir: string, options: Options) => {
+    .action(async (dir: string, options: SourceOptions & { force?: true; json?: true }) => {
       const sources: DbtSource[] = [];
       const code = await forEachSource(context, options, [], async (chosen) => {
         sources.push(await describe(chosen, context));
@@ -38,10 +54,8 @@ export function dbtCommand(context: CliContext): Command {
       const folder = path.resolve(context.cwd, dir);
       const choice = { force: options.force === true, isWhole: code === EXIT_CODES.ok };
       const done = await writeOwnedFiles(folder, projectFiles(sources), choice).catch((error: unknown) => {
-        throw new ConfigError('usage', `${folder} cannot be written: ${messageOf(error)}`, {
-          hint: 'name a folder that this user may write to',
-          cause: error,
-        });
+        const hint = 'name a folder that this user may write to';
+        throw new ConfigError('usage', `${folder} cannot be written: ${messageOf(error)}`, { hint, cause: error });
       });
       const leftOut = sources.flatMap((source) => source.leftOut);
       const report = { ...done, ...(leftOut.length === 0 ? {} : { left_out: leftOut }) };
@@ -55,17 +69,13 @@ async function describe({ source }: ChosenSource, { clock, secrets }: CliContext
     const { name, resources, profile } = source;
     const about = { source: name, warehouse: database.shown, resources, profile, at: clock.now() };
     const read = await readDictionary(about, warehouse);
-    const states = await readStates(read, profile, warehouse);
-    const { dictionary, ...scrubbed } = scrubTexts({ dictionary: read, states }, (text) => scrubOwn(text, secrets));
-    // A file has no schema: programs attach it under a name, which is the source's.
-    const schema = database.shared?.namespace ?? plainName(source.name);
-    const tables = dictionary.tables.filter((table) => table.is_copied !== false);
-    const leftOut = dictionary.tables.filter(({ kind, is_copied }) => kind === 'live' && is_copied === false);
+    const dictionary = scrubTexts(read, (text) => scrubOwn(text, secrets));
+    const left = dictionary.tables.filter(({ kind, is_copied }) => kind === 'live' && is_copied === false);
     return {
-      ...scrubbed,
-      dictionary: { ...dictionary, tables },
-      leftOut: leftOut.map((view) => view.name),
-      schema,
+      dictionary: { ...dictionary, tables: dictionary.tables.filter((table) => table.is_copied !== false) },
+      leftOut: left.map((view) => view.name),
+      // A file has no schema: programs attach it under a name, which is the source's.
+      schema: database.shared?.namespace ?? plainName(name),
       isFile: database.shared === null,
       maxAge: (resource) => maxAge(source, resource, about.at),
     };
@@ -88,19 +98,18 @@ function summary(
 }
 
 const HOUR_MS = 3_600_000;
-/** The longest gap of a schedule is found in so many runs, or so many days. */
+/** The longest gap of a schedule is found in so many runs. */
 const MAX_RUNS = 1_000;
-const MAX_DAYS_MS = 400 * 24 * HOUR_MS;
 const MIN_GAP_MS = HOUR_MS / 2;
 const UNSCHEDULED_MS = 12 * HOUR_MS;
 
 /** A warning after two of the longest gaps between runs, so that one run may be missed, an error after six. */
-function maxAge({ name, profile, schedule }: SourceSettings, resource: string, from: number): MaxAge {
+function maxAge({ name, profile, schedule }: SourceSettings, resource: string, from: number): object {
   const hasFilter = (profile.resources[resource]?.incremental ?? null) !== null;
   const { incremental, full } = timesOf({ source: name, resource, hasFilter }, schedule);
   let gap = 0;
   let at = from;
-  for (let run = 0; run < MAX_RUNS && at < from + MAX_DAYS_MS; run += 1) {
+  for (let run = 0; run < MAX_RUNS; run += 1) {
     const next = Math.min(incremental?.(at) ?? Infinity, full?.(at) ?? Infinity);
     if (next === Infinity) break;
     // The first gap is cut off at its beginning.
@@ -112,33 +121,186 @@ function maxAge({ name, profile, schedule }: SourceSettings, resource: string, f
 }
 
 /** In whole days if it is more than one: a clock change makes no difference. */
-function period(ms: number): MaxAge['warn_after'] {
+function period(ms: number): { count: number; period: 'hour' | 'day' } {
   const hours = Math.ceil(ms / HOUR_MS);
   return hours < 24 ? { count: hours, period: 'hour' } : { count: Math.round(hours / 24), period: 'day' };
 }
 
-/** A field with more values is no state. */
-const MAX_STATES = 20;
+/** The oldest dbt that reads tests' arguments and the freshness of tables as they are written here. */
+const DBT_VERSION = ['>=1.10.8', '<3.0.0'];
 
-/** The states of publishing that the profile names or that records have, by `view.column`. */
-async function readStates(
-  { tables }: Dictionary,
-  { resources }: Profile,
-  { own, named }: Pick<WarehouseReader, 'own' | 'named'>,
-): Promise<DbtSource['states']> {
-  const found: [string, string[]][] = [];
-  for (const { name, kind, resource, table, columns } of tables) {
-    const state = resources[resource ?? '']?.state;
-    if (kind !== 'live' || table !== resource || state == null) continue;
-    const column = columns.find(({ source, type }) => source === state.field && type === 'text');
-    if (column === undefined) continue;
-    const value = sql.id(column.name);
-    const { rows } = await sql<{ value: string }>`
-      SELECT DISTINCT ${value} AS "value" FROM ${named(name)} WHERE ${value} IS NOT NULL LIMIT ${MAX_STATES + 1}
-    `.execute(own);
-    const values = [...new Set([...state.published.map(String), ...rows.map((row) => row.value)])].toSorted();
-    const isState = rows.length <= MAX_STATES && values.every((each) => withoutJinja(each) === each);
-    if (isState) found.push([`${name}.${column.name}`, values]);
-  }
-  return Object.fromEntries(found);
+/** The texts of a project that shows these sources, by path within it. */
+function projectFiles(sources: readonly DbtSource[]): Map<string, string> {
+  const staged = sources.flatMap(({ dictionary: { source, tables } }) =>
+    tables.filter(({ kind }) => kind === 'live').map((view) => ({ source: plainName(source), view })),
+  );
+  const isFile = sources.some((each) => each.isFile);
+  const project = {
+    name: 'content_sync',
+    version: '1.0.0',
+    'config-version': 2,
+    profile: 'content_sync',
+    'require-dbt-version': DBT_VERSION,
+    'model-paths': ['models'],
+    'test-paths': ['tests'],
+    flags: { require_generic_test_arguments_property: true },
+    models: { content_sync: { staging: { '+materialized': isFile ? 'table' : 'view' } } },
+  };
+  return new Map([
+    ['dbt_project.yml', yamlOf(project)],
+    ['README.md', README],
+    ['models/sources.yml', yamlOf({ version: 2, sources: sources.map(sourceOf) })],
+    ...staged.map(stagingModel),
+    ...staged.flatMap(keyTest),
+  ]);
 }
+
+/** Long texts stay on one line, so that a change of a word is a change of a line. */
+function yamlOf(value: object): string {
+  return stringify(value, { lineWidth: 0 });
+}
+
+function sourceOf({ dictionary: { source, tables, relations }, schema, maxAge: ageOf }: DbtSource): object {
+  const name = plainName(source);
+  const shown = tables.filter(({ kind }) => kind !== 'table');
+  const staged = shown.filter(({ kind }) => kind === 'live');
+  const live = new Map(staged.map((view) => [view.table, `source('${name}', '${plainName(view.name)}')`]));
+  const freshness = tables.find((table) => table.kind === 'global' && isNameOf(table.name, 'sync_freshness'));
+  return {
+    name,
+    description: withoutJinja(
+      `The copy of ${source} that content-sync keeps: ${shown.length} views, ${relations.length} relations between them.`,
+    ),
+    schema,
+    quoting: { schema: true, identifier: true },
+    tables: shown.map((table) => {
+      const isAged = table.kind === 'live' && freshness !== undefined;
+      const loaded_at_field = isAged ? loadedAt(table, schema, freshness) : null;
+      return tableOf(table, live, isAged ? { loaded_at_field, freshness: ageOf(table.resource ?? '') } : null);
+    }),
+  };
+}
+
+/** A view as a table of a source; `live` names the live view of a table as dbt does. */
+function tableOf(
+  { name, kind, description, columns }: DictionaryTable,
+  live: ReadonlyMap<string | null, string>,
+  config: object | null,
+): object {
+  const plain = plainName(name);
+  const keys = columns.filter(({ isKey }) => isKey);
+  return {
+    name: plain,
+    ...(plain === name ? {} : { identifier: name }),
+    description: withoutJinja(description),
+    ...(config === null ? {} : { config }),
+    columns: columns.map((column) => {
+      const tests = kind === 'live' ? testsOf(column, keys, live) : [];
+      return {
+        name: column.name,
+        ...(column.description === null ? {} : { description: withoutJinja(column.description) }),
+        data_type: column.declared,
+        ...(/^[a-z_][a-z0-9_]*$/.test(column.name) ? {} : { quote: true }),
+        ...(tests.length === 0 ? {} : { data_tests: tests }),
+      };
+    }),
+  };
+}
+
+/** How old the copy is: when the resource was last brought up to date, whether or not anything had changed. */
+function loadedAt({ resource }: DictionaryTable, schema: string, { name }: DictionaryTable): string {
+  const view = `"${schema.replaceAll('"', '""')}".${quoted(name)}`;
+  const of = `'${(resource ?? '').replaceAll("'", "''")}'`;
+  return `(select max(last_success_at) from ${view} where resource = ${of})`;
+}
+
+/** Keys and references. */
+function testsOf(
+  column: DictionaryColumn,
+  keys: readonly DictionaryColumn[],
+  live: ReadonlyMap<string | null, string>,
+): (object | string)[] {
+  // Keys of several columns are unique together: a test of their own says so.
+  const own = !column.isKey ? [] : keys.length === 1 ? ['unique', 'not_null'] : ['not_null'];
+  const [table = '', field = ''] = column.references?.split('.') ?? [];
+  const to = live.get(table);
+  if (to === undefined) return own;
+  // It is the service that keeps references: one that leads nowhere is no fault of the copy.
+  const severity = column.isKey && keys.length > 1 ? {} : { config: { severity: 'warn' } };
+  return [...own, { relationships: { arguments: { to, field }, ...severity } }];
+}
+
+/** A live view, and the source that it belongs to. */
+interface Staged {
+  view: DictionaryTable;
+  source: string;
+}
+
+/** `stg_blog__content_tags`. */
+function modelName({ view, source }: Staged): string {
+  return `stg_${source}__${plainName(view.table ?? view.name)}`;
+}
+
+function stagingModel(staged: Staged): [string, string] {
+  const { view, source } = staged;
+  const model = modelName(staged);
+  const columns = view.columns.map(({ name }) => `    ${quoted(name)}`).join(',\n');
+  const sql = `with ${model}_source as (
+    select * from {{ source('${source}', '${plainName(view.name)}') }}
+)
+
+select
+${columns}
+from ${model}_source
+`;
+  return [`models/staging/${model}.sql`, sql];
+}
+
+/** A key of several columns: rows that are there twice. */
+function keyTest(staged: Staged): [string, string][] {
+  const model = modelName(staged);
+  const keys = staged.view.columns.filter(({ isKey }) => isKey).map(({ name }) => quoted(name));
+  if (keys.length < 2) return [];
+  const list = keys.join(', ');
+  const sql = `select ${list}, count(*) as records
+from {{ ref('${model}') }}
+group by ${list}
+having count(*) > 1
+`;
+  return [[`tests/unique_key_of_${model}.sql`, sql]];
+}
+
+const HASH_LENGTH = 8;
+
+/** A name that is one for dbt, for file systems and for databases: `a-z`, `0-9` and `_`, not beginning with a digit. */
+function plainName(text: string): string {
+  const plain = text
+    .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
+    .toLowerCase()
+    .replace(/[^a-z0-9_]+/g, '_');
+  // What was more than its accents gets a hash of the whole: two names never become one.
+  const told = /^[a-z0-9_]+$/.test(text)
+    ? plain
+    : `${plain.replace(/^_+$/, '')}_${textHash(text).slice(0, HASH_LENGTH)}`;
+  return /^[a-z]/.test(told) ? told : `t_${told}`;
+}
+
+/** A text of the service where dbt would look for expressions in it, and run them. */
+function withoutJinja(text: string): string {
+  return text.replace(/\{(?=[{%#])/g, '{ ').replace(/([}%#])(?=\})/g, '$1 ');
+}
+
+/** A column as SQL names it, on every database. */
+function quoted(name: string): string {
+  return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
+}
+
+/** What stands beside the project for those who open it. */
+const README = `# The copy of content-sync, for dbt
+
+\`content-sync export dbt\` wrote this project and may be run again: it leaves alone whatever was changed by hand. Write
+models of your own beside those in \`models/staging\`. It needs dbt 1.10.8 or later and a profile \`content_sync\` in your
+\`profiles.yml\`: for Postgres the database of the copy; for SQLite a file of dbt's own, with each copy attached in
+\`schemas_and_paths\` under the name of its source.
+`;

@@ -35,7 +35,7 @@ const TIMEOUT_MS = 15_000;
 const LONGEST_WAIT_MS = 60_000;
 
 /** The signature of Standard Webhooks 1.0: HMAC-SHA256 over `id.timestamp.body`, keyed with what `whsec_` encodes. */
-export function signature(secret: string, id: string, timestamp: number, body: string): string {
+function signature(secret: string, id: string, timestamp: number, body: string): string {
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
   return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`;
 }

@@ -4,7 +4,6 @@ import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
 import type { RowCounts, SourceActivity, WalkError } from '../observe/activity.ts';
 import type { FileResult, RowResult } from '../observe/metrics.ts';
-import type { reportOnce } from '../observe/report-once.ts';
 import type { RunFigures } from '../state/runs.ts';
 import type { SettledFile } from '../sync/files/file-changes.ts';
 import type { RefetchOutcome } from '../sync/refetch.ts';
@@ -117,12 +116,7 @@ const NOTES: readonly [note: keyof RunNotes, text: string][] = [
  * Logs each walk when it begins (at `startLevel`), now and then while it goes on, and when it ends. Pass `once` if all
  * walks belong to one run: an error that they share is then written out only once.
  */
-export function logWalks(
-  log: Logger,
-  clock: Clock,
-  startLevel: 'info' | 'debug',
-  once: ReturnType<typeof reportOnce> = (_, fault) => fault,
-): RunWatcher {
+export function logWalks(log: Logger, clock: Clock, startLevel: 'info' | 'debug'): RunWatcher {
   const loggedAt = new Map<string, number>();
   return {
     started: (resource, { mode, resumed, checkpoint }) => {
@@ -139,8 +133,7 @@ export function logWalks(
       const level = report.status === 'ok' ? 'info' : report.status === 'failed' ? 'error' : 'warn';
       // An error without a code of ours is a bug, whose stack helps: the log writes it out.
       const isBug = report.error?.code === 'bug';
-      const said = report.error && { error: { code: report.error.code, ...once(report.resource, report.error) } };
-      log[level]({ ...report, ...(isBug ? { error } : said) }, `walk ${report.status}`);
+      log[level]({ ...report, ...(isBug ? { error } : {}) }, `walk ${report.status}`);
       for (const { message, ...warning } of report.warnings ?? []) {
         log.warn({ resource: report.resource, ...warning }, message);
       }

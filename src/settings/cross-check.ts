@@ -10,7 +10,7 @@ import { variablesIn } from '../source/basic-fields.ts';
 import type { Profile } from '../source/profile.ts';
 import { needsPublicUrl, type SignatureScheme } from '../source/signature-scheme.ts';
 import { secretFault } from '../source/signature-secret.ts';
-import { type SettingsFinding, suggestion } from './file/fault.ts';
+import type { SettingsFinding } from './file/fault.ts';
 import type { ScheduleSettings, SourcesFile, WebhookSettings } from './settings.ts';
 import { grammarOf } from './warehouse-address.ts';
 
@@ -50,7 +50,7 @@ function sourceFindings(
   const known = Object.keys(profile.resources);
   const unknown = (resource: string, path: (string | number)[], part: SettingsFinding['part']): SettingsFinding[] => {
     if (known.includes(resource)) return [];
-    const message = `expected one of ${known.join(', ')}, got ${JSON.stringify(resource)}${suggestion(resource, known)}`;
+    const message = `expected one of ${known.join(', ')}, got ${JSON.stringify(resource)}`;
     return [{ path: ['sources', name, ...path], part, message }];
   };
   return [

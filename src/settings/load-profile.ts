@@ -9,7 +9,6 @@ import {
   partAt,
   pathKey,
   type SettingsFinding,
-  suggestion,
   valueAt,
 } from './file/fault.ts';
 import { type Filled, interpolate, type Surroundings } from './file/interpolate.ts';
@@ -107,9 +106,7 @@ export function profilePath(name: string, folder: string): string {
 }
 
 function missingProfile(name: string, shown: string): string {
-  const names = packagedProfiles();
-  const known = BARE_NAME.test(name) ? suggestion(name, names) : '';
-  return `expected one of ${names.join(', ')} or the path of a profile, got ${JSON.stringify(name)} (no file ${shown})${known}`;
+  return `expected one of ${packagedProfiles().join(', ')} or the path of a profile, got ${JSON.stringify(name)} (no file ${shown})`;
 }
 
 /** The file itself first, then each profile that it extends in turn. */
@@ -226,7 +223,7 @@ function findingOf(named: Fields, name: string, way: readonly string[]): Setting
   const known = Object.keys(named).filter((one) => one !== last);
   const message = Object.hasOwn(named, base)
     ? `expected resources that do not extend each other in a circle, got ${JSON.stringify(base)} again`
-    : `expected one of ${known.join(', ')}, got ${JSON.stringify(base)}${suggestion(base, known)}`;
+    : `expected one of ${known.join(', ')}, got ${JSON.stringify(base)}`;
   return { path: ['resources', last, 'extends'], part: 'value', message };
 }
 

@@ -3,7 +3,6 @@ import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { existsSync } from 'node:fs';
 import { unescape } from 'node:querystring';
-import { suggestion } from './file/fault.ts';
 
 /** For somebody who has not chosen yet: a file per source, below the folder in which content-sync is started. */
 export const USUAL_WAREHOUSE = 'sqlite:data/{source}.db';
@@ -150,7 +149,7 @@ const RULES: readonly ((url: URL) => string | null)[] = [
   ({ host, pathname }) => (/[{}]|%7B/i.test(host + pathname) ? 'expected {source} only in ?schema=' : null),
   ({ searchParams }) => {
     const unknown = [...searchParams.keys()].find((name) => !PARAMETERS.includes(name));
-    return unknown === undefined ? null : `expected parameters that are known${suggestion(unknown, PARAMETERS)}`;
+    return unknown === undefined ? null : `expected only the parameters ${PARAMETERS.join(', ')}`;
   },
   ({ searchParams }) => {
     const mode = searchParams.get('sslmode');

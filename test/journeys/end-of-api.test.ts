@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { journey, type Journey } from '../support/journey.ts';
 import { eitherDatabase, USUAL } from '../support/databases.ts';
+import { journey, type Journey } from '../support/journey.ts';
 import { openServingStage } from '../support/serving.ts';
 
 const DAY = 86_400_000;

@@ -9,7 +9,7 @@ import { journey } from '../support/journey.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 
 /** A real blog with its images' facts and a made-up series of analytics; its README states the sums. */
-export const data = fileURLToPath(new URL('../../../shared/data/blog', import.meta.url));
+const data = fileURLToPath(new URL('../../../shared/data/blog', import.meta.url));
 export const isHere = existsSync(data);
 if (!isHere) console.log('skipped: the blog data is not in ../shared/data/blog beside this repository');
 

@@ -38,7 +38,7 @@ const rows: FaultRow[] = [
     'a misspelt secret field',
     config({ [AUTH]: '{ type: oauth, client_id: a, client_secret: b, ‸client_secert: canary-4711 }' }),
     'sources.blog.auth.client_secert',
-    /did you mean "client_secret"\?/,
+    /client_secret, .*unknown key "client_secert"/,
   ],
   // Filling in
   [

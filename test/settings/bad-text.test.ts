@@ -11,7 +11,7 @@ const rows: FaultRow[] = [
     'a profile that does not exist',
     config({ 'content-service': '‸content-servise' }),
     'sources.blog.profile',
-    /got "content-servise".*did you mean "content-service"\?/,
+    /one of .*content-service.* got "content-servise"/,
   ],
   [
     'the path of a profile that does not exist',
@@ -23,7 +23,7 @@ const rows: FaultRow[] = [
     'a resource that the profile does not have',
     config({ 'max_wait: 15m': 'resources: [content, ‸imags]' }),
     'sources.blog.resources[1]',
-    /one of content, images, analytics, got "imags"; did you mean "images"\?/,
+    /one of content, images, analytics, got "imags"/,
   ],
   [
     'an empty list of resources',

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { checkValue } from '../../src/settings/file/check-value.ts';
 import { SIGNATURE_PRESET_NAMES } from '../../src/source/signature-presets.ts';
 import { needsPublicUrl, signatureSchema } from '../../src/source/signature-scheme.ts';
-import { checkValue } from '../../src/settings/file/check-value.ts';
 
 /** What a person reads who writes a profile. */
 function faults(value: unknown): string[] {
@@ -65,7 +65,7 @@ describe('a scheme that cannot be meant so', () => {
     ['an unknown name', 'strip', ': expected one of standard-webhooks, svix'],
     ['an unknown base', { base: 'strip' }, 'base: expected one of standard-webhooks, svix'],
     ['nothing', {}, 'type: expected a type (hmac, hash, ed25519, static or basic), or a base that has one'],
-    ['an unknown field', { ...OWN, algorythm: 'sha256' }, 'did you mean "algorithm"?'],
+    ['an unknown field', { ...OWN, algorythm: 'sha256' }, 'got the unknown key "algorythm"'],
     ['no place', { type: 'hmac', signed: '{body}' }, 'value.from: expected the place of the signature'],
     [
       'a place in the body',

@@ -16,9 +16,8 @@ function codeOf(file: string): string {
 const NAMES_A_KIND =
   /['"`](?:sqlite|postgres(?:ql)?)(?:['"`]|:(?!\/\/host))|\b(?:sqlite|postgres)[A-Z]|[a-z](?:Sqlite|Postgres)|\/(?:sqlite|postgres)\//g;
 
-/** Who may: the grammar of the addresses, the config that the demo writes, and the one that dbt reads. */
-const MAY_NAME_KINDS =
-  /^src\/(?:warehouse\/|settings\/(?:address\/|warehouse-address\.ts)|cli\/(?:demo|dbt-project)\.ts)/;
+/** Who may: the grammar of the addresses, and the config that the demo writes. */
+const MAY_NAME_KINDS = /^src\/(?:warehouse\/|settings\/(?:address\/|warehouse-address\.ts)|cli\/demo\.ts)/;
 
 describe('the kinds of database', () => {
   it('are named in the warehouse alone, and in the grammar of its addresses', () => {

@@ -9,7 +9,6 @@ import {
   type GovernorProgress,
   type ResourceProgress,
 } from '../../observe/progress.ts';
-import { reportOnce } from '../../observe/report-once.ts';
 import { logWalks } from '../../serve/source-watcher.ts';
 import { NO_NOTES, type ResourceReport } from '../../sync/report.ts';
 import type { CliContext } from './context.ts';
@@ -57,7 +56,7 @@ export function followRun({ context, log, resources, live }: FollowOptions): Fol
   const progress = new Map(resources.map((resource) => [resource, waitingResource(resource)]));
   const modes = new Map<string, WalkMode>();
   const loggedAt = new Map<string, number>();
-  const logged = logWalks(log, clock, 'info', reportOnce());
+  const logged = logWalks(log, clock, 'info');
   const draw = (): void => lines?.update({ at: clock.monotonic(), resources: [...progress.values()], governor: QUIET });
   const change = (resource: string, next: (was: ResourceProgress, at: number) => ResourceProgress): void => {
     progress.set(resource, next(progress.get(resource) ?? waitingResource(resource), clock.monotonic()));

@@ -11,7 +11,6 @@ import {
   startResource,
   waitingResource,
 } from '../../observe/progress.ts';
-import { reportOnce } from '../../observe/report-once.ts';
 import { createTerminalProgress } from '../../observe/terminal-progress.ts';
 import { logWalks } from '../../serve/source-watcher.ts';
 import type { ResourceReport, RunReport, RunWatcher } from '../../sync/report.ts';
@@ -36,7 +35,7 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
   const { clock } = context;
   const lines = live ? createTerminalProgress({ stream: context.stderr, clock }) : null;
   const progress = new Map(resources.map((resource) => [resource, waitingResource(resource)]));
-  const logged = logWalks(log, clock, 'info', reportOnce());
+  const logged = logWalks(log, clock, 'info');
 
   const snapshot = (): ProgressSnapshot => ({
     at: clock.monotonic(),
@@ -91,10 +90,9 @@ function governorProgress(app: App, now: number): ProgressSnapshot['governor'] {
 /** The end of a run for a person: a line per resource, and advice for those that did not end well. */
 export function summaryText(report: RunReport): string {
   const width = Math.max(...report.resources.map(({ resource }) => resource.length));
-  const once = reportOnce();
   const lines = report.resources.flatMap((resource) => [
     `${resource.resource.padEnd(width)}  ${figuresOf(resource)}`,
-    ...adviceOf(resource, once).map((line) => `${' '.repeat(width)}  ${line}`),
+    ...adviceOf(resource).map((line) => `${' '.repeat(width)}  ${line}`),
   ]);
   return lines.map((line) => `${visibleText(line)}\n`).join('');
 }
@@ -117,14 +115,10 @@ function figuresOf(report: ResourceReport): string {
   return `${status} (${mode}): ${parts.join(', ')}`;
 }
 
-function adviceOf(
-  { resource, error, rejected, warnings }: ResourceReport,
-  once: ReturnType<typeof reportOnce>,
-): string[] {
-  const said = error === undefined ? undefined : once(resource, error);
-  const hint = error?.code === 'bug' ? 'please report it; --log-level error shows where it happened' : said?.hint;
+function adviceOf({ error, rejected, warnings }: ResourceReport): string[] {
+  const hint = error?.code === 'bug' ? 'please report it; --log-level error shows where it happened' : error?.hint;
   return [
-    ...(error === undefined ? [] : [`${said?.message} [${error.code}]`]),
+    ...(error === undefined ? [] : [`${error.message} [${error.code}]`]),
     ...(hint === undefined ? [] : [`→ ${hint}`]),
     ...(warnings ?? []).flatMap((warning) => [warning.message, `→ ${warning.hint}`]),
     ...(rejected > 0 ? ['→ the records set aside stand in _sync_rejects, each with its reason and its body'] : []),

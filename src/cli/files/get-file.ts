@@ -187,7 +187,7 @@ const ENDINGS: Readonly<Record<string, string>> = {
 const LONGEST_ID = 100;
 
 /** A name for a file of a record: of letters, digits and `-_.` only, whatever the record's id is, and never a hidden one. */
-export function fileName({
+function fileName({
   record_id,
   field,
   position,

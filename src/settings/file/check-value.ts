@@ -9,7 +9,6 @@ import {
   pathKey,
   replaceAt,
   type SettingsFinding,
-  suggestion,
   valueAt,
 } from './fault.ts';
 import { isSecretField, isWarehouseAddress } from './secret-fields.ts';
@@ -136,7 +135,7 @@ function unknownKey(key: string, path: FieldPath, { schema, value }: ExplainCont
     return { path: [...path, key], part: 'key', message };
   }
   const known = knownKeys(schema, value, path);
-  const message = `expected ${oneOf(known)}, got the unknown key ${JSON.stringify(key)}${suggestion(key, known)}`;
+  const message = `expected ${oneOf(known)}, got the unknown key ${JSON.stringify(key)}`;
   return { path: [...path, key], part: 'key', message };
 }
 

@@ -54,7 +54,6 @@ const sourcesFile = z.object({
     }),
   ),
 });
-const modelsFile = z.object({ models: z.array(z.looseObject({ name: z.string(), columns })) });
 
 /** What dbt would send for a model or test: its places filled in, on this database. */
 function rendered(text: string, project: Exported): string {
@@ -85,7 +84,6 @@ describe.for(eitherDatabase(import.meta.filename))('content-sync export dbt on $
     const faults = schemaFaults({
       dbt_project: parse(project.text('dbt_project.yml')),
       sources: parse(project.text('models/sources.yml')),
-      models: parse(project.text('models/staging/schema.yml')),
     });
     if (faults === null) skip();
     expect(faults).toEqual([]);
@@ -93,10 +91,12 @@ describe.for(eitherDatabase(import.meta.filename))('content-sync export dbt on $
 
   it('has models and tests that run, with the columns that it tells of', async () => {
     const project = await copied(database);
-    const { models } = modelsFile.parse(parse(project.text('models/staging/schema.yml')));
-    expect(models.map(({ name }) => name)).toContain('stg_blog__content_tags');
-    for (const { name, columns: told } of models) {
-      const [row] = await answer(database, project, rendered(project.text(`models/staging/${name}.sql`), project));
+    const [source] = sourcesFile.parse(parse(project.text('models/sources.yml'))).sources;
+    const live = source?.tables.filter(({ name }) => name.endsWith('_live')) ?? [];
+    expect(live.map(({ name }) => name)).toContain('content_tags_live');
+    for (const { name, columns: told } of live) {
+      const model = project.text(`models/staging/stg_blog__${name.replace(/_live$/, '')}.sql`);
+      const [row] = await answer(database, project, rendered(model, project));
       expect([name, Object.keys(Object(row))]).toEqual([name, told.map((column) => column.name)]);
     }
     const tests = readdirSync(path.join(project.folder, 'tests'));
@@ -128,14 +128,8 @@ describe.for(eitherDatabase(import.meta.filename))('content-sync export dbt on $
     expect(JSON.stringify(fresh)).toMatch(/\d{4}-\d\d-\d\d/);
   });
 
-  it('expects the states that the profile names or records have, and runs as often as the schedule has them', async () => {
-    const records = [
-      { id: '1', status: 'live', updated_at: '2026-01-01T00:00:00Z' },
-      { id: '2', status: 'draft', updated_at: '2026-01-01T00:00:00Z' },
-    ];
-    const stage = await ownStage(database, records, {
-      content: { state: { field: 'status', published: ['live', 'promoted'] } },
-    });
+  it('expects runs as often as the schedule has them', async () => {
+    const stage = await ownStage(database, [{ id: '1', updated_at: '2026-01-01T00:00:00Z' }]);
     const project = await exported(stage);
     const cases: [schedule: object, warn: object, error: object][] = [
       [{}, hours(1), hours(3)],
@@ -150,9 +144,6 @@ describe.for(eitherDatabase(import.meta.filename))('content-sync export dbt on $
       const [source] = sourcesFile.parse(parse(project.text('models/sources.yml'))).sources;
       const view = source?.tables.find(({ name }) => name === 'content_live');
       expect(view?.config?.freshness).toEqual({ warn_after, error_after });
-      expect(view?.columns.find(({ name }) => name === 'status')?.data_tests).toEqual([
-        { accepted_values: { arguments: { values: ['draft', 'live', 'promoted'] }, config: { severity: 'warn' } } },
-      ]);
     }
   });
 
@@ -187,14 +178,13 @@ describe.for(eitherDatabase(import.meta.filename))('content-sync export dbt on $
     const content = { description: `Posts ${nasty}`, fields: { title: { description: nasty } } };
     const records = [{ id: '1', title: 'a', [nasty]: 'x', Straße: 1, 文字: 2 }];
     const project = await exported(await ownStage(database, records, { content }));
-    for (const name of ['models/sources.yml', 'models/staging/schema.yml']) {
-      const text = JSON.stringify(parse(project.text(name)));
-      expect(text).toContain('env_var');
-      expect(text).not.toMatch(/\{[{%#]|[}%#]\}(?=[^}\]",]*HOME)/);
-    }
+    const text = JSON.stringify(parse(project.text('models/sources.yml')));
+    expect(text).toContain('env_var');
+    expect(text).not.toMatch(/\{[{%#]|[}%#]\}(?=[^}\]",]*HOME)/);
     const sql = rendered(project.text('models/staging/stg_blog__content.sql'), project);
     expect(await answer(database, project, sql)).toHaveLength(1);
-    const { models } = modelsFile.parse(parse(project.text('models/staging/schema.yml')));
-    expect(models[0]?.columns.find(({ name }) => name === '文字')).toMatchObject({ quote: true });
+    const [source] = sourcesFile.parse(parse(project.text('models/sources.yml'))).sources;
+    const view = source?.tables.find((table) => table.name === 'content_live');
+    expect(view?.columns.find(({ name }) => name === '文字')).toMatchObject({ quote: true });
   });
 });
