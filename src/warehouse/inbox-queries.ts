@@ -112,8 +112,9 @@ const INSERTED_AT_ONCE = 1_000;
 
 /**
  * Writes entries: yields statements that the caller runs in one transaction, and takes the rows that each of them
- * returns. The first deliveries of their ids are inserted together, in the order of their ids: so two receivers with the
- * same deliveries wait for each other in one order only. What is left is written one after the other, behind `turn`.
+ * returns. The first deliveries of their ids are inserted together; what is left is written one after the other. With
+ * `turn`, the statement by which others wait for those, the first ones are inserted in the order of their ids: so two
+ * receivers with the same deliveries wait for each other in one order only.
  */
 export function* writeEntries(
   own: Kysely<InboxTables>,
@@ -125,7 +126,7 @@ export function* writeEntries(
     if ('delivery' in entry && !firsts.has(entry.delivery.delivery_id))
       firsts.set(entry.delivery.delivery_id, entry.delivery);
   }
-  const ids = [...firsts.keys()].toSorted();
+  const ids = turn === null ? [...firsts.keys()] : [...firsts.keys()].toSorted();
   const inserted = new Set<unknown>();
   for (let from = 0; from < ids.length; from += INSERTED_AT_ONCE) {
     const values = ids.slice(from, from + INSERTED_AT_ONCE).flatMap((id) => valuesOf(firsts.get(id)));

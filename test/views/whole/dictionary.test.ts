@@ -141,9 +141,9 @@ describe.for(DATABASES)('marks in sync_dictionary and the printed dictionary on 
       columns.flatMap((column) => (column.isPersonal ? [`${name}.${column.name}`] : [])),
     );
     expect(printed.toSorted(byCode)).toEqual(personal);
-    const markdown = (await stage.command('dictionary')).stdout;
-    expect(markdown).toContain('| `title` (personal) |');
-    expect(markdown).toContain('| **`id`** (key) |');
+    const page = (await stage.command('dictionary')).stdout;
+    expect(page).toContain('<code>title</code> <span class="sub">personal</span>');
+    expect(page).toContain('<code>id</code> <span class="sub">key</span>');
   });
 });
 
