@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { newMeter, type AttemptEvent } from '../../src/http/client.ts';
 import { createClient } from '../../src/http/create-client.ts';
-import { DeferredError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { PAGE, clientFor, errorOf, get, json, openGovernor, serve, testProfile } from './stage.ts';
 
@@ -134,14 +133,6 @@ describe('one request', () => {
       'interrupted',
     );
     expect(stage.seen).toHaveLength(1);
-  });
-
-  it('F042 passes on that the governor parks the work', async () => {
-    const parked = new DeferredError('come back later', 1_000);
-    const governor = { ...openGovernor(), run: async () => Promise.reject(parked) };
-    await expect(get(clientFor('http://127.0.0.1:9', { governor }), 'http://127.0.0.1:9/v1/content')).rejects.toBe(
-      parked,
-    );
   });
 });
 
