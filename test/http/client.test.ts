@@ -80,19 +80,6 @@ describe('one request', () => {
     expect(events[0]?.url).toBe(`${stage.origin}/v1/content?cursor=abc&k=***`);
   });
 
-  it('F039 gives up on a page that fails always, after the attempts of the profile', async () => {
-    const stage = await serve((_request, response) =>
-      json(response, { title: 'broken' }, 500, { 'x-request-id': 'abc' }),
-    );
-    const client = clientFor(stage.origin, { profile: testProfile({ http: { attempts: 4 } }) });
-    const error = await errorOf(get(client, `${stage.origin}/v1/content?cursor=page7`));
-    expect(stage.seen).toHaveLength(4);
-    expect(error).toMatchObject({ code: 'service_error', recovery: 'retry' });
-    expect(error.message).toBe(
-      `GET ${stage.origin}/v1/content?cursor=page7 answered 500 (request abc): the service failed: {"title":"broken"}; 4 attempts`,
-    );
-  });
-
   it('F029 stops adding to an outage once 50 retries in a row have failed', async () => {
     const stage = await serve((_request, response) => json(response, '', 500));
     const client = clientFor(stage.origin);
