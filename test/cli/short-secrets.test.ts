@@ -1,8 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { createLog } from '../../src/observe/log.ts';
 import { json } from '../http/stage.ts';
-import { collector } from '../support/collector.ts';
 import { ownService, type OwnService } from './own-service.ts';
 import { sampled } from '../support/length.ts';
 
@@ -34,20 +32,6 @@ describe('a secret that is as short as a word', () => {
     const usual = await toldBy(await serviceWith('a-key-that-is-no-word', answer));
     expect(usual).toMatch(/"requests":1,/);
     for (const key of keys) expect(await toldBy(await serviceWith(key, answer))).toBe(usual);
-  });
-
-  it('takes none out of the log', () => {
-    const destination = collector();
-    createLog({ level: 'info', secrets: SHORT, destination: Object.assign(destination, { isTTY: false }) }).info(
-      { status: 401, resource: 'posts', pages: 1 },
-      'a walk failed: the id',
-    );
-    expect(JSON.parse(destination.text())).toMatchObject({
-      status: 401,
-      resource: 'posts',
-      pages: 1,
-      msg: 'a walk failed: the id',
-    });
   });
 
   it('is taken out of what an answer says', async () => {

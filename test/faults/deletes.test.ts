@@ -231,16 +231,6 @@ describe('where records cannot be read alone', () => {
     expect(await stage.faults()).toEqual([]);
   });
 
-  it('one walk is enough by cursor, but not for a row that the listing may not have shown yet', async () => {
-    const stage = await deleteStage(60, BLIND);
-    const gone = stage.remove(1);
-    expect(await stage.walk()).toMatchObject({ deleted: 0 });
-    await stage.age(3_600_000);
-    expect(await stage.walk()).toMatchObject({ deleted: 1 });
-    expect(await stage.deleted()).toEqual(gone);
-    expect(await stage.faults()).toEqual([]);
-  });
-
   it('an event and one walk that fits it are enough, whatever the page style; neither is alone', async () => {
     const stage = await deleteStage(60, blind('offset'));
     await stage.age(3_600_000);

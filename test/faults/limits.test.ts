@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { longOrShort } from '../support/length.ts';
-import { endsOf, expectWholeCopy, ITS_FILTER, onStage, reportOf, requestsFor, rowsIn, useOauth } from './stage.ts';
+import { endsOf, expectWholeCopy, ITS_FILTER, onStage, requestsFor, rowsIn, useOauth } from './stage.ts';
 
 describe('a full outage', () => {
   it.concurrent('F029 costs each resource its attempts and no more, and ends by itself', async () => {
@@ -13,39 +12,6 @@ describe('a full outage', () => {
       stage.sandbox.faults.clear();
       expect((await stage.sync()).code).toBe(0);
       await expectWholeCopy(stage);
-    });
-  });
-});
-
-describe('limits in the middle of a run', () => {
-  it.concurrent('F031 a service that takes two requests at once, then ten: nothing is lost, little is wasted', async () => {
-    const options = {
-      sandbox: { pagination: 'page', concurrency: 2, latency: 400 } as const,
-      resource: { page: { style: 'page', size: 4, total: 'total' } },
-      profile: { http: { attempts: 3, concurrency: 8 } },
-      records: { content: longOrShort(240, 120) },
-    };
-    await onStage(options, async (stage) => {
-      const ended = await stage.backfill();
-      expect(ended.code).toBe(0);
-      const { limited, requests } = reportOf(ended);
-      expect(limited).toBeLessThan(requests / 4);
-      stage.sandbox.setRate({ concurrency: 10 });
-      expect((await stage.backfill()).code).toBe(0);
-      await expectWholeCopy(stage);
-    });
-  });
-
-  it.concurrent('F026 a remainder that would allow more than the policy does not', async () => {
-    const headers = { ratelimit: '"default";r=10000;t=10', 'ratelimit-policy': '"default";q=1000;w=1000' };
-    const options = { resource: { page: { size: 1 } }, records: { content: 24 } };
-    await onStage(options, async (stage) => {
-      stage.sandbox.faults.add({ fault: 'header', headers });
-      expect((await stage.backfill('content')).code).toBe(0);
-      const asked = stage.sandbox.requests.entries().map((entry) => entry.at);
-      const seconds = ((asked.at(-1) ?? 0) - (asked[0] ?? 0)) / 1_000;
-      // q/w is one a second; the first answer has to come before anything is known.
-      expect((asked.length - 2) / seconds).toBeLessThan(1.2);
     });
   });
 });

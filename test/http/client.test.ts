@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { newMeter, type AttemptEvent } from '../../src/http/client.ts';
 import { createClient } from '../../src/http/create-client.ts';
-import { DeferredError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { PAGE, clientFor, errorOf, get, json, openGovernor, serve, testProfile } from './stage.ts';
 
@@ -81,19 +80,6 @@ describe('one request', () => {
     expect(events[0]?.url).toBe(`${stage.origin}/v1/content?cursor=abc&k=***`);
   });
 
-  it('F039 gives up on a page that fails always, after the attempts of the profile', async () => {
-    const stage = await serve((_request, response) =>
-      json(response, { title: 'broken' }, 500, { 'x-request-id': 'abc' }),
-    );
-    const client = clientFor(stage.origin, { profile: testProfile({ http: { attempts: 4 } }) });
-    const error = await errorOf(get(client, `${stage.origin}/v1/content?cursor=page7`));
-    expect(stage.seen).toHaveLength(4);
-    expect(error).toMatchObject({ code: 'service_error', recovery: 'retry' });
-    expect(error.message).toBe(
-      `GET ${stage.origin}/v1/content?cursor=page7 answered 500 (request abc): the service failed: {"title":"broken"}; 4 attempts`,
-    );
-  });
-
   it('F029 stops adding to an outage once 50 retries in a row have failed', async () => {
     const stage = await serve((_request, response) => json(response, '', 500));
     const client = clientFor(stage.origin);
@@ -134,14 +120,6 @@ describe('one request', () => {
       'interrupted',
     );
     expect(stage.seen).toHaveLength(1);
-  });
-
-  it('F042 passes on that the governor parks the work', async () => {
-    const parked = new DeferredError('come back later', 1_000);
-    const governor = { ...openGovernor(), run: async () => Promise.reject(parked) };
-    await expect(get(clientFor('http://127.0.0.1:9', { governor }), 'http://127.0.0.1:9/v1/content')).rejects.toBe(
-      parked,
-    );
   });
 });
 

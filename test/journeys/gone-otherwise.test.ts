@@ -4,7 +4,7 @@ import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
 
 /** A service whose record r3 can leave the listing; fetched individually, it then answers `alone`. */
-async function serviceFor(database: TestDatabase, alone: Reply | 'record', deletes: object = { settle: '0s' }) {
+async function serviceFor(database: TestDatabase, alone: Reply | 'record') {
   const records = Array.from({ length: 30 }, (_, at) => ({ id: `r${at}`, title: `Title ${at}` }));
   const state = { isListed: true, alone };
   const stage = await ownService(
@@ -21,7 +21,7 @@ async function serviceFor(database: TestDatabase, alone: Reply | 'record', delet
         ? state.alone
         : { body: { data: records.find((record) => record.id === id) } };
     },
-    { deletes },
+    { deletes: { settle: '0s' } },
   );
   await stage.run('backfill');
   state.isListed = false;
@@ -55,14 +55,6 @@ describe.for(eitherDatabase(import.meta.filename))('a record that left the listi
     expect(await isLive()).toBe(true);
     expect((await stage.run('backfill')).resources[0]).toMatchObject({ status: 'ok', deleted: 1 });
     expect(await isLive()).toBe(false);
-  });
-
-  it('is not deleted while the listing may be late for its row', async () => {
-    const { stage, isLive } = await serviceFor(database, OTHER['another record'] ?? {}, { settle: '1h' });
-    for (let scan = 1; scan <= 3; scan += 1) {
-      expect((await stage.run('backfill')).resources[0]).toMatchObject({ status: 'partial', deleted: 0 });
-    }
-    expect(await isLive()).toBe(true);
   });
 
   it.for(Object.keys(REFUSED))('stays if it answers %s, until an operator confirms the delete', async (way) => {

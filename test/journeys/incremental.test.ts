@@ -137,24 +137,6 @@ describe.for([USUAL])('sync after edits on $name', (database) => {
     expect(await run('sync')).toMatchObject({ mode: 'full', inserted: 0, updated: 1, unchanged: 149, asked: 2 });
     expect(await written(stage, 1)).toEqual([{ id: 'r7', version: 2 }]);
   });
-
-  it('lets a listed older state overwrite a newer row only where the record is so when it is read alone', async () => {
-    const { stage, clock, put, run } = await contentStage({ database });
-    put('a', { title: 'old' });
-    const old = stage.sandbox.store.get('content', 'a')?.text ?? '';
-    clock.push(MINUTE);
-    put('a', { title: 'new' });
-    await run('backfill');
-    stage.sandbox.store.put('content', old);
-    stage.sandbox.faults.add({ fault: 'status', status: 403, path: '/v1/content/' });
-    const title = (): Promise<unknown> => stage.value('SELECT title FROM content');
-    const [doubted] = (await stage.run('sync')).resources;
-    expect(doubted).toMatchObject({ updated: 0, status: 'partial', warnings: [{ code: 'older_listed' }] });
-    expect(await title()).toBe('new');
-    stage.sandbox.faults.clear();
-    expect(await run('sync')).toMatchObject({ updated: 1, status: 'ok' });
-    expect(await title()).toBe('old');
-  });
 });
 
 describe('ties and late commits', () => {

@@ -36,13 +36,6 @@ describe('type drift over runs', () => {
     expect(end.cells).toEqual(['1', cell]);
   });
 
-  it('F103 F117 number, text, object, array, null and number again lose nothing and make one column', () => {
-    const end = drift('1', '"x"', '{"a":1}', '[1]', 'null', '2');
-    expect(end.columns).toEqual(['content.v json']);
-    expect(end.types).toEqual([null, 'integer', 'text']);
-    expect(end.cells).toEqual(['1', '2']);
-  });
-
   it('F103 an object that becomes a text keeps filling its columns and is kept whole beside them', () => {
     const pages = shapePages([
       ['{"id":1,"seo":{"title":"a"}}'],
@@ -76,22 +69,6 @@ describe('type drift over runs', () => {
       { content_id: '1', position: 0, a: null, value: '"x"' },
       { content_id: '1', position: 1, a: 2, value: '{"a":2}' },
       { content_id: '1', position: 2, a: null, value: '[3]' },
-    ]);
-  });
-
-  it('F103 all drift within one page ends in the same types as over many', () => {
-    const texts = ['{"id":1,"v":1,"w":[1]}', '{"id":2,"v":1.5,"w":"x"}', '{"id":3,"v":9007199254740993,"x":{"y":"z"}}'];
-    const whole = shapePages([texts])[0] ?? raise();
-    const single = shapePages(texts.map((text) => [text])).at(-1) ?? raise();
-    expect(columnsOf(whole.shape).toSorted()).toEqual(columnsOf(single.shape).toSorted());
-    expect(whole.changes.every((change) => change.from === null)).toBe(true);
-    expect(rowsOf(whole, 'content').map((row) => row['v'])).toEqual(['1', '1.5', '9007199254740993']);
-  });
-
-  it('F117 a field that goes away and comes back with another type widens its old column', () => {
-    const pages = shapePages([['{"id":1,"a":1}'], ['{"id":1}'], ['{"id":1,"a":"x"}']]);
-    expect(pages[2]?.changes).toMatchObject([
-      { table: 'content', column: { name: 'a', type: 'text' }, from: 'integer' },
     ]);
   });
 });

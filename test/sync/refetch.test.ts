@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { refetch, type ExpectedRecord } from '../../src/sync/refetch.ts';
 import type { ResourceContext } from '../../src/sync/resource-context.ts';
-import { differences } from '../support/compare-copy.ts';
 import { draining } from '../support/draining.ts';
 import { journey, type Journey, type JourneyOptions } from '../support/journey.ts';
 
@@ -48,16 +47,6 @@ function suspects(stage: Journey): Promise<unknown[]> {
 }
 
 describe('a record that is read again', () => {
-  it('is loaded like any other: new, changed, the same', async () => {
-    const stage = await stageFor();
-    stage.sandbox.store.put('content', { id: 'new', title: 'n', more: { deep: true }, updated_at: UPDATED });
-    expect(await stage.again('new')).toBe('loaded');
-    put(stage, { title: 'second', tags: ['y', 'z'], updated_at: '2026-11-20T09:00:00Z' });
-    expect(await stage.again('a')).toBe('loaded');
-    expect(await stage.again('a')).toBe('unchanged');
-    expect(await stage.read((db) => differences(db, stage.sandbox.store, { resources: ['content'] }))).toEqual([]);
-  });
-
   it('makes the tables of a resource that was never copied', async () => {
     const stage = await journey({ sandbox: { generate: { content: 2 } } });
     const drained = await draining(stage, { only: [] });
@@ -127,20 +116,6 @@ describe('a record that is gone', () => {
   ])('and was never here is %s', async (_, expected, outcome) => {
     const stage = await stageFor();
     expect(await stage.again('never', expected)).toBe(outcome);
-  });
-
-  it('is live again when it is back, with its history right', async () => {
-    const stage = await stageFor();
-    stage.sandbox.store.remove('content', 'a');
-    await stage.again('a');
-    put(stage, { title: 'first', tags: ['x'], updated_at: UPDATED });
-    expect(await stage.again('a')).toBe('loaded');
-    expect(await rowOf(stage)).toMatchObject({ _version: 3, _deleted_at: null });
-    const ops = await stage.read((db) =>
-      db.prepare("SELECT op FROM _sync_versions WHERE id = 'a' ORDER BY version").pluck().all(),
-    );
-    expect(ops).toEqual(['upsert', 'delete', 'upsert']);
-    expect(await stage.read((db) => differences(db, stage.sandbox.store, { resources: ['content'] }))).toEqual([]);
   });
 
   it('is not gone for a delete event alone', async () => {

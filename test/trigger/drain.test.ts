@@ -92,19 +92,6 @@ describe('from a stored delivery to a row', () => {
     ]);
   });
 
-  it('F175 ends with the newest of three versions, in whatever order their events come', async () => {
-    const stage = await staged();
-    const [id = ''] = stage.ids;
-    const times = [1, 2, 3].map(() => changeRecord(stage.sandbox, id));
-    for (const at of [2, 0, 1]) {
-      await stage.deliver(eventFor('content', id, 'updated', times[at]));
-      await delay(5);
-    }
-    await stage.settled();
-    await expectEqual(stage);
-    expect(stage.errors).toEqual([]);
-  });
-
   it('F175 brings both of two changes within one second, and a duplicate costs nothing', async () => {
     const stage = await staged();
     const [id = ''] = stage.ids;
@@ -117,45 +104,6 @@ describe('from a stored delivery to a row', () => {
     await stage.settled();
     await expectEqual(stage);
     expect(itemReads(stage, id).length).toBeLessThanOrEqual(2);
-  });
-
-  it('F188 stores what concerns none of ours as ignored, and says why', async () => {
-    const stage = await staged();
-    await stage.deliver({ type: 'invoice.paid' }, eventFor('comments', 1), eventFor('images', 1));
-    await stage.settled();
-    expect(new Set((await stage.rows()).map(({ state }) => state))).toEqual(new Set(['ignored']));
-    expect((await stage.rows())[0]).toMatchObject({
-      kind: 'images.updated',
-      reason: '"images" is no resource that is synced',
-    });
-    expect(outcomes(stage)).toEqual(['ignored', 'ignored', 'ignored']);
-  });
-
-  it('F187 lays aside what cannot be read, once and for all, and goes on with the rest', async () => {
-    const stage = await staged();
-    const [id = ''] = stage.ids;
-    changeRecord(stage.sandbox, id);
-    await stage.deliver('{"type":', Buffer.from([0xff, 0xfe]), '['.repeat(100_000), eventFor('content', id));
-    await stage.settled();
-    await expectEqual(stage);
-    const rows = await stage.rows();
-    expect(rows.map(({ state, attempts }) => [state, attempts])).toEqual([
-      ['done', 0],
-      ['dead', 0],
-      ['dead', 0],
-      ['dead', 0],
-    ]);
-    expect(rows[3]?.reason).toContain('not valid JSON');
-  });
-
-  it('F190 the next incremental walk brings what no webhook told', async () => {
-    const stage = await staged();
-    const [told = '', lost = ''] = stage.ids;
-    changeRecord(stage.sandbox, lost);
-    await stage.deliver(eventFor('content', told, 'updated', changeRecord(stage.sandbox, told)));
-    await stage.settled();
-    await stage.walk('content', 'sync');
-    await expectEqual(stage);
   });
 
   it('reads each record of a batch, and settles the delivery once all are there', async () => {

@@ -1,73 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { createAnswerMemory, type AnswerHold } from '../../../src/http/body/answer-memory.ts';
+import { createAnswerMemory } from '../../../src/http/body/answer-memory.ts';
 import { newMeter } from '../../../src/http/client.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { clientFor, errorOf, serve, testProfile } from '../stage.ts';
 
 const MIB = 2 ** 20;
-
-describe('the memory of answers', () => {
-  it('is shared by all answers, except for small ones', () => {
-    const memory = createAnswerMemory(10 * MIB);
-    const [first, second, small] = [memory.open(), memory.open(), memory.open()];
-    first.resize(8 * MIB);
-    expect(() => second.resize(3 * MIB)).toThrow(expect.objectContaining({ code: 'memory_full', recovery: 'retry' }));
-    small.resize(2 * MIB);
-    expect(memory.taken).toBe(10 * MIB);
-    first.release();
-    first.release();
-    second.resize(8 * MIB);
-    expect(memory.taken).toBe(10 * MIB);
-  });
-
-  it('has room for one more, in the order in which they wait', async () => {
-    const memory = createAnswerMemory(10 * MIB);
-    const clock = new HandClock();
-    const [first, second, third] = [memory.open(), memory.open(), memory.open()];
-    memory.open().resize(10 * MIB);
-    const order: string[] = [];
-    const turnOf = async (name: string, hold: AnswerHold): Promise<void> => {
-      await hold.takeTurn(clock, 1_000);
-      hold.resize(10 * MIB);
-      order.push(name);
-    };
-    const turns = [turnOf('first', first), turnOf('second', second), turnOf('third', third)];
-    await nextTurn();
-    expect(order).toEqual(['first']);
-    expect(memory.taken).toBe(20 * MIB);
-    first.release();
-    await nextTurn();
-    second.release();
-    await Promise.all(turns);
-    expect(order).toEqual(['first', 'second', 'third']);
-    expect(clock.sleeping).toBe(0);
-  });
-
-  it('is waited for so long and no longer, and those behind do not wait for who gave up', async () => {
-    const memory = createAnswerMemory(10 * MIB);
-    const clock = new HandClock();
-    const [first, second, third] = [memory.open(), memory.open(), memory.open()];
-    await first.takeTurn(clock, 1_000);
-    const gaveUp = errorOf(second.takeTurn(clock, 1_000));
-    await clock.advance(500);
-    const patient = third.takeTurn(clock, 1_000);
-    await clock.advance(600);
-    expect((await gaveUp).code).toBe('memory_full');
-    first.release();
-    await patient;
-    expect(() => third.resize(10 * MIB)).not.toThrow();
-  });
-
-  it('is not waited for any longer once the work is aborted', async () => {
-    const memory = createAnswerMemory(10 * MIB);
-    const stop = new AbortController();
-    await memory.open().takeTurn(new HandClock(), 1_000);
-    const waiting = memory.open().takeTurn(new HandClock(), 1_000, stop.signal);
-    stop.abort(new Error('enough'));
-    await expect(waiting).rejects.toThrow('enough');
-  });
-});
 
 describe('a client', () => {
   const body = JSON.stringify({ data: [{ id: 1, text: 'x'.repeat(2 * MIB) }] });

@@ -1,8 +1,7 @@
 import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { discardBody } from '../../../src/http/body/body.ts';
 import { newMeter, type ApiAnswer } from '../../../src/http/client.ts';
-import { clientFor, errorOf, get, serve, serveRaw, testProfile } from '../stage.ts';
+import { clientFor, errorOf, get, serve, testProfile } from '../stage.ts';
 
 const TEXT = JSON.stringify({ data: [{ id: '1', title: 'Grüße, 世界 😀', body: 'x'.repeat(5_000) }] });
 const BYTES = Buffer.from(TEXT);
@@ -41,10 +40,6 @@ describe('content encodings', () => {
     );
   });
 
-  it('identity is none', async () => {
-    expect((await ask(BYTES, { 'content-encoding': 'identity' })).bytes.toString()).toBe(TEXT);
-  });
-
   it.each(Object.keys(ENCODERS))('F004 a truncated %s stream is an error', async (encoding) => {
     const whole = ENCODERS[encoding]?.(BYTES) ?? Buffer.alloc(0);
     const error = await errorOf(ask(whole.subarray(0, -3), { 'content-encoding': encoding }));
@@ -53,10 +48,6 @@ describe('content encodings', () => {
 
   it.each(Object.keys(ENCODERS))('F013 a plain body that says %s is an error', async (encoding) => {
     expect((await errorOf(ask(BYTES, { 'content-encoding': encoding }))).code).toBe('bad_encoding');
-  });
-
-  it('F013 a gzip body without the header is an error', async () => {
-    expect((await errorOf(ask(gzipSync(BYTES)))).code).toBe('bad_text');
   });
 
   it.each(['compress', 'gzip, gzip, gzip', 'exi'])('%s is not supported', async (encoding) => {
@@ -144,17 +135,6 @@ describe('text', () => {
   ])('%s is refused', async (_name, bytes, headers, code) => {
     expect((await errorOf(ask(bytes, headers))).code).toBe(code);
   });
-
-  it('F008 characters that are split over 1-byte pieces arrive whole', async () => {
-    const { origin } = await serveRaw((socket) => {
-      socket.setNoDelay(true);
-      socket.write(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 26\r\n\r\n`);
-      const bytes = Buffer.from('{"data":["世界 😀é"]}');
-      expect(bytes).toHaveLength(26);
-      bytes.forEach((byte, at) => setTimeout(() => socket.write(Buffer.from([byte])), at));
-    });
-    expect((await get(clientFor(origin), `${origin}/v1/content`)).json).toEqual({ data: ['世界 😀é'] });
-  });
 });
 
 describe('bodies that are no page', () => {
@@ -206,27 +186,5 @@ describe('bodies that are no page', () => {
       response.end('not gzip');
     });
     expect((await errorOf(get(clientFor(stage.origin), `${stage.origin}/v1/content`))).code).toBe('not_found');
-  });
-});
-
-describe('the memory of a body', () => {
-  const large = JSON.stringify({ data: [{ id: '1', body: 'x'.repeat(300_000) }] });
-
-  it('is given back at once, and once only', async () => {
-    const { bytes } = await ask(large);
-    const view = bytes.subarray(10, 20);
-    expect(view.toString()).toBe(large.slice(10, 20));
-    discardBody(bytes);
-    discardBody(bytes);
-    expect([bytes.length, view.length]).toEqual([0, 0]);
-  });
-
-  it('stays where others may have bytes in it: in one piece, or made of another charset', async () => {
-    const small = (await ask('{"data":[]}')).bytes;
-    const other = (await ask(Buffer.from(large, 'latin1'), { 'content-type': 'application/json; charset=latin1' }))
-      .bytes;
-    discardBody(small);
-    discardBody(other);
-    expect([small.toString(), other.toString() === large]).toEqual(['{"data":[]}', true]);
   });
 });

@@ -15,7 +15,6 @@ interface Case {
   success?: string;
   whole?: string;
   stored?: Partial<StoredSuccess> | null;
-  elapsed?: Partial<Elapsed>;
   now: string;
 }
 
@@ -30,11 +29,11 @@ function storedOf({ success, whole, stored }: Case): StoredSuccess | null {
 }
 
 function due(given: Case) {
-  const { incremental = '*/10 * * * *', full = '17 3 * * *', jitter = 0, elapsed, now } = given;
+  const { incremental = '*/10 * * * *', full = '17 3 * * *', jitter = 0, now } = given;
   const isOff = incremental === null && full === null;
   const times = { incremental: occurrences(incremental), full: occurrences(full), jitter, isOff };
   const stored = storedOf(given);
-  return dueOf({ times, stored, elapsed: { ...NONE, ...elapsed }, now: at(now), watchedSince: at('00:00:00') });
+  return dueOf({ times, stored, elapsed: NONE, now: at(now), watchedSince: at('00:00:00') });
 }
 
 const time = (moment: number | null): string | null =>
@@ -63,16 +62,6 @@ describe('what is due', () => {
     expect(due(given).command).toBe(command);
   }); // prettier-ignore
 
-  it('F042 is parked as long as the service asked for', () => {
-    const stored = { due_at: timestampText(at('10:30:00')) };
-    expect(due({ ...FRESH, stored, now: '10:20:00' })).toMatchObject({
-      command: 'sync',
-      parkedUntil: at('10:30:00'),
-      nextAt: at('10:30:00'),
-    });
-    expect(due({ ...FRESH, stored, now: '10:30:00' })).toMatchObject({ command: 'sync', parkedUntil: null });
-  });
-
   it.each<[string, Case, string | null]>([
     ['the next occurrence', { ...FRESH, now: '10:05:00' }, '20T10:10:00'],
     ['the full one where that comes first', { ...FRESH, success: '03:10:00', whole: '01:00:00', now: '03:16:00' }, '20T03:17:00'],
@@ -91,21 +80,6 @@ describe('what is due', () => {
     ['never where nothing is scheduled', { ...FRESH, incremental: null, full: null, now: '10:05:00' }, null],
   ])('is overdue %s', (_, given, expected) => {
     expect(time(due(given).overdueAt)).toBe(expected);
-  }); // prettier-ignore
-});
-
-describe('F074 what is due after the clock was set back by an hour', () => {
-  const MINUTE = { incremental: '* * * * *', full: null, whole: '03:00:00' };
-  it.each<[string, Case, 'backfill' | 'sync' | null]>([
-    ['nothing as long as the next occurrence would have been away', { ...MINUTE, success: '11:00:05', elapsed: { success: 54_000 }, now: '10:00:59' }, null],
-    ['the next minute of the new clock', { ...MINUTE, success: '11:00:05', elapsed: { success: 55_000 }, now: '10:01:00' }, 'sync'],
-    ['no minute that was run, where nobody knows for how long', { ...MINUTE, success: '10:00:20', now: '10:00:01' }, null],
-    ['at once where a success would have to be of much later', { ...MINUTE, success: '11:00:05', now: '10:00:30' }, 'sync'],
-    ['no second full walk for one time of day', { ...FRESH, incremental: null, success: '03:17:30', whole: '03:17:30', elapsed: { full: 3_000_000 }, now: '03:17:00' }, null],
-    ['none as the clock is there again', { ...FRESH, incremental: null, success: '03:17:30', whole: '03:17:30', elapsed: { full: 3_600_000 }, now: '03:17:31' }, null],
-    ['none for a process that has just begun', { ...FRESH, incremental: null, success: '03:17:30', whole: '03:17:30', now: '03:17:10' }, null],
-  ])('is %s', (_, given, command) => {
-    expect(due(given).command).toBe(command);
   }); // prettier-ignore
 });
 
