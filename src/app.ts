@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { createNoticeBoard, type NoticeBoard } from './extract/service-notices.ts';
 import { keepsRefreshToken, otherTokenOrigin } from './http/auth/create-credentials.ts';
@@ -9,8 +9,9 @@ import { runScope } from './observe/log.ts';
 import { scrubOwn } from './observe/scrub.ts';
 import type { Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';
-import { budgetName, credentialName } from './source/account-name.ts';
-import { requestedVersion, versionText } from './source/http-fields.ts';
+import { type AuthSettings, identityOf } from './source/auth.ts';
+import { isVersionDeclared, requestedVersion, versionText } from './source/http-fields.ts';
+import type { Profile } from './source/profile.ts';
 import { forgetDueTimes } from './state/checkpoints.ts';
 import { checkPrivacyKey } from './state/forgotten.ts';
 import { keepNotices } from './state/notices.ts';
@@ -20,13 +21,13 @@ import { storedTokens } from './state/stored-tokens.ts';
 import { type ConfirmedDeletes, deleteReleased } from './sync/deletes/confirm-deletes.ts';
 import { createFilesLane, type FilesLane, withFiles } from './sync/files/files-lane.ts';
 import { eraseForgotten } from './sync/forget/erase-records.ts';
-import { maskedProfile } from './sync/masked-profile.ts';
 import type { SyncCommand } from './sync/plan.ts';
 import { rebuildResource, rebuildViews, type ResourceRebuilt } from './sync/rebuild-resource.ts';
 import { type RefetchOutcome, refetchOwned, type RefetchRequest } from './sync/refetch.ts';
 import type { RunReport, RunWatcher } from './sync/report.ts';
 import type { ItemProof } from './sync/resource-context.ts';
 import { runSync } from './sync/run.ts';
+import { maskedProfile } from './sync/verify-profile.ts';
 import { type Repaired, repairResource } from './sync/verify/repair-resource.ts';
 import { type Verification, type VerifyRequest, verifyResource } from './sync/verify/verify-resource.ts';
 import type { TokenStore } from './warehouse/coordination.ts';
@@ -253,4 +254,29 @@ function newRunId(clock: Clock): string {
   const second = now.toISOString().replace(/[-:]|\.\d+/g, '');
   const millisecond = now.getUTCMilliseconds().toString(16).padStart(3, '0');
   return `${second}-${millisecond}${randomBytes(3).toString('hex').slice(1)}`;
+}
+
+/** The budget belongs to the origin and the credential, so that another key has a budget of its own. */
+function budgetName(origin: string, auth: AuthSettings): string {
+  const { caller } = identityOf(auth);
+  return caller === '' ? origin : `${origin} ${shortHash(caller)}`;
+}
+
+/** Includes the scope and the version that the profile declares, because listings may depend on them. */
+export function credentialName({
+  base_url,
+  auth,
+  profile,
+}: {
+  base_url: string;
+  auth: AuthSettings;
+  profile: Profile;
+}): string {
+  const { caller, rights } = identityOf(auth);
+  const version = isVersionDeclared(profile) ? [versionText(profile)] : [];
+  return shortHash(JSON.stringify([new URL(base_url).origin, caller, ...rights, ...version]));
+}
+
+function shortHash(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 12);
 }

@@ -1,21 +1,21 @@
 import { Argument, Command } from 'commander';
 import type { Kysely } from 'kysely';
+import { credentialName } from '../app.ts';
 import { ConfigError, DeferredError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { WalkMode } from '../model/vocabulary.ts';
 import { countOf } from '../observe/figures.ts';
-import { credentialName } from '../source/account-name.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
 import { requestsOfLast } from '../state/runs.ts';
-import { maskedProfile } from '../sync/masked-profile.ts';
 import { planWalk, type SyncCommand, type WalkPlan } from '../sync/plan.ts';
+import { maskedProfile } from '../sync/verify-profile.ts';
 import type { OwnTables } from '../warehouse/own-tables.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import { findWarehouse } from './command/find-warehouse.ts';
 import { print } from './command/output.ts';
-import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
+import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
 
 /** What the next run does to a resource. */
 interface ResourcePlan {

@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { CompiledQuery } from 'kysely';
-import type { ResourceShape } from '../model/table.ts';
+import type { ResourceShape, TableShape } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
+import type { Relations } from '../source/profile.ts';
 import { commentKey, readCatalogue, saveComments } from '../state/column-catalog.ts';
 import { type Comment, commentsOf } from '../state/column-comments.ts';
 import { resourcesThatKeepFiles } from '../state/files/shown-files.ts';
@@ -16,8 +17,7 @@ import {
 } from '../state/view-catalog.ts';
 import { type ExistingViews, planViews } from '../views/plan-views.ts';
 import { asChange, type ExistingColumn, type PlannedView } from '../views/planned-view.ts';
-import { resolveRelations } from '../views/relations.ts';
-import type { ViewedResource, ViewModel } from '../views/view-model.ts';
+import type { Relation, ViewedResource, ViewModel } from '../views/view-model.ts';
 import type { ViewChange } from '../warehouse/view-dialect.ts';
 import type { LoadContext } from './load-context.ts';
 
@@ -200,4 +200,38 @@ function isMade(view: PlannedView, stored: StoredView | undefined): boolean {
   const { made_at: _, ...known } = stored.view;
   const columns = stored.columns.map(({ view_name: _name, position: _at, first_seen: _since, ...column }) => column);
   return isDeepStrictEqual(rowsOf(view), { ...known, columns });
+}
+
+/**
+ * The relations of a profile whose columns are there: from a column of any table to the key of a resource's own table.
+ * The others are left out; `content-sync check` tells of them.
+ */
+export function resolveRelations(declared: Relations, shapes: readonly ResourceShape[]): Relation[] {
+  const tables = shapes.flatMap(({ resource, tables: each }) => each.map((table) => ({ resource, table })));
+  const place = (text: string): Relation['from'] | null => {
+    const [name, column = ''] = text.split('.');
+    const found = tables.find(({ table }) => table.name === name);
+    return found === undefined || !hasColumn(found.table, column) ? null : { ...found, column };
+  };
+  return Object.entries(declared).flatMap(([source, target]) => {
+    const [from, to] = [place(source), place(target)];
+    const isKey = to !== null && to.table.path.length === 0 && to.table.key[0] === to.column;
+    return from === null || to === null || !isKey ? [] : [{ from, to }];
+  });
+}
+
+/** Why a relation is left out, as the rest of a sentence. */
+export function unresolved(source: string, target: string, shapes: readonly ResourceShape[]): string {
+  const tables = shapes.flatMap((shape) => shape.tables);
+  for (const text of [source, target]) {
+    const [name = '', column = ''] = text.split('.');
+    const table = tables.find((each) => each.name === name);
+    if (table === undefined) return `there is no table ${name} yet`;
+    if (!hasColumn(table, column)) return `${name} has no column ${column} yet`;
+  }
+  return `${target} is not the key of a resource's own table`;
+}
+
+function hasColumn(table: TableShape, name: string): boolean {
+  return table.key.includes(name) || table.columns.some((column) => column.name === name);
 }

@@ -7,6 +7,7 @@ import { initialShape, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { type Reject, resolveRejects, saveRejects } from '../state/rejects.ts';
 import { restoreDeletes } from '../state/stored-rows.ts';
+import { saveSourceTexts } from '../state/versions.ts';
 import { type OlderPolicy, restoredAmong } from './difference.ts';
 import { coverRows } from './grow-calendar.ts';
 import { finishReshape, fixColumns, growTables, shapeAndGrow } from './grow-shape.ts';
@@ -21,7 +22,6 @@ import {
   preparePage,
   shapeOf,
 } from './prepare-page.ts';
-import { sourceTexts } from './source-texts.ts';
 
 /** A record's key and the service's own time of change: its text, and the moment in epoch milliseconds. */
 export type DatedKey = Pick<KeyedRecord, 'key'> & Pick<Updated, 'text' | 'at'>;
@@ -231,4 +231,19 @@ function rejectsOf(resource: string, runId: string, setAside: readonly SetAside[
     body: bytes.toString(),
     run_id: runId,
   }));
+}
+
+/**
+ * The statements that keep what the service sent of records with hidden fields beside their versions, where the profile
+ * wants it; they run behind those that write the versions.
+ */
+export function sourceTexts(
+  { warehouse, owned, profile }: LoadContext,
+  written: readonly KeyedRecord[],
+): CompiledQuery[] {
+  if (profile.source_text !== 'kept' || profile.history === 'none') return [];
+  const texts = written.flatMap(({ key, asSent }) =>
+    asSent === undefined ? [] : [{ id: key, text: asSent.toString() }],
+  );
+  return saveSourceTexts(warehouse.own, owned.resource, texts);
 }

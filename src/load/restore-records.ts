@@ -1,17 +1,16 @@
 import type { SourceRecord } from '../model/json.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import { restoreDeletes } from '../state/stored-rows.ts';
 import { inParts } from '../state/in-parts.ts';
 import { resolveRejects } from '../state/rejects.ts';
+import { restoreDeletes } from '../state/stored-rows.ts';
 import { forgetSuspects } from '../state/suspects.ts';
 import { latestVersions } from '../state/versions.ts';
 import { dropForgotten } from './drop-forgotten.ts';
 import { coverRows } from './grow-calendar.ts';
 import { keyRecords } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
-import { shapedFor } from './page-loader.ts';
+import { shapedFor, sourceTexts } from './page-loader.ts';
 import { keyOf, pageRows, shapeOf } from './prepare-page.ts';
-import { sourceTexts } from './source-texts.ts';
 
 const RECORDS_PER_STEP = 100;
 

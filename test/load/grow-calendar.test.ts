@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { growCalendar } from '../../src/load/grow-calendar.ts';
+import { growCalendar, yearsOfCalendar } from '../../src/load/grow-calendar.ts';
 import { rebuildTables } from '../../src/load/rebuild/rebuild-tables.ts';
-import { yearsOfCalendar } from '../../src/state/calendar.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { DATABASES, warehouseOn } from '../support/databases.ts';
 import { HandClock } from '../support/hand-clock.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { insteadOf } from '../../src/source/removed-fields.ts';
+import { insteadOf } from '../../src/settings/file/check-value.ts';
 
 it('a field that was removed is refused with what to do in its place', () => {
   expect(insteadOf(['resources', 'posts', 'incremental', 'window'])).toContain('page.style keyset');

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Client } from 'pg';
 import { inject } from 'vitest';
+import { addYears } from '../../src/load/grow-calendar.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { addYears } from '../../src/state/calendar.ts';
 import { openCoordination, openWarehouse } from '../../src/warehouse/databases.ts';
 import { leave } from './postgres-clients.ts';
 

@@ -21,10 +21,10 @@ import { orderFinding } from '../../checks/order.ts';
 import { timesFindings } from '../../checks/times.ts';
 import type { Page } from '../../extract/page.ts';
 import { walk, type WalkOptions } from '../../extract/walk.ts';
+import { resolveRelations, unresolved } from '../../load/grow-views.ts';
 import type { ResourceShape } from '../../model/table.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import type { Profile, Relations } from '../../source/profile.ts';
-import { resolveRelations, unresolved } from '../../views/relations.ts';
 import type { WarehouseReader } from '../../warehouse/reading.ts';
 import { sampleQuery, windowsFinding } from './windows.ts';
 

@@ -1,12 +1,11 @@
-import { isHidden } from '../../shape/mask-fields.ts';
 import { pathText } from '../../shape/columns/source-path.ts';
+import { isHidden } from '../../shape/mask-fields.ts';
 import { OWN_COLUMNS } from '../../warehouse/own-columns.ts';
 import type { ViewDialect } from '../../warehouse/view-dialect.ts';
 import type { PlannedView } from '../planned-view.ts';
-import type { View } from '../view.ts';
 import type { ViewModel } from '../view-model.ts';
-import { ownView } from './own-views.ts';
-import { typeWord } from './type-words.ts';
+import type { View } from '../view.ts';
+import { ownView, typeWord } from './own-views.ts';
 
 /** `sync_dictionary`: every column of every copied table and of every view of ours. */
 export function dictionaryView(model: ViewModel, above: ReadonlyMap<string, PlannedView>): View[] {

@@ -1,7 +1,7 @@
 import { assert, json, property } from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { jsonSize } from '../../../src/http/outcome/interpret.ts';
 import type { JsonValue } from '../../../src/model/json.ts';
-import { jsonSize } from '../../../src/shape/json/json-size.ts';
 
 /** Values on all levels, as `JSON.parse` makes them; an empty array or object counts one for what it could hold. */
 function valuesIn(value: JsonValue): number {
