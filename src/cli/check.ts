@@ -1,11 +1,11 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import path from 'node:path';
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import { openProbe, type Probe } from '../app.ts';
 import { identityFinding } from '../checks/credential.ts';
 import type { CheckFinding } from '../checks/listing-walk.ts';
 import { newMeter } from '../http/client.ts';
-import { ConfigError, messageOf } from '../model/errors.ts';
+import { messageOf } from '../model/errors.ts';
 import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { percentText, rateText } from '../observe/figures.ts';
@@ -51,14 +51,8 @@ const TONES: Readonly<Record<CheckFinding['status'], Tone>> = { ok: 'good', warn
 export function checkCommand(context: CliContext): Command {
   return withSourceOptions(new Command('check'))
     .argument('[resource...]', 'only these resources of the profile')
-    .addOption(new Option('--api-version <version>').hideHelp())
     .option('--json', 'print one JSON object per source on stdout')
-    .action(async (names: string[], options: SourceOptions & { json?: true; apiVersion?: string }) => {
-      if (options.apiVersion !== undefined) {
-        throw new ConfigError('usage', '--api-version was removed: check tests what the profile asks for', {
-          hint: 'name the other version in a copy of the profile, and run check with a config that names the copy',
-        });
-      }
+    .action(async (names: string[], options: SourceOptions & { json?: true }) => {
       await forEachSource(context, options, names, async ({ source, resources, log }) => {
         const chosen = { source: impatiently(source), log };
         const { report, sections } = await checkSource(chosen, resources, context);

@@ -13,6 +13,7 @@ import { failureOf, findServe } from './command/find-serve.ts';
 import { forEachSource, withSourceOptions, type ChosenSource, type SourceOptions } from './command/sources.ts';
 import { alignedLines, print } from './command/output.ts';
 import { whileOpen } from './command/with-app.ts';
+import { limitFrom } from './runs.ts';
 
 type DeliveryOptions = SourceOptions & { json?: true };
 
@@ -73,12 +74,6 @@ function replayCommand(context: CliContext): Command {
       });
       if (left.length > 0) throw unknownDeliveries(left);
     });
-}
-
-function limitFrom(text: string): number {
-  const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0;
-  if (limit > 0) return limit;
-  throw new ConfigError('usage', `--limit must be a whole number from 1 to 999999, not "${text}"`);
 }
 
 function subcommand(name: string, about: string): Command {

@@ -1,18 +1,24 @@
-import { noteForgotten, openRequests } from '../state/forgotten.ts';
 import { eraseUnnamed } from '../sync/files/prune.ts';
-import type { ForgottenRow } from '../warehouse/own-tables.ts';
 import type { App } from '../app.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { syncedResources } from '../serve/start-drain.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import { readTables } from '../state/column-catalog.ts';
-import { askToForget, checkPrivacyKey, forgottenFingerprint, rememberForgotten, unerased } from '../state/forgotten.ts';
+import {
+  askToForget,
+  checkPrivacyKey,
+  forgottenFingerprint,
+  noteForgotten,
+  openRequests,
+  rememberForgotten,
+  unerased,
+} from '../state/forgotten.ts';
 import { knownIds } from '../sync/forget/traces.ts';
 import { forgetDeliveries, type ForgottenDeliveries, idsInDeliveries } from '../trigger/drain/forget-deliveries.ts';
 import type { RestoredParts } from '../warehouse/database.ts';
 import { inboxAddress, openInbox, openInboxToRead } from '../warehouse/databases.ts';
-import type { OwnTables } from '../warehouse/own-tables.ts';
+import type { ForgottenRow, OwnTables } from '../warehouse/own-tables.ts';
 import type { CliContext } from './command/context.ts';
 import { whileOpen } from './command/with-app.ts';
 

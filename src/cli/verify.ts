@@ -1,6 +1,5 @@
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import type { App } from '../app.ts';
-import { ConfigError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
 import type { Repaired } from '../sync/verify/repair-resource.ts';
@@ -15,8 +14,6 @@ import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions
 import { withApp } from './command/with-app.ts';
 
 interface VerifyOptions extends SourceOptions {
-  sample?: string;
-  seed?: string;
   internal?: true;
   repair?: true;
   json?: true;
@@ -35,19 +32,9 @@ export function verifyCommand(context: CliContext): Command {
     .option('--internal', 'send no request: compare the copy with its own stored bodies and versions')
     .option('--repair', 'repair what differs, and verify again')
     .option('--json', 'print one JSON object per resource on stdout')
-    .addOption(new Option('--sample <number>').hideHelp())
-    .addOption(new Option('--seed <number>').hideHelp())
     .action(async (names: string[], options: VerifyOptions) => {
-      refuseSample(options);
       await forEachSource(context, options, names, async (chosen) => verifySource(context, chosen, options));
     });
-}
-
-function refuseSample({ sample, seed }: VerifyOptions): void {
-  if (sample === undefined && seed === undefined) return;
-  throw new ConfigError('usage', '--sample and --seed were removed: verify always compares the whole listing', {
-    hint: 'leave them out; --internal compares without sending requests',
-  });
 }
 
 async function verifySource(context: CliContext, chosen: ChosenSource, options: VerifyOptions): Promise<ExitCode> {

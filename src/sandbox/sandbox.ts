@@ -39,7 +39,7 @@ const FIRST_RETRY_MS = 1_000;
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { port = 0, host = '127.0.0.1', data = null, generate = {}, rate = null, burst = rate } = options;
   const hooks = webhooks(machineClock, FIRST_RETRY_MS);
-  const settings = { data, generate, generateFlat: false, sort: 'updated', visibilityLag: 0 } as const;
+  const settings = { data, generate, sort: 'updated', visibilityLag: 0 } as const;
   const service: SandboxService = {
     store: openRecords(settings, machineClock, hooks.emit),
     webhooks: hooks,

@@ -13,8 +13,6 @@ interface DataSettings {
   data: string | null;
   /** Records to generate, by resource. */
   generate: Readonly<Record<string, number>>;
-  /** Generated records hold no arrays. */
-  generateFlat: boolean;
   sort: Sort;
   /** Milliseconds after which listings show a write. */
   visibilityLag: number;
@@ -46,13 +44,9 @@ function openFiles({ data, generate }: DataSettings): ImageFiles {
   return imageFiles(data === null ? null : join(data, 'files'), (id) => (isGenerated(id) ? pictureOf(id) : null));
 }
 
-function openResource(
-  name: string,
-  file: string | undefined,
-  { generate, generateFlat, sort }: DataSettings,
-): StartingRecords {
+function openResource(name: string, file: string | undefined, { generate, sort }: DataSettings): StartingRecords {
   const count = generate[name];
-  if (count !== undefined) return generatedRecords(name, count, sort, generateFlat);
+  if (count !== undefined) return generatedRecords(name, count, sort);
   return file === undefined ? NO_RECORDS : readRecords(file, sort);
 }
 
