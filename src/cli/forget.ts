@@ -234,7 +234,7 @@ export function reportOf(reported: Reported): ForgetReport {
   const erased = { ...NO_TRACES };
   for (const { counts } of rows) {
     const found: Partial<TraceCounts> = { ...NO_TRACES, ...parsed(counts) };
-    for (const what of WHAT) erased[what] += found[what] ?? 0;
+    for (const [what] of WHAT) erased[what] += found[what] ?? 0;
   }
   return {
     source,
@@ -283,23 +283,14 @@ function listWhatIsLeft(reported: Reported): string[] {
 }
 
 const WHAT = [
-  'rows',
-  'children',
-  'versions',
-  'rejects',
-  'deletes',
-  'files',
-  'deliveries',
-] as const satisfies readonly (keyof TraceCounts)[];
-const WORDS: Readonly<Record<(typeof WHAT)[number], string>> = {
-  rows: 'rows',
-  children: 'rows of lists',
-  versions: 'versions',
-  rejects: 'records set aside',
-  deletes: 'notes of deletes',
-  files: 'files',
-  deliveries: 'deliveries',
-};
+  ['rows', 'rows'],
+  ['children', 'rows of lists'],
+  ['versions', 'versions'],
+  ['rejects', 'records set aside'],
+  ['deletes', 'notes of deletes'],
+  ['files', 'files'],
+  ['deliveries', 'deliveries'],
+] as const satisfies readonly (readonly [keyof TraceCounts, string])[];
 
 function parsed(counts: string | null): Partial<TraceCounts> {
   const value: unknown = JSON.parse(counts ?? '{}');
@@ -309,7 +300,7 @@ function parsed(counts: string | null): Partial<TraceCounts> {
 /** For a person, and for the file. */
 function reportText(report: ForgetReport): string {
   const { source, resource, outcome, at, version, records, erased, fingerprints, todo, yours } = report;
-  const counts = WHAT.map((what) => `${countText(erased[what])} ${WORDS[what]}`).join(', ');
+  const counts = WHAT.map(([what, word]) => `${countText(erased[what])} ${word}`).join(', ');
   const verb = outcome === 'dry run' ? 'would be erased' : outcome === 'erased' ? 'erased' : 'not erased completely';
   const lines = [
     `${source}: ${countText(records)} ${records === 1 ? 'record' : 'records'} of ${resource} ${verb}`,

@@ -293,12 +293,8 @@ function quoted(value: string): string {
 }
 
 /** The parts of a config with one source. */
-interface ConfigParts {
-  warehouse: string;
-  source: string;
-  baseUrl: string;
-  auth: Readonly<Record<string, string>>;
-  profile: string;
+interface ConfigParts
+  extends Pick<FoundService, 'baseUrl' | 'auth' | 'profile'>, Pick<Writing, 'warehouse' | 'source'> {
   /** Text of the config to which the source is added. */
   existing?: string | undefined;
 }

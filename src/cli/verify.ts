@@ -1,17 +1,18 @@
 import { Command } from 'commander';
 import type { App } from '../app.ts';
+import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
+import type { SourceSettings } from '../settings/settings.ts';
 import type { Repaired } from '../sync/verify/repair-resource.ts';
 import { type Difference, DIFFERENCES, type VerifyReport } from '../sync/verify/report.ts';
-import { openWarehouseToRead } from '../warehouse/databases.ts';
+import { openWarehouseToRead, sharedDatabase } from '../warehouse/databases.ts';
 import type { Verdict } from '../warehouse/own-tables.ts';
-import { besideOthers } from './command/beside-others.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode, exitCodeOfError, worstExitCode } from './command/exit-code.ts';
 import { print, tellError } from './command/output.ts';
 import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
-import { withApp } from './command/with-app.ts';
+import { whileOpen, withApp } from './command/with-app.ts';
 
 interface VerifyOptions extends SourceOptions {
   internal?: true;
@@ -38,9 +39,7 @@ export function verifyCommand(context: CliContext): Command {
 }
 
 async function verifySource(context: CliContext, chosen: ChosenSource, options: VerifyOptions): Promise<ExitCode> {
-  // Creates nothing if there is no copy.
-  await (await openWarehouseToRead(chosen.source.warehouse, context.clock)).close();
-  const source = await besideOthers(chosen.source, context.clock);
+  const source = await besideOthers(chosen.source, context);
   return withApp(context, { ...chosen, source }, async (app) => {
     const codes: ExitCode[] = [];
     for (const resource of chosen.resources) {
@@ -53,6 +52,24 @@ async function verifySource(context: CliContext, chosen: ChosenSource, options: 
       }
     }
     return worstExitCode(codes);
+  });
+}
+
+/** The least part of a limit that this takes beside a process that is at work. */
+const LEAST_SHARE = 0.05;
+
+/**
+ * The source as it is read: where another process of this machine is at work on it, whose budget nobody shares, verify
+ * takes what that one leaves of the limit. Throws `ConfigError` if there is no copy, and makes none.
+ */
+async function besideOthers(source: SourceSettings, { clock }: CliContext): Promise<SourceSettings> {
+  return whileOpen(await openWarehouseToRead(source.warehouse, clock), async ({ own }) => {
+    if (sharedDatabase(source.warehouse) !== null) return source;
+    const leases = own.selectFrom('_sync_leases').select('name');
+    const held = await leases.where('expires_at', '>', timestampText(clock.now())).limit(1).execute();
+    if (held.length === 0) return source;
+    const { share } = source.rate;
+    return { ...source, rate: { ...source.rate, share: Math.max(LEAST_SHARE, Math.min(share, 1 - share)) } };
   });
 }
 

@@ -20,22 +20,18 @@ export interface TableExport {
 /** Writes what `before` does not hold already. Returns the table as it is then to be listed. */
 export async function exportTable(asked: TableExport): Promise<ManifestTable> {
   const { table, target, before } = asked;
-  const shape = shapeOf(table, target);
-  const isSame = before !== null && isDeepStrictEqual(shape, shapeIn(before));
+  const shape = shapeOf(table, target.columns, target.layout.month?.name ?? null);
+  const isSame = before !== null && isDeepStrictEqual(shape, shapeOf(before, before.columns, before.month_of));
   const slices = isSame ? await refreshed(asked, slicesOf(before)) : await writeAll(asked);
   return { ...shape, description: table.description, columns: described(table, target), ...listed(slices) };
 }
 
 /** What must be the same for files to stay. */
-function shapeOf({ name }: ChosenTable, { columns, layout }: PartTarget) {
-  return {
-    name,
-    columns: columns.map((column) => ({ name: column.name, type: column.type, stored: column.stored })),
-    month_of: layout.month?.name ?? null,
-  };
-}
-
-function shapeIn({ name, columns, month_of }: ManifestTable): ReturnType<typeof shapeOf> {
+function shapeOf(
+  { name }: { name: string },
+  columns: readonly Pick<ExportColumn, 'name' | 'type' | 'stored'>[],
+  month_of: string | null,
+) {
   return {
     name,
     columns: columns.map((each) => ({ name: each.name, type: each.type, stored: each.stored })),
@@ -198,15 +194,6 @@ function byKey({ columns }: ViewQuery, { key }: Layout, slices: readonly Slice[]
 
 type Row = readonly ViewCell[];
 
-/** Writes rows that come in the order of the layout, and makes slices of them. */
-interface SliceWriter {
-  write(rows: readonly Row[]): Promise<void>;
-  /** All slices that were written. */
-  end(): Promise<Slice[]>;
-  /** Leaves nothing of the file in hand. Never throws. */
-  abort(): Promise<void>;
-}
-
 interface OpenSlice {
   month: string | null;
   from: string | null;
@@ -214,8 +201,11 @@ interface OpenSlice {
   files: PartFile[];
 }
 
-/** `from`: the key with which the first slice begins. An empty file tells the columns of a table without rows. */
-function sliceWriter(target: PartTarget, from: string | null, hasEmptyFile: boolean): SliceWriter {
+/**
+ * Writes rows that come in the order of the layout, and makes slices of them. `from`: the key with which the first slice begins.
+ * An empty file tells the columns of a table without rows.
+ */
+function sliceWriter(target: PartTarget, from: string | null, hasEmptyFile: boolean) {
   const { layout, columns } = target;
   const indexOf = (name: string | undefined): number => columns.findIndex((column) => column.name === name);
   const [keyAt, monthAt] = [indexOf(layout.key?.name), indexOf(layout.month?.name)];
@@ -245,7 +235,7 @@ function sliceWriter(target: PartTarget, from: string | null, hasEmptyFile: bool
     return slice;
   };
   return {
-    write: async (rows) => {
+    write: async (rows: readonly Row[]): Promise<void> => {
       const months = layout.month === null ? () => null : (row: Row) => monthOf(row[monthAt] ?? null);
       for (const { month, run } of runsOf(rows, months)) {
         const { digest } = await sliceOf(month, run[0] ?? []);
@@ -254,7 +244,8 @@ function sliceWriter(target: PartTarget, from: string | null, hasEmptyFile: bool
         await part.add(run);
       }
     },
-    end: async () => {
+    /** Returns all slices that were written. */
+    end: async (): Promise<Slice[]> => {
       if (slice === null && hasEmptyFile) {
         slice = await begin({ month: null, from });
         part = await openPart(target, null);
@@ -262,7 +253,8 @@ function sliceWriter(target: PartTarget, from: string | null, hasEmptyFile: bool
       await closePart();
       return slice === null ? slices : [...slices, asSlice(slice)];
     },
-    abort: async () => part?.abort(),
+    /** Leaves nothing of the file in hand. Never throws. */
+    abort: async (): Promise<void> => part?.abort(),
   };
 }
 

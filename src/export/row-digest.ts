@@ -1,30 +1,25 @@
 import { hash } from 'node:crypto';
 import type { ViewCell } from '../warehouse/snapshot-reader.ts';
 
-/** Of rows in any order. */
-export interface RowDigest {
-  add(row: readonly ViewCell[]): void;
-  rows(): number;
-  text(): string;
-}
+export type RowDigest = ReturnType<typeof rowDigest>;
 
 const LANES = 8;
 const LANE_BYTES = 4;
 
 /** Adds up the hashes of rows, so that neither their order counts nor two equal ones cancel each other out. */
-export function rowDigest(): RowDigest {
+export function rowDigest() {
   const sums = new Uint32Array(LANES);
   let rows = 0;
   return {
-    add: (row) => {
+    add: (row: readonly ViewCell[]): void => {
       const digest = hash('sha256', row.map(cellText).join(''), 'buffer');
       for (let lane = 0; lane < LANES; lane += 1) {
         sums[lane] = (sums[lane] ?? 0) + digest.readUInt32LE(lane * LANE_BYTES);
       }
       rows += 1;
     },
-    rows: () => rows,
-    text: () => [...sums].map((sum) => sum.toString(16).padStart(2 * LANE_BYTES, '0')).join(''),
+    rows: (): number => rows,
+    text: (): string => [...sums].map((sum) => sum.toString(16).padStart(2 * LANE_BYTES, '0')).join(''),
   };
 }
 

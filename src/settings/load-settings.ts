@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { ConfigError } from '../model/errors.ts';
-import { alertFindings } from './alerts-schema.ts';
+import { secretsOf } from '../source/auth.ts';
+import { alertFindings, alertSecrets } from './alerts-schema.ts';
 import { type CheckedFile, checkFile, readSourceFolder, type SourceFile } from './check-file.ts';
 import { controlPath } from './control-place.ts';
-import { bucketSecrets, credentialsIn } from './credentials.ts';
 import { placementFindings } from './cross-check.ts';
 import { filesOf, storeFindings, storesOf, withUsualStore } from './file-stores.ts';
 import { type Fault, isPlainMap, replaceAt, settingsError, type SettingsFinding, valueAt } from './file/fault.ts';
@@ -221,6 +221,31 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
     memory,
     secrets,
   };
+}
+
+/** Credentials in the settings, as texts that must not be written. */
+function credentialsIn({
+  sources,
+  serve,
+  alerts,
+  privacy_key,
+}: Pick<SettingsFile, 'sources' | 'serve' | 'alerts' | 'privacy_key'>): string[] {
+  const found = [...(serve.auth === undefined ? [] : [serve.auth.password]), ...alertSecrets(alerts)];
+  if (privacy_key !== undefined) found.push(privacy_key);
+  for (const { auth, webhook, ping, hash_key } of Object.values(sources)) {
+    if (hash_key !== undefined) found.push(hash_key);
+    found.push(...(auth === undefined ? [] : secretsOf(auth)));
+    for (const { value } of webhook?.secrets ?? []) found.push(value);
+    // Whoever knows the address of a monitor can silence it.
+    for (const url of Object.values(ping)) if (url !== undefined) found.push(url);
+  }
+  return found;
+}
+
+/** What signs requests to a bucket, which the environment alone holds. */
+function bucketSecrets(env: NodeJS.ProcessEnv): string[] {
+  const { AWS_SECRET_ACCESS_KEY: key = '', AWS_SESSION_TOKEN: token = '' } = env;
+  return [key, token].filter((text) => text !== '');
 }
 
 function shownPath(path: string, cwd: string): string {

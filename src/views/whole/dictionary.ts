@@ -5,8 +5,7 @@ import type { ViewDialect } from '../../warehouse/view-dialect.ts';
 import type { PlannedView } from '../planned-view.ts';
 import type { View } from '../view.ts';
 import type { ViewModel } from '../view-model.ts';
-import { ownView } from './own-views.ts';
-import { typeWord } from './type-words.ts';
+import { ownView, typeWord } from './own-views.ts';
 
 /** `sync_dictionary`: every column of every copied table and of every view of ours. */
 export function dictionaryView(model: ViewModel, above: ReadonlyMap<string, PlannedView>): View[] {

@@ -1,7 +1,7 @@
-import type { ColumnType } from '../../model/vocabulary.ts';
+import { COLUMN_TYPES, type ColumnType } from '../../model/vocabulary.ts';
+import type { ViewDialect } from '../../warehouse/view-dialect.ts';
 import type { ViewModel } from '../view-model.ts';
 import { ownColumn, type View } from '../view.ts';
-import { typeWord } from './type-words.ts';
 
 /** A column of a view that shows what we know ourselves: name, type, SQL, description. */
 export type OwnColumn = readonly [name: string, type: ColumnType, sql: string, description: string];
@@ -79,4 +79,12 @@ export function schemaLogView({ dialect }: ViewModel): View[] {
   ] as const;
   const description = 'Every column of a copied table that was added, became wider, lost its values or has them again.';
   return [ownView('sync_schema_log', description, columns, ' FROM "_sync_schema_changes" AS c')];
+}
+
+/** The type that an own table remembers, in the words of the database; NULL for none. */
+export function typeWord(dialect: ViewDialect, sql: string): string {
+  const words = COLUMN_TYPES.map(
+    (type) => `WHEN ${dialect.literal(type)} THEN ${dialect.literal(dialect.types[type])}`,
+  );
+  return dialect.declared(`CAST(CASE ${sql} ${words.join(' ')} END AS TEXT)`, 'text');
 }
