@@ -151,15 +151,15 @@ async function checkService(
   context: CliContext,
 ): Promise<Omit<CheckReport, 'source' | 'warehouse'>> {
   const checks: CheckReport['resources'] = [];
-  const identity = await identityOf(app, context);
-  const { source } = app;
+  const { source, client, listing } = app;
+  const path = source.profile.identity;
+  const { clock, signal } = context;
+  const identity = path === null ? null : await identityFinding({ client, listing, path, signal });
   const isNamed = identity?.status === 'ok' ? 'identified' : 'unproved';
   const credential = source.auth.type === 'none' ? 'none' : isNamed;
   for (const resource of resources) {
     const profile = source.profile.resources[resource];
     if (profile === undefined) continue;
-    const { listing, client } = app;
-    const { clock, signal } = context;
     const request = { profile, listing, client, clock, signal, meter: newMeter() };
     checks.push({ resource, findings: await checkResource(request, app.source.profile.resources, credential) });
   }
@@ -168,11 +168,6 @@ async function checkService(
   const version = versionFinding(app, context);
   const further = { ...(identity === null ? {} : { identity }), ...(version === null ? {} : { version }) };
   return { ...further, resources: checks, limits };
-}
-
-async function identityOf({ source, client, listing }: Probe, { signal }: CliContext): Promise<CheckFinding | null> {
-  const path = source.profile.identity;
-  return path === null ? null : identityFinding({ client, listing, path, signal });
 }
 
 function versionFinding({ notices, source }: Probe, { clock }: CliContext): CheckFinding | null {

@@ -116,7 +116,9 @@ function formatReport(report: VerifyReport, repaired?: Repaired): string {
     ...(repaired === undefined ? [] : [formatRepair(repaired)]),
     `${resource}: ${VERDICT_TEXTS[verdict]} (${mode}): ${counts.join(', ')}; ${countText(requests)} requests`,
     ...(listing?.doubts ?? []).map((doubt) => `  the listing may be incomplete: ${doubt}`),
-    ...Object.entries(differences.by_kind).map(([kind, count]) => `  ${countText(count)} × ${kind}: ${describe(kind)}`),
+    ...Object.entries(differences.by_kind).map(
+      ([kind, count]) => `  ${countText(count)} × ${kind}: ${TEXTS[kind] ?? kind}`,
+    ),
     ...differences.first.map((difference) => `    ${formatDifference(difference)}`),
     ...formatNotes(report),
     ...report.not_compared.map((part) => `  not compared: ${part}`),
@@ -124,9 +126,7 @@ function formatReport(report: VerifyReport, repaired?: Repaired): string {
   return lines.map((line) => `${visibleText(line)}\n`).join('');
 }
 
-function describe(kind: string): string {
-  return Object.entries(DIFFERENCES).find(([name]) => name === kind)?.[1] ?? kind;
-}
+const TEXTS: Readonly<Record<string, string>> = DIFFERENCES;
 
 function formatDifference({ kind, id, fields = [], detail }: Difference): string {
   const location = [...(id === null ? [] : [JSON.stringify(id)]), ...(fields.length === 0 ? [] : [fields.join(', ')])];

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { SnapshotReader, ViewCell, ViewQuery } from '../warehouse/snapshot-reader.ts';
 import type { ChosenTable } from './choose-tables.ts';
@@ -5,7 +6,6 @@ import type { ExportColumn } from './formats/format.ts';
 import { type Layout, monthOf, nextMonth, NO_MONTH } from './layout.ts';
 import { listed, type ManifestTable, type PartFile, type Slice, slicesOf } from './manifest.ts';
 import { openPart, type OpenPart, type PartTarget } from './open-part.ts';
-import { rowDigest, type RowDigest } from './row-digest.ts';
 
 export interface TableExport {
   snapshot: SnapshotReader;
@@ -13,8 +13,7 @@ export interface TableExport {
   target: PartTarget;
   /** What an earlier export wrote in the same way; null if all is to be written. */
   before: ManifestTable | null;
-  /** Called between batches of rows; throws to stop. */
-  tick: () => void;
+  signal: AbortSignal;
 }
 
 /** Writes what `before` does not hold already. Returns the table as it is then to be listed. */
@@ -58,8 +57,8 @@ function writeAll(asked: TableExport): Promise<Slice[]> {
 
 /** The slices that have changed are written anew, the others stay as they are. */
 async function refreshed(asked: TableExport, slices: readonly Slice[]): Promise<Slice[]> {
-  const { snapshot, target, tick } = asked;
-  const { changed, newMonths } = await changedSlices(snapshot, queryOf(asked), target.layout, slices, tick);
+  const { snapshot, target, signal } = asked;
+  const { changed, newMonths } = await changedSlices(snapshot, queryOf(asked), target.layout, slices, signal);
   if (changed.size === 0 && newMonths.size === 0) return [...slices];
   // The file that only told the columns of a table without rows goes.
   const kept = slices.filter(({ rows }, at) => rows > 0 && !changed.has(at));
@@ -117,12 +116,12 @@ async function writeWithin(
   bounds: Pick<ViewQuery, 'within'>,
   { from, hasEmptyFile, months }: Written,
 ): Promise<Slice[]> {
-  const { snapshot, target, tick } = asked;
+  const { snapshot, target, signal } = asked;
   const at = target.columns.findIndex(({ name }) => name === target.layout.month?.name);
   const writer = sliceWriter(target, from, hasEmptyFile);
   try {
     for await (const rows of snapshot.rows({ ...queryOf(asked), ...bounds })) {
-      tick();
+      signal.throwIfAborted();
       await writer.write(months === undefined ? rows : rows.filter((row) => months.has(monthOf(row[at] ?? null))));
     }
     return await writer.end();
@@ -141,13 +140,13 @@ async function changedSlices(
   query: ViewQuery,
   layout: Layout,
   slices: readonly Slice[],
-  tick: () => void,
+  signal: AbortSignal,
 ): Promise<{ changed: ReadonlySet<number>; newMonths: ReadonlySet<string> }> {
   const digests = slices.map(() => rowDigest());
   const newMonths = new Set<string>();
   const placeOf = layout.month === null ? byKey(query, layout, slices) : byMonth(query, layout, slices);
   for await (const rows of snapshot.rows({ ...query, orderBy: [] })) {
-    tick();
+    signal.throwIfAborted();
     for (const row of rows) {
       const place = placeOf(row);
       if (typeof place === 'string') newMonths.add(place);
@@ -281,4 +280,33 @@ function* runsOf(
 
 function asSlice({ month, from, digest, files }: OpenSlice): Slice {
   return { month, from, rows: digest.rows(), digest: digest.text(), files };
+}
+
+type RowDigest = ReturnType<typeof rowDigest>;
+
+const LANES = 8;
+const LANE_BYTES = 4;
+
+/** Adds up the hashes of rows, so that neither their order counts nor two equal ones cancel each other out. */
+function rowDigest() {
+  const sums = new Uint32Array(LANES);
+  let rows = 0;
+  return {
+    add: (row: readonly ViewCell[]): void => {
+      const digest = hash('sha256', row.map(cellText).join(''), 'buffer');
+      for (let lane = 0; lane < LANES; lane += 1) {
+        sums[lane] = (sums[lane] ?? 0) + digest.readUInt32LE(lane * LANE_BYTES);
+      }
+      rows += 1;
+    },
+    rows: (): number => rows,
+    text: (): string => [...sums].map((sum) => sum.toString(16).padStart(2 * LANE_BYTES, '0')).join(''),
+  };
+}
+
+/** Tells NULL from an empty text, and where a cell ends. */
+function cellText(cell: ViewCell): string {
+  if (cell === null) return 'n';
+  const text = String(cell);
+  return `${text.length}:${text}`;
 }

@@ -49,7 +49,11 @@ export function loadSettings(settingsPlace: SettingsPlace): Settings {
   const { path, env, cwd, source: only, secretsOptional = false } = settingsPlace;
   const configPath = resolve(cwd, path ?? (env['CONTENT_SYNC_CONFIG'] || DEFAULT_PATH));
   const shown = (file: string): string => shownPath(file, cwd);
-  if (!existsSync(configPath)) throw notFound(shown(configPath));
+  if (!existsSync(configPath)) {
+    throw new ConfigError('settings_not_found', `${shown(configPath)}: expected a config file, got none`, {
+      hint: 'content-sync init writes one; if you have one elsewhere, name it with --config or CONTENT_SYNC_CONFIG',
+    });
+  }
   const { read, faults } = readYamlFile(configPath, shown(configPath));
   if (read === null) throw settingsError({ faults });
   const readers = { readSecret: readSecretFile, readProfile: profileReader() };
@@ -251,12 +255,6 @@ function bucketSecrets(env: NodeJS.ProcessEnv): string[] {
 function shownPath(path: string, cwd: string): string {
   const below = relative(cwd, path);
   return below === '' || below.startsWith('..') || isAbsolute(below) ? path : below;
-}
-
-function notFound(shown: string): ConfigError {
-  return new ConfigError('settings_not_found', `${shown}: expected a config file, got none`, {
-    hint: 'content-sync init writes one; if you have one elsewhere, name it with --config or CONTENT_SYNC_CONFIG',
-  });
 }
 
 function deepFreeze<T>(value: T): T {

@@ -1,7 +1,13 @@
 import { SyncError } from '../../model/errors.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import { repeatUntilAborted } from '../../model/waiting.ts';
-import { advanceResource, endResource, type GovernorProgress, startResource } from '../../observe/progress.ts';
+import {
+  advanceResource,
+  endResource,
+  type GovernorProgress,
+  type ProgressUpdate,
+  startResource,
+} from '../../observe/progress.ts';
 import type { ServeDoor } from '../../serve/controls/ask-serve.ts';
 import { together } from '../../serve/controls/create-controls.ts';
 import { logWalks } from '../../serve/source-watcher.ts';
@@ -46,8 +52,11 @@ export async function followSync(asked: FollowSync): Promise<RunReport | null> {
     return report;
   } catch (error) {
     if (error === OTHER) return null;
-    if (context.signal.aborted) throw detached();
-    throw error;
+    if (!context.signal.aborted) throw error;
+    throw new SyncError('interrupted', 'detached: the walk goes on in the running serve', {
+      recovery: 'stop',
+      hint: 'content-sync status shows how it stands; content-sync pause stops it',
+    });
   } finally {
     // The others of a request that failed are not followed any more.
     leaving.abort();
@@ -98,21 +107,8 @@ async function followOne(part: Part, resource: string): Promise<RunReport> {
   return { source: name, run_id: '', status: 'ok', resources: [] };
 }
 
-function detached(): SyncError {
-  return new SyncError('interrupted', 'detached: the walk goes on in the running serve', {
-    recovery: 'stop',
-    hint: 'content-sync status shows how it stands; content-sync pause stops it',
-  });
-}
-
 /** Progress of a sync that another process does. */
-interface SyncNews {
-  resource: string;
-  mode: WalkMode;
-  records: number;
-  pages: number;
-  total: number | null;
-}
+type SyncNews = Omit<ProgressUpdate, 'requests'> & { resource: string; mode: WalkMode };
 
 /** Nothing is known here of the requests of the other process. */
 const QUIET: GovernorProgress = {

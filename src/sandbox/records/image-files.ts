@@ -8,7 +8,8 @@ export type ImageFiles = ReturnType<typeof imageFiles>;
 
 /** Serves `<id>.<anything>` from a folder that may be missing, else what `generate` makes. */
 export function imageFiles(folder: string | null, generate: (id: string) => Uint8Array | null) {
-  const paths = folder !== null && existsSync(folder) ? pathsById(folder) : new Map<string, string>();
+  const names = folder !== null && existsSync(folder) ? readdirSync(folder) : [];
+  const paths = new Map(names.map((file) => [parse(file).name, join(folder ?? '', file)]));
   const written = new Map<string, Uint8Array | null>();
   return {
     /** Null if there is none. */
@@ -25,10 +26,6 @@ export function imageFiles(folder: string | null, generate: (id: string) => Uint
       written.set(id, null);
     },
   };
-}
-
-function pathsById(folder: string): Map<string, string> {
-  return new Map(readdirSync(folder).map((file) => [parse(file).name, join(folder, file)]));
 }
 
 /** Hex digest, as in an image's record. */
