@@ -46,9 +46,18 @@ export async function findService(context: CliContext, questions: Questions, wan
   const { about, auth: schemes } = first.profile;
   const credential = about?.credential ?? 'the credential of the service';
   const secret = schemes?.[0]?.type === 'none' ? null : await takeSecret(context, questions, wanted, credential, false);
-  const chosen = await chosenProfile(questions, known, secret);
-  const { auth, baseUrl } = await written(questions, wanted, chosen, secret);
-  return { baseUrl, auth, variables: newVariables(secret), profile: chosen.name, profileText: null };
+  const { name, profile } = await chosenProfile(questions, known, secret);
+  const { type } = profile.auth?.[0] ?? { type: 'api_key' };
+  if (!isAskedAuth(type)) {
+    throw new ConfigError('usage', `the profile ${name} needs a credential of several parts (${type})`, {
+      hint: 'write the config by hand: config/README.md shows what stands under auth',
+    });
+  }
+  const { url, user } = wanted;
+  const who = 'user' in PARTS[type] ? await questions.text({ message: 'User name', option: '--user' }, user) : null;
+  const auth = writtenAuth(type, secret?.variable ?? null, who);
+  const baseUrl = withoutPrefix(url, profile);
+  return { baseUrl, auth, variables: newVariables(secret), profile: name, profileText: null };
 }
 
 async function knownProfiles(context: CliContext, { url, given, isSearched }: Wanted): Promise<Recognised[]> {
@@ -80,22 +89,6 @@ async function chosenProfile(
   const choices = [first, ...others].map(({ name, profile }) => ({ value: name, label: profile.about?.title ?? name }));
   const name = await questions.choice('Which of its APIs?', choices, first.name);
   return [first, ...others].find((each) => each.name === name) ?? first;
-}
-
-async function written(
-  questions: Questions,
-  { url, user }: Wanted,
-  { name, profile }: Recognised,
-  secret: TakenSecret | null,
-): Promise<Pick<FoundService, 'auth' | 'baseUrl'>> {
-  const { type } = profile.auth?.[0] ?? { type: 'api_key' };
-  if (!isAskedAuth(type)) {
-    throw new ConfigError('usage', `the profile ${name} needs a credential of several parts (${type})`, {
-      hint: 'write the config by hand: config/README.md shows what stands under auth',
-    });
-  }
-  const who = 'user' in PARTS[type] ? await questions.text({ message: 'User name', option: '--user' }, user) : null;
-  return { baseUrl: withoutPrefix(url, profile), auth: writtenAuth(type, secret?.variable ?? null, who) };
 }
 
 async function probed(context: CliContext, questions: Questions, wanted: Wanted): Promise<FoundService> {
