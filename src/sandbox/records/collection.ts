@@ -78,10 +78,6 @@ export class Collection {
     return this.#version;
   }
 
-  get size(): number {
-    return this.#current.sorted.length;
-  }
-
   get(key: string): Uint8Array | null {
     return this.#current.byKey.get(key)?.text ?? null;
   }
