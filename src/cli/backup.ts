@@ -134,16 +134,14 @@ async function forEachFile(
   work: (chosen: ChosenSource, file: string) => Promise<ExitCode | void>,
 ): Promise<void> {
   const sources = Object.keys(readSettings(context, options).sources);
-  if (sources.length > 1 && !file.includes('{source}')) throw severalSources();
+  if (sources.length > 1 && !file.includes('{source}')) {
+    throw new ConfigError('usage', 'a backup is of one source, and the config has several', {
+      hint: 'choose one with --source, or name a file for each: {source}.backup',
+    });
+  }
   await forEachSource(context, options, [], (chosen) =>
     work(chosen, path.resolve(context.cwd, file.replaceAll('{source}', chosen.source.name))),
   );
-}
-
-function severalSources(): ConfigError {
-  return new ConfigError('usage', 'a backup is of one source, and the config has several', {
-    hint: 'choose one with --source, or name a file for each: {source}.backup',
-  });
 }
 
 /** A `serve` that has the source at rest has no file of it open, and works on it all the same. */

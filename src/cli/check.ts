@@ -1,11 +1,11 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import path from 'node:path';
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import { openProbe, type Probe } from '../app.ts';
 import { identityFinding } from '../checks/credential.ts';
 import type { CheckFinding } from '../checks/listing-walk.ts';
 import { newMeter } from '../http/client.ts';
-import { ConfigError, messageOf } from '../model/errors.ts';
+import { messageOf } from '../model/errors.ts';
 import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { percentText, rateText } from '../observe/figures.ts';
@@ -51,14 +51,8 @@ const TONES: Readonly<Record<CheckFinding['status'], Tone>> = { ok: 'good', warn
 export function checkCommand(context: CliContext): Command {
   return withSourceOptions(new Command('check'))
     .argument('[resource...]', 'only these resources of the profile')
-    .addOption(new Option('--api-version <version>').hideHelp())
     .option('--json', 'print one JSON object per source on stdout')
-    .action(async (names: string[], options: SourceOptions & { json?: true; apiVersion?: string }) => {
-      if (options.apiVersion !== undefined) {
-        throw new ConfigError('usage', '--api-version was removed: check tests what the profile asks for', {
-          hint: 'name the other version in a copy of the profile, and run check with a config that names the copy',
-        });
-      }
+    .action(async (names: string[], options: SourceOptions & { json?: true }) => {
       await forEachSource(context, options, names, async ({ source, resources, log }) => {
         const chosen = { source: impatiently(source), log };
         const { report, sections } = await checkSource(chosen, resources, context);
@@ -157,15 +151,15 @@ async function checkService(
   context: CliContext,
 ): Promise<Omit<CheckReport, 'source' | 'warehouse'>> {
   const checks: CheckReport['resources'] = [];
-  const identity = await identityOf(app, context);
-  const { source } = app;
+  const { source, client, listing } = app;
+  const path = source.profile.identity;
+  const { clock, signal } = context;
+  const identity = path === null ? null : await identityFinding({ client, listing, path, signal });
   const isNamed = identity?.status === 'ok' ? 'identified' : 'unproved';
   const credential = source.auth.type === 'none' ? 'none' : isNamed;
   for (const resource of resources) {
     const profile = source.profile.resources[resource];
     if (profile === undefined) continue;
-    const { listing, client } = app;
-    const { clock, signal } = context;
     const request = { profile, listing, client, clock, signal, meter: newMeter() };
     checks.push({ resource, findings: await checkResource(request, app.source.profile.resources, credential) });
   }
@@ -174,11 +168,6 @@ async function checkService(
   const version = versionFinding(app, context);
   const further = { ...(identity === null ? {} : { identity }), ...(version === null ? {} : { version }) };
   return { ...further, resources: checks, limits };
-}
-
-async function identityOf({ source, client, listing }: Probe, { signal }: CliContext): Promise<CheckFinding | null> {
-  const path = source.profile.identity;
-  return path === null ? null : identityFinding({ client, listing, path, signal });
 }
 
 function versionFinding({ notices, source }: Probe, { clock }: CliContext): CheckFinding | null {

@@ -66,7 +66,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./runs.ts')).runsCommand,
   },
   verify: {
-    about: 'prove the copy: read the service again and compare, without writing; --sample, --internal, --repair',
+    about: 'prove the copy: read the service again and compare, without writing; --internal, --repair',
     load: async () => (await import('./verify.ts')).verifyCommand,
   },
   files: {

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { ConfigError } from '../model/errors.ts';
+import { countText } from '../observe/figures.ts';
 import { interpolate } from '../settings/file/interpolate.ts';
 import { readSecretFile } from '../settings/file/secret-fields.ts';
 import {
@@ -13,7 +14,7 @@ import { copyWarehouse, type CopiedTable } from '../sync/copy/copy-warehouse.ts'
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
-import { print } from './command/output.ts';
+import { alignedLines, print } from './command/output.ts';
 import { findDatabase } from '../warehouse/databases.ts';
 
 /** `content-sync copy`: a SQLite warehouse becomes one on Postgres, so that nobody has to backfill again. */
@@ -80,13 +81,8 @@ async function copySource(context: CliContext, { source, log }: ChosenSource, to
   });
 }
 
-const COUNT_WIDTH = 12;
-
 function formatReport(source: string, tables: readonly CopiedTable[]): string {
-  const width = Math.max(...tables.map(({ table }) => table.length));
-  const lines = tables.map(
-    ({ table, rows }) => `  ${table.padEnd(width)}${rows.toLocaleString('en').padStart(COUNT_WIDTH)} rows`,
-  );
+  const lines = alignedLines(tables.map(({ table, rows }) => [`  ${table}`, `${countText(rows)} rows`]));
   return [`${source}: copied, every value compared`, ...lines].join('\n');
 }
 

@@ -1,9 +1,6 @@
 import path from 'node:path';
 import { Command } from 'commander';
 import { stringify } from 'yaml';
-import { ConfigError, messageOf } from '../model/errors.ts';
-import { visibleText } from '../model/visible-text.ts';
-import { countOf } from '../observe/figures.ts';
 import { scrubOwn } from '../observe/scrub.ts';
 import {
   type Dictionary,
@@ -22,7 +19,7 @@ import { EXIT_CODES } from './command/exit-code.ts';
 import { print } from './command/output.ts';
 import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
 import { whileOpen } from './command/with-app.ts';
-import { writeOwnedFiles, type WrittenFiles } from './owned-files.ts';
+import { writeOwnedFiles, writtenText } from './owned-files.ts';
 
 /** A source as a project is made of it. */
 interface DbtSource {
@@ -53,13 +50,10 @@ export function dbtCommand(context: CliContext): Command {
       if (sources.length === 0) return;
       const folder = path.resolve(context.cwd, dir);
       const choice = { force: options.force === true, isWhole: code === EXIT_CODES.ok };
-      const done = await writeOwnedFiles(folder, projectFiles(sources), choice).catch((error: unknown) => {
-        const hint = 'name a folder that this user may write to';
-        throw new ConfigError('usage', `${folder} cannot be written: ${messageOf(error)}`, { hint, cause: error });
-      });
+      const done = await writeOwnedFiles(folder, projectFiles(sources), choice);
       const leftOut = sources.flatMap((source) => source.leftOut);
       const report = { ...done, ...(leftOut.length === 0 ? {} : { left_out: leftOut }) };
-      print(context, options.json === true ? { folder, ...report } : summary(folder, done, leftOut));
+      print(context, options.json === true ? { folder, ...report } : writtenText(folder, done, leftOut));
     });
 }
 
@@ -80,21 +74,6 @@ async function describe({ source }: ChosenSource, { clock, secrets }: CliContext
       maxAge: (resource) => maxAge(source, resource, about.at),
     };
   });
-}
-
-function summary(
-  folder: string,
-  { written, unchanged, kept, removed }: WrittenFiles,
-  leftOut: readonly string[],
-): string {
-  const lines = [
-    `${folder}: ${countOf(written.length, 'file')} written, ${unchanged.length} as they were`,
-    ...removed.map((name) => `removed, because its table is gone: ${name}`),
-    ...leftOut.map((name) => `left out, because it is no longer copied: ${name}`),
-    ...kept.map((name) => `left alone, because it was changed by hand: ${name}`),
-    ...(kept.length === 0 ? [] : ['  → move your changes to a file of your own, or write them over with --force']),
-  ];
-  return lines.map(visibleText).join('\n');
 }
 
 const HOUR_MS = 3_600_000;

@@ -1,7 +1,6 @@
 import { Command, Option } from 'commander';
 import { z } from 'zod';
 import { decodeText } from '../http/body/decode-text.ts';
-import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
@@ -13,6 +12,7 @@ import { failureOf, findServe } from './command/find-serve.ts';
 import { forEachSource, withSourceOptions, type ChosenSource, type SourceOptions } from './command/sources.ts';
 import { alignedLines, print } from './command/output.ts';
 import { whileOpen } from './command/with-app.ts';
+import { limitFrom } from './runs.ts';
 
 type DeliveryOptions = SourceOptions & { json?: true };
 
@@ -33,7 +33,7 @@ function listCommand(context: CliContext): Command {
     .addOption(limit)
     .action(async (options: DeliveryOptions & { state?: DeliveryState; limit: number }) => {
       const { state, limit } = options;
-      await inInboxes(context, options, openInboxToRead, async (source, inbox) => {
+      await inInboxes(context, options, async (source, inbox) => {
         const rows = await inbox.list({ limit, ...(state === undefined ? {} : { state }) });
         const isJson = options.json === true;
         return isJson ? { source, deliveries: rows.map(told) } : `${source}\n${tableOf(rows)}`;
@@ -46,7 +46,7 @@ function showCommand(context: CliContext): Command {
     .argument('<delivery>', "its number in the list, or the sender's id")
     .action(async (name: string, options: DeliveryOptions) => {
       let found = 0;
-      await inInboxes(context, options, openInboxToRead, async (source, inbox) => {
+      await inInboxes(context, options, async (source, inbox) => {
         const row = await findDelivery(inbox, name);
         if (row === null) return null;
         found += 1;
@@ -75,12 +75,6 @@ function replayCommand(context: CliContext): Command {
     });
 }
 
-function limitFrom(text: string): number {
-  const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0;
-  if (limit > 0) return limit;
-  throw new ConfigError('usage', `--limit must be a whole number from 1 to 999999, not "${text}"`);
-}
-
 function subcommand(name: string, about: string): Command {
   return withSourceOptions(new Command(name))
     .description(about)
@@ -102,14 +96,14 @@ async function replay(context: CliContext, chosen: ChosenSource, names: readonly
 const replayedSchema = z.object({ replayed: z.number(), unknown: z.array(z.string()) });
 
 /** Opens the inbox of each chosen source that receives webhooks, runs `look` on it, and prints what it returns. */
-async function inInboxes<Opened extends { close(): Promise<void> }>(
+async function inInboxes(
   context: CliContext,
   options: DeliveryOptions,
-  open: (warehouse: string, clock: Clock) => Promise<Opened>,
-  look: (source: string, inbox: Opened) => Promise<object | string | null>,
+  look: (source: string, inbox: Awaited<ReturnType<typeof openInboxToRead>>) => Promise<object | string | null>,
 ): Promise<void> {
   await forEachReceiving(context, options, async ({ source }) => {
-    const said = await whileOpen(await open(source.warehouse, context.clock), (inbox) => look(source.name, inbox));
+    const opened = await openInboxToRead(source.warehouse, context.clock);
+    const said = await whileOpen(opened, (inbox) => look(source.name, inbox));
     if (said !== null) print(context, said);
   });
 }

@@ -58,7 +58,7 @@ async function tell(context: CliContext, sandbox: Sandbox, folder: string, keep:
   await forEachSource(context, { config }, [], async (chosen) => {
     await withApp(context, chosen, (app) => story(context, { app, log: chosen.log }, editor));
     const { name: source, warehouse } = chosen.source;
-    await demoServe(context, { config, source, warehouse, secret, editor, keep, say: (text) => say(context, text) });
+    await demoServe(context, { config, source, warehouse, secret, editor, keep });
   });
   // Whoever ends what was to be kept until then has seen all of it.
   if (keep) context.exit(EXIT_CODES.ok);
@@ -183,7 +183,6 @@ interface ServeScene {
   warehouse: string;
   secret: string;
   editor: DemoEditor;
-  say: (text: string) => void;
   /** True to go on until the process is told to stop. */
   keep: boolean;
 }
@@ -196,14 +195,17 @@ const BETWEEN_CHANGES_MS = 1_200;
 
 /** Starts `serve`, subscribes it to the service's webhooks, changes records, and shows how soon their rows follow. */
 async function demoServe(context: CliContext, scene: ServeScene): Promise<void> {
-  const { config, source, secret, editor, say, keep } = scene;
+  const { config, source, secret, editor, keep } = scene;
   const serving = await startServing(context, { config, port: 0 });
   try {
-    say(`\nServe: its page is at ${serving.url}/, and the service tells ${serving.url}/webhooks/${source} of changes.`);
+    say(
+      context,
+      `\nServe: its page is at ${serving.url}/, and the service tells ${serving.url}/webhooks/${source} of changes.`,
+    );
     await editor.subscribe(`${serving.url}/webhooks/${source}`, secret);
     await watchRows(context, scene);
     if (!keep) return;
-    say(`\nIt goes on: ${serving.url}/ (Ctrl-C ends it).`);
+    say(context, `\nIt goes on: ${serving.url}/ (Ctrl-C ends it).`);
     await untilAborted(context.signal);
   } finally {
     await serving.stop();
@@ -223,7 +225,7 @@ interface Row {
   deleted_at: string | null;
 }
 
-async function watchRows(context: CliContext, { warehouse: address, editor, say }: ServeScene): Promise<void> {
+async function watchRows(context: CliContext, { warehouse: address, editor }: ServeScene): Promise<void> {
   // A connection of its own, as every other reader has.
   await whileOpen(await openWarehouse(address, context.clock), async (warehouse) => {
     const { id } = await editor.create({ title: 'Written while you watch', status: 'draft' });
@@ -231,7 +233,7 @@ async function watchRows(context: CliContext, { warehouse: address, editor, say 
       const began = context.clock.monotonic();
       await make();
       const ms = await until(context, began, async () => isThere(await rowOf(warehouse.own, id)));
-      say(`  ${told.padEnd(20)} the row followed after ${String(Math.round(ms)).padStart(4)} ms`);
+      say(context, `  ${told.padEnd(20)} the row followed after ${String(Math.round(ms)).padStart(4)} ms`);
       await context.clock.sleep(BETWEEN_CHANGES_MS, context.signal);
     }
   });

@@ -1,15 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Command } from 'commander';
-import { ConfigError, messageOf } from '../model/errors.ts';
-import { visibleText } from '../model/visible-text.ts';
-import { countOf } from '../observe/figures.ts';
 import { packageRoot } from '../settings/load-profile.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { CliContext } from './command/context.ts';
 import { print } from './command/output.ts';
 import { readSettings, type SourceOptions } from './command/sources.ts';
-import { writeOwnedFiles } from './owned-files.ts';
+import { writeOwnedFiles, writtenText } from './owned-files.ts';
 
 type Options = Pick<SourceOptions, 'config'> & { image?: string; force?: true; json?: true };
 
@@ -51,16 +48,8 @@ async function writeTemplates(context: CliContext, templates: string, dir: strin
   context.umask(0o022);
   const folder = path.resolve(context.cwd, dir);
   const choice = { force: options.force === true, isWhole: false };
-  const done = await writeOwnedFiles(folder, new Map(files), choice).catch((error: unknown) => {
-    const hint = 'name a folder that this user may write to';
-    throw new ConfigError('usage', `${folder} cannot be written: ${messageOf(error)}`, { hint, cause: error });
-  });
-  const lines = [
-    `${folder}: ${countOf(done.written.length, 'file')} written, ${done.unchanged.length} unchanged`,
-    ...done.kept.map((name) => `not written, because it was changed by hand: ${name}`),
-    ...(done.kept.length === 0 ? [] : ['  → move your changes to a file of your own, or overwrite them with --force']),
-  ];
-  print(context, options.json === true ? { folder, ...done } : lines.map(visibleText).join('\n'));
+  const done = await writeOwnedFiles(folder, new Map(files), choice);
+  print(context, options.json === true ? { folder, ...done } : writtenText(folder, done));
 }
 
 function valuesOf({ path: file, serve, worker }: Settings, image: string): Readonly<Record<string, string | number>> {

@@ -16,7 +16,7 @@ import type { CliContext } from './command/context.ts';
 import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
 import { whileOpen } from './command/with-app.ts';
 
-type Options = SourceOptions & { md?: true; json?: true; out?: string };
+type Options = SourceOptions & { json?: true; out?: string };
 
 /** What is known of one source. */
 interface Described {
@@ -29,11 +29,8 @@ export function dictionaryCommand(context: CliContext): Command {
   return withSourceOptions(new Command('dictionary'))
     .addOption(new Option('--html', 'as one HTML page that needs nothing else; the usual form').conflicts('json'))
     .option('--json', 'as one JSON object per source')
-    .addOption(new Option('--md').hideHelp())
     .option('-o, --out <file>', 'write it to a file instead of stdout')
-    .action(async ({ md, ...options }: Options) => {
-      if (md)
-        throw new ConfigError('usage', '--md was removed', { hint: 'the dictionary is a page (--html), or --json' });
+    .action(async (options: Options) => {
       const described: Described[] = [];
       await forEachSource(context, options, [], async (chosen) => {
         described.push(await describe(chosen, context));

@@ -101,32 +101,24 @@ async function exportSource(
   { tables = [], full, partitions, compression = 'none', bom, escapeFormulas }: ExportOptions,
 ): Promise<ExportReport> {
   const { clock, signal, version } = context;
-  const progress = progressLine(context);
-  try {
-    return await exportTables({
-      warehouse: source.warehouse,
-      source: source.name,
-      resources: source.resources,
-      format,
-      form: {
-        compression,
-        options: [...(bom ? (['bom'] as const) : []), ...(escapeFormulas ? (['escape-formulas'] as const) : [])],
-      },
-      tables,
-      clock,
-      signal,
-      version,
-      isByMonth: partitions,
-      isFull: full === true,
-      place: await openPlace(context, place),
-      watcher: {
-        reading: (table) => progress.show(`${source.name}: ${table}`),
-        done: (table) => log.info({ ...table }, 'exported'),
-      },
-    });
-  } finally {
-    progress.clear();
-  }
+  return exportTables({
+    warehouse: source.warehouse,
+    source: source.name,
+    resources: source.resources,
+    format,
+    form: {
+      compression,
+      options: [...(bom ? (['bom'] as const) : []), ...(escapeFormulas ? (['escape-formulas'] as const) : [])],
+    },
+    tables,
+    clock,
+    signal,
+    version,
+    isByMonth: partitions,
+    isFull: full === true,
+    place: await openPlace(context, place),
+    exported: (table) => log.info({ ...table }, 'exported'),
+  });
 }
 
 function openPlace(context: CliContext, place: string): Place | Promise<Place> {
@@ -134,24 +126,6 @@ function openPlace(context: CliContext, place: string): Place | Promise<Place> {
   const { AWS_SECRET_ACCESS_KEY = '', AWS_SESSION_TOKEN = '', AWS_ACCESS_KEY_ID = '' } = context.env;
   context.secrets.push(...[AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_ACCESS_KEY_ID].filter((each) => each !== ''));
   return openBucket(s3Access(place, context.env), context);
-}
-
-const REDRAW_MS = 250;
-
-/** One line on a terminal, drawn again at most four times a second; nothing elsewhere. */
-function progressLine({ stderr, clock }: CliContext): { show(text: string): void; clear(): void } {
-  let drawnAt = Number.NEGATIVE_INFINITY;
-  const isShown = stderr.isTTY === true;
-  return {
-    show: (text) => {
-      if (!isShown || clock.monotonic() - drawnAt < REDRAW_MS) return;
-      drawnAt = clock.monotonic();
-      stderr.write(`\r${visibleText(text)}\x1b[K`);
-    },
-    clear: () => {
-      if (isShown && drawnAt > 0) stderr.write('\r\x1b[K');
-    },
-  };
 }
 
 function textOf(source: string, { place, snapshot_at: at, tables, not_copied, left_out }: ExportReport): string {

@@ -1,18 +1,25 @@
-import { noteForgotten, openRequests } from '../state/forgotten.ts';
 import { eraseUnnamed } from '../sync/files/prune.ts';
-import type { ForgottenRow } from '../warehouse/own-tables.ts';
 import type { App } from '../app.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { syncedResources } from '../serve/start-drain.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import { readTables } from '../state/column-catalog.ts';
-import { askToForget, checkPrivacyKey, forgottenFingerprint, rememberForgotten, unerased } from '../state/forgotten.ts';
+import {
+  askToForget,
+  checkPrivacyKey,
+  forgottenFingerprint,
+  noteForgotten,
+  openRequests,
+  rememberForgotten,
+  unerased,
+} from '../state/forgotten.ts';
 import { knownIds } from '../sync/forget/traces.ts';
 import { forgetDeliveries, type ForgottenDeliveries, idsInDeliveries } from '../trigger/drain/forget-deliveries.ts';
 import type { RestoredParts } from '../warehouse/database.ts';
 import { inboxAddress, openInbox, openInboxToRead } from '../warehouse/databases.ts';
-import type { OwnTables } from '../warehouse/own-tables.ts';
+import type { Inbox } from '../warehouse/inbox.ts';
+import type { ForgottenRow, OwnTables } from '../warehouse/own-tables.ts';
 import type { CliContext } from './command/context.ts';
 import { whileOpen } from './command/with-app.ts';
 
@@ -159,20 +166,25 @@ export async function withInbox(
   ids: readonly string[],
   isDry: boolean,
 ): Promise<ForgottenDeliveries | null> {
-  if (!(await hasInbox(source.warehouse, clock))) return null;
   const rules = { webhooks: source.profile.webhooks, resources: syncedResources(source) };
-  const inbox = await openInbox(inboxAddress(source.warehouse), clock);
-  return whileOpen(inbox, () => forgetDeliveries({ inbox, rules, resource, ids: new Set(ids), isDry, clock }));
+  return inInbox(source.warehouse, clock, (inbox) =>
+    forgetDeliveries({ inbox, rules, resource, ids: new Set(ids), isDry, clock }),
+  );
 }
 
-async function hasInbox(warehouse: string, clock: CliContext['clock']): Promise<boolean> {
+/** Null for a source that has no inbox, which is not made. */
+async function inInbox<T>(
+  warehouse: string,
+  clock: CliContext['clock'],
+  work: (inbox: Inbox) => Promise<T>,
+): Promise<T | null> {
   try {
     await (await openInboxToRead(warehouse, clock)).close();
-    return true;
   } catch (error) {
-    if (error instanceof ConfigError && error.code === 'inbox_missing') return false;
+    if (error instanceof ConfigError && error.code === 'inbox_missing') return null;
     throw error;
   }
+  return whileOpen(await openInbox(inboxAddress(warehouse), clock), work);
 }
 
 async function cleanAll(context: CliContext, { warehouse, source }: App, resource: string): Promise<boolean> {
@@ -180,9 +192,8 @@ async function cleanAll(context: CliContext, { warehouse, source }: App, resourc
   const shape = await readTables(warehouse, resource);
   const tables = [...TOUCHED, ...(shape?.tables ?? []).map(({ name }) => name)];
   const clean = await untilClean(context, () => warehouse.clean(tables));
-  if (!(await hasInbox(source.warehouse, clock))) return clean;
-  const inbox = await openInbox(inboxAddress(source.warehouse), clock);
-  return whileOpen(inbox, async () => (await untilClean(context, () => inbox.clean())) && clean);
+  const isInboxClean = await inInbox(source.warehouse, clock, (inbox) => untilClean(context, () => inbox.clean()));
+  return clean && isInboxClean !== false;
 }
 
 /** A reader is mostly done within a moment. */

@@ -1,16 +1,14 @@
 import { createInterface } from 'node:readline/promises';
 import { Command } from 'commander';
-import { askToForget, openRequests } from '../state/forgotten.ts';
-import { countTraces, type FieldValue, findRecords, type TraceCounts } from '../sync/forget/traces.ts';
 import type { App } from '../app.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countOf, countText } from '../observe/figures.ts';
 import { readTables } from '../state/column-catalog.ts';
-import { readForgotten } from '../state/forgotten.ts';
+import { askToForget, openRequests, readForgotten } from '../state/forgotten.ts';
 import { inParts } from '../state/in-parts.ts';
-import { NO_TRACES } from '../sync/forget/traces.ts';
+import { countTraces, type FieldValue, findRecords, NO_TRACES, type TraceCounts } from '../sync/forget/traces.ts';
 import { databaseAt, openWarehouseToRead } from '../warehouse/databases.ts';
 import type { ForgottenRow } from '../warehouse/own-tables.ts';
 import type { CliContext } from './command/context.ts';
@@ -65,9 +63,18 @@ async function forget(
   options: ForgetOptions,
 ): Promise<ExitCode> {
   const { privacy_key: key } = source;
-  if (key === undefined) throw noPrivacyKey();
+  if (key === undefined) {
+    const why = 'without it nothing could keep erased records from coming back';
+    throw new ConfigError('privacy_key', `the settings have no privacy_key: ${why}`, {
+      hint: "set privacy_key at the top level of the config, such as privacy_key: '${CONTENT_PRIVACY_KEY}' (openssl rand -hex 32), and keep it for as long as the warehouse",
+    });
+  }
   const where = (options.where ?? []).map(fieldValue);
-  if (ids.includes('')) throw emptyId();
+  if (ids.includes('')) {
+    throw new ConfigError('usage', 'an id is empty, and no record has such an id', {
+      hint: 'check the ids on the command line, such as a shell variable that is not set',
+    });
+  }
   // Without a warehouse there is nothing to erase, and none is created.
   await (await openWarehouseToRead(source.warehouse, context.clock)).close();
   return withApp(context, { source, log }, async (app) => {
@@ -93,22 +100,6 @@ async function forget(
       ? await finishForgetting(context, app, resource)
       : { rows: await openRequests(warehouse.own, resource), waiting: 0, isClean: false };
     return tell(context, options, reportOf({ ...about, isErased, ...end }));
-  });
-}
-
-function noPrivacyKey(): ConfigError {
-  return new ConfigError(
-    'privacy_key',
-    'the settings have no privacy_key: without it nothing could keep erased records from coming back',
-    {
-      hint: "set privacy_key at the top level of the config, such as privacy_key: '${CONTENT_PRIVACY_KEY}' (openssl rand -hex 32), and keep it for as long as the warehouse",
-    },
-  );
-}
-
-function emptyId(): ConfigError {
-  return new ConfigError('usage', 'an id is empty, and no record has such an id', {
-    hint: 'check the ids on the command line, such as a shell variable that is not set',
   });
 }
 
@@ -243,7 +234,7 @@ export function reportOf(reported: Reported): ForgetReport {
   const erased = { ...NO_TRACES };
   for (const { counts } of rows) {
     const found: Partial<TraceCounts> = { ...NO_TRACES, ...parsed(counts) };
-    for (const what of WHAT) erased[what] += found[what] ?? 0;
+    for (const [what] of WHAT) erased[what] += found[what] ?? 0;
   }
   return {
     source,
@@ -292,23 +283,14 @@ function listWhatIsLeft(reported: Reported): string[] {
 }
 
 const WHAT = [
-  'rows',
-  'children',
-  'versions',
-  'rejects',
-  'deletes',
-  'files',
-  'deliveries',
-] as const satisfies readonly (keyof TraceCounts)[];
-const WORDS: Readonly<Record<(typeof WHAT)[number], string>> = {
-  rows: 'rows',
-  children: 'rows of lists',
-  versions: 'versions',
-  rejects: 'records set aside',
-  deletes: 'notes of deletes',
-  files: 'files',
-  deliveries: 'deliveries',
-};
+  ['rows', 'rows'],
+  ['children', 'rows of lists'],
+  ['versions', 'versions'],
+  ['rejects', 'records set aside'],
+  ['deletes', 'notes of deletes'],
+  ['files', 'files'],
+  ['deliveries', 'deliveries'],
+] as const satisfies readonly (readonly [keyof TraceCounts, string])[];
 
 function parsed(counts: string | null): Partial<TraceCounts> {
   const value: unknown = JSON.parse(counts ?? '{}');
@@ -318,7 +300,7 @@ function parsed(counts: string | null): Partial<TraceCounts> {
 /** For a person, and for the file. */
 function reportText(report: ForgetReport): string {
   const { source, resource, outcome, at, version, records, erased, fingerprints, todo, yours } = report;
-  const counts = WHAT.map((what) => `${countText(erased[what])} ${WORDS[what]}`).join(', ');
+  const counts = WHAT.map(([what, word]) => `${countText(erased[what])} ${word}`).join(', ');
   const verb = outcome === 'dry run' ? 'would be erased' : outcome === 'erased' ? 'erased' : 'not erased completely';
   const lines = [
     `${source}: ${countText(records)} ${records === 1 ? 'record' : 'records'} of ${resource} ${verb}`,

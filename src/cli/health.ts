@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Argument, Command } from 'commander';
 import { request } from 'undici';
-import type { ServeSettings, Settings } from '../settings/settings.ts';
 import { messageOf } from '../model/errors.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
@@ -60,8 +59,8 @@ function findOptions(args: readonly string[]): Options {
 
 async function checkListeners(context: CliContext, asked: Asked | undefined, options: Options): Promise<ExitCode> {
   const settings = readSettings(context, options);
-  const places = asked === undefined ? ([placeOf.serve, placeOf.worker] as const) : ([placeOf[asked]] as const);
-  const urls = places.flatMap((place) => urlOf(place(settings), options.port) ?? []);
+  const places = asked === undefined ? [settings.serve, settings.worker] : [settings[asked]];
+  const urls = places.flatMap((place) => urlOf(place, options.port) ?? []);
   const answers = await Promise.all(urls.map(ask));
   const well = answers.find(({ isWell }) => isWell);
   for (const { url, said } of well === undefined ? answers : [well]) print(context, `${url}: ${said}`);
@@ -69,15 +68,11 @@ async function checkListeners(context: CliContext, asked: Asked | undefined, opt
   return well === undefined ? EXIT_CODES.failed : EXIT_CODES.ok;
 }
 
-type Place = { host: string; port: number | null };
-
-const placeOf: Readonly<Record<Asked, (settings: Settings) => Place>> = {
-  serve: ({ serve }: { serve: ServeSettings }) => serve,
-  worker: ({ worker }) => worker,
-};
-
 /** An address that listens everywhere is asked here. */
-function urlOf({ host, port: set }: Place, port = set === null ? undefined : String(set)): string | null {
+function urlOf(
+  { host, port: set }: { host: string; port: number | null },
+  port = set === null ? undefined : String(set),
+): string | null {
   if (port === undefined) return null;
   const named = ['0.0.0.0', '::', ''].includes(host) ? '127.0.0.1' : host;
   return `http://${named.includes(':') ? `[${named}]` : named}:${port}/healthz`;

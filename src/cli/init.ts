@@ -15,7 +15,7 @@ import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import { print } from './command/output.ts';
 import { silentLog } from './command/sources.ts';
 import { findService, type FoundService, type Recognised } from './init/find-service.ts';
-import { OwnProfile } from './init/own-profile.ts';
+import { dropFilters, findCollections, type OwnProfile, ownProfileText } from './init/own-profile.ts';
 import { openQuestions, type Questions } from './init/questions.ts';
 import { isMap, parseDocument, stringify } from 'yaml';
 import { ENV_FILE } from '../settings/env-file.ts';
@@ -102,29 +102,23 @@ async function write(context: CliContext, questions: Questions, writing: Writing
   const { baseUrl, auth, variables, profile, profileText } = found;
   const name = `${source}.profile.yaml`;
   const path = join(dirname(config), name);
-  const isProbed = profileText !== null;
   const isShipped = packagedProfiles().includes(profile);
   const hasOwn = isShipped && readPackagedProfile(profile).about?.collections !== undefined;
-  if (isProbed || hasOwn) refuseExisting([path], context.cwd, mayReplace);
+  const own = hasOwn ? { path, base: profile, resources: {}, resourceNames: {} } : null;
+  const beside = own === null ? profileText : ownProfileText(own);
+  if (beside !== null) refuseExisting([path], context.cwd, mayReplace);
   const shown = relative(context.cwd, config);
-  if (
-    !(await questions.confirm(
-      `${existing === null ? 'Write' : `Add ${source} to`} ${shown}${isProbed || hasOwn ? `, and ${name} beside it` : ''}?`,
-    ))
-  ) {
-    throw new ConfigError('usage', 'nothing was written');
-  }
-  const named = isProbed || hasOwn ? `./${name}` : profile;
+  const question = `${existing === null ? 'Write' : `Add ${source} to`} ${shown}${beside === null ? '' : `, and ${name} beside it`}?`;
+  if (!(await questions.confirm(question))) throw new ConfigError('usage', 'nothing was written');
+  const named = beside === null ? profile : `./${name}`;
   const text = configText({ warehouse, source, baseUrl, auth, profile: named, existing: existing?.text });
   const written = writeFiles(
-    { config, text, profile: isProbed ? { name, text: profileText } : null, variables },
+    { config, text, profile: beside === null ? null : { name, text: beside }, variables },
     context.cwd,
   );
   // Read by what follows, as `.env` is by every later command.
   context.env = { ...variables, ...context.env };
-  const own = hasOwn ? new OwnProfile(path, profile) : null;
-  own?.write();
-  print(context, `Written: ${[...written, ...(own === null ? [] : [relative(context.cwd, path)])].join(', ')}\n`);
+  print(context, `Written: ${written.join(', ')}\n`);
   return own;
 }
 
@@ -133,10 +127,10 @@ async function tryOut(
   context: CliContext,
   { config, source: name, isOnly, own }: { config: string; source: string; isOnly: boolean; own: OwnProfile | null },
 ): Promise<ExitCode> {
-  await own?.findCollections(context, readSource(context, config, name));
+  if (own !== null) await findCollections(context, readSource(context, config, name), own);
   let source = readSource(context, config, name);
   let sections = await checked(context, source);
-  if (own?.dropFilters(sections) === true) {
+  if (own !== null && dropFilters(own, sections)) {
     source = readSource(context, config, name);
     sections = await checked(context, source);
   }
@@ -299,12 +293,8 @@ function quoted(value: string): string {
 }
 
 /** The parts of a config with one source. */
-interface ConfigParts {
-  warehouse: string;
-  source: string;
-  baseUrl: string;
-  auth: Readonly<Record<string, string>>;
-  profile: string;
+interface ConfigParts
+  extends Pick<FoundService, 'baseUrl' | 'auth' | 'profile'>, Pick<Writing, 'warehouse' | 'source'> {
   /** Text of the config to which the source is added. */
   existing?: string | undefined;
 }

@@ -2,6 +2,9 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { ConfigError, messageOf } from '../model/errors.ts';
+import { visibleText } from '../model/visible-text.ts';
+import { countOf } from '../observe/figures.ts';
 
 /** What was done with the files of a folder, as paths within it. */
 export interface WrittenFiles {
@@ -30,9 +33,23 @@ const MARK = /content-sync export wrote this, with the sum ([0-9a-f]{16})/;
 /**
  * Writes files that each say at their beginning who wrote them, so that another time those that were changed by hand
  * are told from those that were not: only the latter are written anew, or removed if they are no longer wanted. `force`
- * writes the wanted ones whatever stands there; `isWhole` is false if some that are wanted may be missing.
+ * writes the wanted ones whatever stands there; `isWhole` is false if some that are wanted may be missing. Throws
+ * `ConfigError` for a folder that cannot be written.
  */
 export async function writeOwnedFiles(
+  folder: string,
+  files: ReadonlyMap<string, string>,
+  choice: { force: boolean; isWhole: boolean },
+): Promise<WrittenFiles> {
+  try {
+    return await writeAll(folder, files, choice);
+  } catch (error) {
+    const hint = 'name a folder that this user may write to';
+    throw new ConfigError('usage', `${folder} cannot be written: ${messageOf(error)}`, { hint, cause: error });
+  }
+}
+
+async function writeAll(
   folder: string,
   files: ReadonlyMap<string, string>,
   { force, isWhole }: { force: boolean; isWhole: boolean },
@@ -48,6 +65,22 @@ export async function writeOwnedFiles(
     done.removed.push(name);
   }
   return done;
+}
+
+/** What was done, for a person; `leftOut` are views that are no longer copied. */
+export function writtenText(
+  folder: string,
+  { written, unchanged, kept, removed }: WrittenFiles,
+  leftOut: readonly string[] = [],
+): string {
+  const lines = [
+    `${folder}: ${countOf(written.length, 'file')} written, ${unchanged.length} as they were`,
+    ...removed.map((name) => `removed, because its table is gone: ${name}`),
+    ...leftOut.map((name) => `left out, because it is no longer copied: ${name}`),
+    ...kept.map((name) => `left alone, because it was changed by hand: ${name}`),
+    ...(kept.length === 0 ? [] : ['  → move your changes to a file of your own, or write them over with --force']),
+  ];
+  return lines.map(visibleText).join('\n');
 }
 
 async function writeOne(

@@ -12,7 +12,7 @@ import { planWalk, type SyncCommand, type WalkPlan } from '../sync/plan.ts';
 import { maskedProfile } from '../sync/verify-profile.ts';
 import type { OwnTables } from '../warehouse/own-tables.ts';
 import type { CliContext } from './command/context.ts';
-import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
+import { EXIT_CODES } from './command/exit-code.ts';
 import { findWarehouse } from './command/find-warehouse.ts';
 import { print } from './command/output.ts';
 import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
@@ -47,14 +47,10 @@ export function planCommand(context: CliContext): Command {
       await forEachSource(context, options, names, async (chosen) => {
         const report = await planSource(context, chosen, run);
         print(context, options.json === true ? report : planText(report));
-        return exitCodeOf(report);
+        // What would be refused is a fault of the settings.
+        return report.resources.some(({ is_refused }) => is_refused) ? EXIT_CODES.usage : EXIT_CODES.ok;
       });
     });
-}
-
-/** What would be refused is a fault of the settings. */
-function exitCodeOf({ resources }: PlanReport): ExitCode {
-  return resources.some(({ is_refused }) => is_refused) ? EXIT_CODES.usage : EXIT_CODES.ok;
 }
 
 async function planSource(

@@ -62,17 +62,16 @@ async function whenFree<T>({ clock, signal }: CliContext, resource: string, work
       return await work();
     } catch (error) {
       if (!(error instanceof SyncError) || error.code !== 'lease_held') throw error;
-      if (signal.aborted || clock.monotonic() >= until) throw pauseFirst(error, resource);
+      if (signal.aborted || clock.monotonic() >= until) {
+        const { code, message, recovery } = error;
+        throw new SyncError(code, message, {
+          recovery,
+          hint: `while serve runs: content-sync pause ${resource}, then content-sync rebuild ${resource}, then content-sync reload (so that serve takes the changed profile over too) and content-sync resume ${resource}; else wait until it is done`,
+        });
+      }
     }
     await clock.sleep(LOOK_MS);
   }
-}
-
-function pauseFirst({ code, message, recovery }: SyncError, resource: string): SyncError {
-  return new SyncError(code, message, {
-    recovery,
-    hint: `while serve runs: content-sync pause ${resource}, then content-sync rebuild ${resource}, then content-sync reload (so that serve takes the changed profile over too) and content-sync resume ${resource}; else wait until it is done`,
-  });
 }
 
 function textOf({ resource, records, bodiless, tables, gone, changed, masked }: ResourceRebuilt): string {

@@ -97,7 +97,8 @@ function toldWhole({ schema_changes, ...rest }: RunDetails): object {
   return { ...told(rest), schema_changes: changes };
 }
 
-function limitFrom(text: string): number {
+/** Parses `--limit`. */
+export function limitFrom(text: string): number {
   const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0;
   if (limit > 0) return limit;
   throw new ConfigError('usage', `--limit must be a whole number from 1 to 999999, not "${text}"`);

@@ -130,7 +130,7 @@ async function statusOfSource(
       ...(former.length === 0 ? {} : { not_copied: former }),
     };
     if (!isJudged) return { status, code: EXIT_CODES.ok };
-    const { attention, code } = await judge(context, { source }, warehouse);
+    const { attention, code } = await judge(context, source, warehouse);
     return { status: { ...status, attention }, code };
   });
 }
@@ -257,21 +257,17 @@ function attentionLines({ severity, resource, what, next, command }: Attention, 
   ];
 }
 
-/** What the page of a `serve` would say of a source needs attention, and the exit code that stands for it. */
-export interface Judgement {
-  attention: Attention[];
-  code: ExitCode;
-}
-
-type Judged = Pick<StatusParts, 'source'> & { source: SourceSettings };
-
 /**
  * Judges a source as its page would, from the warehouse and the inbox alone: `ok` where all is fresh and complete,
  * `partial` where a person should look or there is no whole copy yet, `failed` where the last run of a resource failed
  * or something cannot be read.
  */
-export async function judge(context: CliContext, judged: Judged, warehouse: WarehouseReader): Promise<Judgement> {
-  const snapshot = await snapshotOf(context, judged, warehouse);
+async function judge(
+  context: CliContext,
+  source: SourceSettings,
+  warehouse: WarehouseReader,
+): Promise<{ attention: Attention[]; code: ExitCode }> {
+  const snapshot = await snapshotOf(context, source, warehouse);
   const attention = attentionOf(snapshot);
   const resources = snapshot.sources.flatMap((source) => source.resources);
   const isFailed = attention.some(({ severity }) => severity === 'down') || resources.some((one) => lastError(one));
@@ -281,7 +277,7 @@ export async function judge(context: CliContext, judged: Judged, warehouse: Ware
 
 async function snapshotOf(
   { clock, version, secrets }: CliContext,
-  { source }: Judged,
+  source: SourceSettings,
   warehouse: WarehouseReader,
 ): Promise<StatusSnapshot> {
   const now = clock.now();

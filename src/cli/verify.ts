@@ -1,22 +1,20 @@
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import type { App } from '../app.ts';
-import { ConfigError } from '../model/errors.ts';
+import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
+import type { SourceSettings } from '../settings/settings.ts';
 import type { Repaired } from '../sync/verify/repair-resource.ts';
 import { type Difference, DIFFERENCES, type VerifyReport } from '../sync/verify/report.ts';
-import { openWarehouseToRead } from '../warehouse/databases.ts';
+import { openWarehouseToRead, sharedDatabase } from '../warehouse/databases.ts';
 import type { Verdict } from '../warehouse/own-tables.ts';
-import { besideOthers } from './command/beside-others.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode, exitCodeOfError, worstExitCode } from './command/exit-code.ts';
 import { print, tellError } from './command/output.ts';
 import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
-import { withApp } from './command/with-app.ts';
+import { whileOpen, withApp } from './command/with-app.ts';
 
 interface VerifyOptions extends SourceOptions {
-  sample?: string;
-  seed?: string;
   internal?: true;
   repair?: true;
   json?: true;
@@ -35,25 +33,13 @@ export function verifyCommand(context: CliContext): Command {
     .option('--internal', 'send no request: compare the copy with its own stored bodies and versions')
     .option('--repair', 'repair what differs, and verify again')
     .option('--json', 'print one JSON object per resource on stdout')
-    .addOption(new Option('--sample <number>').hideHelp())
-    .addOption(new Option('--seed <number>').hideHelp())
     .action(async (names: string[], options: VerifyOptions) => {
-      refuseSample(options);
       await forEachSource(context, options, names, async (chosen) => verifySource(context, chosen, options));
     });
 }
 
-function refuseSample({ sample, seed }: VerifyOptions): void {
-  if (sample === undefined && seed === undefined) return;
-  throw new ConfigError('usage', '--sample and --seed were removed: verify always compares the whole listing', {
-    hint: 'leave them out; --internal compares without sending requests',
-  });
-}
-
 async function verifySource(context: CliContext, chosen: ChosenSource, options: VerifyOptions): Promise<ExitCode> {
-  // Creates nothing if there is no copy.
-  await (await openWarehouseToRead(chosen.source.warehouse, context.clock)).close();
-  const source = await besideOthers(chosen.source, context.clock);
+  const source = await besideOthers(chosen.source, context);
   return withApp(context, { ...chosen, source }, async (app) => {
     const codes: ExitCode[] = [];
     for (const resource of chosen.resources) {
@@ -66,6 +52,24 @@ async function verifySource(context: CliContext, chosen: ChosenSource, options: 
       }
     }
     return worstExitCode(codes);
+  });
+}
+
+/** The least part of a limit that this takes beside a process that is at work. */
+const LEAST_SHARE = 0.05;
+
+/**
+ * The source as it is read: where another process of this machine is at work on it, whose budget nobody shares, verify
+ * takes what that one leaves of the limit. Throws `ConfigError` if there is no copy, and makes none.
+ */
+async function besideOthers(source: SourceSettings, { clock }: CliContext): Promise<SourceSettings> {
+  return whileOpen(await openWarehouseToRead(source.warehouse, clock), async ({ own }) => {
+    if (sharedDatabase(source.warehouse) !== null) return source;
+    const leases = own.selectFrom('_sync_leases').select('name');
+    const held = await leases.where('expires_at', '>', timestampText(clock.now())).limit(1).execute();
+    if (held.length === 0) return source;
+    const { share } = source.rate;
+    return { ...source, rate: { ...source.rate, share: Math.max(LEAST_SHARE, Math.min(share, 1 - share)) } };
   });
 }
 
@@ -112,7 +116,9 @@ function formatReport(report: VerifyReport, repaired?: Repaired): string {
     ...(repaired === undefined ? [] : [formatRepair(repaired)]),
     `${resource}: ${VERDICT_TEXTS[verdict]} (${mode}): ${counts.join(', ')}; ${countText(requests)} requests`,
     ...(listing?.doubts ?? []).map((doubt) => `  the listing may be incomplete: ${doubt}`),
-    ...Object.entries(differences.by_kind).map(([kind, count]) => `  ${countText(count)} × ${kind}: ${describe(kind)}`),
+    ...Object.entries(differences.by_kind).map(
+      ([kind, count]) => `  ${countText(count)} × ${kind}: ${TEXTS[kind] ?? kind}`,
+    ),
     ...differences.first.map((difference) => `    ${formatDifference(difference)}`),
     ...formatNotes(report),
     ...report.not_compared.map((part) => `  not compared: ${part}`),
@@ -120,9 +126,7 @@ function formatReport(report: VerifyReport, repaired?: Repaired): string {
   return lines.map((line) => `${visibleText(line)}\n`).join('');
 }
 
-function describe(kind: string): string {
-  return Object.entries(DIFFERENCES).find(([name]) => name === kind)?.[1] ?? kind;
-}
+const TEXTS: Readonly<Record<string, string>> = DIFFERENCES;
 
 function formatDifference({ kind, id, fields = [], detail }: Difference): string {
   const location = [...(id === null ? [] : [JSON.stringify(id)]), ...(fields.length === 0 ? [] : [fields.join(', ')])];

@@ -5,11 +5,10 @@ import { buffer } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { request } from 'undici';
 import { ConfigError, SyncError, messageOf } from '../model/errors.ts';
-import type { ServeSettings } from '../settings/settings.ts';
+import type { ServeSettings, Settings, SourceSettings, WebhookSettings } from '../settings/settings.ts';
 import { signDelivery, type SignedDelivery } from '../trigger/signature/sign-delivery.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
-import { receivingSource } from './command/receiving-source.ts';
 import { readSettings, withSourceOptions, type SourceOptions } from './command/sources.ts';
 
 interface SendOptions extends SourceOptions {
@@ -116,4 +115,21 @@ function withHeader(text: string, before: Record<string, string> = {}): Record<s
     throw new ConfigError('usage', `--header must be <name>:<value> in printable ASCII, not "${text}"`);
   }
   return { ...before, [name.toLowerCase()]: value };
+}
+
+type Receiving = { source: SourceSettings; webhook: WebhookSettings };
+
+/** The one source that receives webhooks. Throws `ConfigError` if there is not just one. */
+function receivingSource({ sources }: Pick<Settings, 'sources'>): Receiving {
+  const found = Object.values(sources).flatMap((source): Receiving[] =>
+    source.webhook === null ? [] : [{ source, webhook: source.webhook }],
+  );
+  const [first] = found;
+  if (first !== undefined && found.length === 1) return first;
+  const names = found.map(({ source }) => source.name).join(', ');
+  throw first === undefined
+    ? new ConfigError('usage', 'no webhooks are received', {
+        hint: 'set webhook.secrets in the settings of the source',
+      })
+    : new ConfigError('usage', 'several sources receive webhooks', { hint: `name one of ${names} with --source` });
 }

@@ -99,8 +99,11 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
 /** Throws `ConfigError` if a source is not kept on a database that many processes share. */
 function sharedSettings(context: CliContext, options: WorkerOptions): Settings {
   const settings = readSettings(context, options);
-  refuseUnshared(Object.values(settings.sources));
-  return settings;
+  const alone = Object.values(settings.sources).find((source) => !isShared(source));
+  if (alone === undefined) return settings;
+  throw new ConfigError('usage', `${alone.name} is kept in a SQLite file, which one process does all the work on`, {
+    hint: 'use `content-sync serve` alone, or set warehouse: postgres://… to share the work (`content-sync copy` moves what is there)',
+  });
 }
 
 function hostOf({ worker }: Settings, { host = worker.host }: WorkerOptions): { host: string } {
@@ -170,14 +173,6 @@ function metricsText({ metrics, known }: ListenParts): Promise<string> {
     }
   }
   return metrics.text();
-}
-
-function refuseUnshared(sources: readonly SourceSettings[]): void {
-  const alone = sources.find((source) => !isShared(source));
-  if (alone === undefined) return;
-  throw new ConfigError('usage', `${alone.name} is kept in a SQLite file, which one process does all the work on`, {
-    hint: 'use `content-sync serve` alone, or set warehouse: postgres://… to share the work (`content-sync copy` moves what is there)',
-  });
 }
 
 function walks(text: string): number {

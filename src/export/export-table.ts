@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { SnapshotReader, ViewCell, ViewQuery } from '../warehouse/snapshot-reader.ts';
 import type { ChosenTable } from './choose-tables.ts';
@@ -5,7 +6,6 @@ import type { ExportColumn } from './formats/format.ts';
 import { type Layout, monthOf, nextMonth, NO_MONTH } from './layout.ts';
 import { listed, type ManifestTable, type PartFile, type Slice, slicesOf } from './manifest.ts';
 import { openPart, type OpenPart, type PartTarget } from './open-part.ts';
-import { rowDigest, type RowDigest } from './row-digest.ts';
 
 export interface TableExport {
   snapshot: SnapshotReader;
@@ -13,29 +13,24 @@ export interface TableExport {
   target: PartTarget;
   /** What an earlier export wrote in the same way; null if all is to be written. */
   before: ManifestTable | null;
-  /** Called between batches of rows; throws to stop. */
-  tick: () => void;
+  signal: AbortSignal;
 }
 
 /** Writes what `before` does not hold already. Returns the table as it is then to be listed. */
 export async function exportTable(asked: TableExport): Promise<ManifestTable> {
   const { table, target, before } = asked;
-  const shape = shapeOf(table, target);
-  const isSame = before !== null && isDeepStrictEqual(shape, shapeIn(before));
+  const shape = shapeOf(table, target.columns, target.layout.month?.name ?? null);
+  const isSame = before !== null && isDeepStrictEqual(shape, shapeOf(before, before.columns, before.month_of));
   const slices = isSame ? await refreshed(asked, slicesOf(before)) : await writeAll(asked);
   return { ...shape, description: table.description, columns: described(table, target), ...listed(slices) };
 }
 
 /** What must be the same for files to stay. */
-function shapeOf({ name }: ChosenTable, { columns, layout }: PartTarget) {
-  return {
-    name,
-    columns: columns.map((column) => ({ name: column.name, type: column.type, stored: column.stored })),
-    month_of: layout.month?.name ?? null,
-  };
-}
-
-function shapeIn({ name, columns, month_of }: ManifestTable): ReturnType<typeof shapeOf> {
+function shapeOf(
+  { name }: { name: string },
+  columns: readonly Pick<ExportColumn, 'name' | 'type' | 'stored'>[],
+  month_of: string | null,
+) {
   return {
     name,
     columns: columns.map((each) => ({ name: each.name, type: each.type, stored: each.stored })),
@@ -62,8 +57,8 @@ function writeAll(asked: TableExport): Promise<Slice[]> {
 
 /** The slices that have changed are written anew, the others stay as they are. */
 async function refreshed(asked: TableExport, slices: readonly Slice[]): Promise<Slice[]> {
-  const { snapshot, target, tick } = asked;
-  const { changed, newMonths } = await changedSlices(snapshot, queryOf(asked), target.layout, slices, tick);
+  const { snapshot, target, signal } = asked;
+  const { changed, newMonths } = await changedSlices(snapshot, queryOf(asked), target.layout, slices, signal);
   if (changed.size === 0 && newMonths.size === 0) return [...slices];
   // The file that only told the columns of a table without rows goes.
   const kept = slices.filter(({ rows }, at) => rows > 0 && !changed.has(at));
@@ -121,12 +116,12 @@ async function writeWithin(
   bounds: Pick<ViewQuery, 'within'>,
   { from, hasEmptyFile, months }: Written,
 ): Promise<Slice[]> {
-  const { snapshot, target, tick } = asked;
+  const { snapshot, target, signal } = asked;
   const at = target.columns.findIndex(({ name }) => name === target.layout.month?.name);
   const writer = sliceWriter(target, from, hasEmptyFile);
   try {
     for await (const rows of snapshot.rows({ ...queryOf(asked), ...bounds })) {
-      tick();
+      signal.throwIfAborted();
       await writer.write(months === undefined ? rows : rows.filter((row) => months.has(monthOf(row[at] ?? null))));
     }
     return await writer.end();
@@ -145,13 +140,13 @@ async function changedSlices(
   query: ViewQuery,
   layout: Layout,
   slices: readonly Slice[],
-  tick: () => void,
+  signal: AbortSignal,
 ): Promise<{ changed: ReadonlySet<number>; newMonths: ReadonlySet<string> }> {
   const digests = slices.map(() => rowDigest());
   const newMonths = new Set<string>();
   const placeOf = layout.month === null ? byKey(query, layout, slices) : byMonth(query, layout, slices);
   for await (const rows of snapshot.rows({ ...query, orderBy: [] })) {
-    tick();
+    signal.throwIfAborted();
     for (const row of rows) {
       const place = placeOf(row);
       if (typeof place === 'string') newMonths.add(place);
@@ -198,15 +193,6 @@ function byKey({ columns }: ViewQuery, { key }: Layout, slices: readonly Slice[]
 
 type Row = readonly ViewCell[];
 
-/** Writes rows that come in the order of the layout, and makes slices of them. */
-interface SliceWriter {
-  write(rows: readonly Row[]): Promise<void>;
-  /** All slices that were written. */
-  end(): Promise<Slice[]>;
-  /** Leaves nothing of the file in hand. Never throws. */
-  abort(): Promise<void>;
-}
-
 interface OpenSlice {
   month: string | null;
   from: string | null;
@@ -214,8 +200,11 @@ interface OpenSlice {
   files: PartFile[];
 }
 
-/** `from`: the key with which the first slice begins. An empty file tells the columns of a table without rows. */
-function sliceWriter(target: PartTarget, from: string | null, hasEmptyFile: boolean): SliceWriter {
+/**
+ * Writes rows that come in the order of the layout, and makes slices of them. `from`: the key with which the first slice begins.
+ * An empty file tells the columns of a table without rows.
+ */
+function sliceWriter(target: PartTarget, from: string | null, hasEmptyFile: boolean) {
   const { layout, columns } = target;
   const indexOf = (name: string | undefined): number => columns.findIndex((column) => column.name === name);
   const [keyAt, monthAt] = [indexOf(layout.key?.name), indexOf(layout.month?.name)];
@@ -245,7 +234,7 @@ function sliceWriter(target: PartTarget, from: string | null, hasEmptyFile: bool
     return slice;
   };
   return {
-    write: async (rows) => {
+    write: async (rows: readonly Row[]): Promise<void> => {
       const months = layout.month === null ? () => null : (row: Row) => monthOf(row[monthAt] ?? null);
       for (const { month, run } of runsOf(rows, months)) {
         const { digest } = await sliceOf(month, run[0] ?? []);
@@ -254,7 +243,8 @@ function sliceWriter(target: PartTarget, from: string | null, hasEmptyFile: bool
         await part.add(run);
       }
     },
-    end: async () => {
+    /** Returns all slices that were written. */
+    end: async (): Promise<Slice[]> => {
       if (slice === null && hasEmptyFile) {
         slice = await begin({ month: null, from });
         part = await openPart(target, null);
@@ -262,7 +252,8 @@ function sliceWriter(target: PartTarget, from: string | null, hasEmptyFile: bool
       await closePart();
       return slice === null ? slices : [...slices, asSlice(slice)];
     },
-    abort: async () => part?.abort(),
+    /** Leaves nothing of the file in hand. Never throws. */
+    abort: async (): Promise<void> => part?.abort(),
   };
 }
 
@@ -289,4 +280,33 @@ function* runsOf(
 
 function asSlice({ month, from, digest, files }: OpenSlice): Slice {
   return { month, from, rows: digest.rows(), digest: digest.text(), files };
+}
+
+type RowDigest = ReturnType<typeof rowDigest>;
+
+const LANES = 8;
+const LANE_BYTES = 4;
+
+/** Adds up the hashes of rows, so that neither their order counts nor two equal ones cancel each other out. */
+function rowDigest() {
+  const sums = new Uint32Array(LANES);
+  let rows = 0;
+  return {
+    add: (row: readonly ViewCell[]): void => {
+      const digest = hash('sha256', row.map(cellText).join(''), 'buffer');
+      for (let lane = 0; lane < LANES; lane += 1) {
+        sums[lane] = (sums[lane] ?? 0) + digest.readUInt32LE(lane * LANE_BYTES);
+      }
+      rows += 1;
+    },
+    rows: (): number => rows,
+    text: (): string => [...sums].map((sum) => sum.toString(16).padStart(2 * LANE_BYTES, '0')).join(''),
+  };
+}
+
+/** Tells NULL from an empty text, and where a cell ends. */
+function cellText(cell: ViewCell): string {
+  if (cell === null) return 'n';
+  const text = String(cell);
+  return `${text.length}:${text}`;
 }

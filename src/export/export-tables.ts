@@ -44,11 +44,8 @@ export interface ExportRequest {
   version: string;
   clock: Clock;
   signal: AbortSignal;
-  watcher: {
-    /** Rows are being read of this table. */
-    reading(table: string): void;
-    done(table: ExportedTable): void;
-  };
+  /** Called with each table that is written. */
+  exported: (table: ExportedTable) => void;
 }
 
 /** A table as it stands in the place. */
@@ -102,7 +99,7 @@ async function attempt(request: ExportRequest, isBeside: boolean): Promise<Expor
     const tables: ManifestTable[] = [];
     for (const table of chosen) {
       tables.push(await writeTable(request, { snapshot, before, newPath }, table, all));
-      request.watcher.done(summary(tables.at(-1), made));
+      request.exported(summary(tables.at(-1), made));
     }
     const report = await conclude(request, { before, tables, moment, made });
     const old = chosen.filter(({ isCopied }) => !isCopied).map(({ name }) => name);
@@ -161,7 +158,7 @@ async function writeTable(
   table: ChosenTable,
   all: readonly ChosenTable[],
 ): Promise<ManifestTable> {
-  const { place, form, isByMonth, isFull, signal, watcher } = request;
+  const { place, form, isByMonth, isFull, signal } = request;
   const format = FORMATS[request.format];
   const columns: ExportColumn[] = [];
   for (const column of table.columns) {
@@ -186,10 +183,7 @@ async function writeTable(
       newPath: newPath(table.name),
     },
     before: (isKept ? known.tables.find(({ name }) => name === table.name) : undefined) ?? null,
-    tick: () => {
-      signal.throwIfAborted();
-      watcher.reading(table.name);
-    },
+    signal,
   });
 }
 

@@ -80,18 +80,7 @@ export function slicesOf({ slices, files }: ManifestTable): Slice[] {
 export function listed(slices: readonly Slice[]): Pick<ManifestTable, 'rows' | 'slices' | 'files'> {
   return {
     rows: slices.reduce((sum, { rows }) => sum + rows, 0),
-    files: slices.flatMap(({ month, files }, at) =>
-      files.map(({ path, rows, bytes, sha256, min_key, max_key }) => ({
-        path,
-        rows,
-        bytes,
-        sha256,
-        month,
-        min_key,
-        max_key,
-        slice: at,
-      })),
-    ),
+    files: slices.flatMap(({ month, files }, at) => files.map((file) => ({ ...file, month, slice: at }))),
     slices: slices.map(({ month, from, rows, digest }) => ({ month, from, rows, digest })),
   };
 }

@@ -21,17 +21,9 @@ export interface PartTarget {
 }
 
 /** A file in hand. */
-export interface OpenPart {
-  add(rows: readonly (readonly ViewCell[])[]): Promise<void>;
-  isFull(): boolean;
-  /** The key of the last row; null where the table is not cut by its key. */
-  lastKey(): string | null;
-  close(): Promise<PartFile>;
-  /** Leaves nothing of it. Never throws. */
-  abort(): Promise<void>;
-}
+export type OpenPart = Awaited<ReturnType<typeof openPart>>;
 
-export async function openPart(target: PartTarget, month: string | null): Promise<OpenPart> {
+export async function openPart(target: PartTarget, month: string | null) {
   const { place, format, form, columns, newPath, layout } = target;
   const path = newPath(month);
   const encoder = await format.begin(columns, form);
@@ -48,22 +40,24 @@ export async function openPart(target: PartTarget, month: string | null): Promis
     await sink.write(bytes);
   };
   return {
-    add: async (rows) => {
+    add: async (rows: readonly (readonly ViewCell[])[]): Promise<void> => {
       for (const row of rows) sums.size += sizeOf(row);
       sums.rows += rows.length;
       keys.min ??= keyOf(rows[0]?.[keyAt]);
       keys.max = keyOf(rows.at(-1)?.[keyAt]);
       await write(encoder.add(rows));
     },
-    isFull: () => sums.rows >= PART_ROWS || sums.size >= PART_BYTES,
-    lastKey: () => keys.max,
-    close: async () => {
+    isFull: (): boolean => sums.rows >= PART_ROWS || sums.size >= PART_BYTES,
+    /** The key of the last row; null where the table is not cut by its key. */
+    lastKey: (): string | null => keys.max,
+    close: async (): Promise<PartFile> => {
       await write(encoder.end());
       await sink.close();
       const { rows, bytes } = sums;
       return { path, rows, bytes, sha256: sha256.digest('hex'), min_key: keys.min, max_key: keys.max };
     },
-    abort: () => sink.abort(),
+    /** Leaves nothing of it. Never throws. */
+    abort: (): Promise<void> => sink.abort(),
   };
 }
 

@@ -14,30 +14,6 @@ export type FileResult = 'stored' | 'unchanged' | 'failed' | 'refused' | 'gone';
 /** The way a record was found: a walk of that mode, or a webhook. */
 export type Via = WalkMode | 'webhook';
 
-/** Counters as events come in; every label is one of a fixed set, or a name from the settings. */
-export interface Metrics {
-  attempted(source: string, outcome: Outcome, seconds: number): void;
-  pages(source: string, resource: string, count: number): void;
-  rows(source: string, resource: string, via: Via, result: RowResult, count: number): void;
-  runEnded(source: string, resource: string, mode: WalkMode, status: RunStatus, seconds: number): void;
-  /** Counts deliveries whose records were read again; `seconds` after their receipt. */
-  delivered(source: string, seconds: number, deliveries: number): void;
-  /** Called for each webhook request, with what became of it; `seconds` until its 2xx, null if it got none. */
-  webhookAnswered(source: string, result: string, seconds: number | null): void;
-  /** Called when a file was asked for; `bytes` are those that came. */
-  fileAsked(source: string, resource: string, result: FileResult, bytes: number): void;
-  /** Called when a wrong name or password was sent for the page. */
-  pageRefused(): void;
-  /** Called when a message of `alerts` was sent, or not taken. */
-  alerted(channel: string, result: 'sent' | 'failed'): void;
-  /** Values at the moment of a scrape. */
-  readonly status: StatusGauges;
-  /** Everything as Prometheus text (`text/plain; version=0.0.4`). */
-  text(): Promise<string>;
-  /** Stops the default metrics of the process. */
-  close(): void;
-}
-
 /** Half a second up to some four hours. */
 const RUN_SECONDS = [0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600, 14_400];
 const REQUEST_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -60,7 +36,7 @@ const UNCONVENTIONAL = [
  * Uses its own registry, so that two of them in one process do not clash. `lostLines` returns the number of log lines
  * that were not written so far.
  */
-export function createMetrics(version: string, lostLines: () => number = () => 0): Metrics {
+export function createMetrics(version: string, lostLines: () => number = () => 0) {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -74,17 +50,23 @@ export function createMetrics(version: string, lostLines: () => number = () => 0
   });
   return {
     ...createCounters(registers),
+    /** Values at the moment of a scrape. */
     status: createStatusGauges(registers),
-    text: () => {
+    /** Everything as Prometheus text (`text/plain; version=0.0.4`). */
+    text: (): Promise<string> => {
       lost.reset();
       lost.inc(lostLines());
       return registry.metrics();
     },
-    close: () => registry.clear(),
+    /** Stops the default metrics of the process. */
+    close: (): void => registry.clear(),
   };
 }
 
-function createCounters(registers: Registry[]): Omit<Metrics, 'status' | 'text' | 'close'> {
+export type Metrics = ReturnType<typeof createMetrics>;
+
+/** Counters as events come in; every label is one of a fixed set, or a name from the settings. */
+function createCounters(registers: Registry[]) {
   const counter = <L extends string>(name: string, help: string, labelNames: readonly L[]) =>
     new Counter({ name: `content_sync_${name}`, help, labelNames, registers });
   const histogram = <L extends string>(name: string, help: string, labelNames: readonly L[], buckets: number[]) =>
@@ -120,24 +102,31 @@ function createCounters(registers: Registry[]): Omit<Metrics, 'status' | 'text' 
   const files = counter('file_fetches_total', filesHelp, ['source', 'resource', 'result']);
   const fileBytes = counter('file_fetched_bytes_total', 'Bytes of files that came.', ['source', 'resource']);
   return {
-    webhookAnswered: (source, result, seconds) => {
+    /** Called for each webhook request, with what became of it; `seconds` until its 2xx, null if it got none. */
+    webhookAnswered: (source: string, result: string, seconds: number | null): void => {
       answers.inc({ source, result });
       if (seconds !== null) acks.observe({ source }, seconds);
     },
-    fileAsked: (source, resource, result, bytes) => {
+    /** Called when a file was asked for; `bytes` are those that came. */
+    fileAsked: (source: string, resource: string, result: FileResult, bytes: number): void => {
       files.inc({ source, resource, result });
       if (bytes > 0) fileBytes.inc({ source, resource }, bytes);
     },
-    alerted: (channel, result) => messages.inc({ channel, result }),
-    pageRefused: () => refusals.inc(),
-    attempted: (source, outcome, seconds) => {
+    /** Called when a message of `alerts` was sent, or not taken. */
+    alerted: (channel: string, result: 'sent' | 'failed'): void => messages.inc({ channel, result }),
+    /** Called when a wrong name or password was sent for the page. */
+    pageRefused: (): void => refusals.inc(),
+    attempted: (source: string, outcome: Outcome, seconds: number): void => {
       requests.inc({ source, outcome });
       latency.observe({ source }, seconds);
     },
-    pages: (source, resource, count) => pages.inc({ source, resource }, count),
-    rows: (source, resource, via, result, count) => rows.inc({ source, resource, via, result }, count),
-    runEnded: (source, resource, mode, status, seconds) => runs.observe({ source, resource, mode, status }, seconds),
-    delivered: (source, seconds, deliveries) => {
+    pages: (source: string, resource: string, count: number): void => pages.inc({ source, resource }, count),
+    rows: (source: string, resource: string, via: Via, result: RowResult, count: number): void =>
+      rows.inc({ source, resource, via, result }, count),
+    runEnded: (source: string, resource: string, mode: WalkMode, status: RunStatus, seconds: number): void =>
+      runs.observe({ source, resource, mode, status }, seconds),
+    /** Counts deliveries whose records were read again; `seconds` after their receipt. */
+    delivered: (source: string, seconds: number, deliveries: number): void => {
       for (let one = 0; one < deliveries; one += 1) delays.observe({ source }, seconds);
     },
   };
@@ -173,24 +162,13 @@ const OF_RESOURCE = {
   held_deletes: 'Deletes that wait for a person, because they were too many at once.',
 } as const;
 
-type SourceGauge = keyof typeof OF_SOURCE;
-type ResourceGauge = keyof typeof OF_RESOURCE;
+/** Values of gauges by their names; an unknown value (null) has no series. */
+type Values<Name extends string> = Readonly<Partial<Record<Name, number | boolean | null>>>;
 
-/** Gauges at the moment of a scrape. An unknown value (null) has no series. */
-export interface StatusGauges {
-  /** Removes all values, before they are set anew. */
-  clear(): void;
-  source(source: string, values: Readonly<Partial<Record<SourceGauge, number | boolean | null>>>): void;
-  resource(
-    source: string,
-    resource: string,
-    values: Readonly<Partial<Record<ResourceGauge, number | boolean | null>>>,
-  ): void;
-  rejects(source: string, resource: string, reason: string, count: number): void;
-  files(source: string, resource: string, status: string, count: number): void;
-}
+export type StatusGauges = ReturnType<typeof createStatusGauges>;
 
-function createStatusGauges(registers: Registry[]): StatusGauges {
+/** Gauges at the moment of a scrape. */
+function createStatusGauges(registers: Registry[]) {
   const named = (name: string, help: string) => ({ name: `content_sync_${name}`, help, registers });
   const gauges = (table: Readonly<Record<string, string>>, labelNames: GaugeLabel[]) =>
     new Map(Object.entries(table).map(([name, help]) => [name, new Gauge({ ...named(name, help), labelNames })]));
@@ -205,18 +183,21 @@ function createStatusGauges(registers: Registry[]): StatusGauges {
     labelNames: ['source', 'resource', 'status'],
   });
   return {
-    clear: () => {
+    /** Removes all values, before they are set anew. */
+    clear: (): void => {
       const all = [...ofSource.values(), ...ofResource.values(), rejects, files];
       for (const gauge of all) gauge.reset();
     },
-    source: (source, values) => {
+    source: (source: string, values: Values<keyof typeof OF_SOURCE>): void => {
       for (const [name, value] of Object.entries(values)) set(ofSource.get(name), { source }, value);
     },
-    resource: (source, resource, values) => {
+    resource: (source: string, resource: string, values: Values<keyof typeof OF_RESOURCE>): void => {
       for (const [name, value] of Object.entries(values)) set(ofResource.get(name), { source, resource }, value);
     },
-    rejects: (source, resource, reason, count) => rejects.set({ source, resource, reason }, count),
-    files: (source, resource, status, count) => files.set({ source, resource, status }, count),
+    rejects: (source: string, resource: string, reason: string, count: number): void =>
+      rejects.set({ source, resource, reason }, count),
+    files: (source: string, resource: string, status: string, count: number): void =>
+      files.set({ source, resource, status }, count),
   };
 }
 

@@ -6,20 +6,6 @@ import { ratesOf, type ProgressSnapshot, type GovernorProgress, type ResourcePro
 /** The part of a stream that is used: standard error, or a test's own. */
 type LiveStream = NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY' | 'columns' | 'rows'>>;
 
-export interface TerminalProgress {
-  /** Redraws the lines; at most ten times a second, more often it does nothing. */
-  update(snapshot: ProgressSnapshot): void;
-  /** Draws the latest state once more and leaves the cursor on the line below it. */
-  finish(): void;
-}
-
-export interface TerminalProgressOptions {
-  stream: LiveStream;
-  clock: Pick<Clock, 'monotonic'>;
-  /** Columns; if absent, those of the stream at each drawing. */
-  width?: number;
-}
-
 const LEAST_MS_BETWEEN = 100;
 const USUAL_WIDTH = 80;
 const USUAL_HEIGHT = 24;
@@ -28,13 +14,13 @@ const USUAL_HEIGHT = 24;
  * Live progress on a terminal. On anything else it writes nothing: there the log shows the progress.
  * The cursor is never hidden and always rests below the lines, so a killed process leaves a usable terminal.
  */
-export function createTerminalProgress({ stream, clock, width }: TerminalProgressOptions): TerminalProgress {
+export function createTerminalProgress({ stream, clock }: { stream: LiveStream; clock: Pick<Clock, 'monotonic'> }) {
   let drawn = 0;
   let drawnAt = Number.NEGATIVE_INFINITY;
   let pending: ProgressSnapshot | null = null;
   const draw = (snapshot: ProgressSnapshot): void => {
     // The last column stays free: a terminal that wraps there would add a line that is not counted.
-    const lines = progressLines(snapshot, (width ?? columnsOf(stream)) - 1);
+    const lines = progressLines(snapshot, columnsOf(stream) - 1);
     const shown = lines.slice(0, Math.max(1, rowsOf(stream) - 1));
     stream.write(up(drawn) + shown.map((line) => `${line}\x1b[K\n`).join('') + CLEAR_BELOW);
     drawn = shown.length;
@@ -42,11 +28,13 @@ export function createTerminalProgress({ stream, clock, width }: TerminalProgres
     pending = null;
   };
   return {
-    update(snapshot) {
+    /** Redraws the lines; at most ten times a second, more often it does nothing. */
+    update(snapshot: ProgressSnapshot): void {
       pending = snapshot;
       if (stream.isTTY === true && clock.monotonic() - drawnAt >= LEAST_MS_BETWEEN) draw(snapshot);
     },
-    finish() {
+    /** Draws the latest state once more and leaves the cursor on the line below it. */
+    finish(): void {
       if (stream.isTTY === true && pending !== null) draw(pending);
     },
   };

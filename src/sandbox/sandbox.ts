@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { messageOf } from '../model/errors.ts';
-import { listen, machineClock, stopListening } from './listen.ts';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Clock } from '../model/clock.ts';
+import { ConfigError, messageOf } from '../model/errors.ts';
 import { openRecords } from './records/starting-records.ts';
 import { RefusedRequest } from './records/record-changes.ts';
 import { respond, type SandboxResponse, type SandboxService } from './routes.ts';
@@ -33,13 +35,22 @@ export interface Sandbox {
   close(): Promise<void>;
 }
 
+/** The machine's clock. `monotonic` counts from the epoch, so that it can be compared with `now`. */
+export const machineClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.timeOrigin + performance.now(),
+  sleep: async (ms, signal) => {
+    await wait(ms, undefined, signal === undefined ? {} : { signal });
+  },
+};
+
 const FIRST_RETRY_MS = 1_000;
 
 /** Starts a content service. Throws ConfigError for data that cannot be read and a port that cannot be used. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { port = 0, host = '127.0.0.1', data = null, generate = {}, rate = null, burst = rate } = options;
   const hooks = webhooks(machineClock, FIRST_RETRY_MS);
-  const settings = { data, generate, generateFlat: false, sort: 'updated', visibilityLag: 0 } as const;
+  const settings = { data, generate, sort: 'updated', visibilityLag: 0 } as const;
   const service: SandboxService = {
     store: openRecords(settings, machineClock, hooks.emit),
     webhooks: hooks,
@@ -105,4 +116,35 @@ function tokenBucket(rate: number, burst: number) {
     const retryAfter = String(Math.max(1, Math.ceil((1 - tokens) / rate)));
     throw new RefusedRequest(429, 'Too many requests.', { ...headers, 'retry-after': retryAfter });
   };
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'the port is in use',
+  EACCES: 'the port needs more rights',
+  EADDRNOTAVAIL: 'this machine does not have the address',
+};
+
+/** Starts listening and returns the URL. Throws ConfigError if the port cannot be used. */
+export async function listen(server: Server, { port, host }: { port: number; host: string }): Promise<string> {
+  server.listen(port, host);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    throw new ConfigError('sandbox_listen', `Cannot listen on ${host}:${port}: ${REASONS[code] ?? String(error)}.`, {
+      hint: 'Choose another --port, or 0 to have a free one picked.',
+      cause: error,
+    });
+  }
+  const address = server.address();
+  const actual = typeof address === 'object' && address !== null ? address.port : port;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${actual}`;
+}
+
+/** Ends every connection. */
+export async function stopListening(server: Server): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  server.close(() => resolve(undefined));
+  server.closeAllConnections();
+  await promise;
 }

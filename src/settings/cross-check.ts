@@ -1,11 +1,4 @@
-import {
-  authPlan,
-  type AuthPlan,
-  type AuthSettings,
-  type Grant,
-  type SchemeOf,
-  type SchemeType,
-} from '../source/auth.ts';
+import { authPlan, type AuthPlan, type AuthSettings, type Grant, type SchemeOf } from '../source/auth.ts';
 import { variablesIn } from '../source/basic-fields.ts';
 import type { Profile } from '../source/profile.ts';
 import { needsPublicUrl, type SignatureScheme } from '../source/signature-scheme.ts';
@@ -118,24 +111,19 @@ const OAUTH_NEEDS: Readonly<Record<Grant, Needs>> = {
   jwt_bearer: { needs: ['key'], takes: ['client_id', 'client_secret', 'key_id', 'username'] },
 };
 
-/** Those of the other schemes are told by their own form. */
-const NEEDS: { readonly [T in SchemeType]: (scheme: SchemeOf<T>) => Needs | null } = {
-  none: () => null,
-  api_key: () => null,
-  headers: () => null,
-  basic: () => null,
-  bearer: () => null,
-  jwt: () => null,
-  oauth: ({ grant, client_auth }) => {
-    const { needs, takes } = OAUTH_NEEDS[grant];
-    const isPublic = client_auth === 'none';
-    return {
-      needs: needs.filter((name) => !isPublic || name !== 'client_secret'),
-      takes: [...takes, 'scope', 'token_url'],
-    };
-  },
-  session: ({ login }) => ({ needs: [...new Set(textsIn(login).flatMap(variablesIn))], takes: [] }),
-};
+/** Null for schemes whose secrets are told by their own form. */
+function needsOf(scheme: AuthPlan['scheme']): Needs | null {
+  if (scheme.type === 'session') {
+    return { needs: [...new Set(textsIn(scheme.login).flatMap(variablesIn))], takes: [] };
+  }
+  if (scheme.type !== 'oauth') return null;
+  const { needs, takes } = OAUTH_NEEDS[scheme.grant];
+  const isPublic = scheme.client_auth === 'none';
+  return {
+    needs: needs.filter((name) => !isPublic || name !== 'client_secret'),
+    takes: [...takes, 'scope', 'token_url'],
+  };
+}
 
 /**
  * Whether the secrets of a source are those that the profile's scheme wants. `auth` is absent where the settings have
@@ -160,12 +148,8 @@ function authFindings(auth: AuthSettings | undefined, { auth: schemes }: Profile
   return isHeaders ? headerFindings(scheme, secrets.headers) : nameFindings(plan);
 }
 
-function needsOf<T extends SchemeType>(type: T, scheme: SchemeOf<T>): Needs | null {
-  return NEEDS[type](scheme);
-}
-
-function nameFindings({ type, scheme, secrets }: AuthPlan): SettingsFinding[] {
-  const listed = needsOf(type, scheme);
+function nameFindings({ scheme, secrets }: AuthPlan): SettingsFinding[] {
+  const listed = needsOf(scheme);
   if (listed === null) return [];
   const { needs, takes } = listed;
   const of = scheme.type === 'oauth' ? `${scheme.type}, grant ${scheme.grant}` : scheme.type;

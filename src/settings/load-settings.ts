@@ -12,15 +12,7 @@ import { isReadableByOthers, readSecretFile, withSecretParts } from './file/secr
 import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
 import { type ProfilePlace, profileReader } from './load-profile.ts';
 import { networkFindings, networkOf, networkSecrets } from './network.ts';
-import {
-  folderSettingsSchema,
-  type RefusedSource,
-  type Settings,
-  type SettingsFile,
-  settingsSchema,
-  type SourceSettings,
-  type SourcesFile,
-} from './settings.ts';
+import { folderSettingsSchema, type RefusedSource, type Settings, type SettingsFile, settingsSchema, type SourceSettings, type SourcesFile } from './settings.ts';
 import { addressSecrets, sourceAddress, warehouseTransportFault } from './warehouse-address.ts';
 
 const DEFAULT_PATH = join('config', 'content-sync.yaml');
@@ -48,7 +40,11 @@ export function loadSettings(settingsPlace: SettingsPlace): Settings {
   const { path, env, cwd, source: only, secretsOptional = false } = settingsPlace;
   const configPath = resolve(cwd, path ?? (env['CONTENT_SYNC_CONFIG'] || DEFAULT_PATH));
   const shown = (file: string): string => shownPath(file, cwd);
-  if (!existsSync(configPath)) throw notFound(shown(configPath));
+  if (!existsSync(configPath)) {
+    throw new ConfigError('settings_not_found', `${shown(configPath)}: expected a config file, got none`, {
+      hint: 'content-sync init writes one; if you have one elsewhere, name it with --config or CONTENT_SYNC_CONFIG',
+    });
+  }
   const { read, faults } = readYamlFile(configPath, shown(configPath));
   if (read === null) throw settingsError({ faults });
   const readers = { readSecret: readSecretFile, readProfile: profileReader() };
@@ -222,15 +218,34 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
   };
 }
 
+/** Credentials in the settings, as texts that must not be written. */
+function credentialsIn({
+  sources,
+  serve,
+  alerts,
+  privacy_key,
+}: Pick<SettingsFile, 'sources' | 'serve' | 'alerts' | 'privacy_key'>): string[] {
+  const found = [...(serve.auth === undefined ? [] : [serve.auth.password]), ...alertSecrets(alerts)];
+  if (privacy_key !== undefined) found.push(privacy_key);
+  for (const { auth, webhook, ping, hash_key } of Object.values(sources)) {
+    if (hash_key !== undefined) found.push(hash_key);
+    found.push(...(auth === undefined ? [] : secretsOf(auth)));
+    for (const { value } of webhook?.secrets ?? []) found.push(value);
+    // Whoever knows the address of a monitor can silence it.
+    for (const url of Object.values(ping)) if (url !== undefined) found.push(url);
+  }
+  return found;
+}
+
+/** What signs requests to a bucket, which the environment alone holds. */
+function bucketSecrets(env: NodeJS.ProcessEnv): string[] {
+  const { AWS_SECRET_ACCESS_KEY: key = '', AWS_SESSION_TOKEN: token = '' } = env;
+  return [key, token].filter((text) => text !== '');
+}
+
 function shownPath(path: string, cwd: string): string {
   const below = relative(cwd, path);
   return below === '' || below.startsWith('..') || isAbsolute(below) ? path : below;
-}
-
-function notFound(shown: string): ConfigError {
-  return new ConfigError('settings_not_found', `${shown}: expected a config file, got none`, {
-    hint: 'content-sync init writes one; if you have one elsewhere, name it with --config or CONTENT_SYNC_CONFIG',
-  });
 }
 
 function deepFreeze<T>(value: T): T {

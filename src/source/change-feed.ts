@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { deletedSchema, entryFilter, goneSchema, type DeleteFeed } from './delete-fields.ts';
 import { documented, bodyPath, fieldPath, recordsPath, templateSchema } from './basic-fields.ts';
-import { requestFields } from './request-fields.ts';
+import { NEEDS_POST, requestFields } from './request-fields.ts';
 
 /** A path in the body, or `header:<name>`. */
 const answerPlace = z.string().min(1);
@@ -96,10 +96,7 @@ export const changeFeedSchema = z
     error: 'expected where the next cursor comes from: either `next` or `last`',
   })
   .refine(({ url, last }) => !url || last === null, { path: ['last'], error: 'expected `next`, because url is true' })
-  .refine(({ method: by, body: sent }) => by === 'POST' || sent === null, {
-    path: ['method'],
-    error: 'expected POST, because a request by GET has no body',
-  });
+  .refine(({ method: by, body: sent }) => by === 'POST' || sent === null, NEEDS_POST);
 
 export type ChangeFeed = z.output<typeof changeFeedSchema>;
 

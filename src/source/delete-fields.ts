@@ -3,7 +3,7 @@ import { documented, bodyPath, recordsPath, fieldPath, variablesIn } from './bas
 import { incrementalSchema, zone } from './incremental.ts';
 import { pageSchema } from './page-style.ts';
 import { recordFields } from './record-fields.ts';
-import { requestFields } from './request-fields.ts';
+import { NEEDS_POST, requestFields } from './request-fields.ts';
 
 /** Statuses that never say that a record is gone: they are about the caller, or pass. */
 const NEVER_GONE: ReadonlySet<number> = new Set([401, 407, 408, 409, 421, 423, 425, 429]);
@@ -111,10 +111,7 @@ export const deleteFeedSchema = deleteFeedFields
     path: ['at'],
     error: 'expected the field with the time of the delete, because {since} goes by it',
   })
-  .refine(({ method, body }) => method === 'POST' || body === null, {
-    path: ['method'],
-    error: 'expected POST, because a request by GET has no body',
-  });
+  .refine(({ method, body }) => method === 'POST' || body === null, NEEDS_POST);
 
 /** True if a request of the feed can ask for what came since a moment. */
 function holdsSince({ path, query, headers, body }: Record<string, unknown>): boolean {

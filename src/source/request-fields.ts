@@ -69,7 +69,7 @@ export function withPostBodies<Schema extends z.ZodType<Posting>>(schema: Schema
   }, NEEDS_POST);
 }
 
-const NEEDS_POST = { path: ['method'], error: 'expected POST, because a request by GET has no body' };
+export const NEEDS_POST = { path: ['method'], error: 'expected POST, because a request by GET has no body' };
 
 const fields = {
   field: documented(z.string().regex(/^[^.[\]"'*]+$/, 'expected the plain name of a field'))(

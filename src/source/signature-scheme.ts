@@ -190,13 +190,9 @@ function methodsOf(fields: SignatureFields): SignatureMethod[] {
   }));
 }
 
-/** Something wrong with a scheme as a whole, at the field that it concerns. */
-interface SchemeFault {
+interface Rule {
   path: readonly string[];
   message: string;
-}
-
-interface Rule extends SchemeFault {
   isBroken(fields: SignatureFields): boolean;
 }
 
@@ -306,7 +302,8 @@ const RULES: readonly Rule[] = [
   {
     path: ['signed_headers'],
     message: 'expected from and a list of required headers, for {signed_headers} in the template and only for it',
-    isBroken: (fields) => has(fields, 'signed_headers') !== Boolean(fields.signed_headers?.from && requires(fields)),
+    isBroken: (fields) =>
+      has(fields, 'signed_headers') !== Boolean(fields.signed_headers?.from && fields.signed_headers.required?.length),
   },
   {
     path: ['body_hash'],
@@ -319,11 +316,6 @@ const RULES: readonly Rule[] = [
     isBroken: (fields) => (fields.families !== undefined) !== namesFamily(fields),
   },
 ];
-
-/** All broken rules of a scheme whose fields are valid one by one. */
-function schemeFaults(fields: SignatureFields): SchemeFault[] {
-  return RULES.filter((rule) => rule.isBroken(fields)).map(({ path, message }) => ({ path, message }));
-}
 
 function signs({ type }: SignatureFields): boolean {
   return type !== 'static' && type !== 'basic';
@@ -353,10 +345,6 @@ function isSecret(segment: TemplateSegment | undefined): boolean {
   return typeof segment === 'object' && segment.token === 'secret';
 }
 
-function requires({ signed_headers }: SignatureFields): boolean {
-  return (signed_headers?.required ?? []).length > 0;
-}
-
 function namesFamily(fields: SignatureFields): boolean {
   const places = [fields.value?.from, fields.timestamp?.from, fields.id, fields.signed_headers?.from, fields.body_hash];
   return places.some((place) => place?.name.includes('{family}'));
@@ -367,7 +355,7 @@ export const signatureSchema = z
   .union([z.enum(SIGNATURE_PRESET_NAMES), signatureFields])
   .transform((given, context) => {
     const fields = withBase(typeof given === 'string' ? { base: given } : given);
-    for (const { path, message } of schemeFaults(fields)) {
+    for (const { path, message } of RULES.filter((rule) => rule.isBroken(fields))) {
       context.issues.push({ code: 'custom', path: [...path], message, input: given });
     }
     return fillScheme(fields);
@@ -401,7 +389,7 @@ function mergeMaps<T extends object>(below: T | null | undefined, own: T | undef
   return { ...below, ...own };
 }
 
-/** Makes a scheme of fields in which `schemeFaults` found nothing. */
+/** Makes a scheme of fields that break no rule. */
 function fillScheme(fields: SignatureFields) {
   const { value = {}, timestamp, signed_headers } = fields;
   const { separator = ',' } = value;

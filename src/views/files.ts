@@ -19,7 +19,7 @@ function allFiles(model: ViewModel, resource: ViewedResource): View {
     resource: resource.resource,
     description: `Every content that a file of a ${resource.resource} record had, one row from valid_from to valid_to. The bytes stand in a store, under sha256.`,
     columns: fileColumns(model, resource),
-    from: ` FROM ${rowsOf(model, resource)}`,
+    from: ` FROM ${FILES} AS ${FILE} WHERE ${ofResource(model, resource)}`,
   };
 }
 
@@ -40,10 +40,6 @@ function liveFiles(model: ViewModel, resource: ViewedResource): View {
 const FILES = '"_sync_files"';
 const FILE = 'f';
 const RECORD = 'r';
-
-function rowsOf(model: ViewModel, resource: ViewedResource): string {
-  return `${FILES} AS ${FILE} WHERE ${ofResource(model, resource)}`;
-}
 
 function ofResource({ dialect }: ViewModel, { resource }: ViewedResource): string {
   return `${FILE}.${dialect.id('resource')} = ${dialect.literal(resource)}`;

@@ -1,5 +1,4 @@
 import { styleText } from 'node:util';
-import type { RunRow } from '../../warehouse/own-tables.ts';
 import type { CliContext } from './context.ts';
 
 /** What a word means, for its colour. */
@@ -18,9 +17,8 @@ export function painter({ stdout }: Pick<CliContext, 'stdout'>): Paint {
   return (text, tone) => (tone === 'plain' ? text : styleText(STYLES[tone], text, { stream: stdout }));
 }
 
-const STATUS_TONES: Readonly<Record<RunRow['status'], Tone>> = {
+const STATUS_TONES: Readonly<Record<string, Tone>> = {
   ok: 'good',
-  running: 'plain',
   partial: 'look',
   deferred: 'look',
   interrupted: 'look',
@@ -29,5 +27,5 @@ const STATUS_TONES: Readonly<Record<RunRow['status'], Tone>> = {
 
 /** The tone of how a run stands or has ended; plain for any other word. */
 export function toneOfStatus(status: string): Tone {
-  return Object.entries(STATUS_TONES).find(([name]) => name === status)?.[1] ?? 'plain';
+  return STATUS_TONES[status] ?? 'plain';
 }

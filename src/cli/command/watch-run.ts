@@ -6,7 +6,7 @@ import { countText, durationText } from '../../observe/figures.ts';
 import {
   advanceResource,
   endResource,
-  type ProgressSnapshot,
+  type GovernorProgress,
   type ResourceProgress,
   startResource,
   waitingResource,
@@ -33,23 +33,8 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
   finish: () => void;
 } {
   const { clock } = context;
-  const lines = live ? createTerminalProgress({ stream: context.stderr, clock }) : null;
-  const progress = new Map(resources.map((resource) => [resource, waitingResource(resource)]));
+  const { change, recordsOf, finish } = liveLines(context, resources, live, () => governorProgress(app, clock.now()));
   const logged = logWalks(log, clock, 'info');
-
-  const snapshot = (): ProgressSnapshot => ({
-    at: clock.monotonic(),
-    resources: [...progress.values()],
-    governor: governorProgress(app, clock.now()),
-  });
-  const change = (resource: string, next: (was: ResourceProgress, at: number) => ResourceProgress): void => {
-    const was = progress.get(resource) ?? waitingResource(resource);
-    progress.set(resource, next(was, clock.monotonic()));
-    lines?.update(snapshot());
-  };
-  // Redrawn while nothing comes in, too: a pause that the service asked for must be seen to count down.
-  const ticking = setInterval(() => lines?.update(snapshot()), 250);
-  ticking.unref();
 
   const watcher: RunWatcher = {
     started: (resource, plan) => {
@@ -58,7 +43,7 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
       change(resource, (was, at) => startResource(was, at, { records, pages, requests: 0, total: null }));
     },
     page: (resource, page, figures) => {
-      const records = (progress.get(resource)?.records ?? 0) + page.records.length;
+      const records = recordsOf(resource) + page.records.length;
       const news = { records, pages: page.number, requests: figures.requests, total: page.total };
       change(resource, (known, at) => advanceResource(known, at, news));
       logged.page(resource, page, figures);
@@ -73,15 +58,41 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
     retried: (event, resource) => {
       if (resource !== undefined) change(resource, (was) => ({ ...was, note: visibleText(retryText(event)) }));
     },
-    finish: () => {
+    finish,
+  };
+}
+
+const REDRAW_MS = 250;
+
+/** Live lines of resources on a terminal; nothing if they are not `live`. */
+export function liveLines(
+  { clock, stderr }: Pick<CliContext, 'clock' | 'stderr'>,
+  resources: readonly string[],
+  live: boolean,
+  governor: () => GovernorProgress,
+) {
+  const lines = live ? createTerminalProgress({ stream: stderr, clock }) : null;
+  const progress = new Map(resources.map((resource) => [resource, waitingResource(resource)]));
+  const draw = (): void =>
+    lines?.update({ at: clock.monotonic(), resources: [...progress.values()], governor: governor() });
+  // Redrawn while nothing comes in, too: a pause that the service asked for must be seen to count down.
+  const ticking = setInterval(draw, REDRAW_MS);
+  ticking.unref();
+  return {
+    recordsOf: (resource: string): number => progress.get(resource)?.records ?? 0,
+    change: (resource: string, next: (was: ResourceProgress, at: number) => ResourceProgress): void => {
+      progress.set(resource, next(progress.get(resource) ?? waitingResource(resource), clock.monotonic()));
+      draw();
+    },
+    finish: (): void => {
       clearInterval(ticking);
-      lines?.update(snapshot());
+      draw();
       lines?.finish();
     },
   };
 }
 
-function governorProgress(app: App, now: number): ProgressSnapshot['governor'] {
+function governorProgress(app: App, now: number): GovernorProgress {
   const { requests, limited, allowedPerSecond, shareUsed, pausedUntil } = app.governor.figures();
   const pausedForMs = pausedUntil === null ? 0 : Math.max(0, pausedUntil - now);
   return { requests, limited, allowedPerSecond, shareUsed, pausedForMs };

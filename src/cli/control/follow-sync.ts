@@ -1,14 +1,23 @@
 import { SyncError } from '../../model/errors.ts';
+import type { WalkMode } from '../../model/vocabulary.ts';
 import { repeatUntilAborted } from '../../model/waiting.ts';
+import {
+  advanceResource,
+  endResource,
+  type GovernorProgress,
+  type ProgressUpdate,
+  startResource,
+} from '../../observe/progress.ts';
 import type { ServeDoor } from '../../serve/controls/ask-serve.ts';
 import { together } from '../../serve/controls/create-controls.ts';
+import { logWalks } from '../../serve/source-watcher.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
-import type { RunReport } from '../../sync/report.ts';
+import { NO_NOTES, type ResourceReport, type RunReport } from '../../sync/report.ts';
 import { openWarehouseToRead } from '../../warehouse/databases.ts';
 import type { CliContext } from '../command/context.ts';
 import { failureOf } from '../command/find-serve.ts';
-import { followRun, type FollowedRun } from '../command/follow-run.ts';
+import { liveLines } from '../command/watch-run.ts';
 import type { ChosenSource } from '../command/sources.ts';
 
 interface FollowSync {
@@ -32,8 +41,8 @@ const LOOK_MS = 300;
  */
 export async function followSync(asked: FollowSync): Promise<RunReport | null> {
   const { context, chosen } = asked;
-  const { source, resources, log } = chosen;
-  const shown = followRun({ context, log, resources, live: asked.live });
+  const { source, resources } = chosen;
+  const shown = followRun(asked);
   const leaving = new AbortController();
   const parts: Part = { ...asked, shown, signal: AbortSignal.any([context.signal, leaving.signal]), paused: [] };
   const showing = showProgress(parts);
@@ -43,8 +52,11 @@ export async function followSync(asked: FollowSync): Promise<RunReport | null> {
     return report;
   } catch (error) {
     if (error === OTHER) return null;
-    if (context.signal.aborted) throw detached();
-    throw error;
+    if (!context.signal.aborted) throw error;
+    throw new SyncError('interrupted', 'detached: the walk goes on in the running serve', {
+      recovery: 'stop',
+      hint: 'content-sync status shows how it stands; content-sync pause stops it',
+    });
   } finally {
     // The others of a request that failed are not followed any more.
     leaving.abort();
@@ -54,7 +66,7 @@ export async function followSync(asked: FollowSync): Promise<RunReport | null> {
 }
 
 interface Part extends FollowSync {
-  shown: FollowedRun;
+  shown: ReturnType<typeof followRun>;
   signal: AbortSignal;
   /** The refusals of resources that are paused. */
   paused: SyncError[];
@@ -95,9 +107,45 @@ async function followOne(part: Part, resource: string): Promise<RunReport> {
   return { source: name, run_id: '', status: 'ok', resources: [] };
 }
 
-function detached(): SyncError {
-  return new SyncError('interrupted', 'detached: the walk goes on in the running serve', {
-    recovery: 'stop',
-    hint: 'content-sync status shows how it stands; content-sync pause stops it',
-  });
+/** Progress of a sync that another process does. */
+type SyncNews = Omit<ProgressUpdate, 'requests'> & { resource: string; mode: WalkMode };
+
+/** Nothing is known here of the requests of the other process. */
+const QUIET: GovernorProgress = {
+  requests: 0,
+  limited: 0,
+  allowedPerSecond: null,
+  shareUsed: null,
+  pausedForMs: 0,
+};
+/** A sync under way is logged at most this often. */
+const LOG_EVERY_MS = 10_000;
+
+/** Live lines on a terminal, log lines anywhere else, as for syncs of this process. */
+function followRun({ context, chosen: { log, resources }, live }: FollowSync) {
+  const { clock } = context;
+  const { change, recordsOf, finish } = liveLines(context, resources, live, () => QUIET);
+  const modes = new Map<string, WalkMode>();
+  const loggedAt = new Map<string, number>();
+  const logged = logWalks(log, clock, 'info');
+  return {
+    news: ({ resource, mode, ...counts }: SyncNews): void => {
+      const { pages, records, total } = counts;
+      const isOther = modes.get(resource) !== mode || records < recordsOf(resource);
+      const now = { ...counts, requests: 0 };
+      change(resource, (was, at) => (isOther ? startResource : advanceResource)(was, at, now));
+      const at = clock.monotonic();
+      if (isOther) log.info({ resource, mode, pages_before: pages }, 'walk started');
+      else if (at - (loggedAt.get(resource) ?? at) >= LOG_EVERY_MS)
+        log.info({ resource, mode, pages, records, total }, 'walk under way');
+      else return;
+      modes.set(resource, mode);
+      loggedAt.set(resource, at);
+    },
+    ended: (report: ResourceReport): void => {
+      change(report.resource, (was, at) => endResource(was, at, report.status));
+      logged.ended(report, NO_NOTES, null);
+    },
+    finish,
+  };
 }

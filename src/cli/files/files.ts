@@ -147,7 +147,7 @@ function verifiedText(source: string, verified: FilesVerified): string {
   const { mode, verdict, objects, files, bytes, faults, orphans, repaired } = verified;
   const said = verdict === 'equal' ? 'whole' : 'NOT WHOLE';
   const kinds = Object.entries(faults.by_kind).map(
-    ([kind, count]) => `${countText(count)} × ${kind}: ${meaning(kind)}`,
+    ([kind, count]) => `${countText(count)} × ${kind}: ${MEANINGS[kind] ?? kind}`,
   );
   const lines = [
     `${source}: ${said} (${mode}): ${countOf(objects, 'content')} of ${countOf(files, 'file')}, ${bytesText(bytes)}`,
@@ -163,9 +163,7 @@ function verifiedText(source: string, verified: FilesVerified): string {
   return lines.map(visibleText).join('\n');
 }
 
-function meaning(kind: string): string {
-  return Object.entries(FILE_FAULTS).find(([name]) => name === kind)?.[1] ?? kind;
-}
+const MEANINGS: Readonly<Record<string, string>> = FILE_FAULTS;
 
 function faultText({ kind, store, sha256, files }: FaultyFile): string {
   const shown = files.map(({ resource, record_id, field, position, valid_to }) => {

@@ -47,7 +47,7 @@ export async function filesStatus(
   const fieldOf = (resource: string, field: string): FieldStatus => {
     const key = JSON.stringify([resource, field]);
     const store = kept[resource]?.find((file) => file.field === field)?.store.name ?? null;
-    const known = fields.get(key) ?? { resource, field, store, files: noFilesYet(), ...NOTHING };
+    const known = fields.get(key) ?? { resource, field, store, files: { ...NO_FILES }, ...NO_CONTENTS };
     fields.set(key, known);
     return known;
   };
@@ -68,11 +68,8 @@ export async function filesStatus(
   return { source, fields: [...fields.values()], next_due: await nextDue(own, resources), trouble };
 }
 
-const NOTHING = { records: 0, objects: 0, bytes: 0, earlier: 0 };
-
-function noFilesYet(): Record<FileStatus, number> {
-  return { waiting: 0, stored: 0, failed: 0, refused: 0, gone: 0 };
-}
+const NO_FILES: Readonly<Record<FileStatus, number>> = { waiting: 0, stored: 0, failed: 0, refused: 0, gone: 0 };
+const NO_CONTENTS = { records: 0, objects: 0, bytes: 0, earlier: 0 };
 
 const HEAD = ['resource', 'field', ...FILE_STATUSES, 'records', 'contents', 'size', 'earlier', 'store'] as const;
 

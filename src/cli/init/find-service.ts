@@ -41,15 +41,23 @@ interface Wanted {
 /** Finds out of which kind the service is, by its answers or by experiment, with the credential that it needs. */
 export async function findService(context: CliContext, questions: Questions, wanted: Wanted): Promise<FoundService> {
   const known = await knownProfiles(context, wanted);
-  if (known.length === 0) return probed(context, questions, wanted);
   const [first] = known;
-  if (first === undefined) throw new Error('a list that is not empty has a first');
-  const { type } = first.profile.auth?.[0] ?? { type: 'api_key' };
-  const secret = await secretFor(context, questions, wanted, { about: first.profile.about?.credential, type });
-  const chosen = await chosenProfile(questions, known, secret);
-  const { auth, baseUrl } = await written(questions, wanted, chosen, secret);
-  const variables = secret?.isNew === true ? { [secret.variable]: secret.value } : {};
-  return { baseUrl, auth, variables, profile: chosen.name, profileText: null };
+  if (first === undefined) return probed(context, questions, wanted);
+  const { about, auth: schemes } = first.profile;
+  const credential = about?.credential ?? 'the credential of the service';
+  const secret = schemes?.[0]?.type === 'none' ? null : await takeSecret(context, questions, wanted, credential, false);
+  const { name, profile } = await chosenProfile(questions, known, secret);
+  const { type } = profile.auth?.[0] ?? { type: 'api_key' };
+  if (!isAskedAuth(type)) {
+    throw new ConfigError('usage', `the profile ${name} needs a credential of several parts (${type})`, {
+      hint: 'write the config by hand: config/README.md shows what stands under auth',
+    });
+  }
+  const { url, user } = wanted;
+  const who = 'user' in PARTS[type] ? await questions.text({ message: 'User name', option: '--user' }, user) : null;
+  const auth = writtenAuth(type, secret?.variable ?? null, who);
+  const baseUrl = withoutPrefix(url, profile);
+  return { baseUrl, auth, variables: newVariables(secret), profile: name, profileText: null };
 }
 
 async function knownProfiles(context: CliContext, { url, given, isSearched }: Wanted): Promise<Recognised[]> {
@@ -68,17 +76,6 @@ async function knownProfiles(context: CliContext, { url, given, isSearched }: Wa
   return found;
 }
 
-async function secretFor(
-  context: CliContext,
-  questions: Questions,
-  { source, credentialEnv }: Wanted,
-  { about = 'the credential of the service', type }: { about?: string | undefined; type: string },
-): Promise<TakenSecret | null> {
-  if (type === 'none') return null;
-  const preset = `${source.toUpperCase().replaceAll('-', '_')}_CREDENTIAL`;
-  return takeSecret(context, questions, { about, preset, isOptional: false }, credentialEnv);
-}
-
 /** By the form of the credential; a person decides between what is left. */
 async function chosenProfile(
   questions: Questions,
@@ -94,27 +91,9 @@ async function chosenProfile(
   return [first, ...others].find((each) => each.name === name) ?? first;
 }
 
-async function written(
-  questions: Questions,
-  { url, user }: Wanted,
-  { name, profile }: Recognised,
-  secret: TakenSecret | null,
-): Promise<Pick<FoundService, 'auth' | 'baseUrl'>> {
-  const { type } = profile.auth?.[0] ?? { type: 'api_key' };
-  if (!isAskedAuth(type)) {
-    throw new ConfigError('usage', `the profile ${name} needs a credential of several parts (${type})`, {
-      hint: 'write the config by hand: config/README.md shows what stands under auth',
-    });
-  }
-  const who = needsUser(type) ? await questions.text({ message: 'User name', option: '--user' }, user) : null;
-  return { baseUrl: withoutPrefix(url, profile), auth: writtenAuth(type, secret?.variable ?? null, who) };
-}
-
 async function probed(context: CliContext, questions: Questions, wanted: Wanted): Promise<FoundService> {
-  const { url, source, credentialEnv, user, auth: form, path: paths } = wanted;
-  const preset = `${source.toUpperCase().replaceAll('-', '_')}_CREDENTIAL`;
-  const about = { about: 'an API key, token or password', preset, isOptional: true };
-  const secret = await takeSecret(context, questions, about, credentialEnv);
+  const { url, user, auth: form, path: paths } = wanted;
+  const secret = await takeSecret(context, questions, wanted, 'an API key, token or password', true);
   const baseUrl = new URL(url);
   if (secret !== null) refuseInsecure(baseUrl, 'where the network is safe, use probe --allow-insecure');
   const { clock, secrets, signal } = context;
@@ -126,7 +105,7 @@ async function probed(context: CliContext, questions: Questions, wanted: Wanted)
   print(context, foundText(result));
   const type = typeof result.scheme['type'] === 'string' ? result.scheme['type'] : 'none';
   const auth = isAskedAuth(type) ? writtenAuth(type, secret?.variable ?? null, user ?? null) : { type };
-  const variables = secret?.isNew === true ? { [secret.variable]: secret.value } : {};
+  const variables = newVariables(secret);
   return { baseUrl: result.baseUrl, auth, variables, profile: '', profileText: toYaml(result) };
 }
 
@@ -155,11 +134,6 @@ function isAskedAuth(type: string): type is AskedAuth {
   return Object.hasOwn(PARTS, type);
 }
 
-/** True if a name belongs to the secret. */
-function needsUser(type: AskedAuth): boolean {
-  return 'user' in PARTS[type];
-}
-
 /** A secret, and the variable that holds it. */
 interface TakenSecret {
   variable: string;
@@ -175,10 +149,11 @@ interface TakenSecret {
 async function takeSecret(
   { env, secrets }: Pick<CliContext, 'env' | 'secrets'>,
   questions: Questions,
-  { about, preset, isOptional }: { about: string; preset: string; isOptional: boolean },
-  named: string | undefined,
+  { source, credentialEnv: named }: Wanted,
+  about: string,
+  isOptional: boolean,
 ): Promise<TakenSecret | null> {
-  const variable = named ?? preset;
+  const variable = named ?? `${source.toUpperCase().replaceAll('-', '_')}_CREDENTIAL`;
   const known = env[variable] ?? '';
   if (known !== '') {
     secrets.push(known);
@@ -186,7 +161,11 @@ async function takeSecret(
   }
   if (!questions.isAsking) {
     if (named === undefined && isOptional) return null;
-    if (named !== undefined) throw notSet(variable, about);
+    if (named !== undefined) {
+      throw new ConfigError('usage', `the environment variable ${variable} is not set`, {
+        hint: `set it where content-sync is started, or in .env: ${about}`,
+      });
+    }
   }
   const value = await questions.secret({
     message: `${about.charAt(0).toUpperCase()}${about.slice(1)} (not shown${isOptional ? '; nothing if there is none' : ''})`,
@@ -198,10 +177,8 @@ async function takeSecret(
   return { variable, value, isNew: true };
 }
 
-function notSet(variable: string, about: string): ConfigError {
-  return new ConfigError('usage', `the environment variable ${variable} is not set`, {
-    hint: `set it where content-sync is started, or in .env: ${about}`,
-  });
+function newVariables(secret: TakenSecret | null): Record<string, string> {
+  return secret?.isNew === true ? { [secret.variable]: secret.value } : {};
 }
 
 /** What stands under `auth` in the config, with the name of the variable in place of the secret. */
@@ -221,7 +198,7 @@ export interface Recognised {
 }
 
 /** Asks for a path on the address, without a credential. */
-export type Ask = (path: string) => Promise<Pick<Answer, 'status' | 'headers' | 'json'>>;
+type Ask = (path: string) => Promise<Pick<Answer, 'status' | 'headers' | 'json'>>;
 
 /**
  * The shipped profiles of which the service shows every sign; several if one service has several APIs. `path` is that

@@ -4,83 +4,76 @@ import { openProbe, type Probe } from '../../app.ts';
 import { snippet } from '../../http/body/safe-text.ts';
 import { newMeter } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
+import type { JsonObject, JsonValue } from '../../model/json.ts';
 import { escapePlaceholders } from '../../settings/file/interpolate.ts';
-import { readPackagedProfile } from '../../settings/load-profile.ts';
+import { type Fields, readPackagedProfile } from '../../settings/load-profile.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
+import { fieldAt, isObject, meets } from '../../shape/records/field-at.ts';
+import type { Profile } from '../../source/profile.ts';
 import type { Section } from '../check.ts';
 import type { CliContext } from '../command/context.ts';
 import { print } from '../command/output.ts';
 import { silentLog } from '../command/sources.ts';
 import { whileOpen } from '../command/with-app.ts';
-import { ownCollections, type OwnCollections } from './collections.ts';
-
-type Resources = Record<string, Record<string, unknown>>;
 
 /** A profile beside the config that adds an account's own collections to a shipped one. */
-export class OwnProfile {
-  readonly #path: string;
-  readonly #base: string;
-  #resources: Resources = {};
-  #resourceNames: OwnCollections['resourceNames'] = {};
+export interface OwnProfile {
+  path: string;
+  /** Name of the shipped profile. */
+  base: string;
+  /** Fields of each resource by its name. */
+  resources: Readonly<Record<string, Fields>>;
+  /** Resources by the name that webhooks use, where that is another one. */
+  resourceNames: Readonly<Record<string, string>>;
+}
 
-  constructor(path: string, base: string) {
-    this.#path = path;
-    this.#base = base;
-  }
+/** Its text, as it is known so far. */
+export function ownProfileText({ base, resources, resourceNames }: OwnProfile): string {
+  const webhooks = Object.keys(resourceNames).length === 0 ? {} : { webhooks: { resource_names: resourceNames } };
+  const own = Object.keys(resources).length === 0 ? {} : { resources };
+  const text = stringify(escapePlaceholders({ extends: base, ...webhooks, ...own }), { lineWidth: 0 });
+  return `# What this account has besides the profile ${base}: see config/README.md.\n${text}`;
+}
 
-  /** Writes it as it is known so far. */
-  write(): void {
-    const webhooks =
-      Object.keys(this.#resourceNames).length === 0 ? {} : { webhooks: { resource_names: this.#resourceNames } };
-    const own = Object.keys(this.#resources).length === 0 ? {} : { resources: this.#resources };
-    const text = stringify(escapePlaceholders({ extends: this.#base, ...webhooks, ...own }), { lineWidth: 0 });
-    writeFileSync(
-      this.#path,
-      `# What this account has besides the profile ${this.#base}: see config/README.md.\n${text}`,
-      { mode: 0o600 },
-    );
+/** Asks the service which collections there are, and writes them. Says so if the credential may not see them. */
+export async function findCollections(context: CliContext, source: SourceSettings, own: OwnProfile): Promise<void> {
+  const place = readPackagedProfile(own.base).about?.collections;
+  if (place === undefined) return;
+  const { clock, secrets } = context;
+  const opened = await openProbe({ source, clock, secrets, log: silentLog(context) }, null);
+  const answer = await whileOpen(opened, (probe) => askFor(probe, place.path, context.signal));
+  const found = answer === null ? null : ownCollections(place, answer);
+  if (found === null) {
+    const example = stringify({ resources: { posts: place.resource } })
+      .replaceAll('{name}', 'posts')
+      .trimEnd();
+    const advice = `name them in ${own.path}, such as\n${example}`;
+    print(context, `Which collections there are this credential may not ask: ${advice}`);
+    return;
   }
+  const { refused, ...known } = found;
+  if (refused.length > 0) {
+    const names = refused.map((name) => snippet(name, 80)).join(', ');
+    print(context, `Not copied, because of their names: ${names}. Add them to ${own.path} if you need them.`);
+  }
+  writeFileSync(own.path, ownProfileText(Object.assign(own, known)));
+}
 
-  /** Asks the service which collections there are. Says so if the credential may not see them. */
-  async findCollections(context: CliContext, source: SourceSettings): Promise<void> {
-    const place = readPackagedProfile(this.#base).about?.collections;
-    if (place === undefined) return;
-    const { clock, secrets } = context;
-    const opened = await openProbe({ source, clock, secrets, log: silentLog(context) }, null);
-    const answer = await whileOpen(opened, (probe) => askFor(probe, place.path, context.signal));
-    const found = answer === null ? null : ownCollections(place, answer);
-    if (found === null) {
-      const example = stringify({ resources: { posts: place.resource } })
-        .replaceAll('{name}', 'posts')
-        .trimEnd();
-      print(
-        context,
-        `Which collections there are this credential may not ask: name them in ${this.#path}, such as\n${example}`,
-      );
-      return;
-    }
-    if (found.refused.length > 0) {
-      const names = found.refused.map((name) => snippet(name, 80)).join(', ');
-      print(context, `Not copied, because of their names: ${names}. Add them to ${this.#path} if you need them.`);
-    }
-    this.#resources = { ...found.resources };
-    this.#resourceNames = found.resourceNames;
-    this.write();
-  }
-
-  /** Takes the filter for changes from resources whose filter `check` has shown not to work; true if there were any. */
-  dropFilters(sections: readonly Section[]): boolean {
-    const failed = sections.filter(
-      ({ resource, findings }) =>
-        Object.hasOwn(this.#resources, resource) &&
-        findings.some(({ check, status }) => status !== 'ok' && ['filter', 'updated'].includes(check)),
-    );
-    for (const { resource } of failed) {
-      this.#resources[resource] = { ...this.#resources[resource], updated: null, incremental: null };
-    }
-    if (failed.length > 0) this.write();
-    return failed.length > 0;
-  }
+/** Takes the filter for changes from resources whose filter `check` has shown not to work; true if there were any. */
+export function dropFilters(own: OwnProfile, sections: readonly Section[]): boolean {
+  const failed = sections.filter(
+    ({ resource, findings }) =>
+      Object.hasOwn(own.resources, resource) &&
+      findings.some(({ check, status }) => status !== 'ok' && ['filter', 'updated'].includes(check)),
+  );
+  if (failed.length === 0) return false;
+  const without = failed.map(({ resource }) => [
+    resource,
+    { ...own.resources[resource], updated: null, incremental: null },
+  ]);
+  own.resources = { ...own.resources, ...Object.fromEntries(without) };
+  writeFileSync(own.path, ownProfileText(own));
+  return true;
 }
 
 /** Null if the service refuses to say. */
@@ -93,4 +86,63 @@ async function askFor({ client, listing }: Probe, path: string, signal: AbortSig
     if (error instanceof SyncError && error.code !== 'interrupted') return null;
     throw error;
   }
+}
+
+/** A name that stays one segment of a path and is no placeholder of a template. */
+const COLLECTION_NAME = /^[\p{L}\p{N}_][\p{L}\p{N} _.~-]*$/u;
+
+type Place = NonNullable<NonNullable<Profile['about']>['collections']>;
+
+interface OwnCollections extends Pick<OwnProfile, 'resources' | 'resourceNames'> {
+  /** Names that cannot be part of a path, or become the name of another collection's resource. */
+  refused: readonly string[];
+}
+
+/** The collections in an answer of the service, by what the profile says of them; null if there is no list in it. */
+function ownCollections(place: Place, answer: JsonValue): OwnCollections | null {
+  const listed = fieldAt(answer, place.records);
+  if (!Array.isArray(listed)) return null;
+  const resources: Record<string, Fields> = {};
+  const resourceNames: Record<string, string> = {};
+  const refused: string[] = [];
+  for (const entry of listed.filter(isObject).filter((each) => meets(each, place.where))) {
+    const name = textAt(entry, place.name);
+    if (name === null || place.leave_out.some((pattern) => fits(pattern, name))) continue;
+    const resource = resourceNameOf(name);
+    if (!COLLECTION_NAME.test(name) || Object.hasOwn(resources, resource)) {
+      refused.push(name);
+      continue;
+    }
+    const further = place.also.filter(({ where }) => meets(entry, where)).map((each) => each.resource);
+    resources[resource] = filled(Object.assign({}, place.resource, ...further), name);
+    const event = place.event_name === undefined ? null : textAt(entry, place.event_name);
+    if (event !== null && event !== resource) resourceNames[event] = resource;
+  }
+  return { resources, resourceNames, refused };
+}
+
+function textAt(entry: JsonObject, path: string): string | null {
+  const value = fieldAt(entry, path);
+  return typeof value === 'string' && value !== '' ? value : null;
+}
+
+function fits(pattern: string, name: string): boolean {
+  return pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
+}
+
+/** As names of resources, and so of tables, are written. */
+function resourceNameOf(name: string): string {
+  const plain = name.toLowerCase().replaceAll(/[^a-z0-9_]+/g, '_');
+  return plain.replace(/^[^a-z]+/, '').slice(0, 40) || 'records';
+}
+
+/** The fields with `{name}` in their texts replaced, on every level. */
+function filled(fields: Readonly<Record<string, unknown>>, name: string): Record<string, unknown> {
+  const fill = (value: unknown): unknown => {
+    if (typeof value === 'string') return value.replaceAll('{name}', name);
+    if (Array.isArray(value)) return value.map(fill);
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, below]) => [key, fill(below)]));
+  };
+  return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, fill(value)]));
 }

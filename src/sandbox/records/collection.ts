@@ -1,8 +1,7 @@
 import { spread } from './record-facts.ts';
 
 /** Orders of listings: by (updated_at, id), or an arbitrary but stable one. */
-export const SORTS = ['updated', 'none'] as const;
-export type Sort = (typeof SORTS)[number];
+export type Sort = 'updated' | 'none';
 
 /** One record; the order of a listing is by (rank, key). */
 export interface Entry {
@@ -58,8 +57,6 @@ export class Collection {
   readonly #shown: SortedEntries;
   #pending: PendingChange[] = [];
   #version = 0;
-  /** Where the order does not follow time, a filter has to look at each record: it does so once per version. */
-  #filtered: { since: number; version: number; entries: readonly Entry[] } | null = null;
 
   constructor(start: StartingRecords, sort: Sort, lagMs: number) {
     this.stamped = start.stamped;
@@ -79,10 +76,6 @@ export class Collection {
       this.#version += 1;
     }
     return this.#version;
-  }
-
-  get size(): number {
-    return this.#current.sorted.length;
   }
 
   get(key: string): Uint8Array | null {
@@ -118,12 +111,8 @@ export class Collection {
   }
 
   #listed(since: number | null): readonly Entry[] {
-    if (since === null || this.#sort === 'updated') return this.#shown.sorted;
-    if (this.#filtered?.since !== since || this.#filtered.version !== this.#version) {
-      const entries = this.#shown.sorted.filter(({ time }) => time >= since);
-      this.#filtered = { since, version: this.#version, entries };
-    }
-    return this.#filtered.entries;
+    const { sorted } = this.#shown;
+    return since === null || this.#sort === 'updated' ? sorted : sorted.filter(({ time }) => time >= since);
   }
 }
 

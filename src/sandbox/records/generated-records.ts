@@ -7,14 +7,14 @@ const STRIDE = 7_368_787;
 const DIGITS = 9;
 
 /**
- * `count` records of a resource, each text computed from its index when it is asked for. `flat` leaves arrays out. The
- * same count gives the same records on every machine.
+ * `count` records of a resource, each text computed from its index when it is asked for. The same count gives the same
+ * records on every machine.
  */
-export function generatedRecords(resource: string, count: number, sort: Sort, flat: boolean): StartingRecords {
+export function generatedRecords(resource: string, count: number, sort: Sort): StartingRecords {
   const template = templateFor(resource);
   const entries = Array.from({ length: count }, (_, index) => {
     const rank = sort === 'updated' ? updatedAt(index) : (index * STRIDE) % count;
-    return new GeneratedEntry(template, index, rank, flat);
+    return new GeneratedEntry(template, index, rank);
   });
   if (sort === 'none') entries.sort((a, b) => a.rank - b.rank || a.index - b.index);
   return { entries, rankOf: (key) => spread(key) % Math.max(count, 1), stamped: true };
@@ -26,26 +26,24 @@ class GeneratedEntry implements Entry {
   readonly time: number;
   readonly index: number;
   readonly #template: RecordTemplate;
-  readonly #flat: boolean;
 
-  constructor(template: RecordTemplate, index: number, rank: number, flat: boolean) {
+  constructor(template: RecordTemplate, index: number, rank: number) {
     this.rank = rank;
     this.key = template.prefix + String(index).padStart(DIGITS, '0');
     this.time = updatedAt(index);
     this.index = index;
     this.#template = template;
-    this.#flat = flat;
   }
 
   get text(): Uint8Array {
-    return Buffer.from(this.#template.text(this.key, this.index, this.#flat));
+    return Buffer.from(this.#template.text(this.key, this.index));
   }
 }
 
 /** How the records of a generated resource look: id prefix, and the JSON text of the record with an index. */
 interface RecordTemplate {
   prefix: string;
-  text(id: string, index: number, flat: boolean): string;
+  text(id: string, index: number): string;
 }
 
 const FIRST_UPDATE = Date.UTC(2020, 0, 1);
@@ -65,14 +63,14 @@ const SENTENCES = [
 
 const content: RecordTemplate = {
   prefix: 'cnt_',
-  text: (id, index, flat) => {
+  text: (id, index) => {
     const updated = updatedAt(index);
     const words = 120 + (index % 700);
     return (
       `{"id":"${id}","slug":"post-${index}","title":"Post number ${index}: ${pick(TAGS, index)} in practice",` +
-      `"status":"${pick(STATUSES, index)}","excerpt":"${pick(SENTENCES, index)}","body":"${body(index, flat ? 4 : 3)}",` +
+      `"status":"${pick(STATUSES, index)}","excerpt":"${pick(SENTENCES, index)}","body":"${body(index)}",` +
       `"author":{"id":"usr_${index % 97}","name":"${pick(PEOPLE, index)}","contact":{"email":"user${index % 97}@example.org"}},` +
-      (flat ? '' : `"authors":[{"handle":"user${index % 97}","position":0}],"tags":[${tags(index)}],`) +
+      `"authors":[{"handle":"user${index % 97}","position":0}],"tags":[${tags(index)}],` +
       `"seo":{"description":"${pick(SENTENCES, index + 1)}","image":{"id":"img_${String(index % 1000).padStart(9, '0')}","caption":null}},` +
       `"word_count":${words},"revision":${1 + (index % 9)},"reading_minutes":${(words / 230).toFixed(2)},` +
       `"featured":${index % 11 === 0},"created_at":"${iso(updated - 30 * DAY)}","updated_at":"${iso(updated)}",` +
@@ -115,10 +113,8 @@ function updatedAt(index: number): number {
   return FIRST_UPDATE + Math.floor(index / 2) * 40_000;
 }
 
-function body(index: number, sentences: number): string {
-  let text = '';
-  for (let part = 0; part < sentences; part += 1) text += `${pick(SENTENCES, index + 2 + part)} `;
-  return `${text}(${index})`;
+function body(index: number): string {
+  return `${[2, 3, 4].map((part) => pick(SENTENCES, index + part)).join(' ')} (${index})`;
 }
 
 function tags(index: number): string {
@@ -130,19 +126,6 @@ function pick(list: readonly string[], index: number): string {
   return list[index % list.length] ?? '';
 }
 
-// There are few days and few times of day, and formatting a date costs more than the rest of a record.
-const days = new Map<number, string>();
-const timesOfDay = new Map<number, string>();
-
 function iso(time: number): string {
-  const day = Math.floor(time / DAY) * DAY;
-  return cached(days, day, (text) => text.slice(0, 10)) + cached(timesOfDay, time - day, (text) => text.slice(10));
-}
-
-function cached(texts: Map<number, string>, time: number, part: (text: string) => string): string {
-  const known = texts.get(time);
-  if (known !== undefined) return known;
-  const text = part(new Date(time).toISOString());
-  texts.set(time, text);
-  return text;
+  return new Date(time).toISOString();
 }

@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, parse } from 'node:path';
 import { crc32, deflateSync } from 'node:zlib';
-import { spread } from './record-facts.ts';
 
 /** The bytes of records that have a file, by record id. */
 export type ImageFiles = ReturnType<typeof imageFiles>;
 
 /** Serves `<id>.<anything>` from a folder that may be missing, else what `generate` makes. */
 export function imageFiles(folder: string | null, generate: (id: string) => Uint8Array | null) {
-  const paths = folder !== null && existsSync(folder) ? pathsById(folder) : new Map<string, string>();
+  const names = folder !== null && existsSync(folder) ? readdirSync(folder) : [];
+  const paths = new Map(names.map((file) => [parse(file).name, join(folder ?? '', file)]));
   const written = new Map<string, Uint8Array | null>();
   return {
     /** Null if there is none. */
@@ -28,10 +28,6 @@ export function imageFiles(folder: string | null, generate: (id: string) => Uint
   };
 }
 
-function pathsById(folder: string): Map<string, string> {
-  return new Map(readdirSync(folder).map((file) => [parse(file).name, join(folder, file)]));
-}
-
 /** Hex digest, as in an image's record. */
 export function sha256(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
@@ -39,14 +35,12 @@ export function sha256(bytes: Uint8Array): string {
 
 const [WIDTH, HEIGHT] = [320, 240];
 
-/** The bytes of a made-up image: a PNG of two colours of its own, with its id in a comment, so that no two are alike. */
+/** The bytes of a made-up image: a PNG of a colour of its own, with its id in a comment, so that no two are alike. */
 export function pictureOf(id: string): Uint8Array {
-  const hue = spread(id) % 360;
-  const colours = [...rgb(hue, 0.78), ...rgb(hue, 0.42)];
   return Buffer.concat([
     SIGNATURE,
     HEADER,
-    chunk('PLTE', Buffer.from(colours)),
+    chunk('PLTE', createHash('sha256').update(id).digest().subarray(0, 3)),
     chunk('tEXt', Buffer.from(`Comment\0${id}`)),
     ROWS,
     END,
@@ -55,8 +49,8 @@ export function pictureOf(id: string): Uint8Array {
 
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 const HEADER = chunk('IHDR', headerOf(WIDTH, HEIGHT));
-/** The same in all: what differs is what the two colours are. */
-const ROWS = chunk('IDAT', deflateSync(rowsOf(WIDTH, HEIGHT)));
+/** One bit a pixel, all of them the first colour of the palette; a byte before each row names its filter, which is none. */
+const ROWS = chunk('IDAT', deflateSync(Buffer.alloc((1 + WIDTH / 8) * HEIGHT)));
 const END = chunk('IEND', Buffer.alloc(0));
 
 /** Length, name, data and checksum (PNG, 5.3). */
@@ -75,27 +69,4 @@ function headerOf(width: number, height: number): Buffer {
   data.writeUInt32BE(height, 4);
   data.set([1, 3], 8);
   return data;
-}
-
-/** A disc on a ground, each row behind the number of its filter, which is none. */
-function rowsOf(width: number, height: number): Buffer {
-  const stride = 1 + width / 8;
-  const rows = Buffer.alloc(stride * height);
-  for (let y = 0; y < height; y += 1) {
-    for (let x = 0; x < width; x += 1) {
-      const isInside = (x - width / 2) ** 2 + (y - height / 2) ** 2 < (height / 3) ** 2;
-      const at = y * stride + 1 + (x >> 3);
-      if (isInside) rows[at] = (rows[at] ?? 0) | (0x80 >> (x & 7));
-    }
-  }
-  return rows;
-}
-
-/** Of a hue in degrees and a lightness, at half saturation. */
-function rgb(hue: number, lightness: number): number[] {
-  const reach = 0.5 * Math.min(lightness, 1 - lightness);
-  return [0, 8, 4].map((shift) => {
-    const at = (shift + hue / 30) % 12;
-    return Math.round(255 * (lightness - reach * Math.max(-1, Math.min(at - 3, 9 - at, 1))));
-  });
 }

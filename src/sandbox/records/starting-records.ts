@@ -13,8 +13,6 @@ interface DataSettings {
   data: string | null;
   /** Records to generate, by resource. */
   generate: Readonly<Record<string, number>>;
-  /** Generated records hold no arrays. */
-  generateFlat: boolean;
   sort: Sort;
   /** Milliseconds after which listings show a write. */
   visibilityLag: number;
@@ -46,13 +44,9 @@ function openFiles({ data, generate }: DataSettings): ImageFiles {
   return imageFiles(data === null ? null : join(data, 'files'), (id) => (isGenerated(id) ? pictureOf(id) : null));
 }
 
-function openResource(
-  name: string,
-  file: string | undefined,
-  { generate, generateFlat, sort }: DataSettings,
-): StartingRecords {
+function openResource(name: string, file: string | undefined, { generate, sort }: DataSettings): StartingRecords {
   const count = generate[name];
-  if (count !== undefined) return generatedRecords(name, count, sort, generateFlat);
+  if (count !== undefined) return generatedRecords(name, count, sort);
   return file === undefined ? NO_RECORDS : readRecords(file, sort);
 }
 
@@ -73,61 +67,38 @@ function checkName(name: string): string {
   });
 }
 
-const NEWLINE = 0x0a;
-
-/** Reads one record per line; each keeps its own bytes. Throws ConfigError with file and line if a line is no JSON. */
+/** Reads one record per line, which keeps its spelling. Throws ConfigError with file and line if a line is no JSON. */
 function readRecords(file: string, sort: Sort): StartingRecords {
-  const bytes = readFileSync(file);
-  const rankOf = sort === 'updated' ? (_key: string, time: number) => time : spread;
-  const entries = entriesIn(bytes, rankOf, file).toSorted(byRankAndKey);
-  const [first] = entries;
-  return { entries, rankOf: spread, stamped: first === undefined || hasUpdatedAt(first.text) };
-}
-
-function entriesIn(bytes: Uint8Array, rankOf: (key: string, time: number) => number, file: string): Entry[] {
   const entries: Entry[] = [];
   const keys = new Set<string>();
-  const decoder = new TextDecoder();
-  let number = 0;
-  for (const [start, end] of spansOf(bytes)) {
-    number += 1;
-    const facts = read(decoder.decode(bytes.subarray(start, end)), file, number);
-    if (facts === null) continue;
-    const key = facts.id === null || keys.has(facts.id) ? `${facts.id ?? ''}\u0000${number}` : facts.id;
+  const lines = readFileSync(file, 'utf8')
+    .replace(/^\uFEFF/, '')
+    .split(/\r?\n/);
+  for (const [at, line] of lines.entries()) {
+    if (line.trim() === '') continue;
+    const { id, time } = read(line, `${file}:${at + 1}`);
+    const key = id === null || keys.has(id) ? `${id ?? ''}\u0000${at + 1}` : id;
     keys.add(key);
-    const text = bytes.subarray(start, end);
-    entries.push({ key, time: facts.time, rank: rankOf(key, facts.time), text });
+    entries.push({ key, time, rank: sort === 'updated' ? time : spread(key), text: Buffer.from(line) });
   }
-  return entries;
+  entries.sort(byRankAndKey);
+  const [first] = entries;
+  const stamped = first === undefined || Buffer.from(first.text).includes('"updated_at"');
+  return { entries, rankOf: spread, stamped };
 }
 
-function read(text: string, file: string, number: number): ReturnType<typeof factsOf> | null {
-  if (text.trim() === '') return null;
+function read(text: string, place: string): ReturnType<typeof factsOf> {
   try {
     return factsOf(text);
   } catch (error) {
-    throw new ConfigError('sandbox_data', `${file}:${number} is not a JSON value: ${messageOf(error)}`, {
+    throw new ConfigError('sandbox_data', `${place} is not a JSON value: ${messageOf(error)}`, {
       hint: 'Give one JSON record per line.',
       cause: error,
     });
   }
 }
 
-function* spansOf(bytes: Uint8Array): Generator<[number, number]> {
-  let start = 0;
-  while (start < bytes.length) {
-    const found = bytes.indexOf(NEWLINE, start);
-    const end = found === -1 ? bytes.length : found;
-    yield [start, bytes[end - 1] === 0x0d && end > start ? end - 1 : end];
-    start = end + 1;
-  }
-}
-
 function byRankAndKey(a: Entry, b: Entry): number {
   if (a.rank !== b.rank) return a.rank - b.rank;
   return a.key < b.key ? -1 : 1;
-}
-
-function hasUpdatedAt(text: Uint8Array): boolean {
-  return new TextDecoder().decode(text).includes('"updated_at"');
 }

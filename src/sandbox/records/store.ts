@@ -23,7 +23,6 @@ export interface RecordChange {
 /** All records of the sandbox, in this process: to look at, and to change while they are being walked. */
 export interface Store {
   resources(): string[];
-  count(resource: string): number;
   get(resource: string, id: string): StoredRecord | null;
   /** Every live record in listing order, whether the listing shows it yet or not. */
   list(resource: string): Generator<StoredRecord>;
@@ -34,8 +33,6 @@ export interface Store {
   put(resource: string, record: string | object): void;
   /** False if there was none. */
   remove(resource: string, id: string): boolean;
-  /** Sets the bytes of `/v1/images/{id}/file`. */
-  putFile(id: string, bytes: Uint8Array): void;
 }
 
 /** The store with what only the routes need. */
@@ -70,7 +67,6 @@ export function recordStore(parts: StoreParts): RecordStore {
     files: parts.files,
     collection: (resource) => collections.get(resource),
     resources: () => [...collections.keys()],
-    count: (resource) => collections.get(resource)?.size ?? 0,
     get,
     *list(resource) {
       for (const entry of collections.get(resource)?.all() ?? []) yield { id: entry.key, text: decoded(entry.text) };
@@ -85,9 +81,6 @@ export function recordStore(parts: StoreParts): RecordStore {
       if (get(resource, id) === null) return false;
       write(resource, id, null);
       return true;
-    },
-    putFile: (id, bytes) => {
-      parts.files.put(id, bytes);
     },
   };
 }

@@ -20,8 +20,6 @@ export interface SandboxSettings {
   data: string | null;
   /** Records to make up, by resource; any name is a resource. */
   generate: Readonly<Record<string, number>>;
-  /** Generated records hold no arrays. */
-  generateFlat: boolean;
   pagination: Pagination;
   /** False: does not tell how many records there are. */
   total: boolean;
@@ -74,7 +72,6 @@ const DEFAULTS: SandboxSettings = {
   oneToken: false,
   data: null,
   generate: {},
-  generateFlat: false,
   pagination: 'cursor',
   total: true,
   sort: 'updated',

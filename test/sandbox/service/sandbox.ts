@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import type { Clock } from '../../../src/model/clock.ts';
-import { listen, machineClock, stopListening } from '../../../src/sandbox/listen.ts';
+import { listen, machineClock, stopListening } from '../../../src/sandbox/sandbox.ts';
 import { openRecords } from '../../../src/sandbox/records/starting-records.ts';
 import type { Store } from '../../../src/sandbox/records/store.ts';
 import { type DeliveryCounts, webhooks } from '../../../src/sandbox/webhooks.ts';

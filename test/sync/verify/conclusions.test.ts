@@ -57,10 +57,4 @@ describe('verify', () => {
     const { stdout } = await stage.command('verify');
     expect(stdout).toMatch(/undecided.*\n.*the listing may be incomplete: .*29.*30/);
   });
-
-  it('refuses the sample of earlier versions, and says what to do', async () => {
-    const stage = await ownStage(SQLITE, records.slice(0, 2));
-    const { code, stderr } = await stage.command('verify', '--sample', '10');
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/--sample.*removed.*whole listing/) });
-  });
 });
