@@ -24,6 +24,7 @@ export const NO_FIGURES = {
 export type RunFigures = Pick<RunRow, keyof typeof NO_FIGURES | 'forgotten'>;
 
 export type RunStart = Pick<RunRow, 'run_id' | 'resource' | 'command' | 'mode'>;
+type RunPart = Pick<RunRow, 'run_id' | 'resource'>;
 
 /** How many attempts had which outcome. */
 export type OutcomeCounts = Readonly<Partial<Record<Outcome, number>>>;
@@ -57,8 +58,6 @@ export function beginRun(own: Kysely<OwnTables>, start: RunStart, now: number): 
   ];
 }
 
-type RunPart = Pick<RunStart, 'run_id' | 'resource'>;
-
 /** The figures so far, to be committed with what they count: a killed run then leaves those of what it has stored. */
 export function saveFigures(own: Kysely<OwnTables>, { run_id, resource }: RunPart, figures: RunFigures): CompiledQuery {
   const part = own.updateTable('_sync_runs').set(figures);
@@ -77,7 +76,7 @@ export interface RunEnd {
 /** One resource's part of a run; null if there is none. */
 export async function readRun(
   own: Kysely<OwnTables>,
-  { run_id, resource }: Pick<RunStart, 'run_id' | 'resource'>,
+  { run_id, resource }: RunPart,
 ): Promise<RunRow | null> {
   const part = own.selectFrom('_sync_runs').selectAll().where('run_id', '=', run_id).where('resource', '=', resource);
   return (await part.executeTakeFirst()) ?? null;
@@ -118,7 +117,7 @@ export async function lastWalkBegan(
 /** A run of which the walk begins only now, because it had to wait for another resource. */
 export function beginLater(
   own: Kysely<OwnTables>,
-  run: Pick<RunStart, 'run_id' | 'resource'>,
+  run: RunPart,
   now: number,
 ): CompiledQuery {
   return own
@@ -188,7 +187,7 @@ export function endRun(
 /** Adds to a run that has ended what came of something behind its walk; `warnings` are all of them. */
 export function tellOfRun(
   own: Kysely<OwnTables>,
-  run: Pick<RunStart, 'run_id' | 'resource'>,
+  run: RunPart,
   { status, warnings }: Pick<RunRow, 'status'> & Pick<RunEnd, 'warnings'>,
 ): CompiledQuery {
   return own
@@ -250,7 +249,7 @@ function sumOf(one: OutcomeCounts, other: OutcomeCounts): OutcomeCounts {
  */
 export function forgetOldRuns(
   own: Kysely<OwnTables>,
-  { run_id, resource }: Pick<RunStart, 'run_id' | 'resource'>,
+  { run_id, resource }: RunPart,
   keepMs: number,
   now: number,
 ): CompiledQuery {

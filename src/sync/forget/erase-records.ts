@@ -4,6 +4,7 @@ import { forgetSeen, NO_WALK, readCheckpoint, saveCheckpoint } from '../../state
 import { deleteFilesOf } from '../../state/files/record-files.ts';
 import { type ForgetRequest, noteForgotten, unerased } from '../../state/forgotten.ts';
 import { inParts } from '../../state/in-parts.ts';
+import { countOpenRejects } from '../../state/rejects.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
@@ -74,16 +75,7 @@ async function eraseStep(context: ResourceContext, requests: readonly ForgetRequ
     ],
     owned.lease(),
   );
-  owned.openRejects = await openRejects(context);
-}
-
-async function openRejects({ warehouse, owned }: ResourceContext): Promise<number> {
-  const all = warehouse.own.selectFrom('_sync_rejects').select(({ fn }) => fn.countAll<number>().as('n'));
-  const { n } = await all
-    .where('resource', '=', owned.resource)
-    .where('resolved_at', 'is', null)
-    .executeTakeFirstOrThrow();
-  return n;
+  owned.openRejects = await countOpenRejects(own, resource);
 }
 
 async function bodiesOf({ warehouse, owned }: ResourceContext, ids: readonly string[]): Promise<string[]> {

@@ -8,7 +8,7 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import { updatedColumns } from '../../shape/columns/updated-time.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
 import { goneStatements } from '../../state/stored-rows.ts';
-import { forgetSuspects, forgetWaiting } from '../../state/suspects.ts';
+import { forgetSuspects } from '../../state/suspects.ts';
 import { forgetSourceTexts } from '../../state/versions.ts';
 import { rowsOfDays, saveWindows } from '../../state/windows.ts';
 import type { WindowRow } from '../../warehouse/own-tables.ts';
@@ -211,7 +211,7 @@ function settled(
 ): CompiledQuery[] {
   if (suspected.size === 0) return [];
   const among = (keys: readonly string[]): string[] => keys.filter((key) => suspected.has(key));
-  return [...forgetWaiting(own, resource, among(listed)), ...forgetSuspects(own, resource, among(gone))];
+  return [...forgetSuspects(own, resource, among(listed), 'waiting'), ...forgetSuspects(own, resource, among(gone))];
 }
 
 /** Their tombstones are as old as the answer, or as the latest row that our clock, before it was put back, has stamped. */

@@ -222,7 +222,7 @@ export async function checkStructure(context: VerifyContext, snapshot: SnapshotR
   const isIndexed = typeof checkpoint === 'object' && (checkpoint?.last_success_at ?? null) !== null;
   if (isReadable && isIndexed) await checkIndexes(context, snapshot);
   const names = shape.tables.map(({ name }) => name);
-  const { found } = await snapshot.damage(isReadable ? [...names, '_sync_versions'] : []);
+  const found = await snapshot.damage(isReadable ? [...names, '_sync_versions'] : []);
   for (const detail of found) findings.add({ kind: 'database', id: null, detail });
   return isReadable;
 }
