@@ -59,9 +59,12 @@ export function beginRun(own: Kysely<OwnTables>, start: RunStart, now: number): 
 }
 
 /** The figures so far, to be committed with what they count: a killed run then leaves those of what it has stored. */
-export function saveFigures(own: Kysely<OwnTables>, { run_id, resource }: RunPart, figures: RunFigures): CompiledQuery {
-  const part = own.updateTable('_sync_runs').set(figures);
-  return part.where('run_id', '=', run_id).where('resource', '=', resource).compile();
+export function saveFigures(own: Kysely<OwnTables>, run: RunPart, figures: RunFigures): CompiledQuery {
+  return partOf(own, run).set(figures).compile();
+}
+
+function partOf(own: Kysely<OwnTables>, { run_id, resource }: RunPart) {
+  return own.updateTable('_sync_runs').where('run_id', '=', run_id).where('resource', '=', resource);
 }
 
 export interface RunEnd {
@@ -115,16 +118,9 @@ export async function lastWalkBegan(
 }
 
 /** A run of which the walk begins only now, because it had to wait for another resource. */
-export function beginLater(
-  own: Kysely<OwnTables>,
-  run: RunPart,
-  now: number,
-): CompiledQuery {
-  return own
-    .updateTable('_sync_runs')
+export function beginLater(own: Kysely<OwnTables>, run: RunPart, now: number): CompiledQuery {
+  return partOf(own, run)
     .set({ started_at: timestampText(now) })
-    .where('run_id', '=', run.run_id)
-    .where('resource', '=', run.resource)
     .compile();
 }
 
@@ -164,23 +160,19 @@ export function endRun(
   now: number,
   before: RunRow | null = null,
 ): CompiledQuery[] {
-  const ended = own
-    .updateTable('_sync_runs')
-    .set({
-      ...end.figures,
-      mode: run.mode,
-      status: end.status,
-      finished_at: timestampText(now),
-      error_code: end.error?.code ?? null,
-      error: end.error?.message ?? null,
-      error_hint: end.error?.hint ?? null,
-      request_id: end.error?.request_id ?? null,
-      warnings: warningsText(end),
-      outcomes: JSON.stringify(end.outcomes),
-      ...(before === null ? {} : foldedWith(before, end)),
-    })
-    .where('run_id', '=', run.run_id)
-    .where('resource', '=', run.resource);
+  const ended = partOf(own, run).set({
+    ...end.figures,
+    mode: run.mode,
+    status: end.status,
+    finished_at: timestampText(now),
+    error_code: end.error?.code ?? null,
+    error: end.error?.message ?? null,
+    error_hint: end.error?.hint ?? null,
+    request_id: end.error?.request_id ?? null,
+    warnings: warningsText(end),
+    outcomes: JSON.stringify(end.outcomes),
+    ...(before === null ? {} : foldedWith(before, end)),
+  });
   return [...(before === null ? [] : [forgetRun(own, before)]), ended.compile()];
 }
 
@@ -190,11 +182,8 @@ export function tellOfRun(
   run: RunPart,
   { status, warnings }: Pick<RunRow, 'status'> & Pick<RunEnd, 'warnings'>,
 ): CompiledQuery {
-  return own
-    .updateTable('_sync_runs')
+  return partOf(own, run)
     .set({ status, warnings: warningsText({ warnings }) })
-    .where('run_id', '=', run.run_id)
-    .where('resource', '=', run.resource)
     .compile();
 }
 

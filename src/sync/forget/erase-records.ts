@@ -124,7 +124,7 @@ function withoutIds(row: CheckpointRow, names: (text: string | null) => boolean)
   };
 }
 
-/** Tables of ours whose texts may quote a record, with the columns of those; of a table that is not there, nothing. */
+/** Tables of ours whose texts may quote a record. */
 const QUOTING = ['_sync_runs', '_sync_notices', '_sync_verifications', '_sync_alerts', '_sync_pauses'] as const;
 /** Columns that tell rows apart, or that other tables refer to. */
 const KEYS: ReadonlySet<string> = new Set(['run_id', 'resource', 'id', 'name', 'version', 'kind']);
@@ -134,14 +134,12 @@ const KEYS: ReadonlySet<string> = new Set(['run_id', 'resource', 'id', 'name', '
  * and the examples of columns that earlier versions took from records.
  */
 async function eraseMentions(
-  warehouse: Pick<Warehouse, 'own' | 'tableNames' | 'named'>,
+  warehouse: Pick<Warehouse, 'own' | 'named'>,
   resource: string,
   erased: (text: string) => string,
 ): Promise<CompiledQuery[]> {
   const { own } = warehouse;
-  const there = await warehouse.tableNames();
-  const quoted = QUOTING.filter((table) => there.has(table));
-  const texts = await Promise.all(quoted.map((table) => eraseTexts(warehouse, table, erased)));
+  const texts = await Promise.all(QUOTING.map((table) => eraseTexts(warehouse, table, erased)));
   const examples = own.updateTable('_sync_columns').set({ example: null }).where('resource', '=', resource);
   return [...texts.flat(), examples.compile()];
 }

@@ -6,7 +6,7 @@ import { SyncError } from '../../../model/errors.ts';
 import { countDeliveries, inboxQueries, inboxViewer, replayStatement, writeEntries } from '../../inbox-queries.ts';
 import type { Inbox, InboxEffect, InboxEntry, InboxTables } from '../../inbox.ts';
 import { INBOX_MIGRATIONS } from '../../migrate.ts';
-import { cacheSize } from '../connection/configure.ts';
+import { CACHE_SIZE } from '../connection/configure.ts';
 import { databaseError, isFull } from '../connection/errors.ts';
 import { openFile, type OpenFile } from '../connection/open-file.ts';
 import type { RetryWhileLocked } from '../connection/wait-for-lock.ts';
@@ -27,7 +27,7 @@ function configure(db: Database): void {
   // Explicitly: this SQLite is built to fall back to NORMAL with the first write to a log, and then a 2xx would not be
   // worth more than the operating system's memory.
   db.pragma('synchronous = FULL');
-  db.pragma(`cache_size = ${cacheSize()}`);
+  db.pragma(`cache_size = ${CACHE_SIZE}`);
   db.pragma('temp_store = MEMORY');
   db.pragma('journal_size_limit = 8388608');
 }
