@@ -53,18 +53,10 @@ export interface DeliveryRow {
 }
 
 /** Columns that the database fills in a delivery that is inserted. */
-type FilledColumns =
-  | 'seq'
-  | 'state'
-  | 'attempts'
-  | 'due_at'
-  | 'finished_at'
-  | 'reason'
-  | 'kind'
-  | 'resource'
-  | 'record_id'
-  | 'repeats'
-  | 'events';
+type FilledColumns = Exclude<
+  keyof DeliveryRow,
+  'delivery_id' | 'received_at' | 'headers' | 'body' | 'size' | 'differs_from'
+>;
 
 /** The tables of an inbox, made by `migrations/inbox/`. */
 export interface InboxTables {

@@ -67,11 +67,8 @@ export async function rebuildTables(
 
 /** A name may be as long as names get. */
 function asideOf(shape: ResourceShape): ResourceShape {
-  return { ...shape, tables: shape.tables.map(tableAside) };
-}
-
-function tableAside(table: TableShape): TableShape {
-  return { ...table, name: `${BESIDE}${textHash(table.name).slice(0, 24)}` };
+  const nameOf = (name: string): string => `${BESIDE}${textHash(name).slice(0, 24)}`;
+  return { ...shape, tables: shape.tables.map((table) => ({ ...table, name: nameOf(table.name) })) };
 }
 
 function namesOf({ tables }: ResourceShape, after: ResourceShape): Map<string, string> {
