@@ -65,7 +65,7 @@ export function inboxQueries(own: Kysely<InboxTables>): Pick<Inbox, 'waiting' | 
 }
 
 /** All are counted in an index alone. */
-export function countDeliveries(own: Kysely<InboxTables>): Promise<Omit<InboxFigures, 'bytes' | 'walBytes'>> {
+export function countDeliveries(own: Kysely<InboxTables>): Promise<InboxFigures> {
   return own
     .selectFrom('_sync_deliveries')
     .select((select) => [

@@ -109,9 +109,6 @@ export interface InboxFigures {
   different: number;
   /** When the oldest that waits was received. */
   oldest: TimestampText | null;
-  /** Size of the file and of its write-ahead log; on Postgres of the table, whose log is the server's: 0. */
-  bytes: number;
-  walBytes: number;
 }
 
 /** The inbox of a source. All methods throw `SyncError`. */

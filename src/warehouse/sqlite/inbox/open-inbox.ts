@@ -1,4 +1,3 @@
-import { statSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import type { CompiledQuery, Kysely } from 'kysely';
 import type { Clock } from '../../../model/clock.ts';
@@ -50,7 +49,7 @@ function sqliteInbox({ db, own, retryWhileLocked, name, close }: OpenFile<InboxT
     write: (entries) => erasure.around(entries, () => once(() => withRoom(db, () => write.immediate(entries)))),
     figures: async () => {
       await erasure.finish();
-      return { ...(await countDeliveries(own)), bytes: fileBytes(file), walBytes: fileBytes(`${file}-wal`) };
+      return countDeliveries(own);
     },
     replay: async (deliveries) =>
       deliveries.length === 0 ? 0 : retryWhileLocked(() => replay.immediate(replayStatement(own, deliveries))),
@@ -119,8 +118,4 @@ function asSyncError(error: unknown): unknown {
   return error instanceof TypeError
     ? new SyncError('inbox_closed', error.message, { recovery: 'stop', cause: error })
     : error;
-}
-
-function fileBytes(file: string): number {
-  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 }
