@@ -77,10 +77,7 @@ export interface RunEnd {
 }
 
 /** One resource's part of a run; null if there is none. */
-export async function readRun(
-  own: Kysely<OwnTables>,
-  { run_id, resource }: RunPart,
-): Promise<RunRow | null> {
+export async function readRun(own: Kysely<OwnTables>, { run_id, resource }: RunPart): Promise<RunRow | null> {
   const part = own.selectFrom('_sync_runs').selectAll().where('run_id', '=', run_id).where('resource', '=', resource);
   return (await part.executeTakeFirst()) ?? null;
 }

@@ -67,8 +67,8 @@ export async function rebuildTables(
 
 /** A name may be as long as names get. */
 function asideOf(shape: ResourceShape): ResourceShape {
-  const nameOf = (name: string): string => `${BESIDE}${textHash(name).slice(0, 24)}`;
-  return { ...shape, tables: shape.tables.map((table) => ({ ...table, name: nameOf(table.name) })) };
+  const tables = shape.tables.map((table) => ({ ...table, name: `${BESIDE}${textHash(table.name).slice(0, 24)}` }));
+  return { ...shape, tables };
 }
 
 function namesOf({ tables }: ResourceShape, after: ResourceShape): Map<string, string> {
