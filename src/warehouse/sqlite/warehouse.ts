@@ -15,20 +15,13 @@ import { writePage } from './pages/write-page.ts';
 import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { emptyBrokenViews } from './views/make-views.ts';
-import { growOwnColumns, growTables } from './widening/grow-tables.ts';
+import { growTables } from './widening/grow-tables.ts';
 import { stageTables, swapTables } from './widening/swap-tables.ts';
 
 /** Opens (and makes, and migrates) a source's database file. Throws `ConfigError` if it cannot be used. */
 export async function openWarehouse(file: string, clock: Clock): Promise<Warehouse> {
   const kind = { migrations: WAREHOUSE_MIGRATIONS, configure: configureWarehouse };
-  const opened = await openFile<OwnTables>(file, clock, kind);
-  try {
-    await opened.retryWhileLocked(() => growOwnColumns(opened.db, opened.own));
-  } catch (error) {
-    await opened.close();
-    throw error;
-  }
-  return sqliteWarehouse(opened, clock);
+  return sqliteWarehouse(await openFile<OwnTables>(file, clock, kind), clock);
 }
 
 /** The warehouse on an open and migrated database. */
