@@ -171,7 +171,6 @@ function rowOf(
     fetched_at: at,
     is_final: (isWhole || isCapped) && isFinalAt(requestedAt, window, windows) ? 1 : 0,
     rows: count,
-    digest: null,
     totals: totals === null ? null : JSON.stringify(totals),
     capped: isCapped ? 1 : 0,
     changed_at: hasChanged ? at : (before?.changed_at ?? null),
@@ -198,7 +197,7 @@ function heldRows(
 }
 
 function neverFetched(resource: string, { start, end }: ReportWindow): WindowRow {
-  const none = { fetched_at: null, digest: null, totals: null, changed_at: null, dropped_at: null } as const;
+  const none = { fetched_at: null, totals: null, changed_at: null, dropped_at: null } as const;
   const open = { held_at: null, held: null, released_at: null } as const;
   return { resource, window_start: start, window_end: end, is_final: 0, rows: 0, capped: 0, ...none, ...open };
 }
