@@ -62,13 +62,6 @@ export interface Doubt {
   hint: string;
 }
 
-/** Records asked for per page, and on the smallest and the largest page that another one with records followed. */
-export interface PageSizes {
-  asked: number;
-  least: number;
-  most: number;
-}
-
 /** The end of a walk. It is proved if there is no doubt. */
 export interface WalkEnd {
   proof: EndProof | null;
@@ -81,8 +74,6 @@ export interface WalkEnd {
   met: (key: Uint8Array) => boolean;
   /** How many records are missing to the total of the service; null if none are, or nothing says how many. */
   shortfall: MissingRecords | null;
-  /** If a page that is not the last held more or fewer records than were asked for; else null. */
-  pageSize: PageSizes | null;
   /**
    * Milliseconds after which a cache in front gives none of these pages again, or tells which; 0 if no cache shows, null
    * if it keeps them for nobody knows how long.

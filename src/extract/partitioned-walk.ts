@@ -192,7 +192,6 @@ class WholeEnd {
   readonly #prints: string[] = [];
   readonly #isResumed: boolean;
   #records: number | null;
-  #pageSize: WalkEnd['pageSize'] = null;
   #settleMs: number | null = 0;
   #proof: WalkEnd['proof'] = 'empty';
   #answered = 0;
@@ -230,14 +229,13 @@ class WholeEnd {
     this.#missed += 1;
   }
 
-  add({ doubts, prints, records, pageSize, proof, settleMs }: WalkEnd, listing: string): void {
+  add({ doubts, prints, records, proof, settleMs }: WalkEnd, listing: string): void {
     for (const doubt of doubts) {
       if (!this.#doubts.has(doubt.code))
         this.#doubts.set(doubt.code, { ...doubt, message: `${listing}: ${doubt.message}` });
     }
     this.#prints.push(prints);
     this.#records = this.#records === null || records === null ? null : this.#records + records;
-    this.#pageSize ??= pageSize;
     this.#settleMs = longerOf(this.#settleMs, settleMs);
     this.#proof = proof;
   }
@@ -260,7 +258,6 @@ class WholeEnd {
       records: this.#records,
       doubts,
       prints: hash('sha1', JSON.stringify([this.#isResumed, this.#prints]), 'hex'),
-      pageSize: this.#pageSize,
       settleMs: this.#settleMs,
     };
   }
@@ -291,7 +288,6 @@ const endOfNothing: WalkEnd = {
   prints: '',
   shortfall: null,
   met: () => false,
-  pageSize: null,
   settleMs: 0,
 };
 

@@ -14,7 +14,7 @@ import {
 } from './guards/prove-end.ts';
 import { type GuardFault, walkError } from './guards/walk-guard.ts';
 import type { LedgerEntry, WalkLedger } from './guards/walk-ledger.ts';
-import type { Doubt, Page, PagePosition, PageSizes, WalkEnd } from './page.ts';
+import type { Doubt, Page, PagePosition, WalkEnd } from './page.ts';
 import { positionOf, sentTexts, urlAt } from './page-styles/listing-request.ts';
 import type { PageMemory, RunAhead } from './requests/answer-source.ts';
 import { isExpired, PastEnd } from './requests/ask.ts';
@@ -59,7 +59,6 @@ export class WalkedPages {
   readonly #parts: WalkParts;
   /** Records on the largest page that named a next one, or was proved to be the last by a smaller one; 0 if there is none. */
   #kept: number;
-  readonly #sizes = { least: Infinity, most: 0 };
   #last: UnsteppedPage | null = null;
   #past: PastEndSign = 'refused';
   #received = 0;
@@ -285,7 +284,6 @@ export class WalkedPages {
     const fresh = received - known - 1;
     const seen = ledger.received === null ? null : ledger.received + fresh;
     const before = this.#last;
-    if (before !== null && fresh > 0) this.#addSize(before.records.length);
     this.#last = read;
     // A page that begins a record early is empty if it holds nothing else.
     const isEmpty = received === 0 || (read.overlap === 1 && received === 1 && known === 0);
@@ -303,12 +301,6 @@ export class WalkedPages {
     const { proof, fault, kept } = await proveEnd(last);
     this.#kept = kept;
     return { ...read, next: null, proof, fault };
-  }
-
-  /** A page that another one with records follows is as large as the service makes them. */
-  #addSize(received: number): void {
-    this.#sizes.least = Math.min(this.#sizes.least, received);
-    this.#sizes.most = Math.max(this.#sizes.most, received);
   }
 
   /** An empty page in place of one that lies behind the last one. */
@@ -354,17 +346,8 @@ export class WalkedPages {
       prints: ledger.prints(),
       met: (key) => ledger.has(key),
       shortfall: ledger.missing(),
-      pageSize: this.#pageSize(),
       settleMs: ages.settleMs,
     };
-  }
-
-  /** Not null if a page that is not the last held more or fewer records than were asked for. */
-  #pageSize(): PageSizes | null {
-    const { size: asked, size_param } = this.#parts.resource.page;
-    const { least, most } = this.#sizes;
-    if (size_param === null || most === 0 || (least === asked && asked <= most)) return null;
-    return { asked, least, most };
   }
 }
 

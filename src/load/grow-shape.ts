@@ -5,6 +5,7 @@ import { changesStoredRows, shapeChanges } from '../shape/evolve-shape.ts';
 import { pathText } from '../shape/columns/source-path.ts';
 import { shapeRecords, type ShapedPage, type ShapeInput } from '../shape/shape-page.ts';
 import type { ShapeProfile } from '../shape/shape-tree.ts';
+import type { ResourceProfile } from '../source/profile.ts';
 import type { FixedColumn } from '../state/owned-resource.ts';
 import { InUse, type Warehouse } from '../warehouse/warehouse.ts';
 import { shapeOf } from './prepare-page.ts';
@@ -136,9 +137,7 @@ const RECORDS_PER_PAGE = 500;
 export async function finishReshape(context: LoadContext): Promise<void> {
   const { warehouse, owned, profile, signal } = context;
   const { resource } = owned;
-  // Values that a contract left out stay left out, and no stored body may refuse the run.
-  const contract = profile.contract === 'evolve' ? 'evolve' : 'discard_value';
-  const lenient = { ...context, profile: { ...profile, contract } as const };
+  const lenient = { ...context, profile: lenientProfile(profile) };
   for (;;) {
     const doneUpTo = await readReshape(warehouse.own, resource);
     if (doneUpTo === null) return;
@@ -148,6 +147,11 @@ export async function finishReshape(context: LoadContext): Promise<void> {
     await setImmediate();
     signal.throwIfAborted();
   }
+}
+
+/** Values that a contract left out stay left out, and no stored body may refuse the work. */
+export function lenientProfile(profile: ResourceProfile): ResourceProfile {
+  return { ...profile, contract: profile.contract === 'evolve' ? 'evolve' : 'discard_value' };
 }
 
 /** If the page makes the tables grow, nothing is rewritten yet, because that may concern all pages. */

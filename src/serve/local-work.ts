@@ -98,7 +98,7 @@ export class LocalWork implements SourceWork {
         return this.#drain;
       },
       upkeep: [
-        async () => void (await warehouse.upkeep()),
+        () => warehouse.upkeep(),
         async (signal) => deleteAsked(app, await resourcesToDelete(warehouse), signal),
         keepFiles({ source, clock, log, watcher, read: (work) => work(warehouse), use: (work) => work(app) }),
       ],

@@ -105,10 +105,6 @@ export function forgetDueTimes(own: Kysely<OwnTables>): CompiledQuery {
   return own.updateTable('_sync_checkpoints').set({ due_at: null }).where('due_at', 'is not', null).compile();
 }
 
-export function deleteCheckpoint(own: Kysely<OwnTables>, resource: string): CompiledQuery {
-  return own.deleteFrom('_sync_checkpoints').where('resource', '=', resource).compile();
-}
-
 /** How far a feed has been read; null if it never was, or was declared otherwise then. */
 export async function readFeed(
   own: Kysely<OwnTables>,
@@ -131,10 +127,6 @@ export function saveFeed(own: Kysely<OwnTables>, row: FeedRow): CompiledQuery {
     .values(row)
     .onConflict((conflict) => conflict.columns(['resource', 'feed']).doUpdateSet(values))
     .compile();
-}
-
-export function forgetFeeds(own: Kysely<OwnTables>, resource: string): CompiledQuery {
-  return own.deleteFrom('_sync_feeds').where('resource', '=', resource).compile();
 }
 
 /** Notes that all rows of a resource must be rewritten; belongs to the transaction that makes it necessary. */

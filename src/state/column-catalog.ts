@@ -15,18 +15,14 @@ const pathSchema = z.array(z.string());
  * `ConfigError('state_invalid')` if that cannot be trusted, or a table that is remembered is not there.
  */
 export async function readTables(warehouse: Warehouse, resource: string): Promise<ResourceShape | null> {
-  const shape = await readShape(warehouse.own, resource);
+  const rows = await columnRows(warehouse.own).where('resource', '=', resource).execute();
+  const shape = rows.length === 0 ? null : shapeOf(resource, rows);
   const names = await warehouse.tableNames();
   const gone = shape?.tables.find(({ name }) => !names.has(name));
   if (gone === undefined) return shape;
   throw new ConfigError('state_invalid', `the table ${gone.name} is no longer in the warehouse`, {
     hint: `restore it, or copy the resource anew: content-sync backfill ${resource} --restart`,
   });
-}
-
-async function readShape(own: Kysely<OwnTables>, resource: string): Promise<ResourceShape | null> {
-  const rows = await columnRows(own).where('resource', '=', resource).execute();
-  return rows.length === 0 ? null : shapeOf(resource, rows);
 }
 
 /** The tables and columns of all resources that have some, in the order of their names. Throws as `readTables` does. */

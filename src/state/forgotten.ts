@@ -145,27 +145,18 @@ export async function resourcesLeft(own: Kysely<OwnTables>): Promise<string[]> {
 
 /** Those of them of which nothing was erased yet. */
 export async function unerased(own: Kysely<OwnTables>, resource: string): Promise<ForgetRequest[]> {
-  const rows = await own
-    .selectFrom('_sync_forgotten')
-    .selectAll()
-    .where('resource', '=', resource)
-    .where('record_id', 'is not', null)
-    .where('erased_at', 'is', null)
-    .orderBy('fingerprint')
-    .execute();
+  const rows = await toErase(own).selectAll().where('resource', '=', resource).orderBy('fingerprint').execute();
   return rows.flatMap(({ record_id, ...row }) => (record_id === null ? [] : [{ ...row, record_id }]));
 }
 
 /** Resources of which something is still to be erased. */
 export async function resourcesToErase(own: Kysely<OwnTables>): Promise<string[]> {
-  const rows = await own
-    .selectFrom('_sync_forgotten')
-    .select('resource')
-    .distinct()
-    .where('record_id', 'is not', null)
-    .where('erased_at', 'is', null)
-    .execute();
+  const rows = await toErase(own).select('resource').distinct().execute();
   return rows.map(({ resource }) => resource);
+}
+
+function toErase(own: Kysely<OwnTables>) {
+  return own.selectFrom('_sync_forgotten').where('record_id', 'is not', null).where('erased_at', 'is', null);
 }
 
 /** The statement that changes what is noted of one of them. */

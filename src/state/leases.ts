@@ -34,7 +34,7 @@ export async function acquireLease(warehouse: Warehouse, resource: string, clock
   const time = warehouseTime(warehouse, clock);
   await time.read();
   const fence = randomUUID();
-  const token = await takeOver(warehouse, { resource, fence, now: time.now() });
+  const token = await takeOver(warehouse, resource, fence, time.now());
   let commits = 0;
   const proof = (): LeaseProof => ({
     name: resource,
@@ -115,13 +115,7 @@ function isBehind(
   return stored.token === token && stored.fence === fence && stored.commits < commits;
 }
 
-interface Claim {
-  resource: string;
-  fence: string;
-  now: number;
-}
-
-async function takeOver(warehouse: Warehouse, { resource, fence, now }: Claim): Promise<number> {
+async function takeOver(warehouse: Warehouse, resource: string, fence: string, now: number): Promise<number> {
   const { own } = warehouse;
   const place = placeOfProcess(warehouse.isOnNetwork);
   const claim = {

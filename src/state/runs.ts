@@ -24,6 +24,7 @@ export const NO_FIGURES = {
 export type RunFigures = Pick<RunRow, keyof typeof NO_FIGURES | 'forgotten'>;
 
 export type RunStart = Pick<RunRow, 'run_id' | 'resource' | 'command' | 'mode'>;
+type RunPart = Pick<RunRow, 'run_id' | 'resource'>;
 
 /** How many attempts had which outcome. */
 export type OutcomeCounts = Readonly<Partial<Record<Outcome, number>>>;
@@ -57,12 +58,13 @@ export function beginRun(own: Kysely<OwnTables>, start: RunStart, now: number): 
   ];
 }
 
-type RunPart = Pick<RunStart, 'run_id' | 'resource'>;
-
 /** The figures so far, to be committed with what they count: a killed run then leaves those of what it has stored. */
-export function saveFigures(own: Kysely<OwnTables>, { run_id, resource }: RunPart, figures: RunFigures): CompiledQuery {
-  const part = own.updateTable('_sync_runs').set(figures);
-  return part.where('run_id', '=', run_id).where('resource', '=', resource).compile();
+export function saveFigures(own: Kysely<OwnTables>, run: RunPart, figures: RunFigures): CompiledQuery {
+  return partOf(own, run).set(figures).compile();
+}
+
+function partOf(own: Kysely<OwnTables>, { run_id, resource }: RunPart) {
+  return own.updateTable('_sync_runs').where('run_id', '=', run_id).where('resource', '=', resource);
 }
 
 export interface RunEnd {
@@ -75,10 +77,7 @@ export interface RunEnd {
 }
 
 /** One resource's part of a run; null if there is none. */
-export async function readRun(
-  own: Kysely<OwnTables>,
-  { run_id, resource }: Pick<RunStart, 'run_id' | 'resource'>,
-): Promise<RunRow | null> {
+export async function readRun(own: Kysely<OwnTables>, { run_id, resource }: RunPart): Promise<RunRow | null> {
   const part = own.selectFrom('_sync_runs').selectAll().where('run_id', '=', run_id).where('resource', '=', resource);
   return (await part.executeTakeFirst()) ?? null;
 }
@@ -116,16 +115,9 @@ export async function lastWalkBegan(
 }
 
 /** A run of which the walk begins only now, because it had to wait for another resource. */
-export function beginLater(
-  own: Kysely<OwnTables>,
-  run: Pick<RunStart, 'run_id' | 'resource'>,
-  now: number,
-): CompiledQuery {
-  return own
-    .updateTable('_sync_runs')
+export function beginLater(own: Kysely<OwnTables>, run: RunPart, now: number): CompiledQuery {
+  return partOf(own, run)
     .set({ started_at: timestampText(now) })
-    .where('run_id', '=', run.run_id)
-    .where('resource', '=', run.resource)
     .compile();
 }
 
@@ -165,37 +157,30 @@ export function endRun(
   now: number,
   before: RunRow | null = null,
 ): CompiledQuery[] {
-  const ended = own
-    .updateTable('_sync_runs')
-    .set({
-      ...end.figures,
-      mode: run.mode,
-      status: end.status,
-      finished_at: timestampText(now),
-      error_code: end.error?.code ?? null,
-      error: end.error?.message ?? null,
-      error_hint: end.error?.hint ?? null,
-      request_id: end.error?.request_id ?? null,
-      warnings: warningsText(end),
-      outcomes: JSON.stringify(end.outcomes),
-      ...(before === null ? {} : foldedWith(before, end)),
-    })
-    .where('run_id', '=', run.run_id)
-    .where('resource', '=', run.resource);
+  const ended = partOf(own, run).set({
+    ...end.figures,
+    mode: run.mode,
+    status: end.status,
+    finished_at: timestampText(now),
+    error_code: end.error?.code ?? null,
+    error: end.error?.message ?? null,
+    error_hint: end.error?.hint ?? null,
+    request_id: end.error?.request_id ?? null,
+    warnings: warningsText(end),
+    outcomes: JSON.stringify(end.outcomes),
+    ...(before === null ? {} : foldedWith(before, end)),
+  });
   return [...(before === null ? [] : [forgetRun(own, before)]), ended.compile()];
 }
 
 /** Adds to a run that has ended what came of something behind its walk; `warnings` are all of them. */
 export function tellOfRun(
   own: Kysely<OwnTables>,
-  run: Pick<RunStart, 'run_id' | 'resource'>,
+  run: RunPart,
   { status, warnings }: Pick<RunRow, 'status'> & Pick<RunEnd, 'warnings'>,
 ): CompiledQuery {
-  return own
-    .updateTable('_sync_runs')
+  return partOf(own, run)
     .set({ status, warnings: warningsText({ warnings }) })
-    .where('run_id', '=', run.run_id)
-    .where('resource', '=', run.resource)
     .compile();
 }
 
@@ -250,7 +235,7 @@ function sumOf(one: OutcomeCounts, other: OutcomeCounts): OutcomeCounts {
  */
 export function forgetOldRuns(
   own: Kysely<OwnTables>,
-  { run_id, resource }: Pick<RunStart, 'run_id' | 'resource'>,
+  { run_id, resource }: RunPart,
   keepMs: number,
   now: number,
 ): CompiledQuery {

@@ -131,11 +131,6 @@ export function restoreDeletes(
   );
 }
 
-/** For a resource that is copied anew from nothing. */
-export function forgetDeletes(own: Kysely<OwnTables>, resource: string): CompiledQuery {
-  return own.deleteFrom('_sync_deletes').where('resource', '=', resource).compile();
-}
-
 /** Rows made of bodies that are already stored. */
 interface RowRewrite {
   lease: LeaseProof;

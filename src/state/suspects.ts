@@ -82,14 +82,18 @@ export function forgetListed(own: Kysely<OwnTables>, resource: string, walkStart
     .compile();
 }
 
-export function forgetSuspects(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
-  const forget = own.deleteFrom('_sync_suspects').where('resource', '=', resource);
-  return inParts(ids, IDS_PER_STATEMENT).map((part) => forget.where('record_id', 'in', part).compile());
-}
+/** What is forgotten of records: all; what needs nothing more (`waiting`); or what a feed has said before (`fed`). */
+type Forgettable = 'all' | 'waiting' | 'fed';
 
-/** Forgets suspects that need nothing more. */
-export function forgetWaiting(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
-  const forget = own.deleteFrom('_sync_suspects').where('resource', '=', resource).where('state', '<>', 'settled');
+export function forgetSuspects(
+  own: Kysely<OwnTables>,
+  resource: string,
+  ids: readonly string[],
+  which: Forgettable = 'all',
+): CompiledQuery[] {
+  let forget = own.deleteFrom('_sync_suspects').where('resource', '=', resource);
+  if (which !== 'all') forget = forget.where('state', '<>', 'settled');
+  if (which === 'fed') forget = forget.where('reason', 'in', ['stated', 'told', 'older', 'left_out']);
   return inParts(ids, IDS_PER_STATEMENT).map((part) => forget.where('record_id', 'in', part).compile());
 }
 
@@ -228,16 +232,6 @@ export function suspectStated(
       )
       .compile(),
   );
-}
-
-/** Forgets what a feed has said before of records that it brings. */
-export function forgetFed(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
-  const forget = own
-    .deleteFrom('_sync_suspects')
-    .where('resource', '=', resource)
-    .where('reason', 'in', ['stated', 'told', 'older', 'left_out'])
-    .where('state', '<>', 'settled');
-  return inParts(ids, IDS_PER_STATEMENT).map((part) => forget.where('record_id', 'in', part).compile());
 }
 
 /** Holds these deletes until a person decides. */

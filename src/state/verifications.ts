@@ -7,17 +7,13 @@ const KEPT = 20;
 /** The statements that keep a certificate, and forget the oldest ones of its resource. */
 export async function saveVerification(own: Kysely<OwnTables>, row: VerificationRow): Promise<CompiledQuery[]> {
   const { resource, verification_id } = row;
-  const [oldest] = (await readVerifications(own, resource, KEPT)).slice(KEPT - 1);
+  const kept = own.selectFrom('_sync_verifications').select('ended_at').where('resource', '=', resource);
+  const newestFirst = kept.orderBy('ended_at', 'desc').limit(1);
+  const oldest = await newestFirst.offset(KEPT - 1).executeTakeFirst();
   const old = own.deleteFrom('_sync_verifications').where('resource', '=', resource);
   return [
     ...(oldest === undefined ? [] : [old.where('ended_at', '<=', oldest.ended_at).compile()]),
     old.where('verification_id', '=', verification_id).compile(),
     own.insertInto('_sync_verifications').values(row).compile(),
   ];
-}
-
-/** Verifications of a resource, the newest first. */
-function readVerifications(own: Kysely<OwnTables>, resource: string, limit: number): Promise<VerificationRow[]> {
-  const rows = own.selectFrom('_sync_verifications').selectAll().where('resource', '=', resource);
-  return rows.orderBy('ended_at', 'desc').limit(limit).execute();
 }

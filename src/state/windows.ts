@@ -26,21 +26,14 @@ export function saveWindows(own: Kysely<OwnTables>, rows: readonly WindowRow[]):
   );
 }
 
-/** For windows that are no longer part of the resource, or all of them where none are named. */
-export function forgetWindows(own: Kysely<OwnTables>, resource: string, starts?: readonly string[]): CompiledQuery[] {
+/** For windows that are no longer part of the resource. */
+export function forgetWindows(own: Kysely<OwnTables>, resource: string, starts: readonly string[]): CompiledQuery[] {
   const all = own.deleteFrom('_sync_windows').where('resource', '=', resource);
-  if (starts === undefined) return [all.compile()];
   return inParts(starts, ROWS_PER_STATEMENT).map((part) => all.where('window_start', 'in', part).compile());
 }
 
 /** A window of which an answer is held back, or that a person has released. */
-interface HeldWindow {
-  resource: string;
-  window_start: string;
-  held_at: TimestampText;
-  held: string | null;
-  released_at: TimestampText | null;
-}
+type HeldWindow = Pick<WindowRow, 'resource' | 'window_start' | 'held' | 'released_at'> & { held_at: TimestampText };
 
 /** The oldest first. */
 export async function readHeldWindows(own: Kysely<OwnTables>, resource: string): Promise<HeldWindow[]> {

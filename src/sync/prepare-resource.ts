@@ -1,10 +1,8 @@
 import { DeferredError, SyncError } from '../model/errors.ts';
-import { deleteCheckpoint, forgetFeeds, forgetSeen, readCheckpoint, saveReshape } from '../state/checkpoints.ts';
+import { readCheckpoint } from '../state/checkpoints.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { beginRun, readRun, type RunStart } from '../state/runs.ts';
-import { forgetDeletes } from '../state/stored-rows.ts';
 import { forgetViews, viewColumns } from '../state/view-catalog.ts';
-import { forgetWindows } from '../state/windows.ts';
 import type { RunRow } from '../warehouse/own-tables.ts';
 import { feedPlace } from './feed/feed-answers.ts';
 import { trustedPlan } from './filter/trusted-plan.ts';
@@ -101,26 +99,31 @@ async function forgetResource({ warehouse, owned, profile }: ResourceContext): P
     .distinct()
     .where('resource', '=', resource)
     .execute();
+  // Rejects may be from before fields were hidden.
+  const forgotten = profile.mask === null ? MADE_OF_COPY : ([...MADE_OF_COPY, '_sync_rejects'] as const);
   await warehouse.dropTables({
     lease: owned.lease(),
     tables: tables.map(({ table_name }) => table_name),
     views: await viewColumns(own),
     statements: [
       ...forgetViews(own),
-      own.deleteFrom('_sync_columns').where('resource', '=', resource).compile(),
-      own.deleteFrom('_sync_versions').where('resource', '=', resource).compile(),
-      // From before fields of it were hidden.
-      ...(profile.mask === null ? [] : [own.deleteFrom('_sync_rejects').where('resource', '=', resource).compile()]),
-      forgetDeletes(own, resource),
-      saveReshape(own, resource, null),
-      forgetSeen(own, resource),
-      own.deleteFrom('_sync_suspects').where('resource', '=', resource).compile(),
-      forgetFeeds(own, resource),
-      ...forgetWindows(own, resource),
-      deleteCheckpoint(own, resource),
+      ...forgotten.map((table) => own.deleteFrom(table).where('resource', '=', resource).compile()),
     ],
   });
 }
+
+/** Own tables of what is known of a copied resource. */
+const MADE_OF_COPY = [
+  '_sync_columns',
+  '_sync_versions',
+  '_sync_deletes',
+  '_sync_reshapes',
+  '_sync_seen',
+  '_sync_suspects',
+  '_sync_feeds',
+  '_sync_windows',
+  '_sync_checkpoints',
+] as const;
 
 /** Thrown if the database was set back behind what it had confirmed to a run, and the resource is owned again. */
 export class SetBack extends SyncError {

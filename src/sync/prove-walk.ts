@@ -1,4 +1,4 @@
-import type { Doubt, PageSizes, WalkEnd } from '../extract/page.ts';
+import type { Doubt, WalkEnd } from '../extract/page.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import type { Warning } from './warnings.ts';
 
@@ -68,22 +68,8 @@ export function proveWalk(
 }
 
 /** The warnings of a run whose scan ended so. */
-export function endWarnings({ doubts }: WalkProof, { pageSize }: WalkEnd): Warning[] {
+export function endWarnings({ doubts }: WalkProof): Warning[] {
   const all = doubts.map(({ code, message, hint }): Warning => ({ code: WARNING_CODES[code], message, hint }));
   // The gravest doubt comes first.
-  const warnings = all.filter(({ code }, at) => all.findIndex((each) => each.code === code) === at);
-  return pageSize === null ? warnings : [...warnings, pageSizeWarning(pageSize)];
-}
-
-function pageSizeWarning({ asked, least, most }: PageSizes): Warning {
-  if (least < asked && asked <= most) {
-    const message = `a page before the last one held ${least} records, though ${asked} were asked for and others held as many`;
-    const hint = 'ask the service whether it leaves records out; nothing to do if it hides some of a page';
-    return { code: 'page_size_differs', message, hint };
-  }
-  const came = most < asked ? `at most ${most}` : `at least ${least}`;
-  const message = `${asked} records were asked for per page, and those before the last one held ${came}`;
-  const hint =
-    'set page.size in the profile to what the service gives, and page.size_param to the parameter that it reads';
-  return { code: 'page_size_differs', message, hint };
+  return all.filter(({ code }, at) => all.findIndex((each) => each.code === code) === at);
 }

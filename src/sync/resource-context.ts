@@ -51,19 +51,7 @@ export interface ResourceContext
 
 /** `meter` counts the requests; `signal` ends them. Throws `ConfigError` if the profile has no such resource. */
 export function resourceContext(
-  {
-    profile: whole,
-    warehouse,
-    client,
-    listing,
-    clock,
-    runId,
-    credential,
-    deletes,
-    scrub,
-    notices,
-    proofs,
-  }: SourceContext,
+  { profile: whole, proofs, ...source }: SourceContext,
   owned: OwnedResource,
   { meter, signal }: { meter: RequestMeter; signal: AbortSignal },
 ): ResourceContext {
@@ -72,10 +60,8 @@ export function resourceContext(
     const hint = `it has ${Object.keys(whole.resources).join(', ')}`;
     throw new ConfigError('usage', `the profile has no resource "${owned.resource}"`, { hint });
   }
-  const load = { warehouse, owned, profile, whole, runId, clock, signal };
   const proof = itemProof(proofs, owned.resource);
-  const runAhead = whole.http.concurrency;
-  return { ...load, client, listing, meter, credential, deletes, scrub, notices, proof, runAhead };
+  return { ...source, owned, profile, whole, signal, meter, proof, runAhead: whole.http.concurrency };
 }
 
 /**

@@ -65,8 +65,6 @@ const WARNING_KINDS = {
   total_not_reached: { isPartial: true, proof: null },
   /** The service refused one of several listings: its rows stay as they were. */
   listing_unread: { isPartial: true, proof: null },
-  /** Pages come larger or smaller than they were asked for. */
-  page_size_differs: { isPartial: false, proof: null },
   /** A record that was read alone was not the listed one. */
   item_unproved: { isPartial: true, proof: 'item' },
   /** A listing shows records in an older state than their rows, and nothing has decided yet which one holds. */

@@ -1,15 +1,6 @@
 import { createHash } from 'node:crypto';
-import { sql, type CompiledQuery, type Kysely } from 'kysely';
-import type {
-  DeliveryRow,
-  Inbox,
-  InboxEffect,
-  InboxEntry,
-  InboxFigures,
-  InboxTables,
-  NewDelivery,
-  Settlement,
-} from './inbox.ts';
+import { type CompiledQuery, type Kysely, sql } from 'kysely';
+import type { DeliveryRow, Inbox, InboxEffect, InboxEntry, InboxFigures, InboxTables, NewDelivery, Settlement } from './inbox.ts';
 
 /** Queries of those who only read an inbox. */
 export type InboxViewer = Pick<Inbox, 'list' | 'get' | 'after' | 'close'>;
@@ -65,7 +56,7 @@ export function inboxQueries(own: Kysely<InboxTables>): Pick<Inbox, 'waiting' | 
 }
 
 /** All are counted in an index alone. */
-export function countDeliveries(own: Kysely<InboxTables>): Promise<Omit<InboxFigures, 'bytes' | 'walBytes'>> {
+export function countDeliveries(own: Kysely<InboxTables>): Promise<InboxFigures> {
   return own
     .selectFrom('_sync_deliveries')
     .select((select) => [

@@ -53,18 +53,10 @@ export interface DeliveryRow {
 }
 
 /** Columns that the database fills in a delivery that is inserted. */
-type FilledColumns =
-  | 'seq'
-  | 'state'
-  | 'attempts'
-  | 'due_at'
-  | 'finished_at'
-  | 'reason'
-  | 'kind'
-  | 'resource'
-  | 'record_id'
-  | 'repeats'
-  | 'events';
+type FilledColumns = Exclude<
+  keyof DeliveryRow,
+  'delivery_id' | 'received_at' | 'headers' | 'body' | 'size' | 'differs_from'
+>;
 
 /** The tables of an inbox, made by `migrations/inbox/`. */
 export interface InboxTables {
@@ -117,9 +109,6 @@ export interface InboxFigures {
   different: number;
   /** When the oldest that waits was received. */
   oldest: TimestampText | null;
-  /** Size of the file and of its write-ahead log; on Postgres of the table, whose log is the server's: 0. */
-  bytes: number;
-  walBytes: number;
 }
 
 /** The inbox of a source. All methods throw `SyncError`. */

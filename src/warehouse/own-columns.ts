@@ -4,12 +4,12 @@ import type { PageRows, WrittenRecord } from './warehouse.ts';
 
 /**
  * A column of ours that every resource's own table has, right after its key. Tables, writers, copies and comments of all
- * databases follow from these declarations; tables that stand gain what they lack when their warehouse is opened.
+ * databases follow from these declarations.
  */
 export interface OwnColumn {
   readonly name: string;
   readonly type: ColumnType;
-  /** True if no row lacks it. Tables that stand gain the others only. */
+  /** True if no row lacks it. */
   readonly isRequired: boolean;
   /** Its cell in a row that is written, as for a column of a source; null if the cell is empty then. */
   readonly stamp: ((record: WrittenRecord, page: PageRows) => string | number) | null;
@@ -49,11 +49,6 @@ export const OWN_COLUMNS: readonly OwnColumn[] = [
     comment: 'When the service was asked and no longer had the record, UTC; null for a live row.',
   },
 ];
-
-/** Those that tables gain which stand already. */
-export function grownColumns(): readonly OwnColumn[] {
-  return OWN_COLUMNS.filter(({ isRequired }) => !isRequired);
-}
 
 /** The columns of ours that a table has. */
 export function ownColumns({ path }: TableShape): readonly OwnColumn[] {

@@ -400,8 +400,6 @@ export interface WindowRow {
   is_final: 0 | 1;
   /** Live rows, as of that answer; they stay when the window is dropped by age. */
   rows: number;
-  /** Of keys and hashes of its rows; null if none was ever taken over. */
-  digest: string | null;
   /** JSON: sums that the service tells otherwise than they were counted; null if none differs. */
   totals: string | null;
   /** 1 if the answer held as many rows as the service lists, and could not be cut any more. */

@@ -236,16 +236,10 @@ interface Dangling {
   example: string | null;
 }
 
-/** What is needed of `RowQueryDialect`. */
-interface TextDialect {
-  named: (table: string) => RawBuilder<unknown>;
-  compared: (text: RawBuilder<unknown>) => RawBuilder<unknown>;
-}
-
 /** One statement that reads both tables. Keys are texts, whatever type the references have. */
 async function danglingIn(
   own: Kysely<OwnTables>,
-  { named, compared }: TextDialect,
+  { named, compared }: RowQueryDialect,
   { table, column, isMarked, target }: References,
 ): Promise<Dangling> {
   const [value, key] = [sql`CAST(f.${sql.id(column)} AS TEXT)`, sql`t.${sql.id(target.key)}`];

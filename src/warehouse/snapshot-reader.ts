@@ -52,7 +52,7 @@ export interface SnapshotReader {
   /** Null if all are NULL, or some have no digits. */
   decimalSpan(view: string, column: ReadColumn): Promise<DecimalSpan | null>;
   /** What the database itself finds broken in its tables and indexes, a sentence each, and how it has looked. */
-  damage(tables: readonly string[]): Promise<{ by: string; found: string[] }>;
+  damage(tables: readonly string[]): Promise<string[]>;
   /** Names of those of the wanted indexes that are not there or cannot be used. */
   missingIndexes(wanted: readonly ColumnIndex[]): Promise<string[]>;
   close(): Promise<void>;

@@ -68,12 +68,6 @@ export interface TableRemoval {
   statements: readonly CompiledQuery[];
 }
 
-/** The state of a database that is written for months. */
-export interface Upkeep {
-  /** Bytes written but not yet copied into the database itself; grows while a reader holds a transaction open. */
-  walBytes: number;
-}
-
 /**
  * One source's tables in an open database. Nothing above this folder knows which kind of database it is. All methods
  * throw `SyncError`.
@@ -123,7 +117,7 @@ export interface Warehouse extends RowQueries {
   /** Resolves once all that was committed before survives a power cut. */
   persist(): Promise<void>;
   /** Housekeeping that the database does not do by itself while nothing is written; to be called every ten seconds or so. Never throws. */
-  upkeep(): Promise<Upkeep>;
+  upkeep(): Promise<void>;
   close(): Promise<void>;
 }
 

@@ -12,7 +12,6 @@ function endWith(codes: readonly Doubt['code'][], fields: Partial<WalkEnd> = {})
     prints: 'a',
     shortfall: null,
     met: () => true,
-    pageSize: null,
     settleMs: 0,
     ...fields,
   };

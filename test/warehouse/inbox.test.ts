@@ -45,10 +45,7 @@ describe.for(DATABASES)('an inbox on $name', (database) => {
     expect(await inbox.figures()).toMatchObject({ waiting: 0, dead: 0, oldest: null });
     await inbox.write([delivery('a', { received_at: T(9) }), delivery('b', { received_at: T(7) }), delivery('c')]);
     await inbox.settle([settlement(3, 'dead')]);
-    const figures = await inbox.figures();
-    expect(figures).toMatchObject({ waiting: 2, dead: 1, oldest: T(7) });
-    // On Postgres the log is the server's, and none of the inbox's.
-    expect([figures.bytes > 0, figures.walBytes > 0]).toEqual([true, database.name === 'sqlite']);
+    expect(await inbox.figures()).toMatchObject({ waiting: 2, dead: 1, oldest: T(7) });
   });
 
   it('is listed with the newest first, and by state', async () => {

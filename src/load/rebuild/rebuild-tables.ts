@@ -11,7 +11,7 @@ import { inParts } from '../../state/in-parts.ts';
 import { readViews, viewColumns } from '../../state/view-catalog.ts';
 import { GROWTH_OUTDATED } from '../../warehouse/warehouse.ts';
 import { coverRows } from '../grow-calendar.ts';
-import { takenNames, withNumeric } from '../grow-shape.ts';
+import { lenientProfile, takenNames, withNumeric } from '../grow-shape.ts';
 import { viewGrowth } from '../grow-views.ts';
 import type { LoadContext } from '../load-context.ts';
 import { shapeOf } from '../prepare-page.ts';
@@ -67,11 +67,8 @@ export async function rebuildTables(
 
 /** A name may be as long as names get. */
 function asideOf(shape: ResourceShape): ResourceShape {
-  return { ...shape, tables: shape.tables.map(tableAside) };
-}
-
-function tableAside(table: TableShape): TableShape {
-  return { ...table, name: `${BESIDE}${textHash(table.name).slice(0, 24)}` };
+  const tables = shape.tables.map((table) => ({ ...table, name: `${BESIDE}${textHash(table.name).slice(0, 24)}` }));
+  return { ...shape, tables };
 }
 
 function namesOf({ tables }: ResourceShape, after: ResourceShape): Map<string, string> {
@@ -81,7 +78,7 @@ function namesOf({ tables }: ResourceShape, after: ResourceShape): Map<string, s
 async function fill(context: LoadContext, rebuild: Rebuild): Promise<void> {
   const { after, beside } = rebuild;
   const { warehouse, owned, clock } = context;
-  const profile = lenient(context);
+  const profile = lenientProfile(context.profile);
   const requestedAt = timestampText(clock.now());
   const names = new Map(after.tables.map(({ name }, at) => [name, beside.tables[at]]));
   for await (const records of storedPages(context)) {
@@ -244,7 +241,7 @@ function carried(
  */
 async function shapeOfBodies(context: LoadContext, taken: ReadonlySet<string>): Promise<ResourceShape> {
   const { owned } = context;
-  const profile = lenient(context);
+  const profile = lenientProfile(context.profile);
   const exact = new Set<string>();
   let shape = initialShape(owned.resource, profile);
   for await (const records of storedPages(context)) {
@@ -256,11 +253,6 @@ async function shapeOfBodies(context: LoadContext, taken: ReadonlySet<string>): 
     shape = after;
   }
   return shape;
-}
-
-/** Values that a contract left out stay left out, and no stored body may refuse a rebuild. */
-function lenient({ profile }: LoadContext): LoadContext['profile'] {
-  return { ...profile, contract: profile.contract === 'evolve' ? 'evolve' : 'discard_value' };
 }
 
 /** The integer columns that become double although they hold digits that a double would lose. */

@@ -35,9 +35,6 @@ import {
 } from './snapshot.ts';
 import { NOTHING_STORED, type RowCount, type StoredFiles, type StoredState } from './stored.ts';
 
-/** What waits in an inbox. */
-export type WaitingFigures = Omit<InboxFigures, 'bytes' | 'walBytes'>;
-
 /** What is read of an open warehouse. */
 export type StoredTables = Pick<Warehouse, 'own' | 'dialect' | 'count' | 'countAll' | 'countDeleted'>;
 
@@ -54,7 +51,7 @@ export interface StatusParts {
   governor: () => GovernorFigures | null;
   schedule: (resource: string) => ScheduleStatus;
   /** Null if no webhooks are configured. */
-  inbox: (() => Promise<WaitingFigures>) | null;
+  inbox: (() => Promise<InboxFigures>) | null;
   /** Lists them; null if no webhooks are configured. */
   deliveries: Inbox['list'] | null;
   /** Takes secrets out of a text. */
@@ -68,7 +65,7 @@ interface SourceFacts {
   counts: readonly Pick<LastRead<RowCount>, 'value' | 'readAt'>[];
   files: StoredFiles;
   /** Null if no webhooks are configured. */
-  inbox: Pick<LastRead<WaitingFigures>, 'value' | 'error'> | null;
+  inbox: Pick<LastRead<InboxFigures>, 'value' | 'error'> | null;
 }
 
 interface Times {
@@ -241,7 +238,7 @@ export function problemOf(error: unknown, scrub: (text: string) => string): Prob
 }
 
 /** Until it was counted for the first time, or while it cannot be read. */
-const NOTHING_WAITS: WaitingFigures = { waiting: 0, waitingBytes: 0, dead: 0, different: 0, oldest: null };
+const NOTHING_WAITS: InboxFigures = { waiting: 0, waitingBytes: 0, dead: 0, different: 0, oldest: null };
 
 function webhookStatus(
   { activity, scrub, source }: StatusParts,
@@ -261,7 +258,7 @@ function webhookStatus(
   };
 }
 
-function fullness({ waiting, waitingBytes }: WaitingFigures, webhook: SourceSettings['webhook']): number {
+function fullness({ waiting, waitingBytes }: InboxFigures, webhook: SourceSettings['webhook']): number {
   if (webhook === null) return 0;
   return Math.min(1, Math.max(waiting / webhook.max_waiting, waitingBytes / webhook.max_waiting_size));
 }

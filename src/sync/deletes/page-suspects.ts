@@ -5,7 +5,7 @@ import type { PageFacts } from '../../load/page-loader.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import { canonicalHash } from '../../shape/records/fingerprint.ts';
-import { suspectStated, forgetWaiting, readSuspects, suspectGone, suspectOlder } from '../../state/suspects.ts';
+import { forgetSuspects, suspectStated, readSuspects, suspectGone, suspectOlder } from '../../state/suspects.ts';
 import type { SuspectRow, TimestampText } from '../../warehouse/own-tables.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import { listingDelayMs } from './sweep.ts';
@@ -69,7 +69,7 @@ export function suspectStatements(
   for (const { key } of stated) suspects.set(key, { ...noted, record_id: key, reason: 'stated', sweeps: 0 });
   for (const { key } of lost) suspects.set(key, { ...noted, record_id: key, reason: 'left_out' });
   return [
-    ...forgetWaiting(own, resource, listed),
+    ...forgetSuspects(own, resource, listed, 'waiting'),
     ...suspectOlder(own, resource, states, walkStartedAt),
     ...suspectStated(own, { resource, reason: 'stated', evidence_at: asked }, stated),
     ...suspectLost(own, resource, lost, asked),

@@ -11,7 +11,7 @@ import { updatedColumns } from '../../shape/columns/updated-time.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import type { OwnedResource } from '../../state/owned-resource.ts';
 import { goneStatements } from '../../state/stored-rows.ts';
-import { forgetSuspects, forgetWaiting, markConfirmed, suspectGone, type Suspicion } from '../../state/suspects.ts';
+import { forgetSuspects, markConfirmed, suspectGone, type Suspicion } from '../../state/suspects.ts';
 import { forgetSourceTexts } from '../../state/versions.ts';
 import type { CheckpointRow, SuspectRow, TimestampText } from '../../warehouse/own-tables.ts';
 import type { StoredRow } from '../../warehouse/warehouse.ts';
@@ -171,12 +171,9 @@ async function noteUnsure(
   const again = [...(isRestored ? [] : contested), ...waiting, ...(isWalking ? absent : [])];
   const at = timestampText(Math.min(...again.map(({ confirmedAt }) => confirmedAt), context.clock.now()));
   const open = { state: 'open', detail: null } as const;
+  const settled = [...listed, ...(isWalking ? [] : absent.map(keyOf)), ...(isRestored ? contested.map(keyOf) : [])];
   const statements: CompiledQuery[] = [
-    ...forgetWaiting(warehouse.own, owned.resource, [
-      ...listed,
-      ...(isWalking ? [] : absent.map(keyOf)),
-      ...(isRestored ? contested.map(keyOf) : []),
-    ]),
+    ...forgetSuspects(warehouse.own, owned.resource, settled, 'waiting'),
     ...suspicions(context, open, at, again.map(keyOf)),
   ];
   if (statements.length > 0) await warehouse.apply(statements, owned.lease());

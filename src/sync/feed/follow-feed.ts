@@ -14,7 +14,7 @@ import type { ChangeFeed } from '../../source/change-feed.ts';
 import { readCheckpoint, saveCheckpoint, saveFeed } from '../../state/checkpoints.ts';
 import { inParts } from '../../state/in-parts.ts';
 import { saveFigures } from '../../state/runs.ts';
-import { forgetFed, suspectOlder, suspectStated } from '../../state/suspects.ts';
+import { forgetSuspects, suspectOlder, suspectStated } from '../../state/suspects.ts';
 import { currentBodies } from '../../state/versions.ts';
 import type { FeedRow } from '../../warehouse/own-tables.ts';
 import { suspectLost } from '../deletes/page-suspects.ts';
@@ -241,12 +241,9 @@ function statementsOf(
   const asked = timestampText(requestedAt);
   const doubted = new Set([...older, ...stated].map(({ key }) => key));
   const states = older.map(({ key, value }) => ({ record_id: key, hash: canonicalHash(value), sweeps: 0 }));
+  const listed = keys.filter((key) => !doubted.has(key));
   return [
-    ...forgetFed(
-      own,
-      resource,
-      keys.filter((key) => !doubted.has(key)),
-    ),
+    ...forgetSuspects(own, resource, listed, 'fed'),
     ...suspectOlder(own, resource, states, asked),
     ...suspectStated(own, { resource, reason: 'stated', evidence_at: asked }, stated),
     ...suspectLost(own, resource, lost, asked),

@@ -4,6 +4,7 @@ import { forgetSeen, NO_WALK, readCheckpoint, saveCheckpoint } from '../../state
 import { deleteFilesOf } from '../../state/files/record-files.ts';
 import { type ForgetRequest, noteForgotten, unerased } from '../../state/forgotten.ts';
 import { inParts } from '../../state/in-parts.ts';
+import { countOpenRejects } from '../../state/rejects.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
@@ -74,16 +75,7 @@ async function eraseStep(context: ResourceContext, requests: readonly ForgetRequ
     ],
     owned.lease(),
   );
-  owned.openRejects = await openRejects(context);
-}
-
-async function openRejects({ warehouse, owned }: ResourceContext): Promise<number> {
-  const all = warehouse.own.selectFrom('_sync_rejects').select(({ fn }) => fn.countAll<number>().as('n'));
-  const { n } = await all
-    .where('resource', '=', owned.resource)
-    .where('resolved_at', 'is', null)
-    .executeTakeFirstOrThrow();
-  return n;
+  owned.openRejects = await countOpenRejects(own, resource);
 }
 
 async function bodiesOf({ warehouse, owned }: ResourceContext, ids: readonly string[]): Promise<string[]> {
@@ -132,7 +124,7 @@ function withoutIds(row: CheckpointRow, names: (text: string | null) => boolean)
   };
 }
 
-/** Tables of ours whose texts may quote a record, with the columns of those; of a table that is not there, nothing. */
+/** Tables of ours whose texts may quote a record. */
 const QUOTING = ['_sync_runs', '_sync_notices', '_sync_verifications', '_sync_alerts', '_sync_pauses'] as const;
 /** Columns that tell rows apart, or that other tables refer to. */
 const KEYS: ReadonlySet<string> = new Set(['run_id', 'resource', 'id', 'name', 'version', 'kind']);
@@ -142,14 +134,12 @@ const KEYS: ReadonlySet<string> = new Set(['run_id', 'resource', 'id', 'name', '
  * and the examples of columns that earlier versions took from records.
  */
 async function eraseMentions(
-  warehouse: Pick<Warehouse, 'own' | 'tableNames' | 'named'>,
+  warehouse: Pick<Warehouse, 'own' | 'named'>,
   resource: string,
   erased: (text: string) => string,
 ): Promise<CompiledQuery[]> {
   const { own } = warehouse;
-  const there = await warehouse.tableNames();
-  const quoted = QUOTING.filter((table) => there.has(table));
-  const texts = await Promise.all(quoted.map((table) => eraseTexts(warehouse, table, erased)));
+  const texts = await Promise.all(QUOTING.map((table) => eraseTexts(warehouse, table, erased)));
   const examples = own.updateTable('_sync_columns').set({ example: null }).where('resource', '=', resource);
   return [...texts.flat(), examples.compile()];
 }

@@ -157,7 +157,7 @@ async function takeOver(
   const isTaken = await replaceUnlessHeld(context, walk, known, doubted);
   if (!isTaken) return null;
   if (!proof.isProved) walk.isProved = false;
-  for (const warning of endWarnings(proof, end)) walk.warnings.set(warning.code, warning);
+  for (const warning of endWarnings(proof)) walk.warnings.set(warning.code, warning);
   if (page.kept > 0) walk.kept = Math.max(walk.kept ?? 0, page.kept);
   return [];
 }

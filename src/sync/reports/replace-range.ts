@@ -8,7 +8,7 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import { updatedColumns } from '../../shape/columns/updated-time.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
 import { goneStatements } from '../../state/stored-rows.ts';
-import { forgetSuspects, forgetWaiting } from '../../state/suspects.ts';
+import { forgetSuspects } from '../../state/suspects.ts';
 import { forgetSourceTexts } from '../../state/versions.ts';
 import { rowsOfDays, saveWindows } from '../../state/windows.ts';
 import type { WindowRow } from '../../warehouse/own-tables.ts';
@@ -171,7 +171,6 @@ function rowOf(
     fetched_at: at,
     is_final: (isWhole || isCapped) && isFinalAt(requestedAt, window, windows) ? 1 : 0,
     rows: count,
-    digest: null,
     totals: totals === null ? null : JSON.stringify(totals),
     capped: isCapped ? 1 : 0,
     changed_at: hasChanged ? at : (before?.changed_at ?? null),
@@ -198,7 +197,7 @@ function heldRows(
 }
 
 function neverFetched(resource: string, { start, end }: ReportWindow): WindowRow {
-  const none = { fetched_at: null, digest: null, totals: null, changed_at: null, dropped_at: null } as const;
+  const none = { fetched_at: null, totals: null, changed_at: null, dropped_at: null } as const;
   const open = { held_at: null, held: null, released_at: null } as const;
   return { resource, window_start: start, window_end: end, is_final: 0, rows: 0, capped: 0, ...none, ...open };
 }
@@ -211,7 +210,7 @@ function settled(
 ): CompiledQuery[] {
   if (suspected.size === 0) return [];
   const among = (keys: readonly string[]): string[] => keys.filter((key) => suspected.has(key));
-  return [...forgetWaiting(own, resource, among(listed)), ...forgetSuspects(own, resource, among(gone))];
+  return [...forgetSuspects(own, resource, among(listed), 'waiting'), ...forgetSuspects(own, resource, among(gone))];
 }
 
 /** Their tombstones are as old as the answer, or as the latest row that our clock, before it was put back, has stamped. */

@@ -1,5 +1,6 @@
 import { inParts } from '../../state/in-parts.ts';
 import { sql } from 'kysely';
+import { lenientProfile } from '../../load/grow-shape.ts';
 import type { HistoryPolicy, ColumnType } from '../../model/vocabulary.ts';
 import { comparedPart } from '../../shape/mask-fields.ts';
 import { storedValue } from '../../shape/records/as-record.ts';
@@ -119,9 +120,7 @@ async function compareBodies(copy: CopySnapshot, records: readonly CopiedRecord[
     else findings.add({ kind: 'body', id: record.key, detail: 'it is not JSON' });
     return [];
   });
-  // Values that a contract left out stay left out, and a stored body is never rejected.
-  const contract = profile.contract === 'evolve' ? 'evolve' : 'discard_value';
-  const expected = rowsOfRecords(shape, { ...profile, contract }, live);
+  const expected = rowsOfRecords(shape, lenientProfile(profile), live);
   findings.compared.bodies += live.length;
   for (const { key, value, record } of live) {
     const rowsHash = hashRows(record.rows);
@@ -222,7 +221,7 @@ export async function checkStructure(context: VerifyContext, snapshot: SnapshotR
   const isIndexed = typeof checkpoint === 'object' && (checkpoint?.last_success_at ?? null) !== null;
   if (isReadable && isIndexed) await checkIndexes(context, snapshot);
   const names = shape.tables.map(({ name }) => name);
-  const { found } = await snapshot.damage(isReadable ? [...names, '_sync_versions'] : []);
+  const found = await snapshot.damage(isReadable ? [...names, '_sync_versions'] : []);
   for (const detail of found) findings.add({ kind: 'database', id: null, detail });
   return isReadable;
 }

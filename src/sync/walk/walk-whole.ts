@@ -70,7 +70,7 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
     const waitMs = profile.accept.includes('cache') ? 0 : waitFor(settleMs, proof.isKept);
     if (isProved || !proof.mayRepeat || isEnough || waitMs === null) {
       const { checkpoint, proof: concluded } = completed ?? loaded;
-      progress.warnings.push(...endWarnings(concluded, end));
+      progress.warnings.push(...endWarnings(concluded));
       const { maySweep, needsCatchUp } = concluded;
       const { disorder } = evidence;
       const isUnsorted = isProved && plan.mode === 'full' && disorder !== null;

@@ -182,15 +182,11 @@ interface StandingIndex {
  * What Postgres finds broken in tables: by amcheck where that is installed and may be called, else by what its catalog says
  * of indexes. In the transaction of the reader: a check that fails leaves a savepoint.
  */
-async function damageIn(
-  client: PoolClient,
-  schema: string,
-  tables: readonly string[],
-): Promise<{ by: string; found: string[] }> {
+async function damageIn(client: PoolClient, schema: string, tables: readonly string[]): Promise<string[]> {
   const { rows: installed } = await client.query(AMCHECK);
   const { rows: indexes } = await client.query<StandingIndex>(INDEXES, [escapeIdentifier(schema), tables]);
   const found = indexes.filter(({ usable }) => !usable).map(({ name }) => `the index ${name} cannot be used`);
-  if (installed.length === 0) return { by: 'catalog', found };
+  if (installed.length === 0) return found;
   // It looks into trees alone.
   for (const { name, id } of indexes.filter(({ method }) => method === 'btree')) {
     await client.query('SAVEPOINT "checked"');
@@ -202,7 +198,7 @@ async function damageIn(
     }
     await client.query('RELEASE "checked"');
   }
-  return { by: 'amcheck', found };
+  return found;
 }
 
 async function missingIndexes(client: PoolClient, schema: string, wanted: readonly ColumnIndex[]): Promise<string[]> {

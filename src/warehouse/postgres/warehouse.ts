@@ -7,28 +7,17 @@ import type { PostgresAddress } from './connection/address.ts';
 import { cleanTables } from './connection/clean-tables.ts';
 import { openDatabase, WAREHOUSE_TABLES } from './connection/open-database.ts';
 import type { Session, Step } from './connection/session.ts';
-import { type Database, databaseNow, executeInUtc, transact } from './connection/transact.ts';
+import { databaseNow, executeInUtc, transact } from './connection/transact.ts';
 import { orUnindexed, tendKeys } from './keys/maintain-keys.ts';
 import { writePage } from './pages/write-page.ts';
 import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
-import { growOwnColumns, growTables } from './widening/grow-tables.ts';
+import { growTables } from './widening/grow-tables.ts';
 import { dropTables, stageTables, swapTables } from './widening/swap-tables.ts';
 
 /** Opens (and makes, and migrates) a source's schema. Throws `ConfigError` if it cannot be used. */
 export async function openWarehouse(address: PostgresAddress, clock: Clock): Promise<Warehouse> {
   const { database, own, close } = await openDatabase<OwnTables>(address, clock, WAREHOUSE_TABLES);
-  try {
-    await growOwnColumns(database, own);
-  } catch (error) {
-    await close();
-    throw error;
-  }
-  return postgresWarehouse(database, own, close);
-}
-
-/** The warehouse in an open and migrated schema. */
-function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: () => Promise<void>): Warehouse {
   const { schema } = database;
 
   function underLease<T>(lease: LeaseProof | undefined, work: (session: Session) => Promise<T>): Promise<T> {
@@ -61,7 +50,7 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
     // Each commit waits for the server's log, and the inbox is in the same one, behind what was committed before.
     persist: () => Promise.resolve(),
     clean: (tables) => cleanTables(database, tables),
-    upkeep: () => Promise.resolve({ walBytes: 0 }),
+    upkeep: () => Promise.resolve(),
     close,
   };
 }

@@ -134,13 +134,13 @@ function foundType(file: UnchangedFile<OwnTables>, view: string, column: string)
 const MOST = 100;
 
 /** What SQLite finds broken in the whole file, and child rows of these tables without the row that they belong to. */
-function damageIn(file: UnchangedFile<OwnTables>, tables: readonly string[]): { by: string; found: string[] } {
+function damageIn(file: UnchangedFile<OwnTables>, tables: readonly string[]): string[] {
   const broken = [...file.rows(`PRAGMA integrity_check(${MOST})`)].map(([text]) => String(text));
   const checked = tables.flatMap((table) => [...file.rows(`PRAGMA foreign_key_check(${VIEW_DIALECT.id(table)})`)]);
   const dangling = checked.map(
     ([table, row, parent]) => `row ${String(row)} of ${String(table)} refers to none of ${String(parent)}`,
   );
-  return { by: 'integrity_check', found: [...broken.filter((text) => text !== 'ok'), ...dangling.slice(0, MOST)] };
+  return [...broken.filter((text) => text !== 'ok'), ...dangling.slice(0, MOST)];
 }
 
 function missingIndexes(file: UnchangedFile<OwnTables>, wanted: readonly ColumnIndex[]): string[] {

@@ -4,7 +4,7 @@ import type { Clock } from '../../model/clock.ts';
 import { LAST_DONE, migratedMeanwhile, WAREHOUSE_MIGRATIONS } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import { rowQueries } from '../reading.ts';
-import { leaseLost, type LeaseProof, type Upkeep, type Warehouse } from '../warehouse.ts';
+import { leaseLost, type LeaseProof, type Warehouse } from '../warehouse.ts';
 import { configureWarehouse } from './connection/configure.ts';
 import { openFile, type OpenFile } from './connection/open-file.ts';
 import { readBeside } from './connection/unchanged-file.ts';
@@ -15,20 +15,13 @@ import { writePage } from './pages/write-page.ts';
 import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { emptyBrokenViews } from './views/make-views.ts';
-import { growOwnColumns, growTables } from './widening/grow-tables.ts';
+import { growTables } from './widening/grow-tables.ts';
 import { stageTables, swapTables } from './widening/swap-tables.ts';
 
 /** Opens (and makes, and migrates) a source's database file. Throws `ConfigError` if it cannot be used. */
 export async function openWarehouse(file: string, clock: Clock): Promise<Warehouse> {
   const kind = { migrations: WAREHOUSE_MIGRATIONS, configure: configureWarehouse };
-  const opened = await openFile<OwnTables>(file, clock, kind);
-  try {
-    await opened.retryWhileLocked(() => growOwnColumns(opened.db, opened.own));
-  } catch (error) {
-    await opened.close();
-    throw error;
-  }
-  return sqliteWarehouse(opened, clock);
+  return sqliteWarehouse(await openFile<OwnTables>(file, clock, kind), clock);
 }
 
 /** The warehouse on an open and migrated database. */
@@ -36,7 +29,9 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
   const { db, own, retryWhileLocked, name } = open;
   const transact = transactions(db, retryWhileLocked);
   // Skip if the file at this path was replaced.
-  const upkeep = (): Upkeep => (name.isOwn() ? truncateLargeWal(db) : { walBytes: 0 });
+  const upkeep = (): void => {
+    if (name.isOwn()) truncateLargeWal(db);
+  };
 
   return {
     ...rowsIn(own),
@@ -63,7 +58,8 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     upkeep: () => {
       // Of many sources most are idle, and each would keep its cache.
       db.pragma('shrink_memory');
-      return Promise.resolve(upkeep());
+      upkeep();
+      return Promise.resolve();
     },
     close: async () => {
       // If another program has the file open too, closing does not copy what was written.

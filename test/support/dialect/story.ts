@@ -334,7 +334,7 @@ function oddDoubts({ odd, order, refused, envelope, filter }: Dialect): readonly
 /** Without a single record nothing about records can be proved. */
 const OF_NOTHING = ['empty_listing', 'deletes_unconfirmed', 'deletes_held', 'older_listed'];
 /** They stand in runs that are `ok` as well. */
-const NOTES: ReadonlySet<string> = new Set(['page_size_differs', 'listing_empty']);
+const NOTES: ReadonlySet<string> = new Set(['listing_empty']);
 
 /** Why the last run was not `ok`. */
 function reasonsOf({ runs }: Outcome): string[] {

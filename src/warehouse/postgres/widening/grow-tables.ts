@@ -1,6 +1,6 @@
-import { sql, type CompiledQuery, type Kysely } from 'kysely';
+import type { CompiledQuery, Kysely } from 'kysely';
 import { ConfigError } from '../../../model/errors.ts';
-import { grownColumns, ownColumns } from '../../own-columns.ts';
+import { ownColumns } from '../../own-columns.ts';
 import type { TableShape } from '../../../model/table.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import { growthOutdated, type DroppedView, type ShapeGrowth } from '../../warehouse.ts';
@@ -57,32 +57,6 @@ export async function growTables(
   // Not while readers wait. If this is cut off, the next column brings the comments of all.
   await changeComments(database, [...(growth.comments ?? []), ...ownComments(after.tables)], views);
   return dropped;
-}
-
-/** Gives tables that an earlier version made the columns of ours that they lack. */
-export async function growOwnColumns(database: Database, own: Kysely<OwnTables>): Promise<void> {
-  const { schema } = database;
-  const grown = grownColumns();
-  const { rows } = await sql<{ table: string; name: string }>`
-    SELECT DISTINCT "table_name" AS "table", "grown"."name"
-    FROM ${sql.id(schema, '_sync_columns')} CROSS JOIN pg_catalog.unnest(${grown.map(({ name }) => name)}::text[]) AS "grown" ("name")
-    JOIN pg_class ON relname = "table_name" AND relkind = 'r'
-      AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = ${schema})
-    WHERE "table_path" = '[]' AND NOT EXISTS (
-      SELECT 1 FROM pg_attribute WHERE attrelid = pg_class.oid AND attname = "grown"."name" AND NOT attisdropped)`.execute(
-    own,
-  );
-  if (rows.length === 0) return;
-  const missing = Map.groupBy(rows, ({ table }) => table);
-  const grow = async (session: Session): Promise<void> => {
-    for (const [table, lacking] of missing) {
-      const columns = grown.filter((column) => lacking.some(({ name }) => name === column.name));
-      await session.execute(addColumns(own, table, columns, new Set()).sql);
-    }
-  };
-  await transact(database, grow, { mayRepeat: true });
-  const tables = Array.from(missing.keys(), (name) => ({ name, path: [], key: [], columns: [] }));
-  await changeComments(database, ownComments(tables), []);
 }
 
 /** A table with its index. One that somebody else made under this name is never written to. */

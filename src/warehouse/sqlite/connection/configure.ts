@@ -10,7 +10,7 @@ export function configureWarehouse(db: Database): void {
   db.pragma('journal_mode = WAL');
   // A power cut may take the last pages, together with their checkpoint: they are fetched again.
   db.pragma('synchronous = NORMAL');
-  db.pragma(`cache_size = ${cacheSize()}`);
+  db.pragma(`cache_size = ${CACHE_SIZE}`);
   // Each multi-row insert keeps a journal of its own to undo it alone; in a file it costs more than the rows.
   db.pragma('temp_store = MEMORY');
   db.pragma('journal_size_limit = 67108864');
@@ -21,10 +21,5 @@ export function configureWarehouse(db: Database): void {
   db.function(NUMBER_TEXT, { deterministic: true }, String);
 }
 
-/** Bytes of pages that a connection keeps in memory: what one transaction of a page of records touches. */
-const CACHE_KIB = 8_000;
-
-/** The value of `PRAGMA cache_size`, which is KiB if it is negative. */
-export function cacheSize(): number {
-  return -CACHE_KIB;
-}
+/** KiB (as `PRAGMA cache_size` has them: negative) of pages in memory: what a transaction of a page of records touches. */
+export const CACHE_SIZE = -8_000;

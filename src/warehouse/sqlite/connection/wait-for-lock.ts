@@ -6,8 +6,7 @@ import { isBusy, databaseError } from './errors.ts';
 /** SQLite waits for a lock by sleeping in our only thread: it must not wait at all, it is us who wait. */
 export const BUSY_TIMEOUT_MS = 0;
 const RETRY_FOR_MS = 60_000;
-/** SQLite's own pauses: short at first, so that a lock held for a moment costs a moment. */
-const PAUSES_MS = [1, 2, 5, 10, 15, 20, 25] as const;
+/** Pauses are short at first, so that a lock held for a moment costs a moment. */
 const LONGEST_PAUSE_MS = 25;
 
 /** Runs `work` again and again while another program holds the lock; everything that it throws is a `SyncError`. */
@@ -23,7 +22,7 @@ export function lockRetry(clock: Clock, file: string): RetryWhileLocked {
       } catch (error) {
         if (!isBusy(error) || clock.monotonic() > deadline) throw databaseError(error, file);
       }
-      await clock.sleep(PAUSES_MS[attempt] ?? LONGEST_PAUSE_MS);
+      await clock.sleep(Math.min(2 ** attempt, LONGEST_PAUSE_MS));
     }
   };
 }

@@ -2,7 +2,6 @@ import { statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import type { Database } from 'better-sqlite3';
 import { messageOf, SyncError } from '../../../model/errors.ts';
-import type { Upkeep } from '../../warehouse.ts';
 import type { RetryWhileLocked } from './wait-for-lock.ts';
 
 /** SQLite's automatic checkpoints keep the WAL at about this size. */
@@ -11,22 +10,17 @@ const LARGE_BYTES = 15 * 1_048_576;
 /**
  * Copies a large WAL back into the database and truncates it. An automatic checkpoint never truncates, and there is none
  * while nothing is written: after a reader that held its transaction open for long, gigabytes would stay. Never throws:
- * if a reader or a writer still needs the WAL, or the disk fails, the next call tries again.
+ * a reader or a writer may still need the WAL, or the disk fail.
  */
-export function truncateLargeWal(db: Database): Upkeep {
-  if (db.open && walBytes(db.name) > LARGE_BYTES) {
-    try {
-      db.pragma('wal_checkpoint(TRUNCATE)');
-    } catch {
-      // The size in the result shows it.
-    }
+export function truncateLargeWal(db: Database): void {
+  // SQLite removes the WAL when the last connection closes, and makes none before the first write.
+  const bytes = statSync(`${db.name}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+  if (!db.open || bytes <= LARGE_BYTES) return;
+  try {
+    db.pragma('wal_checkpoint(TRUNCATE)');
+  } catch {
+    // The next call tries again.
   }
-  return { walBytes: walBytes(db.name) };
-}
-
-/** SQLite removes the WAL when the last connection closes, and makes none before the first write. */
-function walBytes(file: string): number {
-  return statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 /**

@@ -1,4 +1,3 @@
-import { statSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import type { CompiledQuery, Kysely } from 'kysely';
 import type { Clock } from '../../../model/clock.ts';
@@ -6,7 +5,7 @@ import { SyncError } from '../../../model/errors.ts';
 import { countDeliveries, inboxQueries, inboxViewer, replayStatement, writeEntries } from '../../inbox-queries.ts';
 import type { Inbox, InboxEffect, InboxEntry, InboxTables } from '../../inbox.ts';
 import { INBOX_MIGRATIONS } from '../../migrate.ts';
-import { cacheSize } from '../connection/configure.ts';
+import { CACHE_SIZE } from '../connection/configure.ts';
 import { databaseError, isFull } from '../connection/errors.ts';
 import { openFile, type OpenFile } from '../connection/open-file.ts';
 import type { RetryWhileLocked } from '../connection/wait-for-lock.ts';
@@ -27,7 +26,7 @@ function configure(db: Database): void {
   // Explicitly: this SQLite is built to fall back to NORMAL with the first write to a log, and then a 2xx would not be
   // worth more than the operating system's memory.
   db.pragma('synchronous = FULL');
-  db.pragma(`cache_size = ${cacheSize()}`);
+  db.pragma(`cache_size = ${CACHE_SIZE}`);
   db.pragma('temp_store = MEMORY');
   db.pragma('journal_size_limit = 8388608');
 }
@@ -50,7 +49,7 @@ function sqliteInbox({ db, own, retryWhileLocked, name, close }: OpenFile<InboxT
     write: (entries) => erasure.around(entries, () => once(() => withRoom(db, () => write.immediate(entries)))),
     figures: async () => {
       await erasure.finish();
-      return { ...(await countDeliveries(own)), bytes: fileBytes(file), walBytes: fileBytes(`${file}-wal`) };
+      return countDeliveries(own);
     },
     replay: async (deliveries) =>
       deliveries.length === 0 ? 0 : retryWhileLocked(() => replay.immediate(replayStatement(own, deliveries))),
@@ -119,8 +118,4 @@ function asSyncError(error: unknown): unknown {
   return error instanceof TypeError
     ? new SyncError('inbox_closed', error.message, { recovery: 'stop', cause: error })
     : error;
-}
-
-function fileBytes(file: string): number {
-  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 }

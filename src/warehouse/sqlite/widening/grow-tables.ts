@@ -2,7 +2,6 @@ import type { Database } from 'better-sqlite3';
 import { sql, type CompiledQuery, type Kysely } from 'kysely';
 import { ConfigError } from '../../../model/errors.ts';
 import type { ShapeChange } from '../../../model/table.ts';
-import { grownColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import { InUse, growthOutdated, type ShapeGrowth } from '../../warehouse.ts';
 import { clearNames, makeViews } from '../views/make-views.ts';
@@ -32,20 +31,6 @@ function widenColumns(db: Database, own: Kysely<OwnTables>, changes: readonly Sh
   withoutDependents(db, own, changes, () => {
     for (const change of changes) widenColumn(own, change).forEach((query) => run(db, query));
   });
-}
-
-const STANDING_TABLES = `SELECT DISTINCT "table_name" AS "name" FROM "_sync_columns" JOIN sqlite_schema AS "table"
-  ON "table"."type" = 'table' AND "table"."name" = "table_name" WHERE "table_path" = '[]'`;
-
-/** Gives tables that an earlier version made the columns of ours that they lack. */
-export function growOwnColumns(db: Database, own: Kysely<OwnTables>): void {
-  const tables = db.prepare<[], string>(STANDING_TABLES).pluck().all();
-  const missing = tables.flatMap((table) =>
-    grownColumns()
-      .filter(({ name }) => !hasColumn(db, table, name))
-      .map((column) => addColumn(own, table, column)),
-  );
-  if (missing.length > 0) db.transaction(() => missing.forEach((query) => run(db, query))).immediate();
 }
 
 /** A table that somebody else made under this name is never written to. */

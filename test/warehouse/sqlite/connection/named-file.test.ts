@@ -25,7 +25,7 @@ describe('a file that is open and has lost its name', () => {
     renameSync(file, `${file}.away`);
     await expect(warehouse.apply([])).rejects.toMatchObject(GONE);
     await expect(warehouse.own.selectFrom('_sync_runs').selectAll().execute()).rejects.toMatchObject(GONE);
-    expect(await warehouse.upkeep()).toEqual({ walBytes: 0 });
+    await warehouse.upkeep();
     expect(existsSync(file)).toBe(false);
     renameSync(`${file}.away`, file);
     await warehouse.apply([]);
