@@ -39,8 +39,6 @@ export interface ApiLifetime {
   /** Addresses that the service names. */
   about: string | null;
   successor: string | null;
-  first_heard_at: number;
-  last_heard_at: number;
 }
 
 /** Resources that are asked for less often say what they say within this time. */
@@ -62,8 +60,6 @@ export function lifetimeOf(notices: readonly HeardNotice[]): ApiLifetime | null 
     path: first.path,
     about: of('about').at(-1)?.value ?? null,
     successor: of('successor').at(-1)?.value ?? null,
-    first_heard_at: Math.min(...heard.map(({ firstHeard }) => firstHeard)),
-    last_heard_at: newest,
   };
 }
 

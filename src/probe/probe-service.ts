@@ -9,7 +9,7 @@ import { probeDeleted, probeTimes, probeView } from './fields.ts';
 import { probeFilter } from './filter.ts';
 import { findListings } from './listings.ts';
 import { probePages } from './pages.ts';
-import { type FittedProfile, profileFrom, serviceNotes } from './profile.ts';
+import { type FittedProfile, profileFrom } from './profile.ts';
 import { type Conventions, type Finding, newFindings, type Stage, type Subject } from './stage.ts';
 
 export interface ProbeOptions {
@@ -50,7 +50,7 @@ export interface ProbeResult extends FittedProfile {
   baseUrl: string;
   /** The form of the credential, as `auth` of the profile says it. */
   scheme: Readonly<Record<string, string>>;
-  /** What was seen and has no field of its own: limits, versions, what was not tried. */
+  /** What was not tried. */
   notes: readonly string[];
   requests: number;
   /** True if every line was proved. */
@@ -112,8 +112,7 @@ function resultOf(
     ...fitted,
     baseUrl: baseUrl.href.replace(/\/$/, ''),
     scheme: typeof auth === 'object' && auth !== null ? Object.fromEntries(Object.entries(auth)) : {},
-    notes: [...spent.notes, ...serviceNotes(subjects)],
-    requests: spent.requests,
+    ...spent,
     isProved: fitted.lost.length === 0 && fitted.findings.every(({ proved }) => proved),
     resources: subjects.map(({ name, path, records, total }) => ({ name, path, seen: records.length, total })),
   };

@@ -3,7 +3,7 @@ import { snippet } from '../http/body/safe-text.ts';
 import { SyncError } from '../model/errors.ts';
 import { escapePlaceholders } from '../settings/file/interpolate.ts';
 import { type Profile, profileSchema } from '../source/profile.ts';
-import type { Finding, Subject } from './stage.ts';
+import type { Finding } from './stage.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -167,19 +167,4 @@ function isEmptyOrShort(node: Node): boolean {
   const isShort = JSON.stringify(node.toJSON()).length < 70;
   if (isShort) node.flow = true;
   return isShort;
-}
-
-const LIMITS = /^(?:x-)?rate-?limit|^retry-after$/;
-
-/** What the answers show that a profile says nothing about, as sentences. */
-export function serviceNotes(subjects: readonly Subject[]): string[] {
-  const headers = subjects[0]?.first.headers ?? {};
-  const limits = Object.keys(headers).filter((name) => LIMITS.test(name));
-  const told = limits.map((name) => `${name}: ${snippet([headers[name] ?? ''].flat().join(', '), 80)}`).join(', ');
-  return [
-    limits.length === 0
-      ? 'limits: the answers tell none; the pace is learned from how the service answers'
-      : `limits: ${told}; they are read by themselves`,
-    'webhooks: not tried, because that would change something there; see webhooks in the reference',
-  ];
 }

@@ -34,8 +34,6 @@ describe('how long an API will be there', () => {
       path: '/sunset',
       about: 'https://a.example.com/end',
       successor: 'https://a.example.com/v2',
-      first_heard_at: NOW - 3 * DAY,
-      last_heard_at: NOW,
     });
     expect(lifetime && daysLeft(lifetime, NOW)).toBe(41);
   });

@@ -23,8 +23,6 @@ describe.for(DATABASES)('what a service said on $name', (database) => {
       path: '/v1/posts',
       about: null,
       successor: null,
-      first_heard_at: NOW - 2 * DAY,
-      last_heard_at: NOW,
     });
     expect(await readLifetime(own, '/v2', NOW)).toBeNull();
     expect(await readLifetime(own, '/v1', NOW + 31 * DAY)).toBeNull();

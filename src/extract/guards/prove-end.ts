@@ -57,7 +57,7 @@ export async function proveEnd(last: LastPage): Promise<ProvedEnd> {
   const hasAll = read.total !== null && met !== null && met >= read.total;
   if (step.end !== null || hasAll) {
     const where = `The last page by page.style ${last.resource.page.style} says that more follows at ${more}`;
-    return more === null ? proved(step.end ?? 'total') : { proof: null, fault: unnamedFault(where), kept };
+    return more === null ? proved(step.end ?? 'total') : { proof: null, fault: missingFault(where, UNNAMED), kept };
   }
   const trial = more === null ? await tryLess(last) : 'names_none';
   // Whoever gives so many and names no next page then has no more: nor has a shorter page.
@@ -68,17 +68,18 @@ export async function proveEnd(last: LastPage): Promise<ProvedEnd> {
   return { proof: null, fault, kept };
 }
 
+const UNNAMED = 'If that is where the service tells of more pages, name it in the page section of the profile.';
+
 /** The doubt about pages that begin behind a value which several records may share; null for any others. */
 function tieFault({ page, id, partition }: ReadableResource): GuardFault | null {
   if (page.style !== 'keyset') return null;
   // Within one listing of several, the field that says which one it is tells no records apart.
   const others = [id].flat().filter((field) => field !== partition?.field);
   if (others.length === 1 && others[0] === page.cursor_field) return null;
-  return {
-    code: 'pagination_missing',
-    message: `Pages begin behind the last ${page.cursor_field}, and records that share it may have been skipped`,
-    hint: 'Set page.cursor_field in the profile to the id, or page.total to where the service tells how many there are.',
-  };
+  return missingFault(
+    `Pages begin behind the last ${page.cursor_field}, and records that share it may have been skipped`,
+    'Set page.cursor_field in the profile to the id, or page.total to where the service tells how many there are.',
+  );
 }
 
 /** As many records as were asked for, or fewer than the service says there are: more of them are likely. */
@@ -87,12 +88,9 @@ function isFull({ read, resource: { page }, kept }: LastPage): boolean {
   return read.total !== null || (kept > 0 && received >= kept) || (page.size_param !== null && received >= page.size);
 }
 
-function unnamedFault(message: string): GuardFault {
-  return {
-    code: 'pagination_missing',
-    message,
-    hint: 'If that is where the service tells of more pages, name it in the page section of the profile.',
-  };
+/** The lack of a sign that the listing ends. */
+function missingFault(message: string, hint: string): GuardFault {
+  return { code: 'pagination_missing', message, hint };
 }
 
 /** Asks for the same page with a record less: a service that names next pages names one then. */
@@ -164,7 +162,7 @@ export async function provePastEnd(facts: PastEndFacts): Promise<Pick<ProvedEnd,
   if (sign === 'status' && declaredEnd(page).body !== null) return { proof: 'status', fault: null };
   const count = last.records.length;
   if (style.ahead !== null && count < kept) return { proof: 'short', fault: null };
-  if (sign === 'refused') return { proof: null, fault: refused };
+  if (sign === 'refused') return { proof: null, fault: HALF_PROVED.refused };
   const isOnly = facts.received === count;
   const isOneShort = sign === 'status' && isOnly && page.size_param !== null && count < page.size;
   const isShort = style.ahead !== null && (isOneShort || (await isShortBySize(facts)));
@@ -196,23 +194,16 @@ export function isRepeated(read: ReadPage, keysBefore: Uint8Array): boolean {
 
 const TELL = 'Set page.total or page.pages in the profile to where the service tells how much there is';
 
-const refused: GuardFault = {
-  code: 'pagination_missing',
-  message: 'The service refuses the page after a full one, and tells no total',
-  hint: `${TELL}.`,
-};
-
-const HALF_PROVED: Readonly<Record<'status' | 'repeated', GuardFault>> = {
-  status: {
-    code: 'pagination_missing',
-    message: 'The service refuses the page after a full one, which may be the end or a limit',
-    hint: `${TELL}, or page.end.body to what it says only past the end.`,
-  },
-  repeated: {
-    code: 'pagination_missing',
-    message: 'The service gives the same page again after one as full as the others, which may be the end or a limit',
-    hint: `${TELL}; if it never does, accept: [end].`,
-  },
+const HALF_PROVED: Readonly<Record<PastEndSign, GuardFault>> = {
+  refused: missingFault('The service refuses the page after a full one, and tells no total', `${TELL}.`),
+  status: missingFault(
+    'The service refuses the page after a full one, which may be the end or a limit',
+    `${TELL}, or page.end.body to what it says only past the end.`,
+  ),
+  repeated: missingFault(
+    'The service gives the same page again after one as full as the others, which may be the end or a limit',
+    `${TELL}; if it never does, accept: [end].`,
+  ),
 };
 
 /** A page and the one before it in its walk, if there is one. */

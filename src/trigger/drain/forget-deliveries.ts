@@ -3,6 +3,7 @@ import type { Clock } from '../../model/clock.ts';
 import type { DeliveryRow, Inbox, Settlement } from '../../warehouse/inbox.ts';
 import { readDelivery } from './events.ts';
 import type { EventRules } from './read-event.ts';
+import { FORGOTTEN } from './ticket.ts';
 
 /** Deliveries that name erased records. */
 export interface ForgottenDeliveries {
@@ -25,7 +26,6 @@ interface ForgetOptions {
 const ROWS_PER_STEP = 100;
 /** A shorter id is found in any body by chance: there only what the delivery says of it counts. */
 const LEAST_ID = 6;
-const REASON = 'it named a record that was erased (content-sync forget)';
 
 /** Erases the deliveries that name records: by what they say, or, whatever they are about, by an id in quotes. */
 export async function forgetDeliveries(options: ForgetOptions): Promise<ForgottenDeliveries> {
@@ -107,5 +107,5 @@ function quotedIn({ body, headers }: DeliveryRow, ids: ReadonlySet<string>): str
 
 function erasedRow({ seq, state, attempts, finished_at, kind, resource }: DeliveryRow, at: string): Settlement {
   const end = { state: state === 'waiting' ? ('done' as const) : state, finished_at: finished_at ?? at, due_at: null };
-  return { seq, attempts, kind, resource, ...end, record_id: null, reason: REASON, readEvents: null, erases: true };
+  return { seq, attempts, kind, resource, ...end, record_id: null, reason: FORGOTTEN, readEvents: null, erases: true };
 }

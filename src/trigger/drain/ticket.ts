@@ -41,7 +41,7 @@ interface TicketLimits {
 }
 
 /** Of a delivery of which nothing else is kept. */
-const FORGOTTEN = 'it named a record that was erased (content-sync forget)';
+export const FORGOTTEN = 'it named a record that was erased (content-sync forget)';
 
 export function ticketFor(row: DeliveryRow, targets: readonly EventTarget[], kind: string | null): Ticket {
   const [first] = targets;

@@ -29,14 +29,11 @@ export type WalkCause = { is: 'due'; stored: StoredSuccess | null } | { is: 'ask
 export interface ScheduleFigures {
   resource: string;
   running: { command: SyncCommand; since: number } | null;
-  /** The last run of this process that has ended; `failed` if it threw. */
-  last: { command: SyncCommand; began: number; status: RunStatus } | null;
   /** Failures in a row. */
   failures: number;
   /** When the next run begins, as far as that is known; null for never. */
   nextAt: number | null;
   overdueAt: number | null;
-  isOverdue: boolean;
 }
 
 /** Between two runs of a resource in any case: requests of that time are served by one walk. */
@@ -55,7 +52,6 @@ export class ResourceSchedule {
   #success: Witness | null = null;
   #full: Witness | null = null;
   #running: ScheduleFigures['running'] = null;
-  #last: ScheduleFigures['last'] = null;
   #failures = 0;
   /** Monotonic: not before then. */
   #notBefore = -Infinity;
@@ -132,11 +128,9 @@ export class ResourceSchedule {
     return {
       resource,
       running: this.#running,
-      last: this.#last,
       failures: this.#failures,
       nextAt: nextAt === null ? null : Math.max(nextAt, held),
       overdueAt,
-      isOverdue: overdueAt !== null && overdueAt <= clock.now(),
     };
   }
 
@@ -170,13 +164,11 @@ export class ResourceSchedule {
 
   async #attempt(command: SyncCommand, signal: AbortSignal): Promise<void> {
     const { clock } = this.#parts;
-    const began = clock.now();
     const isAsked = this.#requests.begin(command);
-    this.#running = { command, since: began };
+    this.#running = { command, since: clock.now() };
     this.#walking = new AbortController();
     const attempt = await this.#run(command, AbortSignal.any([signal, this.#walking.signal]), isAsked);
     this.#running = null;
-    this.#last = { command, began, status: attempt.status };
     this.#requests.end(attempt, ENDS[attempt.status] === 'done');
   }
 

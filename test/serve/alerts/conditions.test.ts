@@ -86,8 +86,6 @@ describe('judge', () => {
       path: '/v1/content',
       about: null,
       successor: null,
-      first_heard_at: NOW,
-      last_heard_at: NOW,
       days_left: 70,
     };
     const source = { api: { version: '/v1', lifetime }, webhooks: webhooksWith('blog', { dead: 2 }) };
