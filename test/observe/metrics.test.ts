@@ -119,7 +119,7 @@ it('F159 tells the age of the data by the last success, whatever runs or hangs m
 
 it('has no series for what is not known, and none for what is no more', async () => {
   const metrics = metricsOfTest();
-  const rejects = [{ reason: 'id_null', count: 2, last_seen_at: NOW, example: '' }];
+  const rejects = [{ reason: 'id_null', count: 2 }];
   const show = (resource: ReturnType<typeof resourceWith>) =>
     exposeStatus(metrics.status, snapshotWith({ sources: [sourceWith('blog', { resources: [resource] })] }));
   show(resourceWith('content', { rejects }));

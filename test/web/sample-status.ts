@@ -37,7 +37,7 @@ export function resourceWith(resource: string, fields: Partial<ResourceStatus> =
     owner: null,
     runs: [runWith({ started_at: NOW - 4 * MINUTE - 14_000, inserted: 2, updated: 11 })],
     rejects: [],
-    suspects: { open: 0, held: 0, held_since: null, held_why: null },
+    suspects: { held: 0, held_since: null, held_why: null },
     ...fields,
   };
 }
@@ -198,11 +198,10 @@ function contentWithHeldDeletes(): ResourceStatus {
       }),
     ],
     rejects: [
-      { reason: 'id_missing', count: 5, last_seen_at: NOW - 11 * HOUR, example: 'the record has no field id' },
-      { reason: 'too_deep', count: 2, last_seen_at: NOW - 11 * HOUR, example: 'nested deeper than 200 levels' },
+      { reason: 'id_missing', count: 5 },
+      { reason: 'too_deep', count: 2 },
     ],
     suspects: {
-      open: 0,
       held: 1_870,
       held_since: NOW - 10 * HOUR,
       held_why: '1,870 of 1,204,118 rows would go; at most 500 may',

@@ -1,16 +1,16 @@
 import path from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import type { DetailsAsked } from '../../src/serve/status/source-details.ts';
 import type { StatusSnapshot } from '../../src/serve/status/snapshot.ts';
+import type { DetailsAsked } from '../../src/serve/status/source-details.ts';
 import { findChromium, startChromium } from '../support/chromium.ts';
 import { sampled } from '../support/length.ts';
-import { pagesOf, servePages } from './page-server.ts';
 import { detailsOf, manySources } from './many-sources.ts';
 import { contrastFaults } from './page-contrast.ts';
 import { layoutFaults } from './page-layout.ts';
+import { pagesOf, servePages } from './page-server.ts';
 import { notedControls, visit } from './page-visit.ts';
-import { NOW, emptySnapshot, resourceWith, richSnapshot, snapshotWith, sourceWith } from './sample-status.ts';
+import { emptySnapshot, NOW, resourceWith, richSnapshot, snapshotWith, sourceWith } from './sample-status.ts';
 
 const executable = findChromium();
 /** After so long the page has looked again. */
@@ -263,7 +263,7 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
   it('runs no script and shows no markup that a service sent', async () => {
     const attack = `</td></table><script>document.title='taken'</script><img src=x onerror="document.title='taken'">`;
     const resource = resourceWith(attack, {
-      rejects: [{ reason: attack, count: 1, last_seen_at: NOW, example: attack }],
+      rejects: [{ reason: attack, count: 1 }],
       owner: { name: attack, since: NOW },
     });
     const { page, complaints } = await visit(

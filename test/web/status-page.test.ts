@@ -54,14 +54,10 @@ describe('what the page says', () => {
     ],
     [
       'held deletes with the command to decide',
-      { suspects: { open: 0, held: 7, held_since: NOW, held_why: 'too many' } },
+      { suspects: { held: 7, held_since: NOW, held_why: 'too many' } },
       'content-sync deletes confirm --source blog content',
     ],
-    [
-      'rejects',
-      { rejects: [{ reason: 'id_null', count: 3, last_seen_at: NOW, example: 'id is null' }] },
-      '3 records are set aside',
-    ],
+    ['rejects', { rejects: [{ reason: 'id_null', count: 3 }] }, '3 records are set aside'],
     [
       'progress',
       {
@@ -121,7 +117,7 @@ describe('what the page says', () => {
   });
 
   it('leads nowhere from a channel of the alerts that cannot be reached', () => {
-    const channel = { channel: 'ops', problem: 'answered 404', since: NOW, last_told_at: null, open: 1 };
+    const channel = { channel: 'ops', problem: 'answered 404', since: NOW, open: 1 };
     const page = renderStatusPage(snapshotWith({ alerts: [channel] }), VIEW);
     expect(page).toContain('<b>alerts.ops</b> Alerts do not get through');
     expect(page).not.toContain('sources/alerts.ops');
@@ -164,8 +160,8 @@ function pageFull(text: string): string {
   const resource = resourceWith(text, {
     owner: { name: text, since: NOW },
     runs: [runWith({ status: 'failed', error })],
-    rejects: [{ reason: text, count: 1, last_seen_at: NOW, example: text }],
-    suspects: { open: 0, held: 1, held_since: NOW, held_why: text },
+    rejects: [{ reason: text, count: 1 }],
+    suspects: { held: 1, held_since: NOW, held_why: text },
   });
   const schema = { changed_at: NOW, resource: text, table: text, column: text, from: text, to: text };
   const warehouse = { ...sourceWith('blog').warehouse, problem: error };

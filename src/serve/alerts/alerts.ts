@@ -53,7 +53,7 @@ const CHECK_INTERVAL_MS = 5_000;
 /** Between two attempts at a channel that fails: twice as long each time. */
 const MIN_RETRY_MS = 10_000;
 const MAX_RETRY_MS = 600_000;
-const FINE = { problem: null, since: null, last_told_at: null };
+const FINE = { problem: null, since: null };
 
 /** Sends nothing before it is started. */
 export function createAlerts(options: AlertsOptions): Alerts {
@@ -119,7 +119,7 @@ class ChannelLine {
   #notes = NO_NOTES;
   #failures = 0;
   #tryAt = -Infinity;
-  #status: Pick<AlertChannelStatus, 'problem' | 'since' | 'last_told_at'> = FINE;
+  #status: Pick<AlertChannelStatus, 'problem' | 'since'> = FINE;
   #isBusy = false;
   /** Resolves once nothing is in flight. */
   idle = Promise.resolve();
@@ -186,7 +186,7 @@ class ChannelLine {
     if (failed === null) {
       log.info(about, 'alert sent');
       this.#failures = 0;
-      this.#status = { ...FINE, last_told_at: clock.now() };
+      this.#status = FINE;
       return true;
     }
     const waitMs = Math.max(failed.waitMs ?? 0, Math.min(MAX_RETRY_MS, MIN_RETRY_MS * 2 ** this.#failures));

@@ -274,7 +274,7 @@ function filesStopped({ files_stopped: stopped }: SourceStatus, now: number) {
   if (stopped === undefined) return null;
   const since = stopped.since === null ? '' : `, which began ${agoText(stopped.since, now)}`;
   const what = `No files are fetched${since}: ${stopped.message} [${stopped.code}]`;
-  return { severity: 'late' as const, what, next: stopped.hint ?? 'it goes on by itself once it can', command: null };
+  return finding('late', what, stopped.hint ?? 'it goes on by itself once it can');
 }
 
 /** What is not here of the files that records show; what the service no longer has is no fault of anybody's. */
@@ -287,7 +287,7 @@ function filesMissing({ files }: ResourceStatus, _now: number, { source }: Sourc
       ? 'they are asked for again by themselves; see which'
       : 'the profile does not admit them: see which, and change `files` if they should be copied';
   const command = `content-sync files status --source ${source}`;
-  return { severity: 'look' as const, what: `${troubleText(files)}${more}`, next, command };
+  return finding('look', `${troubleText(files)}${more}`, next, command);
 }
 
 /** A channel of `alerts` that cannot be reached: who relies on it must be able to see so. */
@@ -297,7 +297,5 @@ function untold({ channel, problem, since }: AlertChannelStatus) {
   const what = `Alerts do not get through${from}: ${problem}`;
   const command = `content-sync alerts test ${channel}`;
   const next = 'they are tried again; see whether address and credential are right';
-  return [
-    { severity: 'look' as const, what, next, command, source: `alerts.${channel}`, resource: null, check: 'untold' },
-  ];
+  return [{ ...finding('look', what, next, command), source: `alerts.${channel}`, resource: null, check: 'untold' }];
 }

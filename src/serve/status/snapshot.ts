@@ -37,7 +37,6 @@ export interface AlertChannelStatus {
   problem: string | null;
   /** Since when none gets through. */
   since: Moment;
-  last_told_at: Moment;
   /** What it was told of and goes on. */
   open: number;
 }
@@ -108,7 +107,7 @@ export interface ResourceStatus {
   /** The newest first. */
   runs: PastRun[];
   rejects: RejectStatus[];
-  suspects: { open: number; held: number; held_since: Moment; held_why: string | null };
+  suspects: { held: number; held_since: Moment; held_why: string | null };
   /** Of its records' files that are copied too; absent where there are none. */
   files?: FilesStatus;
 }
@@ -150,9 +149,6 @@ type RunWarning = Omit<Problem, 'hint'> & { hint: string; accepted?: boolean | u
 export interface RejectStatus {
   reason: string;
   count: number;
-  last_seen_at: Moment;
-  /** The fault of one of them. */
-  example: string;
 }
 
 export interface LimitStatus {

@@ -47,7 +47,7 @@ export const NOTHING_STORED: StoredResource = {
   paused: null,
   runs: [],
   rejects: [],
-  suspects: { open: 0, held: 0, held_since: null, held_why: null },
+  suspects: { held: 0, held_since: null, held_why: null },
 };
 
 /** State of a source as stored. */
@@ -154,42 +154,30 @@ function pastRun({ started_at, finished_at, error_code, error, error_hint, warni
 }
 
 async function readRejects(own: Kysely<OwnTables>, resource: string): Promise<RejectStatus[]> {
-  const rows = await own
+  return own
     .selectFrom('_sync_rejects')
-    .select((select) => [
-      'reason',
-      select.fn.countAll<number>().as('count'),
-      select.fn.max('last_seen').as('last_seen'),
-      select.fn.max('detail').as('example'),
-    ])
+    .select((select) => ['reason', select.fn.countAll<number>().as('count')])
     .where('resource', '=', resource)
     .where('resolved_at', 'is', null)
     .groupBy('reason')
     .orderBy('count', 'desc')
     .execute();
-  return rows.map(({ reason, count, last_seen, example }) => {
-    return { reason, count, last_seen_at: momentOf(last_seen), example };
-  });
 }
 
 async function readSuspects(own: Kysely<OwnTables>, resource: string): Promise<ResourceStatus['suspects']> {
-  const rows = await own
+  const held = await own
     .selectFrom('_sync_suspects')
     .select((select) => [
-      'state',
       select.fn.countAll<number>().as('count'),
       select.fn.min('found_at').as('since'),
       select.fn.max('detail').as('why'),
     ])
     .where('resource', '=', resource)
-    .groupBy('state')
-    .execute();
-  const held = rows.find(({ state }) => state === 'held');
-  const open = rows.find(({ state }) => state === 'open');
+    .where('state', '=', 'held')
+    .executeTakeFirst();
   const windows = (await readHeldWindows(own, resource)).filter(({ released_at }) => released_at === null);
   const since = [held?.since, ...windows.map(({ held_at }) => held_at)].flatMap((at) => at ?? []).toSorted()[0];
   return {
-    open: open?.count ?? 0,
     held: (held?.count ?? 0) + windows.length,
     held_since: momentOf(since),
     held_why: held?.why ?? windows[0]?.held ?? null,

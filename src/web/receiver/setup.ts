@@ -1,16 +1,16 @@
 import type { WebhookSettings } from '../../settings/settings.ts';
 import type { WebhookProfile } from '../../source/webhooks.ts';
 
-/** `workers`: any process on the same Postgres that has time. `nobody`: this process, which is notified. */
-export type Asks = 'nobody' | 'workers';
-
 /** A source that receives webhooks. */
 export interface ReceivedSource {
   name: string;
   /** As `inboxAddress` makes it. */
   inbox: string;
-  /** Who is asked, with each delivery's own transaction, to work on it; `nobody` if absent. */
-  asks?: Asks;
+  /**
+   * Who is asked, with each delivery's own transaction, to work on it. `workers`: any process on the same Postgres that
+   * has time. `nobody`, or absent: this process, which is notified.
+   */
+  asks?: 'nobody' | 'workers';
   webhook: WebhookSettings;
   profile: WebhookProfile;
   /** Paths of fields that are not copied as they are sent, in records that a delivery may hold; none if absent. */

@@ -18,7 +18,7 @@ import {
   TO_WORK_ON,
 } from '../../warehouse/inbox.ts';
 import { GroupCommit } from './group-commit.ts';
-import type { Asks, ReceivedSource, ReceiverLimits, ReceiverNote } from './setup.ts';
+import type { ReceivedSource, ReceiverLimits, ReceiverNote } from './setup.ts';
 
 interface SourceInboxOptions {
   source: ReceivedSource;
@@ -54,12 +54,6 @@ const COUNT = { keepMs: 0, keepTimes: 50, patienceMs: 5_000 };
 /** Between two attempts to open it, such as while its disk is not mounted yet. */
 const REOPEN_MS = 5_000;
 
-/** How a stored delivery asks for its work, by who is asked. */
-const ASKED: Readonly<Record<Asks, (address: string) => InboxOptions>> = {
-  nobody: () => ({}),
-  workers: (address) => ({ asked: (execute) => askDrain(queueName(address), execute) }),
-};
-
 /** The inbox of one source. The receiver is its only writer, except for a replay by hand. */
 export class SourceInbox implements ReceivedInbox {
   /** Figures that may be older, so that counting long queues takes little of the time. Does not throw. */
@@ -89,8 +83,9 @@ export class SourceInbox implements ReceivedInbox {
 
   /** Does not throw: if it cannot be opened, that is its `problem`. */
   static async open(options: SourceInboxOptions): Promise<SourceInbox> {
-    const { inbox: address, asks = 'nobody', name: source } = options.source;
-    const inbox = new OpenedInbox(address, options.clock, ASKED[asks](address));
+    const { inbox: address, asks, name: source } = options.source;
+    const asked: InboxOptions['asked'] = (execute) => askDrain(queueName(address), execute);
+    const inbox = new OpenedInbox(address, options.clock, asks === 'workers' ? { asked } : {});
     if (options.isOpenedNow) await inbox.opened().catch(() => undefined);
     const { problem } = inbox;
     if (problem !== null) options.note({ level: 'error', event: 'inbox_refuses', source, error: messageOf(problem) });

@@ -72,7 +72,7 @@ describe('judge', () => {
   it('knows nothing of the resources of a warehouse that cannot be read: what was told of them is not over', () => {
     const problem = { code: 'warehouse_gone', message: 'it is gone', hint: 'put it back' };
     const warehouse = { ...sourceWith('blog').warehouse, problem };
-    const rejects = [{ reason: 'no_id', count: 3, last_seen_at: NOW, example: 'no id' }];
+    const rejects = [{ reason: 'no_id', count: 3 }];
     const judged = judge(blogWith({ runs: [failed(5)], rejects }, { warehouse }));
     expect(judged.conditions.map(alertOf)).toEqual(['failed']);
     expect(judged.readable.has('blog')).toBe(false);

@@ -162,7 +162,7 @@ describe('what the warehouse says', () => {
       ...[8, 7, 6, 5].map(() => ['ok', 2.5, undefined]),
     ]);
     expect(status.rejects).toMatchObject([{ reason: 'id_missing', count: 2 }]);
-    expect(status.suspects).toMatchObject({ open: 1, held: 2, held_since: Date.parse('2026-11-20T13:00:00.000Z') });
+    expect(status.suspects).toMatchObject({ held: 2, held_since: Date.parse('2026-11-20T13:00:00.000Z') });
     expect(status.owner).toStrictEqual({ name: 'pid 1 on other', since: Date.parse('2026-11-20T13:00:00.000Z') });
     expect((await source()).schema_changes).toMatchObject([{ table: 'content', column: 'n', from: null }]);
     expect((await source()).warehouse.wal_bytes).toBeGreaterThan(0);
