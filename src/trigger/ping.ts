@@ -34,15 +34,10 @@ const PLACEHOLDER = '{resource}';
  * The ping for the end of a run. A run that was interrupted is neither a success nor a failure: unless a later one makes
  * up for it, the monitor misses its ping.
  */
-const KINDS: Readonly<Record<RunStatus, PingKind | null>> = {
-  ok: 'success',
-  partial: 'failure',
-  failed: 'failure',
-  deferred: 'failure',
-  interrupted: null,
-};
-
-const START: typeof KINDS = { ok: 'start', partial: null, failed: null, deferred: null, interrupted: null };
+function kindOfEnd(status: RunStatus): PingKind | null {
+  if (status === 'interrupted') return null;
+  return status === 'ok' ? 'success' : 'failure';
+}
 
 type End = Pick<ResourceReport, 'resource' | 'status'>;
 
@@ -76,13 +71,16 @@ export function createPings(urls: PingSettings, log: Logger, limits: PingLimits 
     );
   return {
     around: async (resources, work) => {
-      const begun = tell(pingsFor(urls, endsOf(resources, 'ok'), START), Promise.resolve());
+      const begun = tell(
+        pingsFor(urls, endsOf(resources, 'ok'), () => 'start'),
+        Promise.resolve(),
+      );
       try {
         const report = await work();
-        void tell(pingsFor(urls, report.resources, KINDS), begun);
+        void tell(pingsFor(urls, report.resources, kindOfEnd), begun);
         return report;
       } catch (error) {
-        void tell(pingsFor(urls, endsOf(resources, statusOfError(error)), KINDS), begun);
+        void tell(pingsFor(urls, endsOf(resources, statusOfError(error)), kindOfEnd), begun);
         throw error;
       }
     },
@@ -105,9 +103,9 @@ function statusOfError(error: unknown): RunStatus {
 }
 
 /** One ping for each resource if the URL has a placeholder for its name, else one for all of them. */
-function pingsFor(urls: PingSettings, ends: readonly End[], kinds: typeof KINDS): Wanted[] {
+function pingsFor(urls: PingSettings, ends: readonly End[], kindOf: typeof kindOfEnd): Wanted[] {
   const wanted = (resource: string | null, status: RunStatus): Wanted[] => {
-    const kind = kinds[status];
+    const kind = kindOf(status);
     const url = kind === null ? undefined : urls[kind];
     if (kind === null || url === undefined || url.includes(PLACEHOLDER) !== (resource !== null)) return [];
     return [{ kind, resource, url: url.replaceAll(PLACEHOLDER, encodeURIComponent(resource ?? '')) }];

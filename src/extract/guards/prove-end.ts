@@ -1,7 +1,7 @@
 import type { ApiAnswer } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import { REFUSED_CODES } from '../requests/ask.ts';
-import { walkError, type GuardFault } from './walk-guard.ts';
+import { missingFault, walkError, type GuardFault } from './walk-guard.ts';
 import type { PagePosition, EndProof } from '../page.ts';
 import type { PageStep, PageStyle } from '../page-styles/page-styles.ts';
 import { withPlaces, positionOf } from '../page-styles/listing-request.ts';
@@ -86,11 +86,6 @@ function tieFault({ page, id, partition }: ReadableResource): GuardFault | null 
 function isFull({ read, resource: { page }, kept }: LastPage): boolean {
   const received = read.records.length;
   return read.total !== null || (kept > 0 && received >= kept) || (page.size_param !== null && received >= page.size);
-}
-
-/** The lack of a sign that the listing ends. */
-function missingFault(message: string, hint: string): GuardFault {
-  return { code: 'pagination_missing', message, hint };
 }
 
 /** Asks for the same page with a record less: a service that names next pages names one then. */

@@ -14,6 +14,11 @@ export interface GuardFault {
   hint: string;
 }
 
+/** The lack of what tells of the next page, or of the end of the listing. */
+export function missingFault(message: string, hint: string): GuardFault {
+  return { code: 'pagination_missing', message, hint };
+}
+
 /** The error that ends a walk: it names the page, and is never a reason to take the listing for complete. */
 export function walkError(fault: GuardFault, position: PagePosition, cause?: unknown): SyncError {
   return new SyncError(fault.code, `${visibleText(fault.message)} (page ${snippet(readable(position), 300)})`, {

@@ -1,6 +1,6 @@
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import type { PageProfile } from '../../source/page-style.ts';
-import type { GuardFault } from '../guards/walk-guard.ts';
+import { type GuardFault, missingFault } from '../guards/walk-guard.ts';
 import type { PagePosition, EndProof } from '../page.ts';
 import { bodyAccount, accountOf, valueIn } from '../requests/body-account.ts';
 import {
@@ -103,13 +103,11 @@ function absentStep(
   const isFirst = facts.kept === 0;
   return {
     end: null,
-    fault: {
-      code: 'pagination_missing',
-      message: `A page of ${facts.received} records carries no ${place}${isFirst ? ', nor has any page before it' : ''}`,
-      hint:
-        `${bodyAccount(facts.json)} Set ${field} in the profile to where the service names the next page, or ` +
+    fault: missingFault(
+      `A page of ${facts.received} records carries no ${place}${isFirst ? ', nor has any page before it' : ''}`,
+      `${bodyAccount(facts.json)} Set ${field} in the profile to where the service names the next page, or ` +
         'page.total or page.pages to where it tells how much there is.',
-    },
+    ),
   };
 }
 
@@ -146,7 +144,10 @@ function nextByCursor(profile: PageProfiles['cursor'], facts: PageFacts): PageSt
   if (token === null) return invalid(profile.next_cursor, found, 'a text, a number or null');
   if (token !== '') return cursorStep(profile, facts.url, { token, from: profile.next_cursor });
   if (more === true) {
-    return missing(facts, `${profile.has_more} says that more follows, but ${profile.next_cursor} holds no cursor`);
+    return missingFault(
+      `${profile.has_more} says that more follows, but ${profile.next_cursor} holds no cursor`,
+      `${bodyAccount(facts.json)} Set page.next_cursor in the profile to where the cursor is.`,
+    );
   }
   return found === undefined
     ? absentStep(profile, facts, { place: profile.next_cursor, field: 'page.next_cursor' })
@@ -188,14 +189,6 @@ function cursorStep(
     code: 'bad_cursor',
     message: `The cursor at ${from} holds control characters, or others that cannot be sent there`,
     hint: 'This is a fault of the service: report it there. The cursor was not sent back.',
-  };
-}
-
-function missing(facts: PageFacts, message: string): GuardFault {
-  return {
-    code: 'pagination_missing',
-    message,
-    hint: `${bodyAccount(facts.json)} Set page.next_cursor in the profile to where the cursor is.`,
   };
 }
 
@@ -253,19 +246,17 @@ function sign<T extends string | bigint>(a: T, b: T): number {
 }
 
 function promised({ has_more }: PageProfiles['keyset']): GuardFault {
-  return {
-    code: 'pagination_missing',
-    message: `${has_more} says that more follows, but the page has no record behind which it could`,
-    hint: 'Run again; if it stays, set page.has_more: null in the profile, or report it to the service.',
-  };
+  return missingFault(
+    `${has_more} says that more follows, but the page has no record behind which it could`,
+    'Run again; if it stays, set page.has_more: null in the profile, or report it to the service.',
+  );
 }
 
 function withoutField({ cursor_field }: PageProfiles['keyset'], record: JsonValue): GuardFault {
-  return {
-    code: 'pagination_missing',
-    message: `A record has no text or number at ${cursor_field}, by which the page behind it is asked for`,
-    hint: `${bodyAccount(record).replace('The body', 'A record')} Set page.cursor_field in the profile to the field by which the listing is sorted.`,
-  };
+  return missingFault(
+    `A record has no text or number at ${cursor_field}, by which the page behind it is asked for`,
+    `${bodyAccount(record).replace('The body', 'A record')} Set page.cursor_field in the profile to the field by which the listing is sorted.`,
+  );
 }
 
 function unsorted({ cursor_field }: PageProfiles['keyset']): GuardFault {

@@ -90,16 +90,12 @@ export async function doWalk(
 ): Promise<WorkEnd<WalkResult>> {
   const pauses = new KnownPauses(() => readPauses(app.warehouse.own), clock);
   try {
-    if (await pauses.isPaused(item.resource)) return done({ report: unfinished(item) });
+    if (await pauses.isPaused(item.resource)) return done({ report: withoutWalk(item, 'interrupted') });
     if (isFresh(item, await readCheckpoint(app.warehouse.own, item.resource)))
-      return done({ report: nothingLeft(item) });
+      return done({ report: withoutWalk(item, 'ok') });
     const { resource, command } = item;
     // By name, so that a scheduled full walk is one even if an earlier backfill was interrupted.
-    const asked = {
-      command: { [resource]: command },
-      resources: [resource],
-      restart: false,
-    };
+    const asked = { command: { [resource]: command }, resources: [resource], restart: false };
     const walk = (until: AbortSignal): Promise<RunReport> => app.sync({ ...asked, signal: until, watcher });
     const report = await pauses.unlessPaused(resource, signal, walk);
     // A walk that was paused goes to nobody: it goes on once it is resumed.
@@ -137,10 +133,7 @@ function done(result: WalkResult): WorkEnd<WalkResult> {
   return { is: 'done', result };
 }
 
-function unfinished({ source }: WalkItem): RunReport {
-  return { source, run_id: '', status: 'interrupted', resources: [] };
-}
-
-function nothingLeft({ source }: WalkItem): RunReport {
-  return { source, run_id: '', status: 'ok', resources: [] };
+/** The report where no walk began: the resource is paused, or nothing is left to do. */
+function withoutWalk({ source }: WalkItem, status: 'interrupted' | 'ok'): RunReport {
+  return { source, run_id: '', status, resources: [] };
 }
