@@ -46,7 +46,6 @@ async function shown(
   });
   await upload(stage, 'img_000000001', SVG);
   await upload(stage, 'img_000000002', PDF);
-  stage.write('images', 'img_000000000', { alt: 'A disc, alone <b>' });
   const ended = await stage.run('backfill');
   expect([ended.code, ended.stderr]).not.toContain(1);
   const serving = await stage.serve();
@@ -118,10 +117,8 @@ it.each(eitherDatabase(import.meta.filename))(
 
     const { files } = resourceIn(await statusOf(all), 'images');
     expect(files).toMatchObject({ stored: 5, failed: 0, waiting: 0, gone: 1, trouble: null });
-    // With what the records say of them, out of their own table.
     const page = await (await get('/sources/blog')).text();
     expect(page).toContain(`${of('img_000000000')}"`);
-    expect(page).toContain('A disc, alone &lt;b&gt;');
     const metrics = await (await get('/metrics')).text();
     expect(metrics).toContain('content_sync_files{source="blog",resource="images",status="stored"} 5');
     expect(metrics).toContain(`content_sync_files_bytes{source="blog",resource="images"} ${files?.bytes}`);
@@ -174,9 +171,6 @@ it.skipIf(executable === null)(
           .toEqual([320, 320, 320]);
         // The picture that is a script, and the document, are not among them.
         expect(await images.count()).toBe(3);
-        const texts = await images.evaluateAll((all) => all.map((one) => one.getAttribute('alt')));
-        expect(texts).toContain('A disc, alone <b>');
-        expect(texts).toContain('img_000000004.png');
         expect([...(await layoutFaults(page)), ...(await contrastFaults(page))]).toEqual([]);
         // What shows a picture alone has a style of its own, which its policy does not let in.
         expect(complaints).toEqual([]);

@@ -102,17 +102,6 @@ export function detailsOf(resources: readonly string[], bodies: boolean): Source
   return {
     problem: null,
     pictures: [],
-    verifications: [
-      {
-        resource: 'content',
-        mode: 'whole',
-        verdict: 'equal',
-        ended_at: NOW - 300 * MINUTE,
-        seconds: 64,
-        differences: 0,
-        requests: 184,
-      },
-    ],
     runs: runs.toSorted((a, b) => b.started_at - a.started_at),
     run: resources.map(runPart),
     rejects: rejectsOf(bodies),

@@ -51,9 +51,6 @@ export function dictionaryWith(tables: readonly DictionaryTable[], fields: Parti
     tables,
     relations,
     freshness: [{ resource: 'content', last_success_at: NOW - 60_000, last_full_at: null }],
-    schema_log: [
-      { changed_at: NOW - 90_000, resource: 'content', table: 'content', column: 'title', from: null, to: 'text' },
-    ],
     ...fields,
   };
 }

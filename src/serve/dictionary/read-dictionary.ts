@@ -9,8 +9,7 @@ import { readViews, type StoredView } from '../../state/view-catalog.ts';
 import { isNameOf } from '../../views/plan-views.ts';
 import type { ColumnRow } from '../../warehouse/own-tables.ts';
 import type { WarehouseReader } from '../../warehouse/reading.ts';
-import type { SchemaChangeStatus } from '../status/snapshot.ts';
-import { momentOf, readSchemaChanges } from '../status/stored.ts';
+import { momentOf } from '../status/stored.ts';
 
 /** What a table or view is to those who read it; `global` is of the whole source, `view` any other of ours. */
 const TABLE_KINDS = ['live', 'summary', 'history', 'changes', 'states', 'view', 'global', 'table'] as const;
@@ -74,8 +73,6 @@ export interface Dictionary {
   tables: readonly DictionaryTable[];
   relations: readonly DictionaryRelation[];
   freshness: readonly Freshness[];
-  /** The newest first, a few hundred at most. */
-  schema_log: readonly SchemaChangeStatus[];
 }
 
 /** Rows that can be read, by table or view; those that are not counted are left out. */
@@ -83,9 +80,6 @@ export type RowCounts = Readonly<Record<string, number>>;
 
 /** What a dictionary is read from. */
 export type DictionaryReader = Pick<WarehouseReader, 'own' | 'dialect'>;
-
-/** How many changes of the schema are told. */
-const SCHEMA_LOG = 500;
 
 /** The profile, which says what is personal; `at` is the moment, epoch milliseconds. */
 interface About {
@@ -118,7 +112,6 @@ export async function readDictionary(
     tables,
     relations: relationsOf(tables, shapes),
     freshness: await readFreshness(own),
-    schema_log: await readSchemaChanges(own, SCHEMA_LOG),
   };
 }
 

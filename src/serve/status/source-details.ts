@@ -1,15 +1,13 @@
 import { type Kysely, sql } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
 import { formatColumnChange } from '../../model/schema-change.ts';
-import type { TableShape } from '../../model/table.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { waitAtMost } from '../../model/waiting.ts';
 import { bytesText, countOf, countText, delayText, NONE } from '../../observe/figures.ts';
-import { readShapes } from '../../state/column-catalog.ts';
 import { newestPictures, type ShownPicture } from '../../state/files/shown-files.ts';
 import { MOST_REJECTS, readRunDetails, type RunDetails } from '../../state/run-history.ts';
 import type { DeliveryRow, DeliveryState, Inbox } from '../../warehouse/inbox.ts';
-import type { OwnTables, RejectRow, VerificationRow } from '../../warehouse/own-tables.ts';
+import type { OwnTables, RejectRow } from '../../warehouse/own-tables.ts';
 import { type PastRun, type Problem, type SchemaChangeStatus, scrubTexts } from './snapshot.ts';
 import { problemOf, type StatusParts } from './source-status.ts';
 import { momentOf, readRuns, readSchemaChanges } from './stored.ts';
@@ -36,18 +34,8 @@ export interface SourceDetails {
   /** Null if no webhooks are received, or only a resource is asked for that none names. */
   deliveries: DeliveryDetails[] | null;
   schema_changes: SchemaChangeStatus[];
-  verifications: VerificationStatus[];
   /** None where the reader may not see what records show. */
   pictures: PictureDetails[];
-}
-
-/** What a comparison of the copy with its service has found. */
-export interface VerificationStatus extends Pick<
-  VerificationRow,
-  'resource' | 'mode' | 'verdict' | 'differences' | 'requests'
-> {
-  ended_at: number | null;
-  seconds: number | null;
 }
 
 export interface RunPart extends Pick<RunDetails, 'resource' | 'command' | 'mode' | 'status'> {
@@ -95,7 +83,6 @@ const RUNS = 60;
 const REJECTS = 40;
 const DELIVERIES = 40;
 const SCHEMA_CHANGES = 60;
-const VERIFICATIONS = 8;
 const BODY_LETTERS = 2_000;
 const PATIENCE_MS = 3_000;
 
@@ -107,7 +94,6 @@ const NOTHING = {
   rejects: [],
   deliveries: null,
   schema_changes: [],
-  verifications: [],
   pictures: [],
 };
 
@@ -133,7 +119,6 @@ async function readFrom(own: Kysely<OwnTables>, parts: DetailsParts, asked: Deta
     rejects: await readRejectsOf(own, resources, asked.bodies),
     deliveries: parts.deliveries === null ? null : await deliveriesOf(parts.deliveries, asked),
     schema_changes: await schemaChanges(own, asked.resource),
-    verifications: await verificationsOf(own, resources),
     pictures: asked.bodies ? await readPictures(own, resources) : [],
   };
 }
@@ -218,89 +203,25 @@ async function schemaChanges(own: Kysely<OwnTables>, resource: string | null): P
   return changes.filter((change) => resource === null || change.resource === resource).slice(0, SCHEMA_CHANGES);
 }
 
-async function verificationsOf(own: Kysely<OwnTables>, resources: readonly string[]): Promise<VerificationStatus[]> {
-  const rows = await own
-    .selectFrom('_sync_verifications')
-    .select(['resource', 'mode', 'verdict', 'began_at', 'ended_at', 'differences', 'requests'])
-    .where('resource', 'in', resources)
-    .orderBy('verification_id', 'desc')
-    .limit(VERIFICATIONS)
-    .execute();
-  return rows.map(({ began_at, ended_at, resource, mode, verdict, differences, requests }) => {
-    const [began, ended] = [momentOf(began_at), momentOf(ended_at)];
-    const seconds = began === null || ended === null ? null : (ended - began) / 1_000;
-    return { resource, mode, verdict, differences, requests, ended_at: ended, seconds };
-  });
-}
-
 /** A picture that a record shows now. */
 export interface PictureDetails extends Pick<ShownPicture, 'resource' | 'record_id' | 'sha256' | 'bytes'> {
   /** Pixels; null if they are not known. */
   width: number | null;
   height: number | null;
-  /** What the record itself says of it, for who does not see it; null if it says nothing. */
-  alt: string | null;
   /** Since when the record shows it, as far as the copy saw. */
   seen_at: number | null;
 }
 
 const PICTURES = 24;
-/** Columns by which records describe their pictures, the best first. */
-const DESCRIBING = ['alt', 'alt_text', 'title', 'caption', 'description', 'name', 'file_name', 'filename'];
-const MOST_LETTERS = 200;
 
 /** Those that came last of all these resources together, the newest first. */
 async function readPictures(own: Kysely<OwnTables>, resources: readonly string[]): Promise<PictureDetails[]> {
   const all: ShownPicture[] = [];
   for (const resource of resources) all.push(...(await newestPictures(own, resource, PICTURES)));
   const newest = all.toSorted((a, b) => (a.valid_from < b.valid_from ? 1 : -1)).slice(0, PICTURES);
-  if (newest.length === 0) return [];
-  const texts = await describe(own, newest);
   return newest.map(({ resource, record_id, sha256, bytes, width, height, valid_from }) => {
-    const alt = texts.get(placeOf({ resource, record_id })) ?? null;
-    const said = alt === null ? null : alt.slice(0, MOST_LETTERS);
-    return { resource, record_id, sha256, bytes, width, height, alt: said, seen_at: momentOf(valid_from) };
+    return { resource, record_id, sha256, bytes, width, height, seen_at: momentOf(valid_from) };
   });
-}
-
-function placeOf({ resource, record_id }: Pick<ShownPicture, 'resource' | 'record_id'>): string {
-  return `${resource} ${record_id}`;
-}
-
-/** What the rows of the records say, by `placeOf`. */
-async function describe(own: Kysely<OwnTables>, pictures: readonly ShownPicture[]): Promise<Map<string, string>> {
-  const texts = new Map<string, string>();
-  const shapes = new Map((await readShapes(own)).map(({ resource, tables }) => [resource, tables[0]]));
-  for (const [resource, shown] of Map.groupBy(pictures, (picture) => picture.resource)) {
-    const table = shapes.get(resource);
-    if (table === undefined) continue;
-    const ids = [...new Set(shown.map(({ record_id }) => record_id))];
-    for (const { id, alt } of await describedRows(own, table, ids)) {
-      if (alt !== null && alt !== '') texts.set(placeOf({ resource, record_id: id }), alt);
-    }
-  }
-  return texts;
-}
-
-interface Described {
-  id: string;
-  alt: string | null;
-}
-
-async function describedRows(own: Kysely<OwnTables>, table: TableShape, ids: readonly string[]): Promise<Described[]> {
-  const [key] = table.key;
-  const columns = DESCRIBING.flatMap((name) => table.columns.find((column) => column.name === name) ?? []);
-  const texts = columns.filter(({ type }) => type === 'text').map(({ name }) => sql`NULLIF(${sql.id(name)}, '')`);
-  if (key === undefined || texts.length === 0) return [];
-  // One alone is no argument list in SQLite.
-  const alt = sql<string | null>`COALESCE(${sql.join([...texts, sql`NULL`])})`;
-  // By the query builder, which knows the schema.
-  const copied = own.withTables<Record<string, Record<string, string | null>>>();
-  return copied
-    .selectFrom(copied.dynamic.table(table.name).as('rows'))
-    .select([sql<string>`${sql.id(key)}`.as('id'), alt.as('alt')])
-    .where(sql<string>`${sql.id(key)}`, 'in', ids)
-    .execute();
 }
 
 /** What there is to know of one resource's part in a run, as lines under a title: the CLI and the page show the same. */

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { formatColumnChange } from '../../model/schema-change.ts';
-import { agoText, countOf, countText, momentText, NONE } from '../../observe/figures.ts';
+import { agoText, countOf, countText, NONE } from '../../observe/figures.ts';
 import type {
   Dictionary,
   DictionaryColumn,
@@ -69,7 +68,7 @@ interface Shown {
   counts: RowCounts | null;
 }
 
-/** All of one source: tables, freshness, relations, columns, schema log. A search hides what is not of `.found`. */
+/** All of one source: tables, freshness, relations, columns. A search hides what is not of `.found`. */
 function dictionarySection(shown: Shown, now: number): Markup {
   const { source, warehouse, tables } = shown.dictionary;
   return markup`<section class="source" id="${source}" aria-labelledby="${source}-title">
@@ -78,8 +77,7 @@ ${tables.length === 0 ? markup`<p class="empty">Nothing has been copied yet.</p>
 <div class="unsearched">${freshness(shown.dictionary, now)}
 ${relations(shown.dictionary)}</div>
 ${tables.length === 0 ? null : markup`<h3>Columns</h3>`}
-${tables.map((table) => tableSection(table, shown))}
-<div class="unsearched">${schemaLog(shown.dictionary, now)}</div></section>`;
+${tables.map((table) => tableSection(table, shown))}</section>`;
 }
 
 /** Names hold letters and digits of any script, and `_`. */
@@ -158,20 +156,4 @@ function columnCells(column: DictionaryColumn) {
     first_seen === null ? NONE : time(first_seen, new Date(first_seen).toISOString().slice(0, 10)),
     textOf(description),
   ];
-}
-
-/** A longer one is folded in. */
-const LONG_LOG = 40;
-
-function schemaLog({ source, schema_log: changes }: Dictionary, now: number): Markup | null {
-  const [newest] = changes;
-  if (newest === undefined) return null;
-  const rows = changes.map(({ changed_at, table, column, ...change }) => [
-    time(changed_at, momentText(changed_at, now)),
-    markup`<code>${table}.${column}</code>`,
-    textOf(formatColumnChange(change)),
-  ]);
-  const label = `Schema log of ${source}`;
-  const table = dataTable({ id: `${source}-log`, label, columns: ['When', 'Column', 'Change'], rows });
-  return markup`<details id="${source}-schema-log"${changes.length > LONG_LOG ? null : markup` open`}><summary><h3>Schema log</h3> <span class="sub">${countOf(changes.length, 'change')}, the newest ${agoText(newest.changed_at, now)}</span></summary>${table}</details>`;
 }

@@ -1,37 +1,11 @@
 import { formatColumnChange } from '../../model/schema-change.ts';
-import { bytesText, countText, NONE, tookText } from '../../observe/figures.ts';
+import { bytesText, countText, NONE } from '../../observe/figures.ts';
 import { attentionOf, headlineOf } from '../../serve/status/attention.ts';
-import type {
-  ResourceStatus,
-  SourceStatus,
-  StatusSnapshot,
-  WebhookStatus,
-  FilesStatus,
-} from '../../serve/status/snapshot.ts';
-import type {
-  DeliveryDetails,
-  PictureDetails,
-  RejectDetails,
-  RunPart,
-  SourceDetails,
-  VerificationStatus,
-} from '../../serve/status/source-details.ts';
+import type { FilesStatus, ResourceStatus, SourceStatus, StatusSnapshot, WebhookStatus } from '../../serve/status/snapshot.ts';
+import type { DeliveryDetails, PictureDetails, RejectDetails, RunPart, SourceDetails } from '../../serve/status/source-details.ts';
 import { pathOfFile } from '../file-page.ts';
 import { controlBar, replayButton } from './controls.ts';
-import {
-  ago,
-  countCell,
-  dataTable,
-  icon,
-  linesOf,
-  listed,
-  markup,
-  type Markup,
-  moment,
-  problemNote,
-  type Tone,
-  until,
-} from './markup.ts';
+import { ago, countCell, dataTable, icon, linesOf, listed, markup, type Markup, moment, problemNote, type Tone, until } from './markup.ts';
 import { framed, type PageView, panel, sectionView, type SectionView } from './page-frame.ts';
 import { growthPlot } from './plots.ts';
 import { resourceTable, runsTable, runStatus } from './resources.ts';
@@ -118,7 +92,7 @@ function grown({ resource, rows }: ResourceStatus, { runs }: SourceDetails, widt
 function detailPanels(source: SourceStatus, details: SourceDetails, view: SectionView): (Markup | null)[] {
   const { source: name, webhooks } = source;
   const { now } = view;
-  const { problem, runs, rejects, deliveries, schema_changes: changes, verifications, pictures } = details;
+  const { problem, runs, rejects, deliveries, schema_changes: changes, pictures } = details;
   if (problem !== null) return [panel('unread', 'Runs, rejects and deliveries', unreadNote(problem))];
   const files = filesContent(source, pictures, view);
   return [
@@ -127,9 +101,6 @@ function detailPanels(source: SourceStatus, details: SourceDetails, view: Sectio
     panel('rejects', 'Set aside', rejectTable(name, rejects, now)),
     deliveries && webhooks && panel('deliveries', 'Deliveries', deliveryTable(name, deliveries, webhooks, view)),
     changes.length === 0 ? null : panel('schema', 'Schema log', schemaTable(name, changes, now)),
-    verifications.length === 0
-      ? null
-      : panel('verifications', 'Verifications', verificationTable(name, verifications, now)),
   ];
 }
 
@@ -221,28 +192,6 @@ function bodyFold(id: string, body: string | null, length: number, size: string)
   return markup`<details id="${id}"><summary>${size}</summary><pre tabindex="0"><code>${linesOf(body)}${cut}</code></pre></details>`;
 }
 
-const VERDICTS: Readonly<Record<VerificationStatus['verdict'], Tone>> = {
-  equal: 'fine',
-  differs: 'late',
-  unproved: 'look',
-};
-
-/** When the copy was last compared with its service, and what that found. */
-function verificationTable(source: string, all: readonly VerificationStatus[], now: number): Markup {
-  const rows = all.map(({ resource, mode, verdict, ended_at, seconds, differences, requests }) => [
-    ended_at === null ? NONE : ago(ended_at, now),
-    resource,
-    mode,
-    stateWord(VERDICTS[verdict], verdict),
-    countText(differences),
-    countText(requests),
-    seconds === null ? NONE : tookText(seconds),
-  ]);
-  const counts = ['Differences', 'Requests', 'Took'].map((title) => [title, 'number'] as const);
-  const columns = ['Ended', 'Resource', 'Mode', 'Verdict', ...counts];
-  return dataTable({ id: 'verifications-table', label: `Verifications of ${source}`, columns, rows });
-}
-
 /** The files of a source's records, and the pictures among them that came last; null if none are copied. */
 function filesContent(
   { source, resources }: SourceStatus,
@@ -285,7 +234,7 @@ function gallery(source: string, pictures: readonly PictureDetails[], { may, now
 
 /** Its own size keeps the place of one that has not come yet. */
 function pictureItem(
-  { resource, record_id, alt, bytes, width, height, seen_at }: PictureDetails,
+  { resource, record_id, bytes, width, height, seen_at }: PictureDetails,
   address: string,
   now: number,
 ): Markup {
@@ -293,6 +242,6 @@ function pictureItem(
   const isSized = width !== null && height !== null;
   const size = isSized ? markup` width="${width}" height="${height}"` : null;
   const pixels = isSized ? `${countText(width)} × ${countText(height)} · ` : null;
-  return markup`<li><a href="${address}"><img src="${address}" alt="${alt ?? name}"${size} loading="lazy" decoding="async"></a>
+  return markup`<li><a href="${address}"><img src="${address}" alt="${name}"${size} loading="lazy" decoding="async"></a>
 <span class="sub">${name}<br>${pixels}${bytesText(bytes)}${seen_at !== null && markup` · ${ago(seen_at, now)}`}</span></li>`;
 }
