@@ -12,7 +12,15 @@ import { isReadableByOthers, readSecretFile, withSecretParts } from './file/secr
 import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
 import { type ProfilePlace, profileReader } from './load-profile.ts';
 import { networkFindings, networkOf, networkSecrets } from './network.ts';
-import { folderSettingsSchema, type RefusedSource, type Settings, type SettingsFile, settingsSchema, type SourceSettings, type SourcesFile } from './settings.ts';
+import {
+  folderSettingsSchema,
+  type RefusedSource,
+  type Settings,
+  type SettingsFile,
+  settingsSchema,
+  type SourceSettings,
+  type SourcesFile,
+} from './settings.ts';
 import { addressSecrets, sourceAddress, warehouseTransportFault } from './warehouse-address.ts';
 
 const DEFAULT_PATH = join('config', 'content-sync.yaml');

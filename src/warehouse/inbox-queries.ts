@@ -1,6 +1,15 @@
 import { createHash } from 'node:crypto';
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
-import type { DeliveryRow, Inbox, InboxEffect, InboxEntry, InboxFigures, InboxTables, NewDelivery, Settlement } from './inbox.ts';
+import type {
+  DeliveryRow,
+  Inbox,
+  InboxEffect,
+  InboxEntry,
+  InboxFigures,
+  InboxTables,
+  NewDelivery,
+  Settlement,
+} from './inbox.ts';
 
 /** Queries of those who only read an inbox. */
 export type InboxViewer = Pick<Inbox, 'list' | 'get' | 'after' | 'close'>;

@@ -1,11 +1,36 @@
 import { formatColumnChange } from '../../model/schema-change.ts';
 import { bytesText, countText, NONE } from '../../observe/figures.ts';
 import { attentionOf, headlineOf } from '../../serve/status/attention.ts';
-import type { FilesStatus, ResourceStatus, SourceStatus, StatusSnapshot, WebhookStatus } from '../../serve/status/snapshot.ts';
-import type { DeliveryDetails, PictureDetails, RejectDetails, RunPart, SourceDetails } from '../../serve/status/source-details.ts';
+import type {
+  FilesStatus,
+  ResourceStatus,
+  SourceStatus,
+  StatusSnapshot,
+  WebhookStatus,
+} from '../../serve/status/snapshot.ts';
+import type {
+  DeliveryDetails,
+  PictureDetails,
+  RejectDetails,
+  RunPart,
+  SourceDetails,
+} from '../../serve/status/source-details.ts';
 import { pathOfFile } from '../file-page.ts';
 import { controlBar, replayButton } from './controls.ts';
-import { ago, countCell, dataTable, icon, linesOf, listed, markup, type Markup, moment, problemNote, type Tone, until } from './markup.ts';
+import {
+  ago,
+  countCell,
+  dataTable,
+  icon,
+  linesOf,
+  listed,
+  markup,
+  type Markup,
+  moment,
+  problemNote,
+  type Tone,
+  until,
+} from './markup.ts';
 import { framed, type PageView, panel, sectionView, type SectionView } from './page-frame.ts';
 import { growthPlot } from './plots.ts';
 import { resourceTable, runsTable, runStatus } from './resources.ts';
