@@ -5,7 +5,7 @@ const SCRIPT = `(() => {
   const faults = [];
   const over = document.documentElement.scrollWidth - innerWidth;
   if (over > 0) faults.push('the page is ' + over + ' px too wide');
-  const cutOnPurpose = '.what div, .map span, .sources th, .wide, pre, .hidden';
+  const cutOnPurpose = '.what div, .sources th, .wide, pre, .hidden';
   const boxes = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {

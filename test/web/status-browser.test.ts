@@ -116,25 +116,25 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
     await page.locator('#find').pressSequentially('ss');
     answer.resolve();
     const search = (): Promise<unknown> => page.evaluate('location.search');
-    await expect.poll(search, PATIENCE).toBe('?sort=state&find=pre');
+    await expect.poll(search, PATIENCE).toBe('?find=pre');
     await page.clock.runFor(300);
-    await expect.poll(search, PATIENCE).toBe('?sort=state&find=press');
+    await expect.poll(search, PATIENCE).toBe('?find=press');
     expect(await page.locator('#find').inputValue()).toBe('press');
     expect(complaints).toStrictEqual([]);
   });
 
-  it('exchanges what has changed only, and finds, sorts and keeps what is typed', async () => {
+  it('exchanges what has changed only, and finds and keeps what is typed', async () => {
     const { page, server, show, complaints } = await visit(browser, manySources(100), {
       viewport: { width: 1280, height: 900 },
     });
-    await page.evaluate("document.querySelector('.map').dataset.stays = 'yes'");
+    await page.evaluate("document.querySelector('.summary').dataset.stays = 'yes'");
     const changed = manySources(100);
     const [first] = changed.sources;
     if (first !== undefined) first.changes.by_webhook = 987_654;
     show({ ...changed, at: NOW + 5_000 });
     await page.clock.fastForward(REFRESH_MS);
     await page.getByText('987,654').waitFor();
-    expect(await page.locator('.map').getAttribute('data-stays')).toBe('yes');
+    expect(await page.locator('.summary').getAttribute('data-stays')).toBe('yes');
     expect(await page.locator('time[data-as=ago]').first().textContent()).toBe('27s ago');
 
     await page.locator('#find').pressSequentially('press');
@@ -143,15 +143,11 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
     // What is typed slowly is asked for more than once.
     await expect
       .poll(() => page.evaluate('[document.activeElement.id, document.activeElement.value, location.search]'), PATIENCE)
-      .toEqual(['find', 'press', '?sort=state&find=press']);
-    await page.locator('#sort-rows').click();
-    await expect.poll(() => page.locator('[aria-sort] a').getAttribute('id')).toBe('sort-rows');
-    const rows = await page.locator('.sources tbody tr th').allInnerTexts();
-    expect([rows.length, rows[0]]).toEqual([10, 'press-us']);
+      .toEqual(['find', 'press', '?find=press']);
     await page.locator('#only').check();
     await page.clock.fastForward(300);
     await expect.poll(() => page.locator('.sources tbody th').allInnerTexts()).toEqual(['press-at']);
-    expect(server.asked.at(-1)).toBe('/?sort=rows&find=press&only=trouble');
+    expect(server.asked.at(-1)).toBe('/?find=press&only=trouble');
     expect(complaints).toStrictEqual([]);
   });
 

@@ -13,23 +13,9 @@ export async function resourcesThatKeepFiles(
   own: Kysely<OwnTables>,
   resources: Readonly<Record<string, FilesOfResource>>,
 ): Promise<ReadonlySet<string>> {
-  const names = Object.keys(resources);
-  const kept = names.filter((name) => resources[name]?.files.some(({ store }) => store !== null));
-  const others = names.filter((name) => !kept.includes(name));
-  return new Set([...kept, ...(await withRows(own, others))]);
-}
-
-/** By the first entry of an index each, in one question. */
-async function withRows(own: Kysely<OwnTables>, resources: readonly string[]): Promise<string[]> {
-  if (resources.length === 0) return [];
-  const row = await own
-    .selectNoFrom((eb) =>
-      resources.map((resource, at) =>
-        eb.exists(eb.selectFrom('_sync_files').select('version').where('resource', '=', resource)).as(`found_${at}`),
-      ),
-    )
-    .executeTakeFirstOrThrow();
-  return resources.filter((_, at) => Boolean(row[`found_${at}`]));
+  const kept = Object.keys(resources).filter((name) => resources[name]?.files.some(({ store }) => store !== null));
+  const once = await own.selectFrom('_sync_files').select('resource').distinct().execute();
+  return new Set([...kept, ...once.map(({ resource }) => resource)]);
 }
 
 /** A content that rows name, in one of the stores that have it. */

@@ -4,7 +4,6 @@ import type { RefusedStatus, ResourceStatus, SourceStatus, StatusSnapshot } from
 import { reloadButton } from './controls.ts';
 import { ago, icon, markup, until, type Markup, type Tone } from './markup.ts';
 import { framed, sectionView, type PageView } from './page-frame.ts';
-import { sparkline } from './plots.ts';
 import { resultOf } from './resources.ts';
 import { attentionList, groupFindings, refusedSection, sourceSection, summary } from './source-section.ts';
 
@@ -13,14 +12,8 @@ const FEW_SOURCES = 6;
 /** What needs attention of many sources at once stands in their rows. */
 const MOST_FINDINGS = 8;
 
-/** By what the table of sources is sorted. */
-const SORTS = ['state', 'name', 'fresh', 'rows', 'changes', 'requests', 'next'] as const;
-type Sort = (typeof SORTS)[number];
-
 /** What a reader wants to see of many sources. */
 interface OverviewChoice {
-  sort: Sort;
-  isReversed: boolean;
   /** Only sources whose name, or that of a resource, holds it; '' for all. */
   find: string;
   /** Only sources that need attention. */
@@ -31,19 +24,8 @@ const LONGEST_NAME = 80;
 
 /** Reads the query of the page's address; whatever it does not know counts as not there. */
 function choiceOf(asked: URLSearchParams): OverviewChoice {
-  const named = asked.get('sort') ?? '';
-  const sort = SORTS.find((one) => one === named.replace(/^-/, '')) ?? 'state';
   const find = (asked.get('find') ?? '').trim().slice(0, LONGEST_NAME);
-  return { sort, isReversed: named.startsWith('-'), find, trouble: asked.get('only') === 'trouble' };
-}
-
-/** The address of the page as it shows this, relative to itself. */
-function addressOf({ sort, isReversed, find, trouble }: OverviewChoice): string {
-  const query = new URLSearchParams();
-  if (sort !== 'state' || isReversed) query.set('sort', `${isReversed ? '-' : ''}${sort}`);
-  if (find !== '') query.set('find', find);
-  if (trouble) query.set('only', 'trouble');
-  return query.size === 0 ? './' : `./?${query.toString()}`;
+  return { find, trouble: asked.get('only') === 'trouble' };
 }
 
 /**
@@ -61,7 +43,7 @@ export function renderStatusPage(snapshot: StatusSnapshot, view: PageView, query
   const content = markup`${summary(headline)}
 ${shownFindings(found, count, isFew)}
 ${reloadButton(view.token !== null)}
-${isFew ? fewSources(snapshot, view) : [sourceMap(rows), overviewTable(rows, snapshot.at, choiceOf(query))]}`;
+${isFew ? fewSources(snapshot, view) : overviewTable(rows, snapshot.at, choiceOf(query))}`;
   return framed(frame, view, content);
 }
 
@@ -152,59 +134,37 @@ const TONES = Object.keys(WORDS);
 
 interface ColumnTitle {
   title: string;
-  /** By what it is sorted, the least at the top; names decide where it is the same. Null for one that it cannot be sorted by. */
-  sort: Sort | null;
   kind?: string;
   note?: string;
 }
 
 const COLUMNS: readonly ColumnTitle[] = [
-  { title: 'State', sort: 'state' },
-  { title: 'Source', sort: 'name' },
-  { title: 'Fresh', sort: 'fresh', note: 'the oldest success among its resources' },
-  { title: 'Now', sort: null },
-  { title: 'Next', sort: 'next' },
-  { title: 'Live rows', sort: 'rows', kind: 'number' },
-  { title: 'Changes', sort: 'changes', kind: 'number', note: 'of the last hour' },
-  { title: 'Requests', sort: 'requests', kind: 'number', note: 'of the last hour' },
-  { title: 'What', sort: null },
+  { title: 'State' },
+  { title: 'Source' },
+  { title: 'Fresh', note: 'the oldest success among its resources' },
+  { title: 'Now' },
+  { title: 'Next' },
+  { title: 'Live rows', kind: 'number' },
+  { title: 'Changes', kind: 'number', note: 'of the last hour' },
+  { title: 'Requests', kind: 'number', note: 'of the last hour' },
+  { title: 'What' },
 ];
 
-const KEYS: Readonly<Record<Sort, (row: SourceRow) => number>> = {
-  state: ({ tone, found }) => TONES.indexOf(tone) * 1_000 - Math.min(999, found.length),
-  name: () => 0,
-  // The oldest first, and before all who has none.
-  fresh: ({ freshAt }) => freshAt ?? -Infinity,
-  rows: ({ rows }) => -(rows ?? -1),
-  changes: ({ changes }) => -changes,
-  requests: ({ requests }) => -requests,
-  next: ({ nextAt }) => nextAt ?? Infinity,
-};
+/** Those that the reader wants to see, the worst first. */
+function chosenRows(rows: readonly SourceRow[], { find, trouble }: OverviewChoice): SourceRow[] {
+  const wanted = find.toLowerCase();
+  return rows
+    .filter((row) => (!trouble || row.found.length > 0) && isFound(row, wanted))
+    .toSorted((a, b) => rankOf(a) - rankOf(b) || (a.source < b.source ? -1 : 1));
+}
 
-/** Those that the reader wants to see, in the order that he wants. */
-function chosenRows(rows: readonly SourceRow[], choice: OverviewChoice): SourceRow[] {
-  const wanted = choice.find.toLowerCase();
-  const keyOf = KEYS[choice.sort];
-  const sorted = rows
-    .filter((row) => (!choice.trouble || row.found.length > 0) && isFound(row, wanted))
-    .map((row) => ({ row, key: keyOf(row) }))
-    .toSorted((a, b) => (a.key === b.key ? (a.row.source < b.row.source ? -1 : 1) : a.key < b.key ? -1 : 1))
-    .map(({ row }) => row);
-  return choice.isReversed ? sorted.toReversed() : sorted;
+function rankOf({ tone, found }: SourceRow): number {
+  return TONES.indexOf(tone) * 1_000 - Math.min(999, found.length);
 }
 
 function isFound({ source, status }: SourceRow, wanted: string): boolean {
   if (wanted === '' || source.includes(wanted)) return true;
   return status?.resources.some(({ resource }) => resource.includes(wanted)) ?? false;
-}
-
-/** All sources at a glance, in the order of the settings: each keeps its place however it stands. */
-function sourceMap(rows: readonly SourceRow[]): Markup {
-  const tiles = rows.map(
-    ({ source, tone }) =>
-      markup`<a class="${tone}" href="${hrefOf(source)}" title="${source}: ${WORDS[tone]}">${icon(tone)}<span>${source}</span></a>`,
-  );
-  return markup`<nav class="map" aria-label="All sources">${tiles}</nav>`;
 }
 
 function hrefOf(source: string): string {
@@ -214,10 +174,10 @@ function hrefOf(source: string): string {
 /** More than a person reads: a page stays small however many sources there are. */
 const MOST_ROWS = 250;
 
-/** A row for each of many sources, the worst first unless the reader wants it otherwise. */
+/** A row for each of many sources. */
 function overviewTable(all: readonly SourceRow[], now: number, choice: OverviewChoice): Markup {
   const rows = chosenRows(all, choice);
-  const titles = COLUMNS.map((column) => columnTitle(column, choice));
+  const titles = COLUMNS.map(columnTitle);
   const shown = rows.slice(0, MOST_ROWS);
   const left = rows.length - shown.length;
   const more = left > 0 && markup`<p class="sub">and ${countText(left)} more: find them by their names</p>`;
@@ -229,26 +189,20 @@ ${choiceForm(choice, all.length, rows.length)}</div>
 
 /** Works without a script as well. */
 function choiceForm(choice: OverviewChoice, all: number, shown: number): Markup {
-  const sort = `${choice.isReversed ? '-' : ''}${choice.sort}`;
   const checked = choice.trouble ? markup` checked` : null;
-  return markup`<form class="choice" method="get" action="./" role="search"><input type="hidden" name="sort" value="${sort}">
+  return markup`<form class="choice" method="get" action="./" role="search">
 <label for="find">Find <input id="find" type="search" name="find" value="${choice.find}" maxlength="80" placeholder="name of a source or resource"></label>
 <label for="only"><input id="only" type="checkbox" name="only" value="trouble"${checked}> only what needs attention</label>
 <noscript><button>Show</button></noscript><span class="sub">${shown === all ? countOf(all, 'source') : `${countText(shown)} of ${countOf(all, 'source')}`}</span></form>`;
 }
 
-function columnTitle({ title, sort, kind = '', note }: ColumnTitle, choice: OverviewChoice): Markup {
-  if (sort === null) return markup`<th scope="col" class="${kind}">${title}</th>`;
-  const isSorted = choice.sort === sort;
-  const address = addressOf({ ...choice, sort, isReversed: isSorted && !choice.isReversed });
-  const order = isSorted ? markup` aria-sort="${choice.isReversed ? 'descending' : 'ascending'}"` : null;
-  return markup`<th scope="col" class="${kind}"${order}><a id="sort-${sort}" href="${address}" data-here${note === undefined ? null : markup` title="${note}"`}>${title}${isSorted && (choice.isReversed ? ' ↑' : ' ↓')}</a></th>`;
+function columnTitle({ title, kind = '', note }: ColumnTitle): Markup {
+  return markup`<th scope="col" class="${kind}"${note === undefined ? null : markup` title="${note}"`}>${title}</th>`;
 }
 
 function sourceRow(row: SourceRow, now: number): Markup {
-  const { source, status, tone, freshAt, nextAt, rows, changes, requests } = row;
-  const spark = status === null ? null : sparkline(status.limit.minutes.map((minute) => minute.requests));
-  return markup`<tr><td><span class="state ${tone}">${icon(tone)}${WORDS[tone]}</span></td><th scope="row"><a href="${hrefOf(source)}">${source}</a></th><td>${freshAt === null ? NONE : ago(freshAt, now)}</td><td>${nowOf(row, now)}</td><td>${nextAt === null ? NONE : until(nextAt, now)}</td><td class="number">${rows === null ? NONE : countText(rows)}</td><td class="number">${countText(changes)}</td><td class="number spark">${spark}${countText(requests)}</td>${whatOf(row)}</tr>`;
+  const { source, tone, freshAt, nextAt, rows, changes, requests } = row;
+  return markup`<tr><td><span class="state ${tone}">${icon(tone)}${WORDS[tone]}</span></td><th scope="row"><a href="${hrefOf(source)}">${source}</a></th><td>${freshAt === null ? NONE : ago(freshAt, now)}</td><td>${nowOf(row, now)}</td><td>${nextAt === null ? NONE : until(nextAt, now)}</td><td class="number">${rows === null ? NONE : countText(rows)}</td><td class="number">${countText(changes)}</td><td class="number">${countText(requests)}</td>${whatOf(row)}</tr>`;
 }
 
 /** What goes on in a source. */

@@ -155,13 +155,6 @@ button:enabled:hover,.fold>summary:hover{border-color:var(--text)}
 .fold>summary::-webkit-details-marker{display:none}
 .fold p{position:absolute;z-index:2;top:100%;left:0;right:0;margin-top:4px;padding:8px 12px;border:1px solid var(--field);border-radius:6px;background:var(--panel)}
 .fold button{margin-top:6px;display:block;border-color:var(--late);color:var(--late)}
-.map{display:grid;grid-template-columns:repeat(auto-fill,minmax(168px,1fr));gap:1px 12px;margin-top:14px;padding:10px 14px;border:1px solid var(--line);border-radius:8px;background:var(--panel)}
-.map a{display:flex;align-items:center;gap:7px;min-width:0;height:21px;font-size:13px;text-decoration:none}
-.map a:hover span{text-decoration:underline}
-.map span{overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
-.map .icon{width:11px;height:11px}
-.map .quiet>.icon{color:var(--quiet)}
-.map .down,.map .late{font-weight:650}
 .choice{display:flex;flex-wrap:wrap;align-items:center;gap:4px 16px;margin-left:auto;font-size:12.5px}
 .choice input[type=search]{width:230px;max-width:100%;margin-left:4px;padding:3px 8px;border:1px solid var(--field);border-radius:6px;background:var(--bg);color:inherit;font:inherit}
 .choice ::placeholder{color:var(--quiet);opacity:1}
@@ -171,22 +164,16 @@ button:enabled:hover,.fold>summary:hover{border-color:var(--text)}
 .sources td,.sources th{padding:3px 12px 3px 0;white-space:nowrap}
 .sources tbody th{font-weight:600}
 .sources thead th{padding-bottom:5px}
-.sources thead a{text-decoration:none}
-.sources thead [aria-sort] a{color:var(--text)}
 .sources .icon{width:11px;height:11px}
 .sources .what{width:40%;max-width:0;padding-right:0}
 .sources .what div{overflow:hidden;text-overflow:ellipsis}
-.spark svg{width:60px;height:12px;margin-right:8px;vertical-align:-2px}
-.spark path{stroke:var(--main);stroke-width:.8}
 .record{max-width:420px;min-width:210px}
 .record details{padding:0;margin:0;border:0}
 .record summary{margin-left:14px;font-size:12.5px}
 .record pre{max-height:280px;overflow:auto;white-space:pre-wrap;font-size:11.5px}
 .reasons{display:flex;flex-wrap:wrap;gap:4px 18px;margin:0 0 8px;font-size:13px}
 .dot{fill:var(--main)}
-.point-text{fill:var(--text);font-size:11px;font-weight:600}
 @media (max-width:900px){
-.map{grid-template-columns:repeat(auto-fill,minmax(132px,1fr));padding:10px}
 .title .controls,.choice{margin-left:0}
 main>.controls{justify-content:flex-start}
 .sources,.sources tbody{display:block}
@@ -199,7 +186,7 @@ main>.controls{justify-content:flex-start}
 .sources .what{grid-column:1/-1;min-width:0;font-size:12.5px}
 .sources .empty{display:block;grid-column:1/-1;white-space:normal}
 .choice label:first-of-type{flex:1 1 100%}.choice input[type=search]{width:calc(100% - 40px)}}
-@media (max-width:640px){.map{display:none}.sources .what.quiet{display:none}}
+@media (max-width:640px){.sources .what.quiet{display:none}}
 @media print{.controls,.choice{display:none}}
 `;
 

@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync, readdirSync, readSync, renameSync, rmSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import Database from 'better-sqlite3';
 import { ConfigError } from '../../../model/errors.ts';
@@ -88,11 +88,11 @@ function refusePlace(to: string, files: SourceFiles): void {
   if (isOwn || !isReplaceable(to)) throw refused('it is there, and is no backup', 'name another file');
 }
 
-/** True if there is no file, an empty one, or a backup; those of earlier versions are archives. */
+/** True if there is no file, an empty one, or a backup. */
 function isReplaceable(file: string): boolean {
   if (!existsSync(file)) return true;
   if (!statSync(file).isFile()) return false;
-  if (statSync(file).size === 0 || isEarlierBackup(file)) return true;
+  if (statSync(file).size === 0) return true;
   try {
     const db = new Database(file, { readonly: true });
     try {
@@ -102,20 +102,6 @@ function isReplaceable(file: string): boolean {
     }
   } catch {
     return false;
-  }
-}
-
-const FIRST_MEMBER = 'backup.json\0';
-
-/** True for an archive, as which earlier versions have written backups. */
-export function isEarlierBackup(file: string): boolean {
-  const head = Buffer.alloc(FIRST_MEMBER.length);
-  const opened = openSync(file, 'r');
-  try {
-    readSync(opened, head);
-    return head.toString('latin1') === FIRST_MEMBER;
-  } finally {
-    closeSync(opened);
   }
 }
 

@@ -13,7 +13,7 @@ import type { Warehouse } from '../../warehouse.ts';
 import { databaseError, isBusy } from '../connection/errors.ts';
 import { decideRestore, finishRestore, RESTORED } from '../connection/finish-restore.ts';
 import { openInbox, openInboxFile } from '../inbox/open-inbox.ts';
-import { ABOUT, BACKUP_FORMAT, damageOf, DELIVERIES, isEarlierBackup, type SourceFiles } from './back-up.ts';
+import { ABOUT, BACKUP_FORMAT, damageOf, DELIVERIES, type SourceFiles } from './back-up.ts';
 
 /** Opens a file, and brings it up to date. */
 type OpenWarehouse = (file: string, clock: Clock) => Promise<Warehouse>;
@@ -75,7 +75,6 @@ async function unpack(
     });
   });
   signal.throwIfAborted();
-  if (isEarlierBackup(restored.warehouse)) throw invalid(from, 'it was written by an earlier content-sync', EARLIER);
   const db = new Database(restored.warehouse);
   try {
     db.pragma('synchronous = FULL');
@@ -99,7 +98,6 @@ async function unpack(
 }
 
 const FREE_LEASES = `UPDATE _sync_leases SET expires_at = '1970-01-01 00:00:00'`;
-const EARLIER = 'restore it with the version that wrote it, and upgrade afterwards';
 
 /** Throws `ConfigError` for a file that is no backup, is not whole, of another source or from a newer content-sync. */
 function verifyBackup(db: Database.Database, from: string, source: string): z.output<typeof aboutSchema> {
