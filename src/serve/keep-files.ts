@@ -25,7 +25,7 @@ interface FilesWork {
 const PARKED_MS = 30_000;
 
 /**
- * Returns the job that keeps the files of a source: a round finds what is due and fetches it,. The newest run of a resource says how its files stand, as that of a command does. Never throws
+ * Returns the job that keeps the files of a source: a round finds what is due and fetches it. The newest run of a resource says how its files stand, as that of a command does. Never throws
  * what passes by itself: a store that is full is tried again every half minute.
  */
 export function keepFiles(work: FilesWork): (signal: AbortSignal) => Promise<void> {
@@ -54,8 +54,9 @@ export function keepFiles(work: FilesWork): (signal: AbortSignal) => Promise<voi
     } catch (error) {
       if (signal.aborted) return;
       parkedUntil = clock.now() + PARKED_MS;
-      tellParked(log, error);
-      if (isHeld(error)) return;
+      if (isHeld(error)) return log.debug({ error }, 'another process fetches the files');
+      const hint = error instanceof SyncError ? error.hint : undefined;
+      log.warn({ error, ...(hint === undefined ? {} : { hint }) }, `the files were put off: ${messageOf(error)}`);
       watcher.filesStand(error);
       // Where the warehouse is what fails, it cannot be told either.
       if (due.length > 0) await work.use((app) => tellStanding(app, due, error), signal).catch(() => undefined);
@@ -97,10 +98,4 @@ async function whatIsDue(
 /** A command that fetches them, or prunes the store, ends soon. */
 function isHeld(error: unknown): boolean {
   return error instanceof SyncError && error.code === 'lease_held';
-}
-
-function tellParked(log: Logger, error: unknown): void {
-  if (isHeld(error)) return log.debug({ error }, 'another process fetches the files');
-  const hint = error instanceof SyncError ? error.hint : undefined;
-  log.warn({ error, ...(hint === undefined ? {} : { hint }) }, `the files were put off: ${messageOf(error)}`);
 }

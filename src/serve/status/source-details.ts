@@ -162,15 +162,9 @@ async function readRejectsOf(
     .orderBy('last_seen', 'desc')
     .limit(REJECTS)
     .execute();
-  return rows.map(({ body, last_seen, detail, resource, reason, record_id, length }) => ({
-    resource,
-    reason,
-    record_id,
-    detail: detail,
-    last_seen_at: momentOf(last_seen),
-    body: bodies ? body : null,
-    length,
-  }));
+  return rows.map(({ body, last_seen, ...reject }) =>
+    Object.assign(reject, { last_seen_at: momentOf(last_seen), body: bodies ? body : null }),
+  );
 }
 
 async function deliveriesOf(list: Inbox['list'], { resource, bodies }: DetailsAsked) {

@@ -132,22 +132,18 @@ const WORDS: Readonly<Record<Tone, string>> = {
 };
 const TONES = Object.keys(WORDS);
 
-interface ColumnTitle {
-  title: string;
-  kind?: string;
-  note?: string;
-}
+type ColumnTitle = readonly [title: string, kind?: string, note?: string];
 
 const COLUMNS: readonly ColumnTitle[] = [
-  { title: 'State' },
-  { title: 'Source' },
-  { title: 'Fresh', note: 'the oldest success among its resources' },
-  { title: 'Now' },
-  { title: 'Next' },
-  { title: 'Live rows', kind: 'number' },
-  { title: 'Changes', kind: 'number', note: 'of the last hour' },
-  { title: 'Requests', kind: 'number', note: 'of the last hour' },
-  { title: 'What' },
+  ['State'],
+  ['Source'],
+  ['Fresh', '', 'the oldest success among its resources'],
+  ['Now'],
+  ['Next'],
+  ['Live rows', 'number'],
+  ['Changes', 'number', 'of the last hour'],
+  ['Requests', 'number', 'of the last hour'],
+  ['What'],
 ];
 
 /** Those that the reader wants to see, the worst first. */
@@ -196,7 +192,7 @@ function choiceForm(choice: OverviewChoice, all: number, shown: number): Markup 
 <noscript><button>Show</button></noscript><span class="sub">${shown === all ? countOf(all, 'source') : `${countText(shown)} of ${countOf(all, 'source')}`}</span></form>`;
 }
 
-function columnTitle({ title, kind = '', note }: ColumnTitle): Markup {
+function columnTitle([title, kind = '', note]: ColumnTitle): Markup {
   return markup`<th scope="col" class="${kind}"${note === undefined ? null : markup` title="${note}"`}>${title}</th>`;
 }
 
