@@ -361,9 +361,9 @@ async function readControls(context: ResourceContext, gone: ReadonlySet<string>,
   const table = owned.shape?.tables[0];
   const keys = table === undefined ? [] : await warehouse.liveSample(table, owned.resource, CONTROLS + 5);
   const others = keys.filter((key) => !gone.has(key));
-  // From both ends: records that came together are often deleted together.
+  // From both ends and the middle: records that came together are often deleted together.
   const controls = new Set(
-    [others.at(-1), others.at(0), others.at(others.length / 2)].filter((key) => key !== undefined),
+    [others.at(0), others.at(-1), others.at(others.length / 2)].filter((key) => key !== undefined),
   );
   for (const key of controls) {
     const readAt = await readControl(context, key, lane);

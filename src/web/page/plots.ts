@@ -234,4 +234,3 @@ function tick(point: Point, x: number, anchor: string): Markup {
 function stampText(at: number): string {
   return new Date(at).toISOString().slice(0, 16).replace('T', ' ');
 }
-
