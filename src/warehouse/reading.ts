@@ -69,6 +69,8 @@ interface RowQueryDialect {
   /** A copied table as a statement names it. */
   named: (table: string) => RawBuilder<unknown>;
   tableNames: () => Promise<Set<string>>;
+  /** The column that tells in which order rows came. */
+  place: 'rowid' | 'ctid';
   /** A moment as a column of ours holds it; '' lies before all of them. */
   moment: (text: string) => RawBuilder<unknown>;
   /** A moment as a UTC text. */
@@ -174,16 +176,15 @@ function firstCell(columns: readonly Column[], { momentText }: RowQueryDialect):
   return cells.length > 1 ? sql`COALESCE(${sql.join(cells)})` : (cells[0] ?? sql`CAST(NULL AS text)`);
 }
 
-function liveSample(own: Kysely<OwnTables>, { named }: RowQueryDialect): RowQueries['liveSample'] {
+function liveSample(own: Kysely<OwnTables>, { named, place }: RowQueryDialect): RowQueries['liveSample'] {
   return async ({ name, key: [first = ''] }, resource, limit) => {
     const key = sql`t.${sql.id(first)}`;
     const suspected = sql`SELECT 1 FROM ${named('_sync_suspects')} AS s WHERE s."resource" = ${resource} AND s."record_id" = ${key}`;
     const end = async (order: 'ASC' | 'DESC', most: number): Promise<string[]> => {
-      const { rows } = await sql<{ key: string }>`SELECT ${key} AS "key" FROM ${named(name)} AS t
-        WHERE t."_deleted_at" IS NULL AND NOT EXISTS (${suspected}) ORDER BY ${key} ${sql.raw(order)} LIMIT ${most}`.execute(
-        own,
-      );
-      return rows.map((row) => row.key);
+      const live = sql`t."_deleted_at" IS NULL AND NOT EXISTS (${suspected})`;
+      const inOrder = sql`ORDER BY t.${sql.id(place)} ${sql.raw(order)} LIMIT ${most}`;
+      const sampled = sql<{ key: string }>`SELECT ${key} AS "key" FROM ${named(name)} AS t WHERE ${live} ${inOrder}`;
+      return (await sampled.execute(own)).rows.map((row) => row.key);
     };
     const [least, greatest] = [await end('ASC', Math.ceil(limit / 2)), await end('DESC', Math.floor(limit / 2))];
     return [...new Set([...least, ...greatest.toReversed()])];

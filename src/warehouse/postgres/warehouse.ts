@@ -72,6 +72,7 @@ export function rowsIn(own: Kysely<OwnTables>, schema: string): ReturnType<typeo
     named: (table) => sql`${sql.id(schema, table)}`,
     tableNames: () => tableNames(own, schema),
     moment: (text) => sql`${text === '' ? '-infinity' : `${text}+00`}::timestamptz`,
+    place: 'ctid',
     momentText: (cell) => sql`${cell} AT TIME ZONE 'UTC'`,
     isAmong: (text, texts) => sql`${text} = ANY(${texts})`,
     isUntimed: (text) => sql`coalesce(ltrim(${text}::text, '"'), '') !~ '^[0-9]'`,

@@ -106,6 +106,7 @@ export function rowsIn(own: Kysely<OwnTables>): ReturnType<typeof rowQueries> {
     named: (table) => sql`${sql.id(table)}`,
     tableNames: () => tableNames(own),
     moment: (text) => sql`${text}`,
+    place: 'rowid',
     momentText: (cell) => cell,
     isAmong: (text, texts) => sql`${text} IN (SELECT value FROM json_each(${JSON.stringify(texts)}))`,
     isUntimed: (text) => sql`coalesce(ltrim(${text}, '"'), '') NOT GLOB '[0-9]*'`,
