@@ -180,14 +180,13 @@ function liveSample(own: Kysely<OwnTables>, { named, place }: RowQueryDialect): 
   return async ({ name, key: [first = ''] }, resource, limit) => {
     const key = sql`t.${sql.id(first)}`;
     const suspected = sql`SELECT 1 FROM ${named('_sync_suspects')} AS s WHERE s."resource" = ${resource} AND s."record_id" = ${key}`;
-    const end = async (order: 'ASC' | 'DESC', most: number): Promise<string[]> => {
-      const live = sql`t."_deleted_at" IS NULL AND NOT EXISTS (${suspected})`;
-      const inOrder = sql`ORDER BY t.${sql.id(place)} ${sql.raw(order)} LIMIT ${most}`;
-      const sampled = sql<{ key: string }>`SELECT ${key} AS "key" FROM ${named(name)} AS t WHERE ${live} ${inOrder}`;
-      return (await sampled.execute(own)).rows.map((row) => row.key);
-    };
-    const [least, greatest] = [await end('ASC', Math.ceil(limit / 2)), await end('DESC', Math.floor(limit / 2))];
-    return [...new Set([...least, ...greatest.toReversed()])];
+    const counted = sql`row_number() OVER (ORDER BY t.${sql.id(place)}) - 1 AS "at", count(*) OVER () AS "all"`;
+    const live = sql`SELECT ${key} AS "key", ${counted} FROM ${named(name)} AS t
+      WHERE t."_deleted_at" IS NULL AND NOT EXISTS (${suspected})`;
+    const sampled = sql<{
+      key: string;
+    }>`SELECT "key" FROM (${live}) AS live WHERE "at" % ("all" / ${sql.lit(limit)} + 1) = 0 ORDER BY "at"`;
+    return (await sampled.execute(own)).rows.map((row) => row.key);
   };
 }
 
