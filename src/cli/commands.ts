@@ -30,8 +30,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./check.ts')).checkCommand,
   },
   plan: {
-    about:
-      'what will the next run take: requests, minutes, rows, disk; asks for one page of each listing, writes nothing',
+    about: 'what the next run will do, and how many requests the last such run took; sends no request, writes nothing',
     load: async () => (await import('./plan.ts')).planCommand,
   },
   backfill: {
