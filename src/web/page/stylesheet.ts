@@ -92,6 +92,7 @@ figcaption strong{font-size:22px;line-height:1.3;font-weight:650;letter-spacing:
 .line{fill:none;stroke-width:1.7;stroke-linejoin:round;stroke-linecap:round}
 .line.main{stroke:var(--main)}.line.other{stroke:var(--other);stroke-dasharray:4 3}
 .mark{fill:var(--down)}
+.point-text{fill:var(--text);font-size:11px;font-weight:600}
 .hits{fill:transparent}.hits rect{height:114px}.hits rect:hover{fill:var(--quiet);fill-opacity:.14}
 .legend{float:right;font-weight:400}
 .legend i{display:inline-block;width:14px;margin:0 4px 3px 8px;border-top:2px solid var(--main)}
