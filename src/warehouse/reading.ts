@@ -183,9 +183,8 @@ function liveSample(own: Kysely<OwnTables>, { named, place }: RowQueryDialect): 
     const counted = sql`row_number() OVER (ORDER BY t.${sql.id(place)}) - 1 AS "at", count(*) OVER () AS "all"`;
     const live = sql`SELECT ${key} AS "key", ${counted} FROM ${named(name)} AS t
       WHERE t."_deleted_at" IS NULL AND NOT EXISTS (${suspected})`;
-    const sampled = sql<{
-      key: string;
-    }>`SELECT "key" FROM (${live}) AS live WHERE "at" % ("all" / ${sql.lit(limit)} + 1) = 0 ORDER BY "at"`;
+    const isPlace = sql`"at" * ${sql.lit(limit)} % "all" < ${sql.lit(limit)}`;
+    const sampled = sql<{ key: string }>`SELECT "key" FROM (${live}) AS live WHERE ${isPlace} ORDER BY "at"`;
     return (await sampled.execute(own)).rows.map((row) => row.key);
   };
 }
