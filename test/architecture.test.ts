@@ -24,9 +24,9 @@ describe('the floors', () => {
   it.each([
     [
       'an import that rises',
-      'src/queue/budget.ts',
-      "import { createClient } from '../http/client.ts';",
-      'queue may not see http',
+      'src/http/rate-limit/budget.ts',
+      "import { run } from '../sync/run.ts';",
+      'http may not see sync',
     ],
     [
       'the sandbox seen from below cli',

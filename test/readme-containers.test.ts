@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { packageRoot } from '../src/settings/load-profile.ts';
+import { packageRoot } from '../src/config/load-profile.ts';
 import { codeBlocks, readReadme } from './support/readme.ts';
 
 const readme = readReadme();

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { loadSettings } from '../src/settings/load-settings.ts';
+import { loadSettings } from '../src/config/load-settings.ts';
 import { journey } from './support/journey.ts';
 import { READMES, codeBlocks, readReadme } from './support/readme.ts';
 

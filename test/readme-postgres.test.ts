@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { loadSettings } from '../src/settings/load-settings.ts';
+import { loadSettings } from '../src/config/load-settings.ts';
 import { codeBlocks, readReadme } from './support/readme.ts';
 import { tempFolder } from './support/temp-warehouse.ts';
 

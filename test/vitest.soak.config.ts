@@ -8,9 +8,9 @@ const ON_POSTGRES = [
   'journeys/{incremental,killed-figures,long-waits,long-walk,two-processes}.test.ts',
   'journeys/{serve,serve-kills,serve-limits,serve-stop,serve-webhooks}.test.ts',
   'sync/deletes/{older-states,soft-delete-gone}.test.ts',
-  'sync/{filter/prove-filter,refetch,refused-state}.test.ts',
-  'trigger/{drain,drain-ahead}.test.ts',
-  'web/receiver-kill.test.ts',
+  'sync/{refetch,refused-state}.test.ts',
+  'server/inbox/{drain,drain-ahead}.test.ts',
+  'server/endpoints/receiver-kill.test.ts',
 ];
 
 /** What a test file holds that is shorter, on one database of two, or in one process in place of two, in `npm test`. */

@@ -1,4 +1,4 @@
-import { singleRequest, type ListingTarget } from '../extract/page-styles/listing-request.ts';
+import { singleRequest, type ListingTarget } from '../pagination/page-styles/listing-request.ts';
 import { newMeter, type ApiClient, type OtherCaller } from '../http/client.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import { failure, type CheckFinding } from './listing-walk.ts';

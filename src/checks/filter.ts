@@ -1,7 +1,7 @@
-import type { Page } from '../extract/page.ts';
-import { walk, type WalkOptions } from '../extract/walk.ts';
-import { updatedZone } from '../shape/columns/updated-time.ts';
-import { filterName, type IncrementalProfile, NAMED_FORMATS } from '../source/incremental.ts';
+import type { Page } from '../pagination/page.ts';
+import { walk, type WalkOptions } from '../pagination/walk.ts';
+import { updatedZone } from '../rows/columns/updated-time.ts';
+import { filterName, type IncrementalProfile, NAMED_FORMATS } from '../config/profile/incremental.ts';
 import {
   askedFor,
   type CheckFinding,

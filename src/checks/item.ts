@@ -1,4 +1,4 @@
-import { readItem, type ItemReading } from '../extract/read-item.ts';
+import { readItem, type ItemReading } from '../pagination/read-item.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import {
@@ -6,11 +6,11 @@ import {
   isOfValues,
   recordDifferences,
   type RecordDifference,
-} from '../shape/records/record-difference.ts';
-import { comparedPart } from '../shape/mask-fields.ts';
-import { updatedTime } from '../shape/columns/updated-time.ts';
-import { tombstoneOf } from '../shape/tombstone.ts';
-import type { ResourceProfile } from '../source/profile.ts';
+} from '../rows/records/record-difference.ts';
+import { comparedPart } from '../rows/mask-fields.ts';
+import { updatedTime } from '../rows/columns/updated-time.ts';
+import { tombstoneOf } from '../rows/tombstone.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
 import { type CheckFinding, firstPage, keyIn, type ExtraQuery, type RequestContext } from './listing-walk.ts';
 
 /** The request for the listing that showed the record. */

@@ -4,23 +4,23 @@ import {
   requestAt,
   type RequestTemplates,
   urlAt,
-} from '../extract/page-styles/listing-request.ts';
-import { openPageStyle } from '../extract/page-styles/page-styles.ts';
-import type { Page } from '../extract/page.ts';
-import { countIn } from '../extract/requests/body-account.ts';
-import { recordsOf } from '../extract/requests/read-page.ts';
+} from '../pagination/page-styles/listing-request.ts';
+import { openPageStyle } from '../pagination/page-styles/page-styles.ts';
+import type { Page } from '../pagination/page.ts';
+import { countIn } from '../pagination/requests/body-account.ts';
+import { recordsOf } from '../pagination/requests/read-page.ts';
 import type { OtherCaller } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
-import { keysOfText } from '../shape/columns/source-path.ts';
-import { updatedPaths, updatedTime } from '../shape/columns/updated-time.ts';
-import { parseJson } from '../shape/json/parse-json.ts';
-import { isObject } from '../shape/records/field-at.ts';
-import { recordKey } from '../shape/records/record-key.ts';
-import { unwrapped } from '../shape/records/unwrap.ts';
-import { filterName } from '../source/incremental.ts';
-import type { ResourceProfile } from '../source/profile.ts';
+import { keysOfText } from '../rows/columns/source-path.ts';
+import { updatedPaths, updatedTime } from '../rows/columns/updated-time.ts';
+import { parseJson } from '../rows/json/parse-json.ts';
+import { isObject } from '../rows/records/field-at.ts';
+import { recordKey } from '../rows/records/record-key.ts';
+import { unwrapped } from '../rows/records/unwrap.ts';
+import { filterName } from '../config/profile/incremental.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
 import { type CallerView, type CallerViews, isRequestRefused } from './credential.ts';
 import {
   type CheckFinding,

@@ -1,9 +1,9 @@
-import type { Page } from '../extract/page.ts';
-import { walk } from '../extract/walk.ts';
+import type { Page } from '../pagination/page.ts';
+import { walk } from '../pagination/walk.ts';
 import type { JsonValue } from '../model/json.ts';
-import { updatedTime, updatedZone } from '../shape/columns/updated-time.ts';
-import { recordKey } from '../shape/records/record-key.ts';
-import type { ResourceProfile } from '../source/profile.ts';
+import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
+import { recordKey } from '../rows/records/record-key.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
 import { type CheckFinding, filterQuery, listingWalk, type RequestContext } from './listing-walk.ts';
 import { momentOf } from './since.ts';
 

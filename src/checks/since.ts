@@ -1,5 +1,5 @@
 import { timeZone, type TimeZone } from '../model/time-zone.ts';
-import { isLocalTime, parseInstant } from '../shape/columns/timestamps.ts';
+import { isLocalTime, parseInstant } from '../rows/columns/timestamps.ts';
 import {
   hasOffset,
   type IncrementalProfile,
@@ -8,7 +8,7 @@ import {
   parsePattern,
   patternStep,
   writePattern,
-} from '../source/incremental.ts';
+} from '../config/profile/incremental.ts';
 
 /** By the service's clock, in epoch milliseconds: when the cursor was first seen, and when the last walk began. */
 interface Looks {

@@ -1,9 +1,9 @@
 import type { JsonValue } from '../model/json.ts';
 import { LOCAL, zoneAt, type TimeZone } from '../model/time-zone.ts';
-import { isObject } from '../shape/records/field-at.ts';
-import { isLocalTime, parseInstant } from '../shape/columns/timestamps.ts';
-import { updatedPaths } from '../shape/columns/updated-time.ts';
-import type { ResourceProfile } from '../source/profile.ts';
+import { isObject } from '../rows/records/field-at.ts';
+import { isLocalTime, parseInstant } from '../rows/columns/timestamps.ts';
+import { updatedPaths } from '../rows/columns/updated-time.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { CheckFinding } from './listing-walk.ts';
 
 /** One field's values, and how the profile reads it. */

@@ -1,10 +1,10 @@
 import { Command } from 'commander';
 import { ConfigError } from '../model/errors.ts';
 import { delayText } from '../observe/figures.ts';
-import { alertSettings } from '../serve/alerts/alerts.ts';
-import { testMessage, sendMessage } from '../serve/alerts/message.ts';
-import type { ChannelSettings } from '../settings/alerts-schema.ts';
-import type { Settings } from '../settings/settings.ts';
+import { alertSettings } from '../server/alerts/alerts.ts';
+import { testMessage, sendMessage } from '../server/alerts/message.ts';
+import type { ChannelSettings } from '../config/alerts-schema.ts';
+import type { Settings } from '../config/settings.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import { alignedLines, print } from './command/output.ts';

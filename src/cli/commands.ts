@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { asStarted } from '../observe/started-as.ts';
 import { systemClock } from '../observe/system-clock.ts';
-import { withEnvFile } from '../settings/env-file.ts';
+import { withEnvFile } from '../config/env-file.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode, exitCodeOfError } from './command/exit-code.ts';
 import { FIRST_STEPS, tellError } from './command/output.ts';

@@ -1,9 +1,9 @@
 import { Command } from 'commander';
-import { configJsonSchema, profileJsonSchema } from '../settings/json-schema.ts';
+import { configJsonSchema, profileJsonSchema } from '../config/json-schema.ts';
 import type { CliContext } from './command/context.ts';
 import { readFileSync } from 'node:fs';
 import { ConfigError } from '../model/errors.ts';
-import { packagedProfiles, profilePath, readPackagedProfile } from '../settings/load-profile.ts';
+import { packagedProfiles, profilePath, readPackagedProfile } from '../config/load-profile.ts';
 import { alignedLines, print } from './command/output.ts';
 
 /** `content-sync config schema`: what an editor needs to help with the files. */

@@ -1,21 +1,21 @@
 import { Command } from 'commander';
 import { ConfigError } from '../model/errors.ts';
 import { countText } from '../observe/figures.ts';
-import { interpolate } from '../settings/file/interpolate.ts';
-import { readSecretFile } from '../settings/file/secret-fields.ts';
+import { interpolate } from '../config/file/interpolate.ts';
+import { readSecretFile } from '../config/file/secret-fields.ts';
 import {
   warehouseTransportFault,
   addressFault,
   addressSecrets,
   shownAddress,
   sourceAddress,
-} from '../settings/warehouse-address.ts';
+} from '../config/warehouse-address.ts';
 import { copyWarehouse, type CopiedTable } from '../sync/copy/copy-warehouse.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { alignedLines, print } from './command/output.ts';
-import { findDatabase } from '../warehouse/databases.ts';
+import { findDatabase } from '../database/databases.ts';
 
 /** `content-sync copy`: a SQLite warehouse becomes one on Postgres, so that nobody has to backfill again. */
 export function copyCommand(context: CliContext): Command {

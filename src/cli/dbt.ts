@@ -7,13 +7,13 @@ import {
   type DictionaryColumn,
   type DictionaryTable,
   readDictionary,
-} from '../serve/dictionary/read-dictionary.ts';
-import { scrubTexts } from '../serve/status/snapshot.ts';
-import type { SourceSettings } from '../settings/settings.ts';
-import { textHash } from '../shape/records/fingerprint.ts';
-import { timesOf } from '../trigger/schedule/due.ts';
+} from '../server/dictionary/read-dictionary.ts';
+import { scrubTexts } from '../server/status/snapshot.ts';
+import type { SourceSettings } from '../config/settings.ts';
+import { textHash } from '../rows/records/fingerprint.ts';
+import { timesOf } from '../server/schedule/due.ts';
 import { isNameOf } from '../views/plan-views.ts';
-import { databaseAt, openWarehouseToRead } from '../warehouse/databases.ts';
+import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
 import { print } from './command/output.ts';

@@ -7,8 +7,8 @@ import {
   waitingDeletes,
   type DecidedDeletes,
   type WaitingDelete,
-} from '../serve/controls/decide-deletes.ts';
-import { openWarehouseToRead } from '../warehouse/databases.ts';
+} from '../server/controls/decide-deletes.ts';
+import { openWarehouseToRead } from '../database/databases.ts';
 import type { CliContext } from './command/context.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { askServe, findServe } from './command/find-serve.ts';

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Command } from 'commander';
-import { packageRoot } from '../settings/load-profile.ts';
-import type { Settings } from '../settings/settings.ts';
+import { packageRoot } from '../config/load-profile.ts';
+import type { Settings } from '../config/settings.ts';
 import type { CliContext } from './command/context.ts';
 import { print } from './command/output.ts';
 import { readSettings, type SourceOptions } from './command/sources.ts';

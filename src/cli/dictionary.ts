@@ -8,10 +8,10 @@ import {
   type Dictionary,
   readDictionary,
   type RowCounts,
-} from '../serve/dictionary/read-dictionary.ts';
-import { scrubTexts } from '../serve/status/snapshot.ts';
-import { openWarehouseToRead, shownPlace } from '../warehouse/databases.ts';
-import { renderDictionaryPage } from '../web/page/dictionary-page.ts';
+} from '../server/dictionary/read-dictionary.ts';
+import { scrubTexts } from '../server/status/snapshot.ts';
+import { openWarehouseToRead, shownPlace } from '../database/databases.ts';
+import { renderDictionaryPage } from '../server/page/dictionary-page.ts';
 import type { CliContext } from './command/context.ts';
 import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
 import { whileOpen } from './command/with-app.ts';

@@ -1,10 +1,10 @@
 import { eraseUnnamed } from '../sync/files/prune.ts';
-import type { App } from '../app.ts';
+import type { App } from '../server/app.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import { syncedResources } from '../serve/start-drain.ts';
-import type { SourceSettings } from '../settings/settings.ts';
-import { readTables } from '../state/column-catalog.ts';
+import { syncedResources } from '../server/start-drain.ts';
+import type { SourceSettings } from '../config/settings.ts';
+import { readTables } from '../database/state/column-catalog.ts';
 import {
   askToForget,
   checkPrivacyKey,
@@ -13,13 +13,13 @@ import {
   openRequests,
   rememberForgotten,
   unerased,
-} from '../state/forgotten.ts';
+} from '../database/state/forgotten.ts';
 import { knownIds } from '../sync/forget/traces.ts';
-import { forgetDeliveries, type ForgottenDeliveries, idsInDeliveries } from '../trigger/drain/forget-deliveries.ts';
-import type { RestoredParts } from '../warehouse/database.ts';
-import { inboxAddress, openInbox, openInboxToRead } from '../warehouse/databases.ts';
-import type { Inbox } from '../warehouse/inbox.ts';
-import type { ForgottenRow, OwnTables } from '../warehouse/own-tables.ts';
+import { forgetDeliveries, type ForgottenDeliveries, idsInDeliveries } from '../server/inbox/forget-deliveries.ts';
+import type { RestoredParts } from '../database/database.ts';
+import { inboxAddress, openInbox, openInboxToRead } from '../database/databases.ts';
+import type { Inbox } from '../database/inbox.ts';
+import type { ForgottenRow, OwnTables } from '../database/own-tables.ts';
 import type { CliContext } from './command/context.ts';
 import { whileOpen } from './command/with-app.ts';
 

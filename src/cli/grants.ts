@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
-import { changeReaders } from '../warehouse/databases.ts';
-import type { Readers, ReadersRequest } from '../warehouse/database.ts';
+import { changeReaders } from '../database/databases.ts';
+import type { Readers, ReadersRequest } from '../database/database.ts';
 import type { CliContext } from './command/context.ts';
 import { forEachSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { print } from './command/output.ts';

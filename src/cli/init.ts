@@ -2,13 +2,13 @@ import { existsSync, appendFileSync, chmodSync, mkdirSync, readFileSync, writeFi
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
 import { ConfigError } from '../model/errors.ts';
-import { placementFindings } from '../settings/cross-check.ts';
-import { settingsError } from '../settings/file/fault.ts';
-import { readSecretFile } from '../settings/file/secret-fields.ts';
-import { packagedProfiles, profileReader, readPackagedProfile } from '../settings/load-profile.ts';
-import { loadSettings } from '../settings/load-settings.ts';
-import { SOURCE_NAME, type SourceSettings } from '../settings/settings.ts';
-import { USUAL_WAREHOUSE } from '../settings/warehouse-address.ts';
+import { placementFindings } from '../config/cross-check.ts';
+import { settingsError } from '../config/file/fault.ts';
+import { readSecretFile } from '../config/file/secret-fields.ts';
+import { packagedProfiles, profileReader, readPackagedProfile } from '../config/load-profile.ts';
+import { loadSettings } from '../config/load-settings.ts';
+import { SOURCE_NAME, type SourceSettings } from '../config/settings.ts';
+import { USUAL_WAREHOUSE } from '../config/warehouse-address.ts';
 import { checkSource, findingsText, impatiently, type Section } from './check.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
@@ -18,7 +18,7 @@ import { findService, type FoundService, type Recognised } from './init/find-ser
 import { dropFilters, findCollections, type OwnProfile, ownProfileText } from './init/own-profile.ts';
 import { openQuestions, type Questions } from './init/questions.ts';
 import { isMap, parseDocument, stringify } from 'yaml';
-import { ENV_FILE } from '../settings/env-file.ts';
+import { ENV_FILE } from '../config/env-file.ts';
 
 /** Options of `content-sync init`: every question has one. */
 interface InitOptions {

@@ -10,8 +10,8 @@ import type { JsonValue } from '../model/json.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { MOST_REQUESTS, type ProbeProgress, type ProbeResult, probeService } from '../probe/probe-service.ts';
 import { toYaml } from '../probe/profile.ts';
-import { isLoopback } from '../settings/warehouse-address.ts';
-import { usualNetwork } from '../settings/network.ts';
+import { isLoopback } from '../config/warehouse-address.ts';
+import { usualNetwork } from '../config/network.ts';
 
 interface ProbeFlags {
   openapi?: string;

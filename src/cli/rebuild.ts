@@ -1,10 +1,10 @@
 import { Command } from 'commander';
-import type { App } from '../app.ts';
+import type { App } from '../server/app.ts';
 import { SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countOf, countText } from '../observe/figures.ts';
 import type { ResourceRebuilt } from '../sync/rebuild-resource.ts';
-import { openWarehouseToRead } from '../warehouse/databases.ts';
+import { openWarehouseToRead } from '../database/databases.ts';
 import type { CliContext } from './command/context.ts';
 import { print } from './command/output.ts';
 import { forEachSource, withSourceOptions, type SourceOptions } from './command/sources.ts';

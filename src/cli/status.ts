@@ -4,10 +4,10 @@ import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countOf, countText, durationText } from '../observe/figures.ts';
 import { createMetrics } from '../observe/metrics.ts';
-import { type Attention, attentionOf, headlineOf, lastError, type Severity } from '../serve/status/attention.ts';
-import { createCollector } from '../serve/status/collect.ts';
-import type { ApiStatus, FilesStatus, StatusSnapshot } from '../serve/status/snapshot.ts';
-import { apiStatus, readSuccesses, type StatusParts, storedParts } from '../serve/status/source-status.ts';
+import { type Attention, attentionOf, headlineOf, lastError, type Severity } from '../server/status/attention.ts';
+import { createCollector } from '../server/status/collect.ts';
+import type { ApiStatus, FilesStatus, StatusSnapshot } from '../server/status/snapshot.ts';
+import { apiStatus, readSuccesses, type StatusParts, storedParts } from '../server/status/source-status.ts';
 import {
   countRows,
   filesText,
@@ -15,16 +15,16 @@ import {
   readFileStatus,
   readResource,
   type StoredResource,
-} from '../serve/status/stored.ts';
-import type { SourceSettings } from '../settings/settings.ts';
-import { versionText } from '../source/http-fields.ts';
-import { readCheckpoint } from '../state/checkpoints.ts';
-import { resourcesNotCopied } from '../state/column-catalog.ts';
-import { readLifetime } from '../state/notices.ts';
-import { type Pause, readPauses } from '../state/pauses.ts';
-import { countWindows, type WindowCounts } from '../state/windows.ts';
-import { openInboxToRead, openWarehouseToRead, shownPlace } from '../warehouse/databases.ts';
-import type { WarehouseReader } from '../warehouse/reading.ts';
+} from '../server/status/stored.ts';
+import type { SourceSettings } from '../config/settings.ts';
+import { versionText } from '../config/profile/http-fields.ts';
+import { readCheckpoint } from '../database/state/checkpoints.ts';
+import { resourcesNotCopied } from '../database/state/column-catalog.ts';
+import { readLifetime } from '../database/state/notices.ts';
+import { type Pause, readPauses } from '../database/state/pauses.ts';
+import { countWindows, type WindowCounts } from '../database/state/windows.ts';
+import { openInboxToRead, openWarehouseToRead, shownPlace } from '../database/databases.ts';
+import type { WarehouseReader } from '../database/reading.ts';
 import { type Paint, painter, type Tone, toneOfStatus } from './command/colour.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';

@@ -1,13 +1,13 @@
 import { Command } from 'commander';
-import type { App, AppOptions } from '../app.ts';
-import { alertSettings } from '../serve/alerts/alerts.ts';
-import type { Settings } from '../settings/settings.ts';
-import { readCheckpoint } from '../state/checkpoints.ts';
-import { pausedError, readPauses } from '../state/pauses.ts';
+import type { App, AppOptions } from '../server/app.ts';
+import { alertSettings } from '../server/alerts/alerts.ts';
+import type { Settings } from '../config/settings.ts';
+import { readCheckpoint } from '../database/state/checkpoints.ts';
+import { pausedError, readPauses } from '../database/state/pauses.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import type { RunReport } from '../sync/report.ts';
-import { createPings } from '../trigger/ping.ts';
-import { dueOf, timesOf } from '../trigger/schedule/due.ts';
+import { createPings } from '../server/ping.ts';
+import { dueOf, timesOf } from '../server/schedule/due.ts';
 import type { CliContext } from './command/context.ts';
 import { exitCodeOfStatus } from './command/exit-code.ts';
 import { findServe } from './command/find-serve.ts';
@@ -180,7 +180,7 @@ async function reportAlerts(context: CliContext, synced: readonly SyncedAlone[])
   if (first === undefined || context.signal.aborted || Object.keys(first.settings.alerts).length === 0) return;
   const { log } = first.chosen;
   try {
-    const { tellOnce } = await import('../serve/alerts/tell-once.ts');
+    const { tellOnce } = await import('../server/alerts/tell-once.ts');
     const sources = synced.map(({ chosen }) => chosen.source);
     await tellOnce({ ...context, ...alertSettings(first.settings), sources, log });
   } catch (error) {

@@ -1,13 +1,13 @@
 import { Command } from 'commander';
-import type { App } from '../app.ts';
+import type { App } from '../server/app.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
-import type { SourceSettings } from '../settings/settings.ts';
+import type { SourceSettings } from '../config/settings.ts';
 import type { Repaired } from '../sync/verify/repair-resource.ts';
 import { type Difference, DIFFERENCES, type VerifyReport } from '../sync/verify/report.ts';
-import { openWarehouseToRead, sharedDatabase } from '../warehouse/databases.ts';
-import type { Verdict } from '../warehouse/own-tables.ts';
+import { openWarehouseToRead, sharedDatabase } from '../database/databases.ts';
+import type { Verdict } from '../database/own-tables.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode, exitCodeOfError, worstExitCode } from './command/exit-code.ts';
 import { print, tellError } from './command/output.ts';

@@ -1,10 +1,10 @@
 import { ConfigError } from '../model/errors.ts';
 import type { ResourceShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { pathText } from '../shape/columns/source-path.ts';
-import { readShapes } from '../state/column-catalog.ts';
-import { readViews, type StoredView } from '../state/view-catalog.ts';
-import type { ReadColumn, SnapshotReader } from '../warehouse/snapshot-reader.ts';
+import { pathText } from '../rows/columns/source-path.ts';
+import { readShapes } from '../database/state/column-catalog.ts';
+import { readViews, type StoredView } from '../database/state/view-catalog.ts';
+import type { ReadColumn, SnapshotReader } from '../database/snapshot-reader.ts';
 
 /** A column of a table to export, with what is known of it. */
 export interface ChosenColumn extends ReadColumn {

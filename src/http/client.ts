@@ -1,7 +1,7 @@
 import type { AnswerAge } from '../model/answer-age.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Lane, Outcome } from '../model/vocabulary.ts';
-import type { AnswerRule } from '../source/http-fields.ts';
+import type { AnswerRule } from '../config/profile/http-fields.ts';
 import type { AnswerHold } from './body/answer-memory.ts';
 import type { BodySink } from './body/body-sink.ts';
 

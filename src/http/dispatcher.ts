@@ -1,7 +1,7 @@
 import { getCACertificates } from 'node:tls';
 import { Agent, EnvHttpProxyAgent, type buildConnector, type Dispatcher } from 'undici';
-import type { Network } from '../settings/network.ts';
-import type { HttpProfile } from '../source/profile.ts';
+import type { Network } from '../config/network.ts';
+import type { HttpProfile } from '../config/profile/profile.ts';
 
 const MAX_HEADER_BYTES = 16_384;
 

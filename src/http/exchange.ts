@@ -1,13 +1,13 @@
 import { type Dispatcher, errors, request as send } from 'undici';
 import type { Clock } from '../model/clock.ts';
-import type { HttpProfile } from '../source/profile.ts';
+import type { HttpProfile } from '../config/profile/profile.ts';
 import type { AnswerHold } from './body/answer-memory.ts';
 import type { HttpMethod } from './client.ts';
 import { ACCEPTED_ENCODINGS, readBody } from './body/body.ts';
 import type { BodySink } from './body/body-sink.ts';
 import type { AnswerHeaders } from './outcome/outcome-table.ts';
-import type { AnswerFacts } from '../queue/governor.ts';
-import type { AnswerLimits } from '../queue/limits/answer-limits.ts';
+import type { AnswerFacts } from './rate-limit/governor.ts';
+import type { AnswerLimits } from './rate-limit/limits/answer-limits.ts';
 import { SyncError } from '../model/errors.ts';
 
 /** The body of an error answer is only shown, in part. */

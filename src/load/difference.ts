@@ -1,9 +1,9 @@
-import type { Tombstone } from '../shape/tombstone.ts';
+import type { Tombstone } from '../rows/tombstone.ts';
 import type { Cell } from '../model/table.ts';
-import { canonicalHash } from '../shape/records/fingerprint.ts';
+import { canonicalHash } from '../rows/records/fingerprint.ts';
 import { timestampMs } from '../model/timestamp-text.ts';
-import { parseInstant } from '../shape/columns/timestamps.ts';
-import type { StoredRow } from '../warehouse/warehouse.ts';
+import { parseInstant } from '../rows/columns/timestamps.ts';
+import type { StoredRow } from '../database/warehouse.ts';
 import { latestOf, type KeyedRecord } from './key-records.ts';
 
 /** Whether states that are older than the stored row are accepted. */

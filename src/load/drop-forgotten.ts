@@ -1,8 +1,8 @@
 import type { JsonValue, SourceRecord } from '../model/json.ts';
-import { parseJson } from '../shape/json/parse-json.ts';
-import { recordKey } from '../shape/records/record-key.ts';
-import type { ResourceProfile } from '../source/profile.ts';
-import type { Forgotten } from '../state/forgotten.ts';
+import { parseJson } from '../rows/json/parse-json.ts';
+import { recordKey } from '../rows/records/record-key.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
+import type { Forgotten } from '../database/state/forgotten.ts';
 
 /** Records of a page without those that were erased, and how many these are. */
 export interface RememberedRecords {

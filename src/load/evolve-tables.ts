@@ -1,10 +1,10 @@
 import type { CompiledQuery } from 'kysely';
 import { SyncError } from '../model/errors.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
-import { InUse, GROWTH_OUTDATED, type DroppedView, type Warehouse } from '../warehouse/warehouse.ts';
-import { readGrowths } from '../state/view-catalog.ts';
+import { InUse, GROWTH_OUTDATED, type DroppedView, type Warehouse } from '../database/warehouse.ts';
+import { readGrowths } from '../database/state/view-catalog.ts';
 import { viewGrowth, type ViewGrowth } from './grow-views.ts';
-import type { HeldView } from '../state/owned-resource.ts';
+import type { HeldView } from '../database/state/owned-resource.ts';
 import type { LoadContext } from './load-context.ts';
 
 /** A change of a resource's tables. */

@@ -1,10 +1,10 @@
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import { type CalendarDay, daysOfYears, type Years } from '../model/calendar-day.ts';
 import type { Column, TableRows, TableShape } from '../model/table.ts';
-import { readShapes } from '../state/column-catalog.ts';
-import { inParts } from '../state/in-parts.ts';
-import type { OwnTables } from '../warehouse/own-tables.ts';
-import type { Warehouse } from '../warehouse/warehouse.ts';
+import { readShapes } from '../database/state/column-catalog.ts';
+import { inParts } from '../database/state/in-parts.ts';
+import type { OwnTables } from '../database/own-tables.ts';
+import type { Warehouse } from '../database/warehouse.ts';
 import type { LoadContext } from './load-context.ts';
 
 /** So far ahead people plan. */

@@ -1,22 +1,22 @@
 import { setImmediate } from 'node:timers/promises';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import { changesStoredRows, shapeChanges } from '../shape/evolve-shape.ts';
-import { pathText } from '../shape/columns/source-path.ts';
-import { shapeRecords, type ShapedPage, type ShapeInput } from '../shape/shape-page.ts';
-import type { ShapeProfile } from '../shape/shape-tree.ts';
-import type { ResourceProfile } from '../source/profile.ts';
-import type { FixedColumn } from '../state/owned-resource.ts';
-import { InUse, type Warehouse } from '../warehouse/warehouse.ts';
+import { changesStoredRows, shapeChanges } from '../rows/evolve-shape.ts';
+import { pathText } from '../rows/columns/source-path.ts';
+import { shapeRecords, type ShapedPage, type ShapeInput } from '../rows/shape-page.ts';
+import type { ShapeProfile } from '../rows/shape-tree.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
+import type { FixedColumn } from '../database/state/owned-resource.ts';
+import { InUse, type Warehouse } from '../database/warehouse.ts';
 import { shapeOf } from './prepare-page.ts';
-import { rememberShape } from '../state/column-catalog.ts';
-import { rewriteRows } from '../state/stored-rows.ts';
-import { markReshape, readReshape, saveReshape } from '../state/checkpoints.ts';
+import { rememberShape } from '../database/state/column-catalog.ts';
+import { rewriteRows } from '../database/state/stored-rows.ts';
+import { markReshape, readReshape, saveReshape } from '../database/state/checkpoints.ts';
 import { evolveTables } from './evolve-tables.ts';
 import { coverRows } from './grow-calendar.ts';
 import type { LoadContext } from './load-context.ts';
-import { storedValue } from '../shape/records/as-record.ts';
-import { bodiesAfter, type StoredBody } from '../state/versions.ts';
+import { storedValue } from '../rows/records/as-record.ts';
+import { bodiesAfter, type StoredBody } from '../database/state/versions.ts';
 
 /**
  * `shapeRecords` with what only the warehouse knows: the names that are taken, and the integer columns that must become

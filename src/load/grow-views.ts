@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CompiledQuery } from 'kysely';
 import type { ResourceShape, TableShape } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import type { Relations } from '../source/profile.ts';
-import { commentKey, readCatalogue, saveComments } from '../state/column-catalog.ts';
-import { type Comment, commentsOf } from '../state/column-comments.ts';
-import { resourcesThatKeepFiles } from '../state/files/shown-files.ts';
+import type { Relations } from '../config/profile/profile.ts';
+import { commentKey, readCatalogue, saveComments } from '../database/state/column-catalog.ts';
+import { type Comment, commentsOf } from '../database/state/column-comments.ts';
+import { resourcesThatKeepFiles } from '../database/state/files/shown-files.ts';
 import {
   claimGrowth,
   type MadeView,
@@ -14,11 +14,11 @@ import {
   rememberViews,
   renameView,
   type StoredView,
-} from '../state/view-catalog.ts';
+} from '../database/state/view-catalog.ts';
 import { type ExistingViews, planViews } from '../views/plan-views.ts';
 import { asChange, type ExistingColumn, type PlannedView } from '../views/planned-view.ts';
 import type { Relation, ViewedResource, ViewModel } from '../views/view-model.ts';
-import type { ViewChange } from '../warehouse/view-dialect.ts';
+import type { ViewChange } from '../database/view-dialect.ts';
 import type { LoadContext } from './load-context.ts';
 
 /** All views, those that must be made anew among them, and the statements that remember these. */

@@ -1,11 +1,11 @@
 import type { SourceRecord, Updated } from '../model/json.ts';
-import { canonicalHash, textHash } from '../shape/records/fingerprint.ts';
-import { comparedPart } from '../shape/mask-fields.ts';
-import { takenIn } from '../shape/records/as-record.ts';
-import { recordKey } from '../shape/records/record-key.ts';
-import { updatedTime } from '../shape/columns/updated-time.ts';
+import { canonicalHash, textHash } from '../rows/records/fingerprint.ts';
+import { comparedPart } from '../rows/mask-fields.ts';
+import { takenIn } from '../rows/records/as-record.ts';
+import { recordKey } from '../rows/records/record-key.ts';
+import { updatedTime } from '../rows/columns/updated-time.ts';
 import type { HistoryPolicy } from '../model/vocabulary.ts';
-import type { ResourceProfile } from '../source/profile.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
 
 /** A record that has a key, with what is needed to tell whether it is new, changed or old. */
 export interface KeyedRecord extends SourceRecord {

@@ -1,7 +1,7 @@
 import type { Clock } from '../model/clock.ts';
-import type { Profile, ResourceProfile } from '../source/profile.ts';
-import type { OwnedResource } from '../state/owned-resource.ts';
-import type { Warehouse } from '../warehouse/warehouse.ts';
+import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
+import type { OwnedResource } from '../database/state/owned-resource.ts';
+import type { Warehouse } from '../database/warehouse.ts';
 
 /** A profile, and which of its resources are copied; all if that is absent. */
 export type CopiedProfile = Pick<Profile, 'resources' | 'relations'> & { copied?: readonly string[] };

@@ -1,20 +1,20 @@
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Column, ResourceShape, TableRows } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import { sameJson } from '../shape/records/fingerprint.ts';
-import { comparedPart } from '../shape/mask-fields.ts';
-import { recordDifferences } from '../shape/records/record-difference.ts';
-import { storedValue, takenIn } from '../shape/records/as-record.ts';
-import { toTimestampText } from '../shape/columns/timestamps.ts';
-import { tombstoneOf, type Tombstone } from '../shape/tombstone.ts';
-import { storedZone, updatedColumns, updatedTime } from '../shape/columns/updated-time.ts';
-import type { ResourceProfile } from '../source/profile.ts';
-import { currentBodies } from '../state/versions.ts';
+import { sameJson } from '../rows/records/fingerprint.ts';
+import { comparedPart } from '../rows/mask-fields.ts';
+import { recordDifferences } from '../rows/records/record-difference.ts';
+import { storedValue, takenIn } from '../rows/records/as-record.ts';
+import { toTimestampText } from '../rows/columns/timestamps.ts';
+import { tombstoneOf, type Tombstone } from '../rows/tombstone.ts';
+import { storedZone, updatedColumns, updatedTime } from '../rows/columns/updated-time.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
+import { currentBodies } from '../database/state/versions.ts';
 import { difference, isOlder, type Difference, type OlderPolicy } from './difference.ts';
 import { dropForgotten } from './drop-forgotten.ts';
 import { keyRecords, type KeyClashes, type KeyedRecord, type LeftOut, type SetAside } from './key-records.ts';
-import type { PageRows, StoredRow } from '../warehouse/warehouse.ts';
-import type { OwnedResource } from '../state/owned-resource.ts';
+import type { PageRows, StoredRow } from '../database/warehouse.ts';
+import type { OwnedResource } from '../database/state/owned-resource.ts';
 import type { LoadContext } from './load-context.ts';
 
 export interface LoadablePage {

@@ -1,10 +1,10 @@
 import type { SourceRecord } from '../model/json.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import { inParts } from '../state/in-parts.ts';
-import { resolveRejects } from '../state/rejects.ts';
-import { restoreDeletes } from '../state/stored-rows.ts';
-import { forgetSuspects } from '../state/suspects.ts';
-import { latestVersions } from '../state/versions.ts';
+import { inParts } from '../database/state/in-parts.ts';
+import { resolveRejects } from '../database/state/rejects.ts';
+import { restoreDeletes } from '../database/state/stored-rows.ts';
+import { forgetSuspects } from '../database/state/suspects.ts';
+import { latestVersions } from '../database/state/versions.ts';
 import { dropForgotten } from './drop-forgotten.ts';
 import { coverRows } from './grow-calendar.ts';
 import { keyRecords } from './key-records.ts';

@@ -1,4 +1,4 @@
-import { readShapes } from '../state/column-catalog.ts';
+import { readShapes } from '../database/state/column-catalog.ts';
 import { planKeys } from '../views/key-plan.ts';
 import type { LoadContext } from './load-context.ts';
 

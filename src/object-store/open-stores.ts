@@ -1,6 +1,6 @@
 import type { Clock } from '../model/clock.ts';
-import type { FilesSettings } from '../settings/file-stores.ts';
-import type { StoreAddress } from '../source/file-fields.ts';
+import type { FilesSettings } from '../config/file-stores.ts';
+import type { StoreAddress } from '../config/profile/file-fields.ts';
 import type { ObjectStore } from './object-store.ts';
 
 /** How the stores of a source are reached. */

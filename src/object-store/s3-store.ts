@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import PQueue from 'p-queue';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
-import type { StoreAddress } from '../source/file-fields.ts';
+import type { StoreAddress } from '../config/profile/file-fields.ts';
 import { bucketAccess, type BucketClient, type BucketWords, openBucketClient } from './bucket.ts';
 import { storeFault, sweepFolder, told } from './file-system.ts';
 import { objectAt, objectMissing, objectPath, type ObjectStore, OWNER, type StoredObject } from './object-store.ts';

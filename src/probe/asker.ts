@@ -10,11 +10,11 @@ import { SyncError } from '../model/errors.ts';
 import { clockOf } from '../model/http-date.ts';
 import type { JsonValue } from '../model/json.ts';
 import { scrub } from '../observe/scrub.ts';
-import { type Attempted, createGovernor, type Governor } from '../queue/governor.ts';
-import { readAnswerLimits } from '../queue/limits/answer-limits.ts';
-import type { Network } from '../settings/network.ts';
-import { profileSchema } from '../source/profile.ts';
-import { rateDialectSchema } from '../source/rate-dialect.ts';
+import { type Attempted, createGovernor, type Governor } from '../http/rate-limit/governor.ts';
+import { readAnswerLimits } from '../http/rate-limit/limits/answer-limits.ts';
+import type { Network } from '../config/network.ts';
+import { profileSchema } from '../config/profile/profile.ts';
+import { rateDialectSchema } from '../config/profile/rate-dialect.ts';
 
 export type QueryParams = Readonly<Record<string, string>>;
 

@@ -1,12 +1,12 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { type Answer, isUsable, said } from './asker.ts';
 import { type Stage, type Subject, keyOf } from './stage.ts';
-import { isExact } from '../shape/json/exact-number.ts';
-import { fieldAt, isObject } from '../shape/records/field-at.ts';
-import { selectRecords, selectRecord } from '../shape/records/select-records.ts';
-import { unwrapped, type UnwrapRule } from '../shape/records/unwrap.ts';
+import { isExact } from '../rows/json/exact-number.ts';
+import { fieldAt, isObject } from '../rows/records/field-at.ts';
+import { selectRecords, selectRecord } from '../rows/records/select-records.ts';
+import { unwrapped, type UnwrapRule } from '../rows/records/unwrap.ts';
 import { judgeRecord } from '../checks/item.ts';
-import { differenceText } from '../shape/records/record-difference.ts';
+import { differenceText } from '../rows/records/record-difference.ts';
 
 /** A place in a body that may hold the records. */
 interface RecordArray {

@@ -5,8 +5,8 @@ import { fieldPaths, valuesAt } from './body.ts';
 import { countsIn, pageWith } from './page-size.ts';
 import type { Stage, Subject } from './stage.ts';
 import { FURTHEST_MS, offsetText, QUARTER_MS, SAYS_UTC, stemOf } from '../checks/times.ts';
-import { isLocalTime, parseInstant } from '../shape/columns/timestamps.ts';
-import { fieldAt } from '../shape/records/field-at.ts';
+import { isLocalTime, parseInstant } from '../rows/columns/timestamps.ts';
+import { fieldAt } from '../rows/records/field-at.ts';
 
 const SAYS_UPDATED = /updat|modif|chang|edit|revis|(?:^|[._])(?:mtime|lastmod)/i;
 const SAYS_CREATED = /creat|insert|added|publish|(?:^|[._])(?:ctime|date|date_?gmt|uploaded_?(?:at|on))$/i;

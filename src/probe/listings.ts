@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
-import { isObject } from '../shape/records/field-at.ts';
+import { isObject } from '../rows/records/field-at.ts';
 import {
   type Credential,
   isUsable,

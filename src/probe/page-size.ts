@@ -1,11 +1,11 @@
 import { isRefusal, isUsable, type QueryParams, said, type Answer } from './asker.ts';
 import { recordsIn } from './body.ts';
 import { isSamePage, type Stage, type Subject } from './stage.ts';
-import { parseLinkHeader } from '../extract/page-styles/link-header.ts';
-import { countIn, undeclaredSignals } from '../extract/requests/body-account.ts';
+import { parseLinkHeader } from '../pagination/page-styles/link-header.ts';
+import { countIn, undeclaredSignals } from '../pagination/requests/body-account.ts';
 import type { JsonValue } from '../model/json.ts';
-import { pageSchema } from '../source/page-style.ts';
-import { isObject } from '../shape/records/field-at.ts';
+import { pageSchema } from '../config/profile/page-style.ts';
+import { isObject } from '../rows/records/field-at.ts';
 
 /** Parameters by which services take a page size, the usual ones first. */
 const SIZE_PARAMS = `

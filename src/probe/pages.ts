@@ -12,7 +12,7 @@ import {
   SMALL,
   takeRecords,
 } from './page-size.ts';
-import { fieldAt } from '../shape/records/field-at.ts';
+import { fieldAt } from '../rows/records/field-at.ts';
 import { isSamePage, keyOf, type Stage, type Subject } from './stage.ts';
 
 /** Finds how the listing is cut into pages, and how its end is known. */

@@ -2,7 +2,7 @@ import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { holdsSecret, scrub } from '../observe/scrub.ts';
-import type { Network } from '../settings/network.ts';
+import type { Network } from '../config/network.ts';
 import { Asker, type Credential, formNamed, RequestsSpent, unreachable } from './asker.ts';
 import { probeId, probeItem } from './body.ts';
 import { probeDeleted, probeTimes, probeView } from './fields.ts';

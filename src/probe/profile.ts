@@ -1,8 +1,8 @@
 import { Document, isCollection, isMap, isNode, isPair, isScalar, type Node } from 'yaml';
 import { snippet } from '../http/body/safe-text.ts';
 import { SyncError } from '../model/errors.ts';
-import { escapePlaceholders } from '../settings/file/interpolate.ts';
-import { type Profile, profileSchema } from '../source/profile.ts';
+import { escapePlaceholders } from '../config/file/interpolate.ts';
+import { type Profile, profileSchema } from '../config/profile/profile.ts';
 import type { Finding } from './stage.ts';
 
 type Fields = Record<string, unknown>;

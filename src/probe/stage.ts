@@ -1,8 +1,8 @@
 import type { Clock } from '../model/clock.ts';
 import type { JsonObject } from '../model/json.ts';
 import type { Answer, Asker, QueryParams } from './asker.ts';
-import { fieldAt } from '../shape/records/field-at.ts';
-import type { UnwrapRule } from '../shape/records/unwrap.ts';
+import { fieldAt } from '../rows/records/field-at.ts';
+import type { UnwrapRule } from '../rows/records/unwrap.ts';
 
 /** One line of a profile, and what speaks for it. */
 export interface Finding {

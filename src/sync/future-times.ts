@@ -1,10 +1,10 @@
 import { sql, type CompiledQuery } from 'kysely';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import { durationText } from '../observe/figures.ts';
-import { NO_WALK } from '../state/checkpoints.ts';
-import type { OwnedResource } from '../state/owned-resource.ts';
-import type { OwnTables, RunRow } from '../warehouse/own-tables.ts';
-import type { Warehouse } from '../warehouse/warehouse.ts';
+import { NO_WALK } from '../database/state/checkpoints.ts';
+import type { OwnedResource } from '../database/state/owned-resource.ts';
+import type { OwnTables, RunRow } from '../database/own-tables.ts';
+import type { Warehouse } from '../database/warehouse.ts';
 import type { Warning } from './warnings.ts';
 
 /** The clocks of machines that share a database may differ by this much. */

@@ -4,11 +4,11 @@ import { ConfigError, DeferredError } from '../model/errors.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import type { WalkMode } from '../model/vocabulary.ts';
-import { updatedZone } from '../shape/columns/updated-time.ts';
-import { canonicalHash } from '../shape/records/fingerprint.ts';
-import type { ResourceProfile } from '../source/profile.ts';
-import { freshCheckpoint, NO_WALK } from '../state/checkpoints.ts';
-import type { CheckpointRow, RunRow } from '../warehouse/own-tables.ts';
+import { updatedZone } from '../rows/columns/updated-time.ts';
+import { canonicalHash } from '../rows/records/fingerprint.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
+import { freshCheckpoint, NO_WALK } from '../database/state/checkpoints.ts';
+import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
 import { isOtherCredential, SEVERAL } from './cursor/move-cursor.ts';
 
 /** The kind of sync that a command asks for. */

@@ -1,9 +1,9 @@
 import { DeferredError, SyncError } from '../model/errors.ts';
-import { readCheckpoint } from '../state/checkpoints.ts';
-import { readTables } from '../state/column-catalog.ts';
-import { beginRun, readRun, type RunStart } from '../state/runs.ts';
-import { forgetViews, viewColumns } from '../state/view-catalog.ts';
-import type { RunRow } from '../warehouse/own-tables.ts';
+import { readCheckpoint } from '../database/state/checkpoints.ts';
+import { readTables } from '../database/state/column-catalog.ts';
+import { beginRun, readRun, type RunStart } from '../database/state/runs.ts';
+import { forgetViews, viewColumns } from '../database/state/view-catalog.ts';
+import type { RunRow } from '../database/own-tables.ts';
 import { feedPlace } from './feed/feed-answers.ts';
 import { trustedPlan } from './filter/trusted-plan.ts';
 import { planWalk, type WalkPlan } from './plan.ts';

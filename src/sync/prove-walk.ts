@@ -1,5 +1,5 @@
-import type { Doubt, WalkEnd } from '../extract/page.ts';
-import type { ResourceProfile } from '../source/profile.ts';
+import type { Doubt, WalkEnd } from '../pagination/page.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { Warning } from './warnings.ts';
 
 /** Conclusions from the end of a scan. */

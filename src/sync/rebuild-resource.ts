@@ -4,10 +4,10 @@ import { seenNow } from '../load/rebuild/stored-pages.ts';
 import { refreshViews } from '../load/evolve-tables.ts';
 import { tendKeys } from '../load/tend-keys.ts';
 import { ConfigError } from '../model/errors.ts';
-import { textHash } from '../shape/records/fingerprint.ts';
-import { readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
-import { versionsAfter } from '../state/versions.ts';
-import type { DroppedView } from '../warehouse/warehouse.ts';
+import { textHash } from '../rows/records/fingerprint.ts';
+import { readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
+import { versionsAfter } from '../database/state/versions.ts';
+import type { DroppedView } from '../database/warehouse.ts';
 import { fingerprintOf, isOfSameRecords } from './plan.ts';
 import { withResource, type ResourceContext, type SourceContext } from './resource-context.ts';
 

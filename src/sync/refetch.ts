@@ -1,9 +1,9 @@
-import { readItem, type ItemReading } from '../extract/read-item.ts';
+import { readItem, type ItemReading } from '../pagination/read-item.ts';
 import { SyncError } from '../model/errors.ts';
-import { updatedTime } from '../shape/columns/updated-time.ts';
-import { tombstoneOf } from '../shape/tombstone.ts';
+import { updatedTime } from '../rows/columns/updated-time.ts';
+import { tombstoneOf } from '../rows/tombstone.ts';
 import { softDeleteGone, liveRows, type Gone } from './deletes/soft-delete-gone.ts';
-import { readCheckpoint } from '../state/checkpoints.ts';
+import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { withResource, type ResourceContext, type SourceContext } from './resource-context.ts';
 import { askListing } from './item/ask-listing.ts';
 import { checkItemReading, loadRecord, type FoundRecord } from './item/check-reading.ts';

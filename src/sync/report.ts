@@ -1,7 +1,7 @@
-import type { Page } from '../extract/page.ts';
+import type { Page } from '../pagination/page.ts';
 import type { ErrorReport } from '../model/errors.ts';
 import type { RunStatus, WalkMode } from '../model/vocabulary.ts';
-import type { RunFigures } from '../state/runs.ts';
+import type { RunFigures } from '../database/state/runs.ts';
 import type { FilesFigures } from './files/report-files.ts';
 import type { SyncCommand, WalkPlan } from './plan.ts';
 import type { SourceContext } from './resource-context.ts';

@@ -1,16 +1,16 @@
 import type { RequestContext } from '../checks/listing-walk.ts';
-import type { ListingTarget } from '../extract/page-styles/listing-request.ts';
-import type { NoticeBoard } from '../extract/service-notices.ts';
+import type { ListingTarget } from '../pagination/page-styles/listing-request.ts';
+import type { NoticeBoard } from '../pagination/service-notices.ts';
 import { type ApiClient, newMeter, type RequestMeter } from '../http/client.ts';
 import type { CopiedProfile, LoadContext } from '../load/load-context.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, DeferredError, SyncError } from '../model/errors.ts';
 import type { SourceRecord } from '../model/json.ts';
-import type { FieldKinds } from '../shape/records/record-difference.ts';
-import type { Profile } from '../source/profile.ts';
-import { readTables } from '../state/column-catalog.ts';
-import type { OwnedResource, OwnedResources } from '../state/owned-resource.ts';
-import type { Warehouse } from '../warehouse/warehouse.ts';
+import type { FieldKinds } from '../rows/records/record-difference.ts';
+import type { Profile } from '../config/profile/profile.ts';
+import { readTables } from '../database/state/column-catalog.ts';
+import type { OwnedResource, OwnedResources } from '../database/state/owned-resource.ts';
+import type { Warehouse } from '../database/warehouse.ts';
 import type { DeleteLimits } from './deletes/delete-limits.ts';
 
 /**

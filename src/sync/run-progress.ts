@@ -1,6 +1,6 @@
 import { countsOf, type RequestMeter } from '../http/client.ts';
 import type { WalkMode } from '../model/vocabulary.ts';
-import { NO_FIGURES, type RunFigures, type RunStart } from '../state/runs.ts';
+import { NO_FIGURES, type RunFigures, type RunStart } from '../database/state/runs.ts';
 import type { PageOutcome } from '../load/page-loader.ts';
 import { ColumnPresence } from './columns/column-presence.ts';
 import { NO_NOTES, type RunNotes, type RunWatcher } from './report.ts';

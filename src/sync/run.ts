@@ -6,9 +6,9 @@ import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { RunStatus } from '../model/vocabulary.ts';
 import { withinRun } from '../observe/log.ts';
-import { parentOf } from '../source/request-fields.ts';
-import { forgetSeen, NO_WALK, readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
-import type { OwnedResource } from '../state/owned-resource.ts';
+import { parentOf } from '../config/profile/request-fields.ts';
+import { forgetSeen, NO_WALK, readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
+import type { OwnedResource } from '../database/state/owned-resource.ts';
 import {
   beginLater,
   beginRun,
@@ -19,9 +19,9 @@ import {
   lastRun,
   type RunEnd,
   type RunFigures,
-} from '../state/runs.ts';
-import { countSuspects, forgetConfirmed } from '../state/suspects.ts';
-import type { CheckpointRow, RunRow } from '../warehouse/own-tables.ts';
+} from '../database/state/runs.ts';
+import { countSuspects, forgetConfirmed } from '../database/state/suspects.ts';
+import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
 import { columnWarnings } from './columns/gone-columns.ts';
 import { heldDeletes } from './deletes/warnings.ts';
 import { correctFutureTimes } from './future-times.ts';

@@ -1,11 +1,11 @@
 import { hiddenText, requestBare } from '../checks/listing.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
-import { fieldMask, keyMark } from '../shape/mask-fields.ts';
-import { canonicalHash } from '../shape/records/fingerprint.ts';
-import type { Profile, ResourceProfile } from '../source/profile.ts';
-import type { RecordMask } from '../source/record-fields.ts';
-import { readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
-import type { CheckpointRow } from '../warehouse/own-tables.ts';
+import { fieldMask, keyMark } from '../rows/mask-fields.ts';
+import { canonicalHash } from '../rows/records/fingerprint.ts';
+import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
+import type { RecordMask } from '../config/profile/record-fields.ts';
+import { readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
+import type { CheckpointRow } from '../database/own-tables.ts';
 import { countUntimedRows } from './filter/trusted-plan.ts';
 import type { RunContext } from './run-progress.ts';
 import { partitionsOf } from './walk/partitions-of.ts';

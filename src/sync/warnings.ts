@@ -1,5 +1,5 @@
 import type { Proof } from '../model/vocabulary.ts';
-import type { StoredWarning } from '../state/run-history.ts';
+import type { StoredWarning } from '../database/state/run-history.ts';
 
 interface WarningKind {
   /** True if the copy may not be equal to the service: the run is then `partial`. */

@@ -1,6 +1,6 @@
 import type { TableShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { pathText } from '../shape/columns/source-path.ts';
+import { pathText } from '../rows/columns/source-path.ts';
 import { filesViews } from './files.ts';
 import { changesViews } from './history/changes.ts';
 import { historyViews } from './history/history.ts';

@@ -1,9 +1,9 @@
 import type { TableShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
-import { pathText } from '../shape/columns/source-path.ts';
-import { widen } from '../shape/columns/type-lattice.ts';
-import type { ViewChange, ViewDialect } from '../warehouse/view-dialect.ts';
+import { pathText } from '../rows/columns/source-path.ts';
+import { widen } from '../rows/columns/type-lattice.ts';
+import type { ViewChange, ViewDialect } from '../database/view-dialect.ts';
 import { cutName, type View, type ViewColumn } from './view.ts';
 
 /** A column that a view has in the database. */

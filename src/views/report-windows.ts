@@ -1,6 +1,6 @@
 import type { Column, TableShape } from '../model/table.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
-import { updatedColumns } from '../shape/columns/updated-time.ts';
+import { updatedColumns } from '../rows/columns/updated-time.ts';
 import type { ViewedResource, ViewModel } from './view-model.ts';
 import { ownColumn, type View, type ViewColumn } from './view.ts';
 

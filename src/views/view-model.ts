@@ -1,8 +1,8 @@
 import type { ResourceShape, TableShape } from '../model/table.ts';
 import type { HistoryPolicy } from '../model/vocabulary.ts';
-import type { ResourceProfile } from '../source/profile.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { ExistingColumn } from './planned-view.ts';
-import type { ViewDialect } from '../warehouse/view-dialect.ts';
+import type { ViewDialect } from '../database/view-dialect.ts';
 
 /** What a profile says of a resource that its views go by. */
 export interface ViewProfile extends Pick<

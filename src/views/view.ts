@@ -1,6 +1,6 @@
 import type { ColumnType } from '../model/vocabulary.ts';
-import { cutToBytes } from '../shape/columns/column-name.ts';
-import { textHash } from '../shape/records/fingerprint.ts';
+import { cutToBytes } from '../rows/columns/column-name.ts';
+import { textHash } from '../rows/records/fingerprint.ts';
 
 /** One column of a view. */
 export interface ViewColumn {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Client } from 'pg';
-import { VALUE_PARSERS } from '../../src/warehouse/postgres/connection/column-types.ts';
+import { VALUE_PARSERS } from '../../src/database/postgres/connection/column-types.ts';
 
 /** A row of `content`. */
 interface ContentRow {

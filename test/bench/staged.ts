@@ -6,7 +6,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Pool } from 'undici';
-import { inboxAddress } from '../../src/warehouse/databases.ts';
+import { inboxAddress } from '../../src/database/databases.ts';
 import type { RequestEntry } from '../sandbox/service/request-log.ts';
 import type { SandboxOptions } from '../sandbox/service/sandbox.ts';
 import { OPEN_DATABASE } from './databases.ts';

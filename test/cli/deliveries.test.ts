@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { deliveriesCommand } from '../../src/cli/deliveries.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { timestampText } from '../../src/model/timestamp-text.ts';
-import { inboxAddress, openInbox } from '../../src/warehouse/databases.ts';
+import { inboxAddress, openInbox } from '../../src/database/databases.ts';
 import { draining, eventFor } from '../support/draining.ts';
 import { hurriedClock } from '../support/hurried-clock.ts';
 import { journey, type Journey } from '../support/journey.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { monitor, SECRET } from '../trigger/ping-monitor.ts';
+import { monitor, SECRET } from '../server/ping-monitor.ts';
 import { endsOf, onStage, requestsFor, type Ended, type Stage } from '../faults/stage.ts';
 
 const HOUR = 3_600_000;

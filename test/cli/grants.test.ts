@@ -1,6 +1,6 @@
 import { Client } from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { openInbox } from '../../src/warehouse/databases.ts';
+import { openInbox } from '../../src/database/databases.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { grantsCommand } from '../../src/cli/grants.ts';
 import { asOtherClient, POSTGRES, postgresDatabase, preparedPostgres } from '../support/databases.ts';

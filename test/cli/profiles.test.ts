@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { packagedProfiles, readPackagedProfile } from '../../src/settings/load-profile.ts';
+import { packagedProfiles, readPackagedProfile } from '../../src/config/load-profile.ts';
 import { runCommand } from '../support/command.ts';
 
 const run = (...args: string[]) => runCommand(['profiles', ...args], import.meta.dirname);

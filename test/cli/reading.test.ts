@@ -10,7 +10,7 @@ import { deliveriesCommand } from '../../src/cli/deliveries.ts';
 import { statusCommand } from '../../src/cli/status.ts';
 import { ConfigError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { inboxAddress, openInbox, openWarehouse } from '../../src/warehouse/databases.ts';
+import { inboxAddress, openInbox, openWarehouse } from '../../src/database/databases.ts';
 import { rowsOf } from '../support/copied-cells.ts';
 import { asOtherClient, DATABASES, POSTGRES, SQLITE, type TestDatabase } from '../support/databases.ts';
 import { journey, type Journey } from '../support/journey.ts';

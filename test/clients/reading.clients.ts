@@ -2,7 +2,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Dictionary } from '../../src/serve/dictionary/read-dictionary.ts';
+import type { Dictionary } from '../../src/server/dictionary/read-dictionary.ts';
 import { asOtherClient, DATABASES, type TestDatabase } from '../support/databases.ts';
 import { journey } from '../support/journey.ts';
 import type { Client, ReadableCopy } from './client.ts';

@@ -75,7 +75,7 @@ describe('the place of an export', () => {
     const folder = path.join(stage.folder, 'out');
     expect((await stage.command('export', 'csv', 'out')).code).toBe(0);
     const lock = path.join(folder, '.content-sync-export.lock');
-    const { placeOfProcess } = await import('../../src/state/leases.ts');
+    const { placeOfProcess } = await import('../../src/database/state/leases.ts');
     // The one that started the tests lives; and a process of that number does not.
     for (const [pid, expected] of [
       [process.ppid, 1],

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { openSnapshot } from '../../src/warehouse/databases.ts';
+import { openSnapshot } from '../../src/database/databases.ts';
 import { asOtherClient, DATABASES, SQLITE } from '../support/databases.ts';
 import { ownStage, type OwnStage } from '../support/own-stage.ts';
 import { asOther } from '../support/temp-warehouse.ts';

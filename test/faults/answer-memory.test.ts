@@ -5,7 +5,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { PastRun, StatusSnapshot } from '../../src/serve/status/snapshot.ts';
+import type { PastRun, StatusSnapshot } from '../../src/server/status/snapshot.ts';
 import { portOf } from './port-of.ts';
 import { type ServeProcess, startServe, writeYaml } from './serve-stage.ts';
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';

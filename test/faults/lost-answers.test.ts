@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { longOrShort } from '../support/length.ts';
-import { releaseSuspects } from '../../src/state/suspects.ts';
+import { releaseSuspects } from '../../src/database/state/suspects.ts';
 import { POSTGRES, postgresAt, preparedPostgres } from '../support/databases.ts';
 import { flakyProxy } from '../support/flaky-proxy.ts';
 import { smallStage } from '../support/small-stage.ts';

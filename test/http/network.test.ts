@@ -5,7 +5,7 @@ import { createServer as createTlsServer } from 'node:https';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Network } from '../../src/settings/network.ts';
+import type { Network } from '../../src/config/network.ts';
 import { clientFor, errorOf, get, json, listen, originOf, PAGE, serve, testProfile } from './stage.ts';
 
 const NO_PROXIES = { http: '', https: '', except: '' };

@@ -3,7 +3,7 @@ import { DATABASES, type TestDatabase } from '../support/databases.ts';
 import { seedsOf } from '../support/length.ts';
 import { freshSeed, type Random, randomFrom } from '../support/random.ts';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { App } from '../../src/app.ts';
+import type { App } from '../../src/server/app.ts';
 import { SyncError } from '../../src/model/errors.ts';
 import type { Pagination } from '../sandbox/service/pages/listing-page.ts';
 import { deleteFaults, differences } from '../support/compare-copy.ts';

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import pino from 'pino';
-import { openApp } from '../../src/app.ts';
-import { loadSettings } from '../../src/settings/load-settings.ts';
+import { openApp } from '../../src/server/app.ts';
+import { loadSettings } from '../../src/config/load-settings.ts';
 import { clockShowing } from '../support/hurried-clock.ts';
 
 /**

@@ -3,13 +3,13 @@ import { rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it, onTestFinished } from 'vitest';
-import type { StatusSnapshot } from '../../src/serve/status/snapshot.ts';
+import type { StatusSnapshot } from '../../src/server/status/snapshot.ts';
 import { findChromium, startChromium } from '../support/chromium.ts';
 import { eitherDatabase, SQLITE, type TestDatabase } from '../support/databases.ts';
 import { sampled } from '../support/length.ts';
 import { resourceIn, type Serving, servingStage, type ServingStage, sourceIn } from '../support/serving.ts';
-import { contrastFaults } from '../web/page-contrast.ts';
-import { layoutFaults } from '../web/page-layout.ts';
+import { contrastFaults } from '../server/endpoints/page-contrast.ts';
+import { layoutFaults } from '../server/endpoints/page-layout.ts';
 
 const AUTH = { user: 'ops', password: 'Pass-word-1' };
 const AUTHORIZATION = `Basic ${Buffer.from(`${AUTH.user}:${AUTH.password}`).toString('base64')}`;

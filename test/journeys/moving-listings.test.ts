@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Reply, Responder } from '../extract/listing-server.ts';
+import type { Reply, Responder } from '../pagination/listing-server.ts';
 import { AddressCache, type CacheHabits } from '../support/address-cache.ts';
 import { type TestDatabase, USUAL } from '../support/databases.ts';
 import { sampled } from '../support/length.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { checkCommand } from '../../src/cli/check.ts';
 import { runInProcess } from '../cli/in-process.ts';
-import type { Responder } from '../extract/listing-server.ts';
+import type { Responder } from '../pagination/listing-server.ts';
 import { eitherDatabase, USUAL, type TestDatabase } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ResourceReport } from '../../src/sync/report.ts';
-import { startListing, type Reply, type Responder } from '../extract/listing-server.ts';
+import { startListing, type Reply, type Responder } from '../pagination/listing-server.ts';
 import { journey, type Journey } from '../support/journey.ts';
 import { sampled } from '../support/length.ts';
 

@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { StatusSnapshot } from '../../src/serve/status/snapshot.ts';
+import type { StatusSnapshot } from '../../src/server/status/snapshot.ts';
 import { findChromium, startChromium } from '../support/chromium.ts';
 import { SQLITE } from '../support/databases.ts';
 import { longOrShort } from '../support/length.ts';

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { RunReport } from '../../src/sync/report.ts';
 import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
-import type { Reply } from '../extract/listing-server.ts';
+import type { Reply } from '../pagination/listing-server.ts';
 
 const SIZE = 5;
 const NUMBERED = { style: 'page', page_param: 'page', size: SIZE, total: null };

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { readItem } from '../../src/extract/read-item.ts';
+import { readItem } from '../../src/pagination/read-item.ts';
 import { newMeter } from '../../src/http/client.ts';
-import { profileSchema } from '../../src/source/profile.ts';
-import { startListing } from '../extract/listing-server.ts';
-import { realClient } from '../extract/real-client.ts';
+import { profileSchema } from '../../src/config/profile/profile.ts';
+import { startListing } from '../pagination/listing-server.ts';
+import { realClient } from '../pagination/real-client.ts';
 import { USUAL } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
 

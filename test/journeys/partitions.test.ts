@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { Page } from '../../src/extract/page.ts';
+import type { Page } from '../../src/pagination/page.ts';
 import { SyncError } from '../../src/model/errors.ts';
-import { type Reply, startListing } from '../extract/listing-server.ts';
+import { type Reply, startListing } from '../pagination/listing-server.ts';
 import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
 import { journey, type Journey } from '../support/journey.ts';
 import { sampled } from '../support/length.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Responder } from '../extract/listing-server.ts';
+import type { Responder } from '../pagination/listing-server.ts';
 import { eitherDatabase } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
 

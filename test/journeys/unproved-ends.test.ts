@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Reply, Responder } from '../extract/listing-server.ts';
+import type { Reply, Responder } from '../pagination/listing-server.ts';
 import { SQLITE } from '../support/databases.ts';
 import { journey } from '../support/journey.ts';
 import { ownService, type OwnService } from '../support/own-service.ts';

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { difference } from '../../src/load/difference.ts';
 import { keyRecords } from '../../src/load/key-records.ts';
 import type { JsonValue } from '../../src/model/json.ts';
-import { canonicalHash } from '../../src/shape/records/fingerprint.ts';
-import type { StoredRow } from '../../src/warehouse/warehouse.ts';
+import { canonicalHash } from '../../src/rows/records/fingerprint.ts';
+import type { StoredRow } from '../../src/database/warehouse.ts';
 import { profileWith, recordsOf } from '../support/page-records.ts';
 
 const STORED: StoredRow = {

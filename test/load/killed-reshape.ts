@@ -1,8 +1,8 @@
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { ownResources } from '../../src/state/owned-resource.ts';
+import { ownResources } from '../../src/database/state/owned-resource.ts';
 import { openPageLoader } from '../../src/load/page-loader.ts';
-import { openWarehouse } from '../../src/warehouse/databases.ts';
-import type { Warehouse } from '../../src/warehouse/warehouse.ts';
+import { openWarehouse } from '../../src/database/databases.ts';
+import type { Warehouse } from '../../src/database/warehouse.ts';
 import { profilesFor, profileWith, recordsOf } from '../support/page-records.ts';
 import { driftingPages } from '../sync/drifting-pages.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Warehouse } from '../../src/warehouse/warehouse.ts';
+import type { Warehouse } from '../../src/database/warehouse.ts';
 import { startScript } from '../support/child-script.ts';
 import {
   DATABASES,

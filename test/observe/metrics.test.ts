@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { createMetrics, type Metrics } from '../../src/observe/metrics.ts';
-import { exposeStatus } from '../../src/serve/status/metrics.ts';
-import { NOW, resourceWith, richSnapshot, snapshotWith, sourceWith } from '../web/sample-status.ts';
+import { exposeStatus } from '../../src/server/status/metrics.ts';
+import { NOW, resourceWith, richSnapshot, snapshotWith, sourceWith } from '../server/endpoints/sample-status.ts';
 import { parseMetrics } from './prometheus-text.ts';
 
 function metricsOfTest(): Metrics {

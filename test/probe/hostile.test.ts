@@ -2,9 +2,9 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { toYaml } from '../../src/probe/profile.ts';
-import { interpolate } from '../../src/settings/file/interpolate.ts';
-import { profileSchema } from '../../src/source/profile.ts';
-import { type Responder, startListing } from '../extract/listing-server.ts';
+import { interpolate } from '../../src/config/file/interpolate.ts';
+import { profileSchema } from '../../src/config/profile/profile.ts';
+import { type Responder, startListing } from '../pagination/listing-server.ts';
 import { SECRET, start, USER } from './imitations/imitation.ts';
 import { probed } from './probed.ts';
 

@@ -1,4 +1,4 @@
-import type { Reply } from '../extract/listing-server.ts';
+import type { Reply } from '../pagination/listing-server.ts';
 import type { JsonObject } from '../services/live-service.ts';
 import {
   found,

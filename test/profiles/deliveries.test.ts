@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { readPackagedProfile } from '../../src/settings/load-profile.ts';
-import { readDelivery } from '../../src/trigger/drain/events.ts';
+import { readPackagedProfile } from '../../src/config/load-profile.ts';
+import { readDelivery } from '../../src/server/inbox/events.ts';
 
 interface Told {
   headers?: Record<string, string>;

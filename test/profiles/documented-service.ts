@@ -1,4 +1,4 @@
-import type { Asked, Reply } from '../extract/listing-server.ts';
+import type { Asked, Reply } from '../pagination/listing-server.ts';
 import type { Json } from '../support/expected-rows.ts';
 import type { JsonObject, TrueRecord } from '../services/live-service.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { startListing } from '../extract/listing-server.ts';
+import { startListing } from '../pagination/listing-server.ts';
 import { liveStage } from '../services/live-stage.ts';
 import { eitherDatabase } from '../support/databases.ts';
 import { contentful } from './contentful.ts';

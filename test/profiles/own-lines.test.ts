@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { packagedProfiles, readPackagedProfile } from '../../src/settings/load-profile.ts';
-import type { Profile } from '../../src/source/profile.ts';
-import { load } from '../settings/in-folder.ts';
+import { packagedProfiles, readPackagedProfile } from '../../src/config/load-profile.ts';
+import type { Profile } from '../../src/config/profile/profile.ts';
+import { load } from '../config/in-folder.ts';
 
 const FOLDER = path.join(import.meta.dirname, '../../config/profiles');
 

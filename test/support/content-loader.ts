@@ -1,7 +1,7 @@
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { ownResources, type HeldView, type OwnedResource } from '../../src/state/owned-resource.ts';
+import { ownResources, type HeldView, type OwnedResource } from '../../src/database/state/owned-resource.ts';
 import { openPageLoader, type PageLoader, type PageOutcome } from '../../src/load/page-loader.ts';
-import type { Warehouse } from '../../src/warehouse/warehouse.ts';
+import type { Warehouse } from '../../src/database/warehouse.ts';
 import { profilesFor, profileWith, recordsOf } from './page-records.ts';
 
 /** Loads pages into the resource that is held; no body is kept. */

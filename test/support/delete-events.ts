@@ -1,9 +1,9 @@
 import { newMeter } from '../../src/http/client.ts';
-import type { App } from '../../src/app.ts';
-import { readItem } from '../../src/extract/read-item.ts';
+import type { App } from '../../src/server/app.ts';
+import { readItem } from '../../src/pagination/read-item.ts';
 import type { Clock } from '../../src/model/clock.ts';
-import { readCheckpoint } from '../../src/state/checkpoints.ts';
-import { readTables } from '../../src/state/column-catalog.ts';
+import { readCheckpoint } from '../../src/database/state/checkpoints.ts';
+import { readTables } from '../../src/database/state/column-catalog.ts';
 import {
   softDeleteGone,
   type SoftDeleteOutcome,

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import type { App } from '../../src/app.ts';
-import { saveObjects } from '../../src/state/files/file-contents.ts';
-import { insertFiles } from '../../src/state/files/record-files.ts';
-import type { FileObjectRow, FileRow } from '../../src/warehouse/file-rows.ts';
+import type { App } from '../../src/server/app.ts';
+import { saveObjects } from '../../src/database/state/files/file-contents.ts';
+import { insertFiles } from '../../src/database/state/files/record-files.ts';
+import type { FileObjectRow, FileRow } from '../../src/database/file-rows.ts';
 
 const STORE = 'disk:files';
 

@@ -6,28 +6,23 @@ export type SourceTree = ReadonlyMap<string, string>;
 /** The floors of the design, ground first: an import may only fall. The README shows the same map. */
 export const FLOORS: readonly (readonly string[])[] = [
   ['model'],
-  ['settings', 'source', 'observe', 'shape'],
-  ['queue', 'warehouse', 'object-store'],
-  ['http', 'state', 'views'],
-  ['extract', 'load', 'export'],
+  ['config', 'observe', 'rows'],
+  ['database', 'object-store'],
+  ['http', 'views'],
+  ['pagination', 'load', 'export'],
   ['checks'],
   ['sync', 'probe'],
-  ['trigger'],
-  ['app.ts'],
-  ['serve'],
-  ['cli', 'web'],
+  ['server'],
+  ['cli'],
   ['main.ts'],
 ];
 
 /** Neighbours that may look at each other, one way; and who may see the sandbox. */
 const EXCEPTIONS: ReadonlySet<string> = new Set([
-  'cli > web',
   'cli > sandbox',
-  'observe > settings',
+  'observe > config',
   // What loading takes from a walk is its types.
-  'load > extract',
-  // The config names its profile, so that all faults of both files come in one message.
-  'settings > source',
+  'load > pagination',
 ]);
 
 const NAMES_THAT_HOLD_ANYTHING =

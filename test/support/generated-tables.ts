@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { FAULTS } from '../sandbox/service/faults/fault-script.ts';
-import { configJsonSchema } from '../../src/settings/json-schema.ts';
-import { profileSchema } from '../../src/source/profile.ts';
+import { configJsonSchema } from '../../src/config/json-schema.ts';
+import { profileSchema } from '../../src/config/profile/profile.ts';
 import { codeIn, sectionOf, tableRows } from './readme.ts';
 import { schemaFields, type SchemaField } from './schema-fields.ts';
 

@@ -5,7 +5,7 @@ import { Client } from 'pg';
 import { inject } from 'vitest';
 import { addYears } from '../../src/load/grow-calendar.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { openCoordination, openWarehouse } from '../../src/warehouse/databases.ts';
+import { openCoordination, openWarehouse } from '../../src/database/databases.ts';
 import { leave } from './postgres-clients.ts';
 
 const server = inject('postgres');
@@ -77,7 +77,7 @@ async function prepare(): Promise<string> {
   await prepareWarehouse(`${address}?schema=${SOURCE}`);
   await (await openCoordination(address, systemClock))?.close();
   // Only where it is needed: hardly a file of tests loads what is behind it.
-  const { WorkQueue } = await import('../../src/serve/work-items/work-queue.ts');
+  const { WorkQueue } = await import('../../src/server/work-items/work-queue.ts');
   const queue = new WorkQueue({ address, clock: systemClock, failed: () => undefined });
   await queue.opened;
   await queue.close();

@@ -1,5 +1,5 @@
-import type { Responder } from '../extract/listing-server.ts';
-import { startListing, type ListingServer } from '../extract/listing-server.ts';
+import type { Responder } from '../pagination/listing-server.ts';
+import { startListing, type ListingServer } from '../pagination/listing-server.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
 import type { TestDatabase } from './databases.ts';
 import { journey, type Journey } from './journey.ts';

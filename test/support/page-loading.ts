@@ -1,9 +1,9 @@
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { ownResources } from '../../src/state/owned-resource.ts';
+import { ownResources } from '../../src/database/state/owned-resource.ts';
 import type { LoadContext } from '../../src/load/load-context.ts';
 import { openPageLoader, type PageOutcome } from '../../src/load/page-loader.ts';
-import type { Warehouse } from '../../src/warehouse/warehouse.ts';
+import type { Warehouse } from '../../src/database/warehouse.ts';
 import { profilesFor, profileWith, recordsOf, type ProfileChoice } from './page-records.ts';
 
 interface Loading {

@@ -1,7 +1,7 @@
 import type { SourceRecord } from '../../src/model/json.ts';
-import { parseJson } from '../../src/shape/json/parse-json.ts';
-import { selectRecords } from '../../src/shape/records/select-records.ts';
-import { profileSchema, type ResourceProfile } from '../../src/source/profile.ts';
+import { parseJson } from '../../src/rows/json/parse-json.ts';
+import { selectRecords } from '../../src/rows/records/select-records.ts';
+import { profileSchema, type ResourceProfile } from '../../src/config/profile/profile.ts';
 
 /** The fields of a resource's profile that a test sets. */
 export type ProfileChoice = Record<string, unknown>;

@@ -1,9 +1,9 @@
-import type { Reply, Responder } from '../extract/listing-server.ts';
+import type { Reply, Responder } from '../pagination/listing-server.ts';
 import { clockShowing } from './hurried-clock.ts';
 import type { TestDatabase } from './databases.ts';
 import { ownService, type OwnService } from './own-service.ts';
 import type { RunChoices } from './journey.ts';
-import type { WindowRow } from '../../src/warehouse/own-tables.ts';
+import type { WindowRow } from '../../src/database/own-tables.ts';
 import type { ResourceReport } from '../../src/sync/report.ts';
 
 const DAY_MS = 86_400_000;

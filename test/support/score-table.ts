@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
 import type { PageOutcome } from '../../src/load/page-loader.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { openWarehouse } from '../../src/warehouse/databases.ts';
+import { openWarehouse } from '../../src/database/databases.ts';
 import { loadOnce } from './content-loader.ts';
 import { asOtherClient, POSTGRES, preparedAddress } from './databases.ts';
 import { longOrShort } from './length.ts';

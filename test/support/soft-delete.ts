@@ -1,7 +1,7 @@
 import type { HistoryPolicy } from '../../src/model/vocabulary.ts';
-import type { OwnedResource } from '../../src/state/owned-resource.ts';
-import { goneStatements } from '../../src/state/stored-rows.ts';
-import type { Warehouse } from '../../src/warehouse/warehouse.ts';
+import type { OwnedResource } from '../../src/database/state/owned-resource.ts';
+import { goneStatements } from '../../src/database/state/stored-rows.ts';
+import type { Warehouse } from '../../src/database/warehouse.ts';
 
 /** Marks those of the records as deleted that are live. Returns their keys. */
 export async function softDelete(

@@ -5,8 +5,8 @@ import Database from 'better-sqlite3';
 import { onTestFinished } from 'vitest';
 import type { Clock } from '../../src/model/clock.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { openWarehouse } from '../../src/warehouse/databases.ts';
-import type { Warehouse } from '../../src/warehouse/warehouse.ts';
+import { openWarehouse } from '../../src/database/databases.ts';
+import type { Warehouse } from '../../src/database/warehouse.ts';
 
 /** A folder that is gone when the test is over. */
 export function tempFolder(): string {

@@ -1,11 +1,11 @@
 import * as fc from 'fast-check';
 import { expect } from 'vitest';
 import type { TableShape } from '../../src/model/table.ts';
-import { parseJson } from '../../src/shape/json/parse-json.ts';
-import { shapeRecords } from '../../src/shape/shape-page.ts';
-import { readTables } from '../../src/state/column-catalog.ts';
-import { bodiesAfter } from '../../src/state/versions.ts';
-import type { Warehouse } from '../../src/warehouse/warehouse.ts';
+import { parseJson } from '../../src/rows/json/parse-json.ts';
+import { shapeRecords } from '../../src/rows/shape-page.ts';
+import { readTables } from '../../src/database/state/column-catalog.ts';
+import { bodiesAfter } from '../../src/database/state/versions.ts';
+import type { Warehouse } from '../../src/database/warehouse.ts';
 import { warehouseOn, type OpenWarehouse, type TestDatabase } from '../support/databases.ts';
 import { canonicalJson } from '../support/expected-rows.ts';
 import { loading } from '../support/page-loading.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { planWalk, type PlanInput } from '../../src/sync/plan.ts';
-import { freshCheckpoint } from '../../src/state/checkpoints.ts';
-import { NO_FIGURES } from '../../src/state/runs.ts';
-import type { CheckpointRow, RunRow } from '../../src/warehouse/own-tables.ts';
+import { freshCheckpoint } from '../../src/database/state/checkpoints.ts';
+import { NO_FIGURES } from '../../src/database/state/runs.ts';
+import type { CheckpointRow, RunRow } from '../../src/database/own-tables.ts';
 import { profileWith, type ProfileChoice } from '../support/page-records.ts';
 
 const NOW = Date.parse('2026-11-20T12:00:00Z');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Doubt, WalkEnd } from '../../src/extract/page.ts';
+import type { Doubt, WalkEnd } from '../../src/pagination/page.ts';
 import { proveWalk } from '../../src/sync/prove-walk.ts';
 import { profileWith } from '../support/page-records.ts';
 

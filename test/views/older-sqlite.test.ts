@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { COLUMN_TYPES, type ColumnType } from '../../src/model/vocabulary.ts';
-import { VIEW_DIALECT } from '../../src/warehouse/sqlite/views/dialect.ts';
+import { VIEW_DIALECT } from '../../src/database/sqlite/views/dialect.ts';
 import { hasBlog } from '../support/corpora.ts';
 import { SQLITE } from '../support/databases.ts';
 import { fileRow, putFiles } from '../support/file-rows.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { startListing } from '../extract/listing-server.ts';
+import { startListing } from '../pagination/listing-server.ts';
 import { DATABASES, POSTGRES, SQLITE, type TestDatabase } from '../support/databases.ts';
 import { journey } from '../support/journey.ts';
 import { IS_LONG, longOrShort } from '../support/length.ts';

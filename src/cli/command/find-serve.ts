@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { ConfigError, type SyncError } from '../../model/errors.ts';
-import { findLeader, findSocket, type ServeDoor } from '../../serve/controls/ask-serve.ts';
-import { errorOf, type ControlAnswer, type ControlRequest } from '../../serve/controls/control-request.ts';
+import { findLeader, findSocket, type ServeDoor } from '../../server/controls/ask-serve.ts';
+import { errorOf, type ControlAnswer, type ControlRequest } from '../../server/controls/control-request.ts';
 import type { CliContext } from './context.ts';
 import type { ChosenSource } from './sources.ts';
 

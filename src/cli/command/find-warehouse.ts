@@ -1,11 +1,11 @@
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
-import type { SourceSettings } from '../../settings/settings.ts';
+import type { SourceSettings } from '../../config/settings.ts';
 import type { CheckFinding } from '../../checks/listing-walk.ts';
-import type { Database } from '../../warehouse/database.ts';
-import { readShapes } from '../../state/column-catalog.ts';
-import { databaseAt } from '../../warehouse/databases.ts';
-import type { WarehouseReader } from '../../warehouse/reading.ts';
+import type { Database } from '../../database/database.ts';
+import { readShapes } from '../../database/state/column-catalog.ts';
+import { databaseAt } from '../../database/databases.ts';
+import type { WarehouseReader } from '../../database/reading.ts';
 
 /**
  * Looks for the warehouse of a source without creating anything; the caller closes the reader, which is null if there is

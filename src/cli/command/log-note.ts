@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { ReceiverNote } from '../../web/receiver/setup.ts';
+import type { ReceiverNote } from '../../server/receiver/setup.ts';
 
 /** Logs what the receiver tells of; the name of the event is the code of its error. */
 export function logNote(log: Logger, { level, event, error, ...rest }: ReceiverNote): void {

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { App, AppOptions } from '../../app.ts';
+import type { App, AppOptions } from '../../server/app.ts';
 import { retryText } from '../../http/client.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { countText, durationText } from '../../observe/figures.ts';
@@ -12,7 +12,7 @@ import {
   waitingResource,
 } from '../../observe/progress.ts';
 import { createTerminalProgress } from '../../observe/terminal-progress.ts';
-import { logWalks } from '../../serve/source-watcher.ts';
+import { logWalks } from '../../server/source-watcher.ts';
 import type { ResourceReport, RunReport, RunWatcher } from '../../sync/report.ts';
 import type { CliContext } from './context.ts';
 

@@ -1,4 +1,4 @@
-import { openApp, type App, type AppOptions } from '../../app.ts';
+import { openApp, type App, type AppOptions } from '../../server/app.ts';
 import type { CliContext } from './context.ts';
 import type { ChosenSource } from './sources.ts';
 

@@ -1,10 +1,10 @@
 import { Command } from 'commander';
 import { newMeter } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
-import { done, type ControlAnswer, type ControlRequest } from '../../serve/controls/control-request.ts';
+import { done, type ControlAnswer, type ControlRequest } from '../../server/controls/control-request.ts';
 import { firstPage } from '../../checks/listing-walk.ts';
-import { pauseResources, readPauses, resumeResources } from '../../state/pauses.ts';
-import { openWarehouse } from '../../warehouse/databases.ts';
+import { pauseResources, readPauses, resumeResources } from '../../database/state/pauses.ts';
+import { openWarehouse } from '../../database/databases.ts';
 import type { CliContext } from '../command/context.ts';
 import { impatiently } from '../check.ts';
 import { askServe, caller, findServe } from '../command/find-serve.ts';

@@ -8,13 +8,13 @@ import {
   type ProgressUpdate,
   startResource,
 } from '../../observe/progress.ts';
-import type { ServeDoor } from '../../serve/controls/ask-serve.ts';
-import { together } from '../../serve/controls/create-controls.ts';
-import { logWalks } from '../../serve/source-watcher.ts';
-import { readCheckpoint } from '../../state/checkpoints.ts';
+import type { ServeDoor } from '../../server/controls/ask-serve.ts';
+import { together } from '../../server/controls/create-controls.ts';
+import { logWalks } from '../../server/source-watcher.ts';
+import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import { NO_NOTES, type ResourceReport, type RunReport } from '../../sync/report.ts';
-import { openWarehouseToRead } from '../../warehouse/databases.ts';
+import { openWarehouseToRead } from '../../database/databases.ts';
 import type { CliContext } from '../command/context.ts';
 import { failureOf } from '../command/find-serve.ts';
 import { liveLines } from '../command/watch-run.ts';

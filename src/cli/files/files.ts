@@ -6,7 +6,7 @@ import { pruneFiles, type FilesPruned } from '../../sync/files/prune.ts';
 import type { KeptFiles } from '../../sync/files/owned-stores.ts';
 import { openStores } from '../../object-store/open-stores.ts';
 import { FILE_FAULTS, verifyFiles, type FaultyFile, type FilesVerified } from '../../sync/files/verify-files.ts';
-import { openWarehouse, openWarehouseToRead } from '../../warehouse/databases.ts';
+import { openWarehouse, openWarehouseToRead } from '../../database/databases.ts';
 import type { CliContext } from '../command/context.ts';
 import { EXIT_CODES } from '../command/exit-code.ts';
 import { print } from '../command/output.ts';

@@ -1,12 +1,12 @@
 import type { Kysely } from 'kysely';
 import { visibleText } from '../../model/visible-text.ts';
 import { bytesText, countText } from '../../observe/figures.ts';
-import type { SourceSettings } from '../../settings/settings.ts';
-import { countFiles, troubledFiles, type FileTrouble } from '../../state/files/shown-files.ts';
-import { countContents } from '../../state/files/file-contents.ts';
-import { nextDue } from '../../state/files/record-files.ts';
-import { FILE_STATUSES, type FileStatus } from '../../warehouse/file-rows.ts';
-import type { OwnTables } from '../../warehouse/own-tables.ts';
+import type { SourceSettings } from '../../config/settings.ts';
+import { countFiles, troubledFiles, type FileTrouble } from '../../database/state/files/shown-files.ts';
+import { countContents } from '../../database/state/files/file-contents.ts';
+import { nextDue } from '../../database/state/files/record-files.ts';
+import { FILE_STATUSES, type FileStatus } from '../../database/file-rows.ts';
+import type { OwnTables } from '../../database/own-tables.ts';
 import { alignedLines } from '../command/output.ts';
 
 /** A field of a resource that has files; sizes in bytes. */

@@ -3,7 +3,7 @@ import { access, constants, open, readdir, readFile, rename, rm, rmdir, stat } f
 import path from 'node:path';
 import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
 import { codeOf, makeFolder, syncFolder } from '../../object-store/file-system.ts';
-import { isOtherRunning, placeOfProcess } from '../../state/leases.ts';
+import { isOtherRunning, placeOfProcess } from '../../database/state/leases.ts';
 import { exportBusy, MANIFEST, type PartSink, type Place, type PlacedFile } from './place.ts';
 
 /** Names whoever writes to the folder. */

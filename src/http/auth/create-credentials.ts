@@ -1,8 +1,8 @@
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { Governor } from '../../queue/governor.ts';
-import { readAnswerLimits } from '../../queue/limits/answer-limits.ts';
+import type { Governor } from '../rate-limit/governor.ts';
+import { readAnswerLimits } from '../rate-limit/limits/answer-limits.ts';
 import {
   authPlan,
   type AuthPlan,
@@ -11,9 +11,9 @@ import {
   type PlanOf,
   type SchemeType,
   secretsOf,
-} from '../../source/auth.ts';
-import type { Profile } from '../../source/profile.ts';
-import type { TokenStore } from '../../warehouse/coordination.ts';
+} from '../../config/profile/auth.ts';
+import type { Profile } from '../../config/profile/profile.ts';
+import type { TokenStore } from '../../database/coordination.ts';
 import type { AnswerMemory } from '../body/answer-memory.ts';
 import { type Exchange, factsOf, type WireAnswer, type WireRequest } from '../exchange.ts';
 import { judgeTokenAnswer } from '../outcome/outcome.ts';

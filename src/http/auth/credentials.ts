@@ -1,6 +1,6 @@
 import { SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { Carrier } from '../../source/auth.ts';
+import type { Carrier } from '../../config/profile/auth.ts';
 
 /** What a request carries to prove who asks: headers by name in lower case, and query parameters. */
 export interface Proof {

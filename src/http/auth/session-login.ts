@@ -1,9 +1,9 @@
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
-import { parseJson } from '../../shape/json/parse-json.ts';
-import { fieldAt } from '../../shape/records/field-at.ts';
-import type { PlanOf, SchemeOf } from '../../source/auth.ts';
-import { fillTemplate, type TemplatePlace, type TemplateValues } from '../../source/basic-fields.ts';
+import { parseJson } from '../../rows/json/parse-json.ts';
+import { fieldAt } from '../../rows/records/field-at.ts';
+import type { PlanOf, SchemeOf } from '../../config/profile/auth.ts';
+import { fillTemplate, type TemplatePlace, type TemplateValues } from '../../config/profile/basic-fields.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 import type { WireAnswer, WireRequest } from '../exchange.ts';
 import { judgeTokenAnswer } from '../outcome/outcome.ts';

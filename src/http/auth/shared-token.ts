@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { TokenStore } from '../../warehouse/coordination.ts';
+import type { TokenStore } from '../../database/coordination.ts';
 import type { IssuedToken } from './token-request.ts';
 
 /** One who asked and was not heard of for so long is dead, or was left waiting by the service: another one asks. */

@@ -2,7 +2,7 @@ import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { unlessAborted } from '../../model/waiting.ts';
-import type { Carrier } from '../../source/auth.ts';
+import type { Carrier } from '../../config/profile/auth.ts';
 import { carried, type Credentials, falsified, NO_PROOF, type Proof, queryNamesOf } from './credentials.ts';
 import type { IssuedToken } from './token-request.ts';
 

@@ -11,7 +11,7 @@ import {
   WWWAuthenticateChallengeError,
 } from 'oauth4webapi';
 import { messageOf, SyncError } from '../../model/errors.ts';
-import type { Grant as GrantName, PlanOf } from '../../source/auth.ts';
+import type { Grant as GrantName, PlanOf } from '../../config/profile/auth.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 import type { WireAnswer, WireRequest } from '../exchange.ts';
 import { judgeTokenAnswer } from '../outcome/outcome.ts';
@@ -180,7 +180,7 @@ interface Grant {
   parameters(plan: OauthPlan, material: GrantMaterial): Record<string, string>;
 }
 
-/** The grants that are known. A new one is a row here, its name in `source/auth.ts`, and its secrets there. */
+/** The grants that are known. A new one is a row here, its name in `config/profile/auth.ts`, and its secrets there. */
 const GRANTS: Readonly<Record<GrantName, Grant>> = {
   /** RFC 6749, section 4.4. */
   client_credentials: { type: 'client_credentials', parameters: () => ({}) },

@@ -1,6 +1,6 @@
 import PQueue from 'p-queue';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { Attempt, Governor } from '../../queue/governor.ts';
+import type { Attempt, Governor } from '../rate-limit/governor.ts';
 import { createRetryQuota, type RetryQuota } from '../backoff.ts';
 import type { ClientParts } from '../create-client.ts';
 import { createAgent } from '../dispatcher.ts';

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { errors } from 'undici';
 import type { JsonValue } from '../../model/json.ts';
 import { told } from '../../object-store/file-system.ts';
-import { parseJson } from '../../shape/json/parse-json.ts';
+import { parseJson } from '../../rows/json/parse-json.ts';
 import type { BodySink, StreamedAnswer } from '../body/body-sink.ts';
 import { unpackedPieces } from '../body/body.ts';
 import { encodingOf } from '../exchange.ts';

@@ -1,6 +1,6 @@
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
-import { parseJson } from '../../shape/json/parse-json.ts';
+import { parseJson } from '../../rows/json/parse-json.ts';
 import {
   COMMA,
   isDigitOrPoint,
@@ -9,9 +9,9 @@ import {
   OPEN_BRACKET,
   QUOTE,
   stringEnd,
-} from '../../shape/json/scan-json.ts';
-import { fieldAt, isObject } from '../../shape/records/field-at.ts';
-import type { Profile } from '../../source/profile.ts';
+} from '../../rows/json/scan-json.ts';
+import { fieldAt, isObject } from '../../rows/records/field-at.ts';
+import type { Profile } from '../../config/profile/profile.ts';
 import type { AnswerHold } from '../body/answer-memory.ts';
 import { type DecodedText, decodeText } from '../body/decode-text.ts';
 import type { WireAnswer } from '../exchange.ts';

@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '../../model/json.ts';
-import type { AnswerLimits } from '../../queue/limits/answer-limits.ts';
+import type { AnswerLimits } from '../rate-limit/limits/answer-limits.ts';
 import type { Outcome } from '../../model/vocabulary.ts';
-import { isObject } from '../../shape/records/field-at.ts';
+import { isObject } from '../../rows/records/field-at.ts';
 
 /** Headers of an answer: names in lower case, repeated headers as arrays. */
 export type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>;

@@ -1,6 +1,6 @@
 import type { JsonValue } from '../../model/json.ts';
-import { fieldAt } from '../../shape/records/field-at.ts';
-import type { AnswerConditions, AnswerRule, OutcomeRule } from '../../source/http-fields.ts';
+import { fieldAt } from '../../rows/records/field-at.ts';
+import type { AnswerConditions, AnswerRule, OutcomeRule } from '../../config/profile/http-fields.ts';
 import {
   type AnswerHeaders,
   BUILT_IN_ROWS,

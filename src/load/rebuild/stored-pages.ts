@@ -1,10 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
 import type { SourceRecord } from '../../model/json.ts';
-import { parseJson } from '../../shape/json/parse-json.ts';
-import { fieldMask } from '../../shape/mask-fields.ts';
-import { unwrapped } from '../../shape/records/unwrap.ts';
-import type { ResourceProfile } from '../../source/profile.ts';
-import { lastBodiesAfter } from '../../state/versions.ts';
+import { parseJson } from '../../rows/json/parse-json.ts';
+import { fieldMask } from '../../rows/mask-fields.ts';
+import { unwrapped } from '../../rows/records/unwrap.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
+import { lastBodiesAfter } from '../../database/state/versions.ts';
 import type { LoadContext } from '../load-context.ts';
 
 /** A record of which a body is stored. */

@@ -19,13 +19,13 @@ import {
 } from '../../checks/listing.ts';
 import { orderFinding } from '../../checks/order.ts';
 import { timesFindings } from '../../checks/times.ts';
-import type { Page } from '../../extract/page.ts';
-import { walk, type WalkOptions } from '../../extract/walk.ts';
+import type { Page } from '../../pagination/page.ts';
+import { walk, type WalkOptions } from '../../pagination/walk.ts';
 import { resolveRelations, unresolved } from '../../load/grow-views.ts';
 import type { ResourceShape } from '../../model/table.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import type { Profile, Relations } from '../../source/profile.ts';
-import type { WarehouseReader } from '../../warehouse/reading.ts';
+import type { Profile, Relations } from '../../config/profile/profile.ts';
+import type { WarehouseReader } from '../../database/reading.ts';
 import { sampleQuery, windowsFinding } from './windows.ts';
 
 /**

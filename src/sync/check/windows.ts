@@ -1,8 +1,8 @@
-import { walk } from '../../extract/walk.ts';
+import { walk } from '../../pagination/walk.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import { timeZone } from '../../model/time-zone.ts';
-import { fieldAt } from '../../shape/records/field-at.ts';
-import { asksForEnd, type ReportWindows } from '../../source/report-windows.ts';
+import { fieldAt } from '../../rows/records/field-at.ts';
+import { asksForEnd, type ReportWindows } from '../../config/profile/report-windows.ts';
 import { listingWalk, type ExtraQuery, type RequestContext, type CheckFinding } from '../../checks/listing-walk.ts';
 import { refuseOutside } from '../reports/range-contents.ts';
 import { dayOf, dayReading, addDays, localDay, windowAt } from '../reports/report-days.ts';

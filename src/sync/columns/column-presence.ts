@@ -2,11 +2,11 @@ import type { PageFacts } from '../../load/page-loader.ts';
 import type { KeyedRecord } from '../../load/key-records.ts';
 import type { Cell, Column, SourcePath, TableRows, TableShape } from '../../model/table.ts';
 import type { JsonValue } from '../../model/json.ts';
-import { EACH, OVERFLOW, pathText, sourceKey } from '../../shape/columns/source-path.ts';
-import { storedValue } from '../../shape/records/as-record.ts';
-import { hasContent, isObject } from '../../shape/records/field-at.ts';
-import { sameJson } from '../../shape/records/fingerprint.ts';
-import { commentKey } from '../../state/column-catalog.ts';
+import { EACH, OVERFLOW, pathText, sourceKey } from '../../rows/columns/source-path.ts';
+import { storedValue } from '../../rows/records/as-record.ts';
+import { hasContent, isObject } from '../../rows/records/field-at.ts';
+import { sameJson } from '../../rows/records/fingerprint.ts';
+import { commentKey } from '../../database/state/column-catalog.ts';
 import {
   countFilled,
   keysWrittenBefore,
@@ -14,9 +14,9 @@ import {
   readValueChanges,
   type KnownChange,
   type LiveColumns,
-} from '../../state/column-values.ts';
-import { currentBodies } from '../../state/versions.ts';
-import type { TimestampText } from '../../warehouse/own-tables.ts';
+} from '../../database/state/column-values.ts';
+import { currentBodies } from '../../database/state/versions.ts';
+import type { TimestampText } from '../../database/own-tables.ts';
 import type { ResourceContext } from '../resource-context.ts';
 
 /** Fewer new and changed records decide nothing. */

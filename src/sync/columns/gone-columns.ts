@@ -1,10 +1,10 @@
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Column } from '../../model/table.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import { keysOf, pathText } from '../../shape/columns/source-path.ts';
-import { saveValueChanges, showsValue } from '../../state/column-values.ts';
+import { keysOf, pathText } from '../../rows/columns/source-path.ts';
+import { saveValueChanges, showsValue } from '../../database/state/column-values.ts';
 import type { ValueChange } from '../../model/schema-change.ts';
-import type { SchemaChangeRow } from '../../warehouse/own-tables.ts';
+import type { SchemaChangeRow } from '../../database/own-tables.ts';
 import type { RunContext } from '../run-progress.ts';
 import type { Warning } from '../warnings.ts';
 import { MIN_RECORDS, type EmptyColumn } from './column-presence.ts';

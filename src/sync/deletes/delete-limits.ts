@@ -1,7 +1,7 @@
 import type { LoadContext } from '../../load/load-context.ts';
 import type { TableShape } from '../../model/table.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import { countSuspects } from '../../state/suspects.ts';
+import { countSuspects } from '../../database/state/suspects.ts';
 
 const DAY_MS = 86_400_000;
 

@@ -4,9 +4,15 @@ import type { LoadContext } from '../../load/load-context.ts';
 import type { PageFacts } from '../../load/page-loader.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
-import { canonicalHash } from '../../shape/records/fingerprint.ts';
-import { forgetSuspects, suspectStated, readSuspects, suspectGone, suspectOlder } from '../../state/suspects.ts';
-import type { SuspectRow, TimestampText } from '../../warehouse/own-tables.ts';
+import { canonicalHash } from '../../rows/records/fingerprint.ts';
+import {
+  forgetSuspects,
+  suspectStated,
+  readSuspects,
+  suspectGone,
+  suspectOlder,
+} from '../../database/state/suspects.ts';
+import type { SuspectRow, TimestampText } from '../../database/own-tables.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import { listingDelayMs } from './sweep.ts';
 

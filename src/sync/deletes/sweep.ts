@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
-import { eachKey, hasKey, KeySet } from '../../extract/guards/key-set.ts';
+import { eachKey, hasKey, KeySet } from '../../pagination/guards/key-set.ts';
 import type { TableShape } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { durationText } from '../../observe/figures.ts';
-import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../shape/records/key-fingerprint.ts';
+import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/key-fingerprint.ts';
 import {
   forgetSeen,
   readCheckpoint,
@@ -12,9 +12,9 @@ import {
   readSeenWalk,
   saveCheckpoint,
   type SeenWalk,
-} from '../../state/checkpoints.ts';
-import { forgetListed, readSuspects, suspectGone } from '../../state/suspects.ts';
-import type { TimestampText } from '../../warehouse/own-tables.ts';
+} from '../../database/state/checkpoints.ts';
+import { forgetListed, readSuspects, suspectGone } from '../../database/state/suspects.ts';
+import type { TimestampText } from '../../database/own-tables.ts';
 import { isOtherCredential } from '../cursor/move-cursor.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import { deleteVolume, tooMany } from './delete-limits.ts';

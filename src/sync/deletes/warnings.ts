@@ -1,6 +1,6 @@
-import { isOtherAnswer } from '../../extract/read-item.ts';
+import { isOtherAnswer } from '../../pagination/read-item.ts';
 import { messageOf, type SyncError } from '../../model/errors.ts';
-import { readSuspects } from '../../state/suspects.ts';
+import { readSuspects } from '../../database/state/suspects.ts';
 import { durationText } from '../../observe/figures.ts';
 import type { Warning } from '../warnings.ts';
 import type { ResourceContext } from '../resource-context.ts';

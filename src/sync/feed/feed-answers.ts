@@ -5,27 +5,27 @@ import {
   requestAt,
   singleRequest,
   urlAt,
-} from '../../extract/page-styles/listing-request.ts';
-import type { Page } from '../../extract/page.ts';
-import { goneBy } from '../../extract/read-item.ts';
-import { saysNothing, withEmptyHint } from '../../extract/requests/ask.ts';
+} from '../../pagination/page-styles/listing-request.ts';
+import type { Page } from '../../pagination/page.ts';
+import { goneBy } from '../../pagination/read-item.ts';
+import { saysNothing, withEmptyHint } from '../../pagination/requests/ask.ts';
 import type { ApiAnswer, ApiRequest } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import { isExact } from '../../shape/json/exact-number.ts';
-import { parseJson } from '../../shape/json/parse-json.ts';
-import { asRecord } from '../../shape/records/as-record.ts';
-import { fieldAt } from '../../shape/records/field-at.ts';
-import { canonicalHash } from '../../shape/records/fingerprint.ts';
-import { recordKey } from '../../shape/records/record-key.ts';
-import { selectRecord } from '../../shape/records/select-records.ts';
-import { tombstoneOf } from '../../shape/tombstone.ts';
-import type { TemplateValues } from '../../source/basic-fields.ts';
-import type { ChangeFeed } from '../../source/change-feed.ts';
-import type { ResourceProfile } from '../../source/profile.ts';
-import { readFeed, saveFeed } from '../../state/checkpoints.ts';
-import type { FeedRow } from '../../warehouse/own-tables.ts';
+import { isExact } from '../../rows/json/exact-number.ts';
+import { parseJson } from '../../rows/json/parse-json.ts';
+import { asRecord } from '../../rows/records/as-record.ts';
+import { fieldAt } from '../../rows/records/field-at.ts';
+import { canonicalHash } from '../../rows/records/fingerprint.ts';
+import { recordKey } from '../../rows/records/record-key.ts';
+import { selectRecord } from '../../rows/records/select-records.ts';
+import { tombstoneOf } from '../../rows/tombstone.ts';
+import type { TemplateValues } from '../../config/profile/basic-fields.ts';
+import type { ChangeFeed } from '../../config/profile/change-feed.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
+import { readFeed, saveFeed } from '../../database/state/checkpoints.ts';
+import type { FeedRow } from '../../database/own-tables.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import { positionFrom, storedPosition } from '../walk/stored-walk.ts';
 

@@ -1,6 +1,6 @@
 import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
-import { referencesAfter, type Looked, type Reference } from '../../state/files/file-contents.ts';
-import type { Warehouse } from '../../warehouse/warehouse.ts';
+import { referencesAfter, type Looked, type Reference } from '../../database/state/files/file-contents.ts';
+import type { Warehouse } from '../../database/warehouse.ts';
 
 const PER_STEP = 500;
 

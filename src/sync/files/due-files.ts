@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { sql, type CompiledQuery } from 'kysely';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
-import type { FilesSettings, KeptFile } from '../../settings/file-stores.ts';
-import { storedValue } from '../../shape/records/as-record.ts';
-import { readCheckpoint } from '../../state/checkpoints.ts';
-import { readTables } from '../../state/column-catalog.ts';
+import type { FilesSettings, KeptFile } from '../../config/file-stores.ts';
+import { storedValue } from '../../rows/records/as-record.ts';
+import { readCheckpoint } from '../../database/state/checkpoints.ts';
+import { readTables } from '../../database/state/column-catalog.ts';
 import {
   readPassage,
   savePassage,
@@ -12,12 +12,12 @@ import {
   lastFiles,
   recheckFiles,
   shownRecordsAfter,
-} from '../../state/files/record-files.ts';
-import type { Lease } from '../../state/leases.ts';
-import { currentBodies } from '../../state/versions.ts';
+} from '../../database/state/files/record-files.ts';
+import type { Lease } from '../../database/state/leases.ts';
+import { currentBodies } from '../../database/state/versions.ts';
 import type { TableShape } from '../../model/table.ts';
-import type { FilePassageRow } from '../../warehouse/file-rows.ts';
-import type { Warehouse } from '../../warehouse/warehouse.ts';
+import type { FilePassageRow } from '../../database/file-rows.ts';
+import type { Warehouse } from '../../database/warehouse.ts';
 import { fileAddresses } from './file-address.ts';
 import { changesOf } from './file-changes.ts';
 import type { FilesContext } from './fetch-file.ts';

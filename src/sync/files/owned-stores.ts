@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
-import type { FilesSettings } from '../../settings/file-stores.ts';
-import type { StoreAddress } from '../../source/file-fields.ts';
-import type { Warehouse } from '../../warehouse/warehouse.ts';
+import type { FilesSettings } from '../../config/file-stores.ts';
+import type { StoreAddress } from '../../config/profile/file-fields.ts';
+import type { Warehouse } from '../../database/warehouse.ts';
 
 /** A source's files, for what looks after them without asking the service. */
 export interface KeptFiles {

@@ -1,7 +1,7 @@
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
-import { storesOf } from '../../settings/file-stores.ts';
-import type { Profile } from '../../source/profile.ts';
+import { storesOf } from '../../config/file-stores.ts';
+import type { Profile } from '../../config/profile/profile.ts';
 import {
   countEarlier,
   deleteEarlier,
@@ -11,10 +11,10 @@ import {
   unnamedObjects,
   contentsAmong,
   knownStores,
-} from '../../state/files/file-contents.ts';
-import { FILES_LEASE } from '../../state/files/record-files.ts';
-import { acquireLease, type Lease } from '../../state/leases.ts';
-import type { TimestampText } from '../../warehouse/own-tables.ts';
+} from '../../database/state/files/file-contents.ts';
+import { FILES_LEASE } from '../../database/state/files/record-files.ts';
+import { acquireLease, type Lease } from '../../database/state/leases.ts';
+import type { TimestampText } from '../../database/own-tables.ts';
 import { compareStore } from './compare-store.ts';
 import { ownedStores, type KeptFiles } from './owned-stores.ts';
 

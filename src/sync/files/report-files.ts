@@ -1,6 +1,6 @@
-import type { FileStatus } from '../../warehouse/file-rows.ts';
-import { countFiles } from '../../state/files/shown-files.ts';
-import type { Warehouse } from '../../warehouse/warehouse.ts';
+import type { FileStatus } from '../../database/file-rows.ts';
+import { countFiles } from '../../database/state/files/shown-files.ts';
+import type { Warehouse } from '../../database/warehouse.ts';
 import type { Warning } from '../warnings.ts';
 import type { SettledFile } from './file-changes.ts';
 

@@ -4,7 +4,7 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import { SyncError } from '../../model/errors.ts';
 import { codeOf, storeFault } from '../../object-store/file-system.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
-import { storesOf } from '../../settings/file-stores.ts';
+import { storesOf } from '../../config/file-stores.ts';
 import {
   filesShowing,
   foundObjects,
@@ -14,9 +14,9 @@ import {
   refetchContents,
   type Reference,
   type Showing,
-} from '../../state/files/file-contents.ts';
-import { FILES_LEASE } from '../../state/files/record-files.ts';
-import { acquireLease, type Lease } from '../../state/leases.ts';
+} from '../../database/state/files/file-contents.ts';
+import { FILES_LEASE } from '../../database/state/files/record-files.ts';
+import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { compareStore, type Compared } from './compare-store.ts';
 import { ownedStores, type KeptFiles } from './owned-stores.ts';
 

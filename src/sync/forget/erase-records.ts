@@ -1,12 +1,12 @@
 import { type CompiledQuery, sql } from 'kysely';
 import { timestampText } from '../../model/timestamp-text.ts';
-import { forgetSeen, NO_WALK, readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
-import { deleteFilesOf } from '../../state/files/record-files.ts';
-import { type ForgetRequest, noteForgotten, unerased } from '../../state/forgotten.ts';
-import { inParts } from '../../state/in-parts.ts';
-import { countOpenRejects } from '../../state/rejects.ts';
-import type { CheckpointRow } from '../../warehouse/own-tables.ts';
-import type { Warehouse } from '../../warehouse/warehouse.ts';
+import { forgetSeen, NO_WALK, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
+import { deleteFilesOf } from '../../database/state/files/record-files.ts';
+import { type ForgetRequest, noteForgotten, unerased } from '../../database/state/forgotten.ts';
+import { inParts } from '../../database/state/in-parts.ts';
+import { countOpenRejects } from '../../database/state/rejects.ts';
+import type { CheckpointRow } from '../../database/own-tables.ts';
+import type { Warehouse } from '../../database/warehouse.ts';
 import { type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
 import {
   countTraces,

@@ -1,16 +1,16 @@
-import { isExact } from '../../shape/json/exact-number.ts';
-import { parseJson } from '../../shape/json/parse-json.ts';
+import { isExact } from '../../rows/json/exact-number.ts';
+import { parseJson } from '../../rows/json/parse-json.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { sql, type RawBuilder } from 'kysely';
 import type { ResourceShape, Column, TableShape } from '../../model/table.ts';
-import { recordKey } from '../../shape/records/record-key.ts';
-import type { ResourceProfile } from '../../source/profile.ts';
-import type { RejectRow } from '../../warehouse/own-tables.ts';
-import type { Warehouse } from '../../warehouse/warehouse.ts';
+import { recordKey } from '../../rows/records/record-key.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
+import type { RejectRow } from '../../database/own-tables.ts';
+import type { Warehouse } from '../../database/warehouse.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import { pathText } from '../../shape/columns/source-path.ts';
-import { toTimestampText } from '../../shape/columns/timestamps.ts';
+import { pathText } from '../../rows/columns/source-path.ts';
+import { toTimestampText } from '../../rows/columns/timestamps.ts';
 
 /** Takes the place of what is erased within a text that stays. */
 const ERASED = '***';

@@ -1,16 +1,16 @@
 import { askedFor, type ExtraQuery, filterQuery, keyIn, listingWalk } from '../../checks/listing-walk.ts';
 import { sinceValue } from '../../checks/since.ts';
-import { isNumbered } from '../../extract/page-styles/page-styles.ts';
-import { keyParts } from '../../extract/read-item.ts';
-import { walk } from '../../extract/walk.ts';
+import { isNumbered } from '../../pagination/page-styles/page-styles.ts';
+import { keyParts } from '../../pagination/read-item.ts';
+import { walk } from '../../pagination/walk.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import { parseInstant } from '../../shape/columns/timestamps.ts';
-import { updatedZone } from '../../shape/columns/updated-time.ts';
-import { takenIn } from '../../shape/records/as-record.ts';
-import { tombstoneOf } from '../../shape/tombstone.ts';
-import { readCheckpoint } from '../../state/checkpoints.ts';
+import { parseInstant } from '../../rows/columns/timestamps.ts';
+import { updatedZone } from '../../rows/columns/updated-time.ts';
+import { takenIn } from '../../rows/records/as-record.ts';
+import { tombstoneOf } from '../../rows/tombstone.ts';
+import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import { proveWalk } from '../prove-walk.ts';
 import type { Lookup, ResourceContext } from '../resource-context.ts';
 

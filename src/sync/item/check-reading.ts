@@ -5,19 +5,19 @@ import { openPageLoader, type PageOutcome } from '../../load/page-loader.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import { updatedTime } from '../../shape/columns/updated-time.ts';
-import { storedValue } from '../../shape/records/as-record.ts';
-import { sameJson } from '../../shape/records/fingerprint.ts';
+import { updatedTime } from '../../rows/columns/updated-time.ts';
+import { storedValue } from '../../rows/records/as-record.ts';
+import { sameJson } from '../../rows/records/fingerprint.ts';
 import {
   addFieldKinds,
   differenceText,
   type FieldKinds,
   fieldKindsOf,
   unprovedField,
-} from '../../shape/records/record-difference.ts';
-import type { ResourceProfile } from '../../source/profile.ts';
-import { forgetSuspects } from '../../state/suspects.ts';
-import { currentBodies } from '../../state/versions.ts';
+} from '../../rows/records/record-difference.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
+import { forgetSuspects } from '../../database/state/suspects.ts';
+import { currentBodies } from '../../database/state/versions.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import { changedSince } from './ask-listing.ts';
 

@@ -1,9 +1,9 @@
-import type { WalkEnd } from '../../extract/page.ts';
-import { isUnitRefusal } from '../../extract/requests/ask.ts';
+import type { WalkEnd } from '../../pagination/page.ts';
+import { isUnitRefusal } from '../../pagination/requests/ask.ts';
 import type { SyncError } from '../../model/errors.ts';
-import { saveCheckpoint } from '../../state/checkpoints.ts';
-import { saveFigures } from '../../state/runs.ts';
-import { saveWindows } from '../../state/windows.ts';
+import { saveCheckpoint } from '../../database/state/checkpoints.ts';
+import { saveFigures } from '../../database/state/runs.ts';
+import { saveWindows } from '../../database/state/windows.ts';
 import { checkpointAfter } from '../cursor/move-cursor.ts';
 import { endWarnings, proveWalk } from '../prove-walk.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';

@@ -1,14 +1,14 @@
 import type { PageFacts } from '../../load/page-loader.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { SourceRecord, JsonValue } from '../../model/json.ts';
-import { fieldAt } from '../../shape/records/field-at.ts';
-import { recordKey } from '../../shape/records/record-key.ts';
-import type { ResourceProfile } from '../../source/profile.ts';
-import type { ReportWindows } from '../../source/report-windows.ts';
+import { fieldAt } from '../../rows/records/field-at.ts';
+import { recordKey } from '../../rows/records/record-key.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
+import type { ReportWindows } from '../../config/profile/report-windows.ts';
 import { tooMany, type DeleteLimits } from '../deletes/delete-limits.ts';
 import { dayOf, type DayReading, addDays, windowAt, type Day, type ReportWindow } from './report-days.ts';
 import type { ReportRange } from './report-ranges.ts';
-import { isExact } from '../../shape/json/exact-number.ts';
+import { isExact } from '../../rows/json/exact-number.ts';
 
 /** A live row. */
 export interface RowOfDay {

@@ -1,10 +1,10 @@
 import { listingWalk } from '../../checks/listing-walk.ts';
-import type { Page, WalkEnd } from '../../extract/page.ts';
-import { walk, type WalkOptions } from '../../extract/walk.ts';
+import type { Page, WalkEnd } from '../../pagination/page.ts';
+import { walk, type WalkOptions } from '../../pagination/walk.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { ReportWindows } from '../../source/report-windows.ts';
+import type { ReportWindows } from '../../config/profile/report-windows.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 import type { ReportWindow } from './report-days.ts';

@@ -3,11 +3,11 @@ import type { Cell, Column } from '../../model/table.ts';
 import { LOCAL, timeZone, type TimeZone, zoneAt } from '../../model/time-zone.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
-import { isDay } from '../../shape/columns/timestamps.ts';
-import { parseInstant } from '../../shape/columns/timestamps.ts';
-import type { ResourceProfile } from '../../source/profile.ts';
-import type { Granularity, ReportWindows } from '../../source/report-windows.ts';
-import type { WindowRow } from '../../warehouse/own-tables.ts';
+import { isDay } from '../../rows/columns/timestamps.ts';
+import { parseInstant } from '../../rows/columns/timestamps.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
+import type { Granularity, ReportWindows } from '../../config/profile/report-windows.ts';
+import type { WindowRow } from '../../database/own-tables.ts';
 
 /** A day of the reports' zone, `YYYY-MM-DD`: the order of the texts is that of the days. */
 export type Day = string;

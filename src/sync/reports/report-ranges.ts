@@ -1,9 +1,15 @@
 import type { ExtraQuery } from '../../checks/listing-walk.ts';
-import type { PlaceValue, PlaceValues } from '../../extract/page-styles/listing-request.ts';
+import type { PlaceValue, PlaceValues } from '../../pagination/page-styles/listing-request.ts';
 import { timeZone } from '../../model/time-zone.ts';
-import { placeOf } from '../../source/basic-fields.ts';
-import { hasOffset, parsePattern, type PatternPart, patternStep, writePattern } from '../../source/incremental.ts';
-import type { ReportWindows } from '../../source/report-windows.ts';
+import { placeOf } from '../../config/profile/basic-fields.ts';
+import {
+  hasOffset,
+  parsePattern,
+  type PatternPart,
+  patternStep,
+  writePattern,
+} from '../../config/profile/incremental.ts';
+import type { ReportWindows } from '../../config/profile/report-windows.ts';
 import { addDays, type Day, dayBegin, daysBetween, type ReportWindow } from './report-days.ts';
 
 /** Days that are asked for at once: windows that follow each other. */

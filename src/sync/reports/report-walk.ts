@@ -1,8 +1,8 @@
 import type { PageLoader } from '../../load/page-loader.ts';
 import type { SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { ReportWindows } from '../../source/report-windows.ts';
-import type { CheckpointRow, WindowRow } from '../../warehouse/own-tables.ts';
+import type { ReportWindows } from '../../config/profile/report-windows.ts';
+import type { CheckpointRow, WindowRow } from '../../database/own-tables.ts';
 import type { Warning } from '../warnings.ts';
 import type { Day, DayReading, ReportWindow } from './report-days.ts';
 import { nextRange, type ReportRange } from './report-ranges.ts';

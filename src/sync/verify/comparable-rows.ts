@@ -1,13 +1,13 @@
 import type { Cell, ResourceShape, SourcePath, TableRows, TableShape } from '../../model/table.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import { EACH, keysOf, keysOfText, OVERFLOW, pathText } from '../../shape/columns/source-path.ts';
-import { textHash } from '../../shape/records/fingerprint.ts';
-import { shapeRecords } from '../../shape/shape-page.ts';
-import type { ShapeRecord } from '../../shape/write-rows.ts';
-import type { ResourceProfile } from '../../source/profile.ts';
-import type { FieldSettings } from '../../source/record-fields.ts';
-import { canonicalDecimal, canonicalJson } from '../../warehouse/copy/value-kinds.ts';
-import type { ReadColumn, SnapshotReader, ViewQuery } from '../../warehouse/snapshot-reader.ts';
+import { EACH, keysOf, keysOfText, OVERFLOW, pathText } from '../../rows/columns/source-path.ts';
+import { textHash } from '../../rows/records/fingerprint.ts';
+import { shapeRecords } from '../../rows/shape-page.ts';
+import type { ShapeRecord } from '../../rows/write-rows.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
+import type { FieldSettings } from '../../config/profile/record-fields.ts';
+import { canonicalDecimal, canonicalJson } from '../../database/copy/value-kinds.ts';
+import type { ReadColumn, SnapshotReader, ViewQuery } from '../../database/snapshot-reader.ts';
 
 /** A row of a table of a resource, each cell as canonical text: equal for a row just shaped and one from either database. */
 interface ComparableRow {

@@ -1,13 +1,13 @@
-import { inParts } from '../../state/in-parts.ts';
+import { inParts } from '../../database/state/in-parts.ts';
 import { sql } from 'kysely';
 import { lenientProfile } from '../../load/grow-shape.ts';
 import type { HistoryPolicy, ColumnType } from '../../model/vocabulary.ts';
-import { comparedPart } from '../../shape/mask-fields.ts';
-import { storedValue } from '../../shape/records/as-record.ts';
-import { canonicalHash, textHash } from '../../shape/records/fingerprint.ts';
-import type { ResourceProfile } from '../../source/profile.ts';
-import type { VersionRow } from '../../warehouse/own-tables.ts';
-import type { SnapshotReader } from '../../warehouse/snapshot-reader.ts';
+import { comparedPart } from '../../rows/mask-fields.ts';
+import { storedValue } from '../../rows/records/as-record.ts';
+import { canonicalHash, textHash } from '../../rows/records/fingerprint.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
+import type { VersionRow } from '../../database/own-tables.ts';
+import type { SnapshotReader } from '../../database/snapshot-reader.ts';
 import {
   differingFields,
   hashRows,
@@ -18,11 +18,11 @@ import {
 } from './comparable-rows.ts';
 import type { Difference } from './report.ts';
 import { messageOf } from '../../model/errors.ts';
-import { readCheckpoint } from '../../state/checkpoints.ts';
-import { readShapes } from '../../state/column-catalog.ts';
-import { readViews } from '../../state/view-catalog.ts';
+import { readCheckpoint } from '../../database/state/checkpoints.ts';
+import { readShapes } from '../../database/state/column-catalog.ts';
+import { readViews } from '../../database/state/view-catalog.ts';
 import { planKeys } from '../../views/key-plan.ts';
-import { ownColumns } from '../../warehouse/own-columns.ts';
+import { ownColumns } from '../../database/own-columns.ts';
 import type { VerifyContext } from './service-listing.ts';
 
 /** A resource of the copy at one moment. */

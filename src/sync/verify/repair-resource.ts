@@ -1,13 +1,13 @@
 import { sql } from 'kysely';
-import { readItem } from '../../extract/read-item.ts';
+import { readItem } from '../../pagination/read-item.ts';
 import { refreshViews } from '../../load/evolve-tables.ts';
 import { restoreRecords } from '../../load/restore-records.ts';
 import { tendKeys } from '../../load/tend-keys.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
-import { storedValue } from '../../shape/records/as-record.ts';
-import { sameJson, textHash } from '../../shape/records/fingerprint.ts';
-import { inParts } from '../../state/in-parts.ts';
+import { storedValue } from '../../rows/records/as-record.ts';
+import { sameJson, textHash } from '../../rows/records/fingerprint.ts';
+import { inParts } from '../../database/state/in-parts.ts';
 import { softDeleteGone } from '../deletes/soft-delete-gone.ts';
 import { type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
 import type { DifferenceKind } from './report.ts';

@@ -1,4 +1,4 @@
-import type { Verdict, VerifyMode } from '../../warehouse/own-tables.ts';
+import type { Verdict, VerifyMode } from '../../database/own-tables.ts';
 
 /** What may be wrong with a copy. The names are stable: scripts may match them. */
 export const DIFFERENCES = {

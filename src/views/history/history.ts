@@ -1,9 +1,9 @@
 import type { Column, TableShape } from '../../model/table.ts';
 import { LOCAL, zoneNameAt } from '../../model/time-zone.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import { EACH, keysOf, OVERFLOW, pathText } from '../../shape/columns/source-path.ts';
-import { widen } from '../../shape/columns/type-lattice.ts';
-import type { ViewDialect } from '../../warehouse/view-dialect.ts';
+import { EACH, keysOf, OVERFLOW, pathText } from '../../rows/columns/source-path.ts';
+import { widen } from '../../rows/columns/type-lattice.ts';
+import type { ViewDialect } from '../../database/view-dialect.ts';
 import type { PlannedView } from '../planned-view.ts';
 import { finalColumn } from '../report-windows.ts';
 import type { ViewedResource, ViewModel } from '../view-model.ts';

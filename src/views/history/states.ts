@@ -1,7 +1,7 @@
 import type { Column } from '../../model/table.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import { columnPathOf, pathText } from '../../shape/columns/source-path.ts';
+import { columnPathOf, pathText } from '../../rows/columns/source-path.ts';
 import type { PlannedView } from '../planned-view.ts';
 import type { ViewedResource, ViewModel } from '../view-model.ts';
 import { ownColumn, type View, type ViewColumn } from '../view.ts';

@@ -1,4 +1,4 @@
-import type { RowFact, RowsOf, ViewDialect } from '../../warehouse/view-dialect.ts';
+import type { RowFact, RowsOf, ViewDialect } from '../../database/view-dialect.ts';
 import { type ExistingColumn, findColumn, type PlannedColumn, type PlannedView } from '../planned-view.ts';
 import type { Relation, ViewedResource, ViewModel } from '../view-model.ts';
 import { cutName } from '../view.ts';

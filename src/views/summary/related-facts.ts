@@ -1,6 +1,6 @@
 import { visibleText } from '../../model/visible-text.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import type { ViewDialect } from '../../warehouse/view-dialect.ts';
+import type { ViewDialect } from '../../database/view-dialect.ts';
 import { findColumn, type PlannedColumn, type PlannedView } from '../planned-view.ts';
 import type { Relation, ViewedResource, ViewModel } from '../view-model.ts';
 import {

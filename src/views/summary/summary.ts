@@ -1,7 +1,7 @@
 import type { TableShape } from '../../model/table.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import { pathText } from '../../shape/columns/source-path.ts';
-import type { ViewDialect } from '../../warehouse/view-dialect.ts';
+import { pathText } from '../../rows/columns/source-path.ts';
+import type { ViewDialect } from '../../database/view-dialect.ts';
 import { findColumn, type PlannedView } from '../planned-view.ts';
 import type { Relation, ViewedResource, ViewModel } from '../view-model.ts';
 import { cutName, type View, type ViewColumn } from '../view.ts';

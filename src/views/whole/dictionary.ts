@@ -1,7 +1,7 @@
-import { pathText } from '../../shape/columns/source-path.ts';
-import { isHidden } from '../../shape/mask-fields.ts';
-import { OWN_COLUMNS } from '../../warehouse/own-columns.ts';
-import type { ViewDialect } from '../../warehouse/view-dialect.ts';
+import { pathText } from '../../rows/columns/source-path.ts';
+import { isHidden } from '../../rows/mask-fields.ts';
+import { OWN_COLUMNS } from '../../database/own-columns.ts';
+import type { ViewDialect } from '../../database/view-dialect.ts';
 import type { PlannedView } from '../planned-view.ts';
 import type { ViewModel } from '../view-model.ts';
 import type { View } from '../view.ts';

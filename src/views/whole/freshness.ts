@@ -1,6 +1,6 @@
 import type { Column } from '../../model/table.ts';
-import { updatedColumns } from '../../shape/columns/updated-time.ts';
-import type { ViewDialect } from '../../warehouse/view-dialect.ts';
+import { updatedColumns } from '../../rows/columns/updated-time.ts';
+import type { ViewDialect } from '../../database/view-dialect.ts';
 import type { PlannedView } from '../planned-view.ts';
 import type { View, ViewColumn } from '../view.ts';
 import type { ViewedResource, ViewModel } from '../view-model.ts';

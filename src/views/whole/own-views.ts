@@ -1,5 +1,5 @@
 import { COLUMN_TYPES, type ColumnType } from '../../model/vocabulary.ts';
-import type { ViewDialect } from '../../warehouse/view-dialect.ts';
+import type { ViewDialect } from '../../database/view-dialect.ts';
 import type { ViewModel } from '../view-model.ts';
 import { ownColumn, type View } from '../view.ts';
 

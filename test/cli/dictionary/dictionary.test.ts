@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { Dictionary, DictionaryTable } from '../../../src/serve/dictionary/read-dictionary.ts';
+import type { Dictionary, DictionaryTable } from '../../../src/server/dictionary/read-dictionary.ts';
 import { asOtherClient, eitherDatabase, type TestDatabase } from '../../support/databases.ts';
 import { journey, type Journey } from '../../support/journey.ts';
 import { ownStage } from '../../support/own-stage.ts';

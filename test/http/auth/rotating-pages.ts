@@ -3,11 +3,11 @@ import { newMeter } from '../../../src/http/client.ts';
 import { createClient } from '../../../src/http/create-client.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import { type Profile, profileSchema } from '../../../src/source/profile.ts';
-import { storedTokens } from '../../../src/state/stored-tokens.ts';
-import { openWarehouse } from '../../../src/warehouse/databases.ts';
+import { type Profile, profileSchema } from '../../../src/config/profile/profile.ts';
+import { storedTokens } from '../../../src/database/state/stored-tokens.ts';
+import { openWarehouse } from '../../../src/database/databases.ts';
 import { longOrShort } from '../../support/length.ts';
-import { createGovernor, type Governor } from '../../../src/queue/governor.ts';
+import { createGovernor, type Governor } from '../../../src/http/rate-limit/governor.ts';
 
 const REST_MS = longOrShort(5, 25);
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { newMeter, type AttemptEvent } from '../../../src/http/client.ts';
-import { authSchema, type AuthSettings } from '../../../src/source/auth.ts';
+import { authSchema, type AuthSettings } from '../../../src/config/profile/auth.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { clientFor, json, PAGE, serve, testProfile } from '../stage.ts';
 

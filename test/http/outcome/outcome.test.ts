@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { createJudge } from '../../../src/http/outcome/outcome.ts';
-import { rateDialectSchema } from '../../../src/source/rate-dialect.ts';
+import { rateDialectSchema } from '../../../src/config/profile/rate-dialect.ts';
 import type { Seen } from '../../../src/http/outcome/outcome-table.ts';
 import { newMeter } from '../../../src/http/client.ts';
-import { readAnswerLimits } from '../../../src/queue/limits/answer-limits.ts';
+import { readAnswerLimits } from '../../../src/http/rate-limit/limits/answer-limits.ts';
 import { PAGE, clientFor, errorOf, get, json, openGovernor, serve, testProfile } from '../stage.ts';
 
 const judge = createJudge([]);

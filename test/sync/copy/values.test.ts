@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import { canonicalDecimal, canonicalJson } from '../../../src/warehouse/copy/value-kinds.ts';
-import { openInbox } from '../../../src/warehouse/databases.ts';
+import { canonicalDecimal, canonicalJson } from '../../../src/database/copy/value-kinds.ts';
+import { openInbox } from '../../../src/database/databases.ts';
 import { asOtherClient, POSTGRES } from '../../support/databases.ts';
 import { asOther } from '../../support/temp-warehouse.ts';
 import { copying, type Copying } from './copying.ts';

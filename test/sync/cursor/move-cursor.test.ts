@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { freshCheckpoint } from '../../../src/state/checkpoints.ts';
+import { freshCheckpoint } from '../../../src/database/state/checkpoints.ts';
 import { checkpointAfter, type PassedPage } from '../../../src/sync/cursor/move-cursor.ts';
 import { startWalk } from '../../../src/sync/plan.ts';
-import type { CheckpointRow } from '../../../src/warehouse/own-tables.ts';
+import type { CheckpointRow } from '../../../src/database/own-tables.ts';
 
 const NOW = Date.parse('2026-11-20T12:30:00Z');
 const SERVER = Date.parse('2026-11-20T12:00:00Z');

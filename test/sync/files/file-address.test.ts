@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { fileAddresses, isBelow, valuesAt } from '../../../src/sync/files/file-address.ts';
 import { waitAfter } from '../../../src/sync/files/file-changes.ts';
 import { unsigned } from '../../../src/sync/files/file-address.ts';
-import { filesOf } from '../../../src/settings/file-stores.ts';
-import { profileSchema } from '../../../src/source/profile.ts';
+import { filesOf } from '../../../src/config/file-stores.ts';
+import { profileSchema } from '../../../src/config/profile/profile.ts';
 import type { JsonValue } from '../../../src/model/json.ts';
 
 const LISTING = { baseUrl: new URL('https://cms.example.com/api'), prefix: '/v1' };

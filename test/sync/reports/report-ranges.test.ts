@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { profileSchema } from '../../../src/source/profile.ts';
-import type { ReportWindows } from '../../../src/source/report-windows.ts';
+import { profileSchema } from '../../../src/config/profile/profile.ts';
+import type { ReportWindows } from '../../../src/config/profile/report-windows.ts';
 import { windowsBetween } from '../../../src/sync/reports/report-days.ts';
 import { endingWith, nextRange, rangeQuery } from '../../../src/sync/reports/report-ranges.ts';
 

@@ -1,4 +1,4 @@
-import { startListing } from '../../extract/listing-server.ts';
+import { startListing } from '../../pagination/listing-server.ts';
 import type { Records } from './records.ts';
 
 /** A content service whose records and clock a test sets. */

@@ -3,7 +3,7 @@ import { openPageLoader } from '../../../src/load/page-loader.ts';
 import { HISTORY_POLICIES } from '../../../src/model/vocabulary.ts';
 import { timestampText } from '../../../src/model/timestamp-text.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import { ownResources } from '../../../src/state/owned-resource.ts';
+import { ownResources } from '../../../src/database/state/owned-resource.ts';
 import { asOtherClient, DATABASES, warehouseOn, type TestDatabase } from '../../support/databases.ts';
 import { softDelete } from '../../support/soft-delete.ts';
 import { profilesFor, profileWith, recordsOf } from '../../support/page-records.ts';

@@ -1,0 +1,182 @@
+import { z } from 'zod';
+import { isSecretName } from '../model/secret-name.ts';
+import { documented, duration } from './profile/basic-fields.ts';
+import type { SettingsFinding } from './file/fault.ts';
+
+/** What an alert may be about, in the order in which messages list it. */
+export const ALERT_KINDS = [
+  'failed',
+  'overdue',
+  'partial',
+  'held_deletes',
+  'dead_deliveries',
+  'rejects',
+  'files',
+  'deprecation',
+  'schema_change',
+] as const;
+export type AlertKind = (typeof ALERT_KINDS)[number];
+
+/** What a template may be filled with, by its name in braces. */
+export const PLACEHOLDERS = {
+  status: 'firing, over or test',
+  title: 'the message in one line',
+  text: 'the whole message; several lines',
+  count: 'how many things it tells of',
+  kinds: 'failed, overdue: which kinds of things',
+  sources: 'blog, shop: which sources',
+  since: 'when the first of them began; ISO text in UTC',
+  at: 'when the message was made; ISO text in UTC',
+  url: 'the page, where serve.public_url is set; else empty',
+} as const;
+
+type Placeholder = keyof typeof PLACEHOLDERS;
+
+/** A name in braces; the braces of JSON never look like this. */
+const IN_BRACES = /\{([a-z_]+)\}/g;
+
+/** How a value is written into a body, by the type of the body. */
+const WRITTEN: Readonly<Record<string, (value: string) => string>> = {
+  'application/json': (value) => JSON.stringify(value).slice(1, -1),
+  'application/x-www-form-urlencoded': encodeURIComponent,
+};
+
+/** The template with its placeholders filled in by `valueOf`, so that no value can end the text that it stands in. */
+export function filledBody(template: string, contentType: string, valueOf: (name: Placeholder) => string): string {
+  const [type = ''] = contentType.toLowerCase().split(';', 1);
+  const write = /[/+]json$/.test(type.trim()) ? WRITTEN['application/json'] : WRITTEN[type.trim()];
+  return template.replaceAll(IN_BRACES, (all, name: string) =>
+    isPlaceholder(name) ? (write ?? ((value: string) => value))(valueOf(name)) : all,
+  );
+}
+
+function isPlaceholder(name: string): name is Placeholder {
+  return Object.hasOwn(PLACEHOLDERS, name);
+}
+
+/** The type of a body whose headers do not say it. */
+export const JSON_TYPE = 'application/json';
+
+/** What the header says of the body's type. */
+export function contentTypeOf(headers: Readonly<Record<string, string>>): string {
+  const [, type] = Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type') ?? [];
+  return type ?? JSON_TYPE;
+}
+
+/** Finds what cannot be filled in, and a template of JSON that is none once it is filled in; null for nothing. */
+export function bodyFault(template: string, headers: Readonly<Record<string, string>>): string | null {
+  const unknown = Array.from(template.matchAll(IN_BRACES), ([, name = '']) => name).find(
+    (name) => !isPlaceholder(name),
+  );
+  const names = Object.keys(PLACEHOLDERS);
+  if (unknown !== undefined) return `expected only the placeholders ${names.join(', ')} in braces, got {${unknown}}`;
+  const type = contentTypeOf(headers);
+  if (!/json/i.test(type)) return null;
+  try {
+    JSON.parse(filledBody(template, type, (name) => (name === 'count' ? '7' : '"\\\n')));
+    return null;
+  } catch {
+    return 'expected JSON once its placeholders are filled in; put texts in quotes, such as {"text": "{title}"}';
+  }
+}
+
+const URL_EXPECTED = 'expected an http(s) URL such as https://hooks.example.com/alerts';
+const url = z.url({ protocol: /^https?$/, error: URL_EXPECTED });
+const address = z.string().regex(/^[^\s@<>]+@[^\s@<>]+$|^[^<>]*<[^\s@<>]+@[^\s@<>]+>$/, 'expected an e-mail address');
+const addresses = z.array(address).min(1);
+const text = z.string().min(1);
+const texts = z.array(text).min(1);
+const kinds = z.array(z.enum(ALERT_KINDS)).min(1);
+const count = z.int().min(0);
+const port = count.min(1).max(65_535);
+const repeat = duration.nullable().default(null);
+
+const KIND_OF_CHANNEL = { description: 'A POST anywhere (`post`), an incoming webhook of Slack, or mail' };
+
+/** Settings of every channel. */
+const told = {
+  on: documented(kinds.optional())('What it reports; everything if absent', [['failed', 'overdue']]),
+  sources: texts.optional().meta({ description: 'Only of these sources; of all if absent', examples: [['blog']] }),
+  rejects_above: count.default(0).meta({ description: 'Rejected records only if a resource has more than this' }),
+  group_wait: documented(duration.prefault('30s'))(
+    'What begins is reported once nothing else has begun for this long; what ends, after four times this. Ten times this is the shortest time between two messages about what begins, and between two about what ends',
+  ),
+  repeat: repeat.meta({ description: 'How often it reports again what lasts; null for once', examples: ['4h'] }),
+};
+
+const postSchema = z
+  .strictObject({
+    type: z.literal('post').meta(KIND_OF_CHANNEL),
+    url: url.meta({ description: 'Where messages are posted', examples: ['${ALERT_URL}'] }),
+    headers: documented(
+      z.record(z.string().regex(/^[A-Za-z0-9-]+$/, 'expected the name of a header'), z.string()).default({}),
+    )('Headers beside it', [{ Authorization: 'Bearer ${ALERT_TOKEN}' }]),
+    body: text.optional().meta({
+      description: `Template of the body, JSON unless a Content-Type says otherwise, with {${Object.keys(PLACEHOLDERS).join('}, {')}}; an object with all values if absent`,
+      examples: ['{"text": "{title}", "details": "{text}"}'],
+    }),
+    ...told,
+  })
+  .check((context) => {
+    const { body, headers } = context.value;
+    const fault = body === undefined ? null : bodyFault(body, headers);
+    if (fault !== null) context.issues.push({ code: 'custom', path: ['body'], message: fault, input: body });
+  });
+
+const slackSchema = z.strictObject({
+  type: z.literal('slack').meta(KIND_OF_CHANNEL),
+  url: url.meta({ description: "The incoming webhook's address", examples: ['${SLACK_WEBHOOK}'] }),
+  ...told,
+});
+
+const emailSchema = z.strictObject({
+  type: z.literal('email').meta(KIND_OF_CHANNEL),
+  host: text.meta({ description: 'The mail server', examples: ['smtp.example.com'] }),
+  port: documented(port.optional())('Its port; 587, with `tls: implicit` 465, with `tls: none` 25', [587]),
+  tls: z.enum(['starttls', 'implicit', 'none']).default('starttls').meta({
+    description: 'Encrypted after a first word (`starttls`) or from the beginning (`implicit`), or not at all',
+  }),
+  user: text.optional().meta({ description: 'Name to log in with', examples: ['content-sync'] }),
+  password: text.optional().meta({ description: 'Its password', examples: ['${SMTP_PASSWORD}'] }),
+  from: address.meta({ description: 'Sender', examples: ['content-sync <content-sync@example.com>'] }),
+  to: addresses.meta({ description: 'Receivers', examples: [['ops@example.com']] }),
+  ...told,
+});
+
+const channelSchema = z.discriminatedUnion('type', [postSchema, slackSchema, emailSchema]);
+
+/** `alerts`: where problems are reported. */
+export const alertsSchema = z
+  .record(z.string().regex(/^[a-z][a-z0-9_-]{0,40}$/, 'expected a lower-case name such as ops'), channelSchema)
+  .meta({ description: 'Where problems and their ends are reported: channels by name' });
+
+export type AlertsSettings = z.output<typeof alertsSchema>;
+export type ChannelSettings = AlertsSettings[string];
+
+/** A shorter path may be a word of every sentence. */
+const LEAST_PATH = 8;
+
+/** Texts of the channels that must not be logged or printed: whoever knows an address can write there. */
+export function alertSecrets(alerts: AlertsSettings): string[] {
+  return Object.values(alerts).flatMap(secretsOf);
+}
+
+function secretsOf(channel: ChannelSettings): string[] {
+  if (channel.type === 'email') return channel.password === undefined ? [] : [channel.password];
+  const headers = channel.type === 'post' ? Object.entries(channel.headers) : [];
+  // What follows the host is what must not be known, however an answer quotes it.
+  const path = channel.url.replace(/^https?:\/\/[^/?#]+\/?/, '');
+  const secret = path.length < LEAST_PATH ? [channel.url] : [channel.url, path];
+  return [...secret, ...headers.filter(([name]) => isSecretName(name)).map(([, value]) => value)];
+}
+
+/** Channels that are limited to sources that there are not. */
+export function alertFindings(alerts: AlertsSettings, known: readonly string[]): SettingsFinding[] {
+  return Object.entries(alerts).flatMap(([channel, { sources = [] }]) =>
+    sources.flatMap((source, at): SettingsFinding[] => {
+      if (known.includes(source)) return [];
+      const message = `expected the name of a source (${known.join(', ')}), got ${JSON.stringify(source)}`;
+      return [{ path: ['alerts', channel, 'sources', at], part: 'value', message }];
+    }),
+  );
+}

@@ -1,0 +1,145 @@
+import { createPrivateKey } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { createSecureContext } from 'node:tls';
+import { z } from 'zod';
+import { documented } from './profile/basic-fields.ts';
+import { messageOf } from '../model/errors.ts';
+import type { SettingsFinding } from './file/fault.ts';
+
+const PROXY_EXPECTED = 'expected the http(s) address of a proxy such as http://proxy.example.com:3128, or none';
+const file = z.string().min(1).optional();
+
+/** `sources.<name>.http`: the way to the service. */
+export const networkSchema = z
+  .strictObject({
+    proxy: z
+      .union([
+        z.literal('none'),
+        z.url({ protocol: /^https?$/, error: PROXY_EXPECTED }).refine((url) => !/[?#]/.test(url), PROXY_EXPECTED),
+      ])
+      .optional()
+      .meta({
+        description:
+          'Proxy for this source, maybe with user:password; `none` for no proxy; HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the environment if absent',
+        examples: ['http://proxy.example.com:3128'],
+      }),
+    ca_file: documented(file)(
+      'PEM file of certificate authorities to trust besides the usual ones; relative to where content-sync is started',
+      ['/etc/ssl/own-authority.pem'],
+    ),
+    cert_file: documented(file)('PEM file of the certificate with which this client proves itself; needs key_file', [
+      '/run/secrets/client.pem',
+    ]),
+    key_file: file.meta({ description: 'PEM file of its private key', examples: ['/run/secrets/client-key.pem'] }),
+    key_passphrase: z.string().min(1).optional().meta({ description: 'Passphrase of that key' }),
+  })
+  .refine(({ cert_file, key_file }) => (cert_file === undefined) === (key_file === undefined), {
+    error: 'expected cert_file and key_file together',
+  });
+
+type NetworkFile = z.output<typeof networkSchema>;
+
+/** The way to the service, ready to be used: addresses of proxies ('' for none), and what the files hold. */
+export interface Network {
+  readonly proxies: { readonly http: string; readonly https: string; readonly except: string };
+  readonly ca?: string | undefined;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+  readonly passphrase?: string | undefined;
+}
+
+const FILES = { ca_file: 'ca', cert_file: 'cert', key_file: 'key' } as const;
+
+/** What is wrong with the files of a source, whose settings stand at `above`. */
+export function networkFindings(settings: NetworkFile, cwd: string, above: readonly string[]): SettingsFinding[] {
+  const found = filesOf(settings).flatMap(({ field, name }): SettingsFinding[] => {
+    const fault = fileFault(resolve(cwd, name), field);
+    return fault === null ? [] : [{ path: [...above, field], part: 'value', message: fault }];
+  });
+  return found.length > 0 ? found : pairFindings(settings, cwd, above);
+}
+
+function filesOf(settings: NetworkFile): { field: keyof typeof FILES; name: string }[] {
+  const fields = ['ca_file', 'cert_file', 'key_file'] as const;
+  return fields.flatMap((field) => (settings[field] === undefined ? [] : [{ field, name: settings[field] }]));
+}
+
+function fileFault(path: string, field: keyof typeof FILES): string | null {
+  const what = field === 'key_file' ? 'private key' : 'certificate';
+  try {
+    const marker = field === 'key_file' ? /-----BEGIN [A-Z ]*PRIVATE KEY-----/ : /-----BEGIN CERTIFICATE-----/;
+    return marker.test(readFileSync(path, 'utf8')) ? null : `expected a PEM file with a ${what}, got something else`;
+  } catch (error) {
+    return `expected a readable PEM file with a ${what} (${messageOf(error).replace(/^(\w+).*/s, '$1')})`;
+  }
+}
+
+/** The certificate and the key belong together, and the passphrase opens the key. */
+function pairFindings(settings: NetworkFile, cwd: string, above: readonly string[]): SettingsFinding[] {
+  const files = readFiles(settings, cwd);
+  try {
+    createSecureContext(files);
+    return [];
+  } catch {
+    const isLocked = !opens(files);
+    const field = isLocked ? 'key_passphrase' : settings.key_file === undefined ? 'ca_file' : 'key_file';
+    const expected = isLocked
+      ? 'the passphrase of key_file'
+      : 'files that TLS can use, and a key that belongs to its certificate';
+    return [{ path: [...above, field], part: 'value', message: `expected ${expected}` }];
+  }
+}
+
+/**
+ * False for a key that its passphrase does not open. By the key alone: of 256 wrong passphrases one seems to fit, and what
+ * it makes of the key fails in some other way.
+ */
+function opens({ key, passphrase }: Pick<Network, 'key' | 'passphrase'>): boolean {
+  if (key === undefined || !key.includes('ENCRYPTED')) return true;
+  try {
+    createPrivateKey({ key, passphrase });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function readFiles(settings: NetworkFile, cwd: string): Pick<Network, 'ca' | 'cert' | 'key' | 'passphrase'> {
+  const read = filesOf(settings).map(({ field, name }) => [FILES[field], readFileSync(resolve(cwd, name), 'utf8')]);
+  const { key_passphrase: passphrase } = settings;
+  return { ...Object.fromEntries(read), ...(passphrase === undefined ? {} : { passphrase }) };
+}
+
+/** The files are read once; those with faults throw. */
+export function networkOf(settings: NetworkFile, cwd: string, env: NodeJS.ProcessEnv): Network {
+  const { proxy } = settings;
+  const proxies = proxy === undefined ? proxiesIn(env) : { http: own(proxy), https: own(proxy), except: '' };
+  return { proxies, ...readFiles(settings, cwd) };
+}
+
+function own(proxy: string): string {
+  return proxy === 'none' ? '' : proxy;
+}
+
+function proxiesIn(env: NodeJS.ProcessEnv): Network['proxies'] {
+  const either = (name: string): string => env[name.toLowerCase()] ?? env[name] ?? '';
+  const http = either('HTTP_PROXY');
+  return { http, https: either('HTTPS_PROXY') || http, except: either('NO_PROXY') };
+}
+
+/** Texts that must not be written: the key, its passphrase, and the password of a proxy in each form. */
+export function networkSecrets({ proxies, key, passphrase }: Network): string[] {
+  const passwords = [proxies.http, proxies.https].flatMap((proxy) => {
+    const { username = '', password = '' } = URL.parse(proxy) ?? {};
+    if (password === '') return [];
+    const plain = decodeURIComponent(password);
+    return [password, plain, Buffer.from(`${decodeURIComponent(username)}:${plain}`).toString('base64')];
+  });
+  return [...new Set([...passwords, key, passphrase].filter((text) => text !== undefined))];
+}
+
+/** The way to a service of which no settings are there yet: the proxies of the environment. */
+export function usualNetwork(cwd: string, env: NodeJS.ProcessEnv): Network {
+  return networkOf(networkSchema.parse({}), cwd, env);
+}

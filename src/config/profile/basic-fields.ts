@@ -1,0 +1,195 @@
+import { z } from 'zod';
+import { fieldPathText, isEach, keysOfPath, parseBodyPath } from '../../model/body-path.ts';
+import { SyncError } from '../../model/errors.ts';
+
+/** A schema with what the reference says of it: a description, and examples of its values. */
+export function documented<T extends z.ZodType>(schema: T): (description: string, examples?: readonly unknown[]) => T {
+  return (description, examples) => schema.meta(examples === undefined ? { description } : { description, examples });
+}
+
+/** The same for a schema that the reference describes elsewhere. */
+export function withExamples<T extends z.ZodType>(schema: T, examples: readonly unknown[]): T {
+  return schema.meta({ examples });
+}
+
+const FORM =
+  'expected a path such as meta.next, items[0], items[-1] or "a.b".c (a key with a dot or a bracket is quoted)';
+
+/** A path in a JSON body: keys joined by dots (`meta.next`), `[0]`, `"a.b"`; the empty string for the body itself. */
+export const bodyPath = z.string().refine((text) => parseBodyPath(text)?.some(isEach) === false, FORM);
+
+/** The same, and `[*]` or `*` for each element of an array or each value of a map. */
+export const recordsPath = z
+  .string()
+  .refine((text) => parseBodyPath(text) !== null, `${FORM}, with [*] for each element and * for each value of a map`);
+
+/** A path from a record to one of its fields, through objects alone. */
+export const fieldPath = z
+  .string()
+  .min(1)
+  .refine(
+    (text) => parseBodyPath(text) !== null && keysOfPath(text) !== null,
+    'expected a field such as author.id; a key with a dot or a bracket is quoted: "a.b".id',
+  );
+
+/** A field of the tables, as the catalogue of columns writes its path. */
+export const columnPath = z.string().min(1).transform(fieldPathText);
+
+const DURATION_EXPECTED = 'expected a duration such as 500ms, 30s, 10m or 1h';
+const SIZE_EXPECTED = 'expected a size such as 64MiB, 500kB or 2GB';
+/** Node's timers fire at once if they are set for longer than this. */
+const LONGEST_MS = 2_147_483_647;
+
+const DURATION_UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const SIZE_UNITS = {
+  B: 1,
+  kB: 1_000,
+  KiB: 1_024,
+  MB: 1_000_000,
+  MiB: 1_048_576,
+  GB: 1_000_000_000,
+  GiB: 1_073_741_824,
+} as const;
+
+/** A duration in a YAML file (`500ms`, `30s`, `10m`, `1h`, `2d`), read as milliseconds, that nobody waits for. */
+export const timeSpan = z
+  .string(DURATION_EXPECTED)
+  .regex(/^\d+(\.\d+)?(ms|s|m|h|d)$/, DURATION_EXPECTED)
+  .transform((text) => measure(text, DURATION_UNITS));
+
+/** The same of one that is waited for. */
+export const duration = timeSpan.refine((ms) => ms <= LONGEST_MS, 'expected a duration of at most 24d');
+
+/** A size in a YAML file (`64MiB`, `500kB`), read as bytes. */
+export const byteSize = z
+  .string(SIZE_EXPECTED)
+  .regex(/^\d+(\.\d+)?(B|kB|KiB|MB|MiB|GB|GiB)$/, SIZE_EXPECTED)
+  .transform((text) => measure(text, SIZE_UNITS));
+
+function measure(text: string, units: Readonly<Record<string, number>>): number {
+  const unit = text.replace(/^[\d.]+/, '');
+  return Math.round(Number.parseFloat(text) * (units[unit] ?? 1));
+}
+
+/** Place of a value in a request. `template`: wherever a template of the resource has the variable. */
+type RequestPlace =
+  | { in: 'query'; name: string }
+  | { in: 'header'; name: string }
+  | { in: 'body'; path: readonly string[] }
+  | { in: 'template'; name: string };
+
+/** Headers that the program itself writes. */
+const OURS: ReadonlySet<string> = new Set([
+  'authorization',
+  'host',
+  'connection',
+  'content-length',
+  'transfer-encoding',
+]);
+
+const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]+$/;
+const PREFIXED = /^(header|body):(.*)$/s;
+
+/** True for the name of a header that a profile may set. */
+export function isOwnHeader(name: string): boolean {
+  return HEADER_NAME.test(name) && !OURS.has(name.toLowerCase());
+}
+
+/** Where a request takes a value: `name` in the query, `header:Name`, or `body:a.b`. */
+export const requestPlace = z
+  .string()
+  .min(1)
+  .refine((text) => faultOf(text) === null, {
+    error: (issue) => faultOf(String(issue.input)) ?? 'expected the place of a value in a request',
+  })
+  .meta({
+    description:
+      'Where a request takes a value: the name of a query parameter, `header:` and the name of a header, or `body:` and a dotted path in the JSON body.',
+    examples: ['cursor', 'header:X-Cursor', 'body:paging.cursor'],
+  });
+
+function faultOf(text: string): string | null {
+  const [, kind, rest = ''] = PREFIXED.exec(text) ?? [];
+  if (kind === 'header' && !isOwnHeader(rest))
+    return 'expected the name of a header behind header:, as in header:X-Page';
+  const isPath = rest.split('.').every((key) => key !== '' && key !== '__proto__');
+  return kind === 'body' && !isPath ? 'expected a path of keys behind body:, as in body:paging.cursor' : null;
+}
+
+/** Reads what `requestPlace` admits, and `{name}` for a variable of the templates. */
+export function placeOf(text: string): RequestPlace {
+  const [, variable] = /^\{(\w+)\}$/.exec(text) ?? [];
+  if (variable !== undefined) return { in: 'template', name: variable };
+  const [, kind, rest = ''] = PREFIXED.exec(text) ?? [];
+  if (kind === 'header') return { in: 'header', name: rest.toLowerCase() };
+  return kind === 'body' ? { in: 'body', path: rest.split('.') } : { in: 'query', name: text };
+}
+
+/** The part of a request that a template stands in: it decides how a value is kept from being more than a value. */
+export type TemplatePlace = 'path' | 'query' | 'header' | 'body';
+
+/** Values by the name of their variable; null for one that has none in this request. */
+export type TemplateValues = Readonly<Record<string, string | null>>;
+
+const VARIABLE = /\{([a-z][a-z0-9_]*)\}/g;
+
+/**
+ * A text with variables in braces, such as `updated_at:>'{since}'`. Braces that are meant as such are written with
+ * blanks, `{ id }`.
+ */
+export function templateSchema(known: readonly string[]) {
+  const names = known.map((name) => `{${name}}`).join(', ');
+  return z.string().refine((text) => variablesIn(text).every((name) => known.includes(name)), {
+    error: `expected no variables but ${names}; braces that are meant as such are written with blanks inside, as in { id }`,
+  });
+}
+
+/** Names of the variables in a template, or in the templates of a list or map, in their order. */
+export function variablesIn(templates: unknown): string[] {
+  if (typeof templates === 'string') return Array.from(templates.matchAll(VARIABLE), ([, name = '']) => name);
+  return typeof templates === 'object' && templates !== null ? Object.values(templates).flatMap(variablesIn) : [];
+}
+
+/**
+ * The template with its variables filled in; null if one of them has no value: then the path, parameter, header or
+ * field that it stands in is left out. Whatever a value holds, it stays one segment of a path or one value of a header;
+ * a query and a JSON body escape their values themselves. Throws `SyncError` (`bad_template_value`, skip) for a value
+ * that cannot be sent in this place.
+ */
+export function fillTemplate(template: string, values: TemplateValues, place: TemplatePlace): string | null {
+  let isWhole = true;
+  const filled = template.replaceAll(VARIABLE, (_, name: string) => {
+    const value = Object.hasOwn(values, name) ? (values[name] ?? null) : null;
+    if (value === null) isWhole = false;
+    return value === null ? '' : escaped(value, name, place);
+  });
+  if (!isWhole) return null;
+  if (place === 'path' && hasDotSegment(filled)) throw unfit(filled, 'would lead to another path');
+  if (place === 'header' && filled !== template && filled.trim() !== filled)
+    throw unfit(filled, 'begins or ends with blanks, which a header loses');
+  return filled;
+}
+
+const CONTROL = /\p{Cc}/u;
+const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
+
+function escaped(value: string, name: string, place: TemplatePlace): string {
+  if (!value.isWellFormed() || (place !== 'body' && CONTROL.test(value))) {
+    throw unfit(value, `of {${name}} holds control characters or half characters`);
+  }
+  if (place === 'path' && value === '') throw unfit(value, `of {${name}} is empty: it would lead to another path`);
+  if (place === 'header' && !HEADER_VALUE.test(value)) throw unfit(value, `of {${name}} cannot stand in a header`);
+  return place === 'path' ? encodeURIComponent(value) : value;
+}
+
+/** A URL takes dot segments out, written as such or encoded: another address would be requested. */
+function hasDotSegment(path: string): boolean {
+  return path.split('/').some((segment) => /^(?:\.|%2e){1,2}$/i.test(segment));
+}
+
+function unfit(value: string, why: string): SyncError {
+  return new SyncError('bad_template_value', `The value ${JSON.stringify(value.slice(0, 100))} ${why}`, {
+    recovery: 'skip',
+    hint: 'Nothing was requested with it. The service chose this value: look at the record that it comes from.',
+  });
+}

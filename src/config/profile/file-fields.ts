@@ -1,0 +1,144 @@
+import { resolve } from 'node:path';
+import { z } from 'zod';
+import { parseBodyPath } from '../../model/body-path.ts';
+import { documented, fieldPath, recordsPath, byteSize, templateSchema, variablesIn } from './basic-fields.ts';
+
+/** Where the bytes of a source's files stand. */
+export type StoreAddress =
+  | {
+      readonly kind: 'disk';
+      /** As in the settings, with the source's name filled in; what rows are kept under, so that a folder may be moved. */
+      readonly name: string;
+      /** Absolute path. */
+      readonly folder: string;
+    }
+  | {
+      readonly kind: 's3';
+      readonly name: string;
+      readonly bucket: string;
+      /** Without slashes at either end; empty for the bucket itself. */
+      readonly prefix: string;
+    };
+
+const DISK = /^disk:(?!\/\/)((?:[^{}\0]|\{source\})+)$/;
+const S3 = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/((?:[^{}?#\0]|\{source\})*))?$/;
+const EXPECTED = 'expected disk:<path> or s3://bucket/prefix, where {source} may stand in the path or the prefix';
+
+/** An address of a store, as it is written in settings and profiles. */
+export const storeAddress = z
+  .string(EXPECTED)
+  .refine((text) => DISK.test(text) || S3.test(text), EXPECTED)
+  .meta({ examples: ['disk:data/{source}/files', 's3://bucket/prefix'] });
+
+/** The address of one source; a relative path starts at `cwd`. Null for a text that `storeAddress` does not admit. */
+export function storeOf(text: string, source: string, cwd: string): StoreAddress | null {
+  const name = text.replaceAll('{source}', source);
+  const folder = DISK.exec(name)?.[1];
+  if (folder !== undefined) return { kind: 'disk', name, folder: resolve(cwd, folder) };
+  const [, bucket, prefix = ''] = S3.exec(name) ?? [];
+  return bucket === undefined ? null : { kind: 's3', name, bucket, prefix: prefix.replace(/^\/+|\/+$/g, '') };
+}
+
+/** The same text for two addresses that lead to the same place. */
+export function storePlace(address: StoreAddress): string {
+  return address.kind === 'disk' ? `disk:${address.folder}` : `s3://${address.bucket}/${address.prefix}`;
+}
+
+/** What is fetched where an entry does not say which types. */
+const USUAL_TYPES = ['image/*', 'image/svg+xml', 'video/*', 'audio/*', 'application/pdf'] as const;
+
+const OF_RECORD = 'json:';
+const AT_EXPECTED = 'expected a path such as /images/{id}/file, or json: and the place of an address in the record';
+
+const pathTemplate = templateSchema(['id', 'partition']);
+
+const at = z
+  .string(AT_EXPECTED)
+  .superRefine((text, context) => {
+    const message = atFault(text);
+    if (message !== null) context.addIssue({ code: 'custom', message });
+  })
+  .transform(fileAt)
+  .meta({
+    description:
+      'A path below the version prefix, with `{id}` (and `{partition}`) in it; or `json:` and the place of an address in the record. A place of several (`gallery[*].url`) gives several files, told apart by their position from 0.',
+    examples: ['/images/{id}/file', 'json:url', 'json:gallery[*].url'],
+  });
+
+/** Where a file is asked for: on a path of the service, or at an address that the record holds. */
+type FileAt = { kind: 'path'; path: string } | { kind: 'record'; place: string };
+
+function fileAt(text: string): FileAt {
+  return text.startsWith(OF_RECORD)
+    ? { kind: 'record', place: text.slice(OF_RECORD.length) }
+    : { kind: 'path', path: text };
+}
+
+function atFault(text: string): string | null {
+  if (text.startsWith(OF_RECORD)) {
+    const place = text.slice(OF_RECORD.length);
+    return place === '' || parseBodyPath(place) === null ? AT_EXPECTED : null;
+  }
+  if (!/^\/[^?#]*$/.test(text) || !variablesIn(text).includes('id')) return AT_EXPECTED;
+  return pathTemplate.safeParse(text).error?.issues[0]?.message ?? null;
+}
+
+const fileSchema = z.strictObject({
+  field: documented(
+    z
+      .string()
+      .regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected a lower-case name')
+      .default('file'),
+  )('What the file is called in the tables; each entry of a list has a name of its own.', ['thumbnail']),
+  at,
+  when: documented(fieldPath.nullable().default(null))(
+    'A field that must be there and neither false, null, zero nor empty; null if every record has one.',
+    ['has_file'],
+  ),
+  store: documented(storeAddress.nullable().default(null))(
+    'Where the bytes are kept; null for `files.store` of the source. Nothing is fetched where neither names a store.',
+    ['disk:data/{source}/videos', 's3://bucket/prefix'],
+  ),
+  max_bytes: byteSize.prefault('100MB').meta({ description: 'A larger file is refused.', examples: ['20MB', '2GB'] }),
+  max_pixels: documented(z.int().min(1).default(100_000_000))(
+    'A picture of more pixels than this is refused.',
+    [25_000_000],
+  ),
+  types: z
+    .array(z.string().regex(/^[a-z]+\/([a-z0-9][a-z0-9.+-]*|\*)$/, 'expected a type such as image/png or image/*'))
+    .min(1)
+    .default([...USUAL_TYPES])
+    .meta({
+      description:
+        'What a file may be, told by its content; anything else is refused. `image/*` does not admit image/svg+xml, which can hold scripts: where you name types of your own, name it too if it may come. It is only ever sent on as a download.',
+      examples: [['image/*'], ['image/*', 'image/svg+xml']],
+    }),
+  bytes: documented(recordsPath.nullable().default(null))('Where the record says how large the file is.', [
+    'byte_size',
+  ]),
+  sha256: documented(recordsPath.nullable().default(null))('Where the record says its SHA-256, in hex digits.', [
+    'sha256',
+  ]),
+});
+
+/** Files that belong to a record: the field of a resource. Always a list once it is read; empty for none. */
+export const fileFields = {
+  files: documented(
+    z
+      .union([fileSchema.transform((one) => [one]), z.array(fileSchema).min(1)], {
+        error: 'expected { at, ... } or a list of such entries',
+      })
+      .nullable()
+      .default(null)
+      .transform((files) => files ?? [])
+      .refine((files) => new Set(files.map(({ field }) => field)).size === files.length, {
+        error: 'expected a `field` of its own for each entry',
+      }),
+  )(
+    'Files of each record (pictures, say) whose bytes are copied too, one entry or a list. Nothing is fetched without a store.',
+    [{ at: '/images/{id}/file', when: 'has_file', bytes: 'byte_size', sha256: 'sha256' }, { at: 'json:url' }],
+  ),
+};
+
+/** One entry, as the program works with it; `store` is null where nothing is to be fetched. */
+export type FileProfile = z.output<typeof fileSchema>;

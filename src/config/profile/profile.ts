@@ -1,0 +1,332 @@
+import { z } from 'zod';
+import { documented, withExamples } from './basic-fields.ts';
+import { LOCAL, type ZonesByPath } from '../../model/time-zone.ts';
+import { PROOFS } from '../../model/vocabulary.ts';
+import { aboutSchema } from './about.ts';
+import { authSchemeSchema } from './auth.ts';
+import { deleteFields, itemFields } from './delete-fields.ts';
+import { feedKeyFault, changeFeedSchema, type ChangeFeed } from './change-feed.ts';
+import {
+  fieldFields,
+  unsetMask,
+  recordFields,
+  tableFields,
+  type FieldSettings,
+  type PublishingState,
+} from './record-fields.ts';
+import { fileFields } from './file-fields.ts';
+import { headerName, headerValue, httpSchema, outcomeRuleSchema, versionPrefix, versionSchema } from './http-fields.ts';
+import { asksSince, incrementalFields, incrementalSchema, type IncrementalProfile } from './incremental.ts';
+import {
+  asksForPartition,
+  parentFaults,
+  partitionFields,
+  withPartitionKey,
+  requestFields,
+  withPostBodies,
+} from './request-fields.ts';
+import { pageSchema } from './page-style.ts';
+import { rateDialectSchema } from './rate-dialect.ts';
+import { windowFaults, windowFields } from './report-windows.ts';
+import { rulesWithoutResource, webhooksSchema } from './webhooks.ts';
+import { fieldPathText } from '../../model/body-path.ts';
+
+const COLUMN = /^[^.\s"]+\.[^.\s"]+$/;
+
+const column = z.string().regex(COLUMN, 'expected a column as table.column, such as content_tags.value');
+
+/** Which columns point to the key of another resource, by the names that tables and columns have in the warehouse. */
+const relationsSchema = z
+  .record(column, column.nullable())
+  .default({})
+  .transform((relations) =>
+    Object.fromEntries(
+      Object.entries(relations).flatMap(([from, to]): [string, string][] => (to === null ? [] : [[from, to]])),
+    ),
+  )
+  .meta({
+    description:
+      'Columns that hold the key of another resource, as `table.column: resource.key`, by their names in the warehouse. Views, indexes and the dictionary follow from them. One whose columns are not there yet is left out, and told by `check`; null takes one of the profile that is extended away.',
+    examples: [{ 'analytics.content_id': 'content.id', 'content_image_ids.value': 'images.id' }],
+  });
+
+export type Relations = z.output<typeof relationsSchema>;
+
+interface Keyed {
+  id: string | string[];
+  fields: Readonly<Record<string, { rename?: string | undefined }>>;
+}
+
+/** The columns of `relations` that refer to the key of a resource: they have its type. */
+function referencingColumns({
+  resources,
+  relations,
+}: {
+  resources: Readonly<Record<string, Keyed>>;
+  relations: Relations;
+}): string[] {
+  return Object.entries(relations).flatMap(([from, to]) => {
+    const [name = '', column = ''] = to.split('.');
+    const target = Object.hasOwn(resources, name) ? resources[name] : undefined;
+    if (target === undefined) return [];
+    const { id, fields } = target;
+    const key = typeof id === 'string' ? (fields[id]?.rename ?? id) : '_id';
+    const isKey = typeof id === 'string' ? letters(key) === letters(column) : key === column;
+    return isKey ? [from] : [];
+  });
+}
+
+/** Without what may be written otherwise in the name of a column: `sys.contentId` is `sys_content_id`. */
+function letters(name: string): string {
+  return name.toLowerCase().replaceAll(/[^\p{L}\p{M}\p{N}]/gu, '');
+}
+
+const resourceFields = z.strictObject({
+  extends: documented(z.string().min(1).nullable().default(null))(
+    'Another resource of this profile to start from: its fields hold unless they are given here. A page of another style replaces its page.',
+    ['posts'],
+  ),
+  ...requestFields,
+  ...recordFields,
+  ...partitionFields,
+  ...incrementalFields,
+  incremental: documented(z.discriminatedUnion('mode', [changeFeedSchema, incrementalSchema]).nullable().default(null))(
+    'How changes are found between full walks; null if the service offers no way.',
+    [{ param: 'updated_since', format: 'iso' }],
+  ),
+  ...windowFields,
+  page: pageSchema,
+  ...itemFields,
+  ...deleteFields,
+  /**
+   * Proofs that this service can never give and that are done without: a warning in every run, which may be `ok`.
+   * Without an entry here such a run is `partial`.
+   */
+  accept: withExamples(z.array(z.enum(PROOFS)).default([]), [['end'], ['filter', 'item']]),
+  unverified: documented(z.array(z.string().min(1)).default([]))(
+    'Fields of this resource that are guesses, as `probe` and `init` write them: a run is `partial` until a run has verified them, or they are taken out of this list.',
+    [['page.style', 'updated']],
+  ),
+  ...tableFields,
+  ...fieldFields,
+  ...fileFields,
+});
+
+/** Nothing that goes by time holds for a feed of changes: it stands apart, as `feed`. */
+const dividedFields = resourceFields.transform(({ incremental, ...fields }) => ({
+  ...fields,
+  ...changesBy(incremental),
+  mask: unsetMask(fields),
+}));
+
+function changesBy(incremental: ChangeFeed | IncrementalProfile | null): {
+  incremental: IncrementalProfile | null;
+  feed: ChangeFeed | null;
+} {
+  return incremental?.mode === 'feed' ? { incremental: null, feed: incremental } : { incremental, feed: null };
+}
+
+/** No service has a path for our key of several fields: it would answer 404, as if every record were gone. */
+const resourceSchema = withPostBodies(dividedFields)
+  .refine(({ id, item }) => typeof id === 'string' || item === null, {
+    path: ['item'],
+    error: 'expected null, because a record that several fields identify has no id that could stand in a path',
+  })
+  .refine(({ times, updated }) => [updated].flat().every((path) => times[path ?? ''] !== LOCAL), {
+    path: ['times'],
+    error: 'expected a zone for the fields of `updated`: a time of no known zone is no moment',
+  })
+  // A cursor does not tell which of them it comes from.
+  .refine(({ times, updated }) => new Set([updated].flat().map((path) => times[path ?? ''])).size === 1, {
+    path: ['times'],
+    error: 'expected the same zone for all fields of `updated`',
+  })
+  .refine(({ feed, item }) => feed?.record !== null || item !== null, {
+    path: ['item'],
+    error: 'expected the path of a single record, because the entries of the feed only name ids',
+  })
+  .refine(({ partitions, feed }) => partitions === null || feed === null, {
+    path: ['partitions'],
+    error: 'expected none: a feed of changes does not say which of several listings a record is of',
+  })
+  .refine(asksSince, {
+    path: ['incremental', 'param'],
+    error: 'expected the place that takes the moment, or {since} in a template of the resource or of incremental',
+  })
+  .refine(asksForPartition, {
+    path: ['partitions', 'param'],
+    error: 'expected the place that takes the value, or {partition} in path, query, headers or body',
+  })
+  .refine(({ files, history }) => files.length === 0 || history !== 'none', {
+    path: ['files'],
+    error:
+      'expected history latest or all beside it: where a file is, and whether there is one, is read in the stored bodies',
+  })
+  .refine(({ files, id }) => typeof id === 'string' || files.every((file) => file.at.kind === 'record'), {
+    path: ['files'],
+    error:
+      'expected json: and a place in the record, because a record that several fields identify has no id that could stand in a path',
+  })
+  .transform(withPartitionKey)
+  .superRefine((resource, context) => {
+    const faults = [feedKeyFault(resource) ?? [], windowFaults(resource), fieldFaults(resource)].flat();
+    for (const fault of faults) context.addIssue({ code: 'custom', ...fault });
+  });
+
+const profileFields = z.strictObject({
+  /** Name or path of a profile to start from: its fields hold unless they are given here. */
+  extends: withExamples(z.string().min(1).optional(), ['content-service-page', './my-service.yaml']),
+  about: documented(aboutSchema.nullable().default(null))(
+    'what a person is told of the profile, and how `init` recognises the service',
+  ),
+  version_prefix: versionPrefix.default('/v1').meta({ examples: ['/api/v2', ''] }),
+  version: versionSchema.prefault({}).meta({
+    description: 'The version of the API that is asked for, if it is named otherwise than by `version_prefix` alone.',
+    examples: [{ header: { name: 'Accept-Version', value: 'v6.0' } }],
+  }),
+  /** Sent with every request besides Authorization. */
+  headers: withExamples(z.record(headerName, headerValue).default({}), [{ 'X-Space': 'blog' }]),
+  auth: authSchemeSchema.optional(),
+  http: httpSchema.prefault({}),
+  outcomes: z.array(outcomeRuleSchema).default([]),
+  rate_limit: rateDialectSchema.prefault('auto'),
+  webhooks: webhooksSchema.prefault({}),
+  /**
+   * Path that needs a valid credential (`/users/me`): requested at the beginning of each run, so that a
+   * credential that is ignored ends the run; null if there is none.
+   */
+  identity: withExamples(z.string().regex(/^\//, 'expected a path that begins with /').nullable().default(null), [
+    '/users/me',
+  ]),
+  defaults: documented(z.record(z.string(), z.unknown()).optional())(
+    'Fields of all resources that do not say otherwise. In the texts of a resource, `{resource}` stands for its name.',
+    [{ path: '/{resource}', records: '{resource}', page: { style: 'page', size: 50 } }],
+  ),
+  resources: z
+    .record(z.string().regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected a lower-case name'), resourceSchema)
+    .refine((resources) => Object.keys(resources).length > 0, 'expected at least one resource')
+    .superRefine((resources, context) => {
+      for (const { resource, message } of parentFaults(resources)) {
+        context.addIssue({ code: 'custom', path: [resource, 'partitions', 'parent'], message });
+      }
+    }),
+  relations: relationsSchema,
+});
+
+/**
+ * Everything that the service's document does not show, as data: `config/profiles/*.yaml`. Every field that is assumed
+ * rather than documented is marked there. `z.input` is the file's shape, `z.output` what the program works with.
+ */
+export const profileSchema = profileFields
+  .superRefine(({ webhooks, resources }, context) => {
+    const message = `expected resources of this profile: ${Object.keys(resources).join(', ')}`;
+    for (const path of rulesWithoutResource(webhooks, resources)) {
+      context.addIssue({ code: 'custom', path: ['webhooks', ...path], message });
+    }
+  })
+  .transform((profile) => {
+    const references = referencingColumns(profile);
+    const resources = Object.entries(profile.resources).map(([name, each]) => [name, { ...each, references }] as const);
+    return { ...profile, resources: Object.fromEntries(resources) };
+  });
+
+export type Profile = z.output<typeof profileSchema>;
+export type ResourceProfile = Profile['resources'][string];
+export type HttpProfile = z.output<typeof httpSchema>;
+
+/** The fields of a resource that must agree with what is said of its single fields. */
+interface Resource {
+  fields: Readonly<Record<string, FieldSettings>>;
+  id: string | readonly string[];
+  updated: string | readonly string[] | null;
+  state: PublishingState | null;
+  deleted: Tombstone | readonly Tombstone[] | null;
+  partitions: { readonly field: string } | null;
+  windows: { readonly field: string; readonly totals: object } | null;
+  page: object;
+  json: readonly string[];
+  times: ZonesByPath;
+}
+
+interface Tombstone {
+  readonly field: string;
+  readonly at?: string | undefined;
+}
+
+interface Fault {
+  path: string[];
+  message: string;
+}
+
+/** What is said of single fields and cannot hold; paths are within the resource. */
+function fieldFaults(resource: Resource): Fault[] {
+  const faults = Object.entries(resource.fields).flatMap(([path, settings]) =>
+    [hiddenFault, doubleFault, typeFault].flatMap((fault) => fault(path, settings, resource) ?? []),
+  );
+  return [...faults, ...nameFaults(resource)];
+}
+
+/** Fields that the sync itself goes by must be copied as they are. */
+function hiddenFault(path: string, { exclude, hash }: FieldSettings, resource: Resource): Fault | null {
+  if (!exclude && !hash) return null;
+  const found = usesOf(resource).find(([used]) => isWithin(used, path) || isWithin(path, used));
+  if (found === undefined) return null;
+  const message = `expected it to be copied as it is, because it is ${found[1]}`;
+  return { path: ['fields', path, exclude ? 'exclude' : 'hash'], message };
+}
+
+/** Fields that have a meaning for the sync, and which. */
+function usesOf({ id, updated, state, deleted, partitions, windows, page }: Resource): [string, string][] {
+  const cursor = 'cursor_field' in page && typeof page.cursor_field === 'string' ? [page.cursor_field] : [];
+  const uses: [readonly string[], string][] = [
+    [[id].flat(), 'the id of the record'],
+    [[updated ?? []].flat(), 'its time of change'],
+    [cursor, 'where the next page goes on from'],
+    [state === null ? [] : [state.field], 'its state of publishing'],
+    [[deleted ?? []].flat().flatMap(({ field, at = field }) => [field, at]), 'a tombstone'],
+    [partitions === null ? [] : [partitions.field], 'the listing that it comes from'],
+    [windows === null ? [] : [windows.field], 'the day that it is of'],
+    [Object.keys(windows?.totals ?? {}), 'compared with a total'],
+  ];
+  return uses.flatMap(([fields, what]) => fields.map((field): [string, string] => [fieldPathText(field), what]));
+}
+
+/** True for the path itself and for one below it. */
+function isWithin(path: string, other: string): boolean {
+  return path === other || path.startsWith(`${other}.`);
+}
+
+function doubleFault(path: string, { exclude, hash, type, rename }: FieldSettings): Fault | null {
+  const at = ['fields', path];
+  if (exclude && (hash || type !== undefined || rename !== undefined)) {
+    return { path: at, message: 'expected nothing but a description beside `exclude`: it has no column' };
+  }
+  if (!hash || type === undefined || type === 'text' || type === 'json') return null;
+  return { path: [...at, 'type'], message: 'expected text or json, because a hash is a text' };
+}
+
+function typeFault(path: string, { type }: FieldSettings, { id, json, times }: Resource): Fault | null {
+  if (type === undefined) return null;
+  const at = ['fields', path, 'type'];
+  if (typeof id === 'string' && fieldPathText(id) === path && type !== 'text') {
+    return { path: at, message: 'expected text or none, because keys are texts' };
+  }
+  if (type !== 'json' && json.some((one) => fieldPathText(one) === path)) {
+    return { path: at, message: 'expected json, because the field is in the list `json`' };
+  }
+  const isMoment = type === 'date' || type === 'timestamp';
+  if (!isMoment || times[path] !== LOCAL) return null;
+  return { path: at, message: 'expected text, because its times are of a zone that nobody tells (`times`: local)' };
+}
+
+/** Names are unique, also where the fields lie in different tables: nobody knows yet which become one. */
+function nameFaults({ fields, id }: Resource): Fault[] {
+  const names = new Map<string, string>(typeof id === 'string' && fields[id]?.rename === undefined ? [[id, id]] : []);
+  return Object.entries(fields).flatMap(([path, { rename }]) => {
+    if (rename === undefined) return [];
+    const other = names.get(rename);
+    names.set(rename, path);
+    if (other === undefined || other === path) return [];
+    return [{ path: ['fields', path, 'rename'], message: `expected a name of its own, got that of ${other}` }];
+  });
+}

@@ -1,0 +1,187 @@
+import { z } from 'zod';
+import type { JsonValue } from '../../model/json.ts';
+import {
+  documented,
+  isOwnHeader,
+  placeOf,
+  templateSchema,
+  fieldPath,
+  requestPlace,
+  variablesIn,
+} from './basic-fields.ts';
+import { fieldPathText } from '../../model/body-path.ts';
+import type { FieldSettings } from './record-fields.ts';
+
+/** Variables that a request for a page of a listing may have. */
+const LISTING_VARIABLES = ['since', 'from', 'to', 'cursor', 'partition'] as const;
+
+const template = templateSchema(LISTING_VARIABLES);
+
+const headerName = z.string().refine(isOwnHeader, 'expected the name of a header; Authorization belongs into auth');
+const headerTemplate = template.regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII without line breaks');
+
+/** JSON whose texts are templates; its keys are not. */
+const bodyTemplate: z.ZodType<JsonValue> = z.lazy(() =>
+  z.union([template, z.number(), z.boolean(), z.null(), z.array(bodyTemplate), z.record(z.string(), bodyTemplate)]),
+);
+
+/** How a listing is requested: the fields of a resource. */
+export const requestFields = {
+  path: template.regex(/^\/[^?#]*$/, 'expected a path that begins with /, without ? or #').meta({
+    description: 'Collection path below the version prefix. A template: a value stays one segment.',
+    examples: ['/posts', '/sites/{partition}/posts'],
+  }),
+  method: documented(z.enum(['GET', 'POST']).default('GET'))(
+    'Method of a listing request. POST is for services whose search takes a body; it is taken for a read.',
+    ['GET', 'POST'],
+  ),
+  query: documented(z.record(z.string(), template).default({}))(
+    'Further query parameters of every listing request. Each is a template; one with a variable that has no value is left out. Messages show a value unless its name (`api_key`) or origin (`${...}`) suggests a secret.',
+    [{ status: 'any', filter: "updated_at:>'{since}'" }],
+  ),
+  headers: documented(z.record(headerName, headerTemplate).default({}))(
+    "Further headers of this resource's requests, besides those of the profile. Each is a template; one with a variable that has no value is left out.",
+    [{ 'X-Space': 'blog', 'If-Changed-Since': '{since}' }],
+  ),
+  body: documented(z.record(z.string(), bodyTemplate).nullable().default(null))(
+    'JSON body of a listing request, for method POST. Its texts are templates; an entry with a variable that has no value is left out, and so is a map or list that is empty without it.',
+    [{ sort: 'updated', filter: { updated: { from: '{since}' } } }],
+  ),
+};
+
+/** What of a resource says whether its requests have a body. */
+interface Posting {
+  method: 'GET' | 'POST';
+  body: unknown;
+  page: object;
+  incremental: { param?: unknown } | null;
+  windows: { from_param: unknown; to_param: unknown } | null;
+}
+
+/** Refuses a body, and values in it, in a listing that is not asked for by POST. */
+export function withPostBodies<Schema extends z.ZodType<Posting>>(schema: Schema): Schema {
+  return schema.refine(({ method, body, page, incremental, windows }) => {
+    const ofPage = Object.entries(page).filter(([field]) => field.endsWith('_param'));
+    const ofFilter = [incremental?.param, windows?.from_param, windows?.to_param];
+    const places: unknown[] = [...ofPage.map(([, place]): unknown => place), ...ofFilter];
+    const hasPlaces = places.some((place) => typeof place === 'string' && placeOf(place).in === 'body');
+    return method === 'POST' || (body === null && !hasPlaces);
+  }, NEEDS_POST);
+}
+
+export const NEEDS_POST = { path: ['method'], error: 'expected POST, because a request by GET has no body' };
+
+const fields = {
+  field: documented(z.string().regex(/^[^.[\]"'*]+$/, 'expected the plain name of a field'))(
+    'The field of a record that says which listing it comes from. It is added to records that do not have it; one that has another value in it is set aside.',
+    ['locale', 'post_id'],
+  ),
+  param: documented(requestPlace.nullable().default(null))(
+    'The place in a request that takes the value; null where `{partition}` stands in a template.',
+    ['locale', 'header:X-Locale', null],
+  ),
+};
+
+const valuesSchema = z.strictObject({
+  values: z
+    .array(z.union([z.string().min(1), z.number()]).transform(String))
+    .min(1)
+    .refine((values) => new Set(values).size === values.length, 'expected each value once')
+    .meta({ description: 'The values, in the order in which they are walked.', examples: [['en', 'de']] }),
+  ...fields,
+});
+
+const parentSchema = z.strictObject({
+  parent: z.string().meta({
+    description: 'The resource of this profile of which each live row has a listing; it is synced before.',
+    examples: ['posts'],
+  }),
+  parent_id: fieldPath
+    .nullable()
+    .default(null)
+    .meta({ description: 'The field of the parent that is the value; null for its id.', examples: ['slug', null] }),
+  changed_only: documented(z.boolean().default(false))(
+    'True if a change to a child record changes its parent too: then a sync asks only for the listings of parents that changed since the one before, also without `incremental`. Deletes of children are found by the next full walk.',
+    [true],
+  ),
+  ...fields,
+});
+
+/** The same listing for each of several values: the field of a resource. */
+export const partitionFields = {
+  partitions: z
+    .union([valuesSchema, parentSchema], { error: 'expected { values, field } or { parent, field }' })
+    .nullable()
+    .default(null)
+    .meta({
+      description:
+        'The same listing for each of a list of values, or for each live row of another resource, as one walk. The value fills `{partition}` in the templates of the resource, of `item` and of `item_query`, or goes to `param`; it becomes the first part of the key. A listing of a parent that answers 404 is empty.',
+      examples: [
+        { values: ['en', 'de'], param: 'locale', field: 'locale' },
+        { parent: 'posts', field: 'post_id', changed_only: true },
+      ],
+    }),
+};
+
+export type PartitionProfile = NonNullable<z.output<typeof partitionFields.partitions>>;
+
+/** The parts of a resource's profile that have to do with partitions. */
+interface Partitioned {
+  partitions: PartitionProfile | null;
+  path: string;
+  query: Readonly<Record<string, string>>;
+  headers: Readonly<Record<string, string>>;
+  body: unknown;
+}
+
+/** False if nothing in the requests of a partitioned resource depends on the value. */
+export function asksForPartition({ partitions, path, query, headers, body }: Partitioned): boolean {
+  if (partitions === null || partitions.param !== null) return true;
+  return variablesIn([path, query, headers, body]).includes('partition');
+}
+
+/** The value is the first part of the key, unless the profile has it there itself. */
+export function withPartitionKey<T extends { id: string | string[]; partitions: PartitionProfile | null }>(
+  resource: T,
+): T {
+  const { id, partitions } = resource;
+  if (partitions === null || [id].flat().includes(partitions.field)) return resource;
+  return { ...resource, id: [partitions.field, id].flat() };
+}
+
+type Resources = Readonly<
+  Record<string, Partitioned & { id: string | string[]; fields: Readonly<Record<string, FieldSettings>> }>
+>;
+
+/** Why the parents that resources name cannot be used, by resource; empty if they can. */
+export function parentFaults(resources: Resources): { resource: string; message: string }[] {
+  return Object.keys(resources).flatMap((resource) => {
+    const message = parentFault(resources, resource);
+    return message === null ? [] : [{ resource, message }];
+  });
+}
+
+function parentFault(resources: Resources, resource: string): string | null {
+  const passed = new Set([resource]);
+  for (let parent = parentOf(resources[resource]); parent !== null; parent = parentOf(resources[parent])) {
+    if (passed.has(parent)) return 'expected parents that do not lead back to this resource';
+    if (resources[parent] === undefined) return `expected a resource of this profile, got ${parent}`;
+    passed.add(parent);
+  }
+  const partitions = resources[resource]?.partitions ?? null;
+  if (partitions === null || !('parent' in partitions)) return null;
+  if (partitions.parent_id !== null) return hiddenFault(partitions.parent_id, resources[partitions.parent]);
+  const id = resources[partitions.parent]?.id;
+  return typeof id === 'string' ? null : 'expected parent_id, because several fields identify a record of the parent';
+}
+
+function hiddenFault(field: string, parent: Resources[string] | undefined): string | null {
+  const said = parent?.fields[fieldPathText(field)];
+  return said?.hash === true || said?.exclude === true ? `expected ${field} of the parent to be copied as it is` : null;
+}
+
+/** The resource whose rows have the listings; null if there is none. */
+export function parentOf(resource: Pick<Partitioned, 'partitions'> | undefined): string | null {
+  const partitions = resource?.partitions ?? null;
+  return partitions !== null && 'parent' in partitions ? partitions.parent : null;
+}

@@ -1,0 +1,304 @@
+import { z } from 'zod';
+import { LOG_LEVELS, type LogLevel } from '../model/vocabulary.ts';
+import { authSchema, type AuthSettings } from './profile/auth.ts';
+import { documented, byteSize, duration, timeSpan } from './profile/basic-fields.ts';
+import { cronExpression, timezone } from './profile/cron.ts';
+import type { Profile } from './profile/profile.ts';
+import type { WebhookSecret } from './profile/signature-secret.ts';
+import { alertsSchema, type AlertsSettings } from './alerts-schema.ts';
+import { controlSchema } from './control-place.ts';
+import { filesSchema, type FilesSettings } from './file-stores.ts';
+import type { Fault } from './file/fault.ts';
+import { type Network, networkSchema } from './network.ts';
+import { warehouseSchema } from './warehouse-address.ts';
+
+/** `serve`: the page, the metrics and the receiver. */
+const serveSchema = z
+  .strictObject({
+    host: z.string().min(1).default('127.0.0.1').meta({ description: 'Address that `serve` listens on' }),
+    port: z.int().min(0).max(65_535).default(8080),
+    hosts: documented(
+      z.array(z.string().regex(/^[A-Za-z0-9.-]+$/, 'expected a name such as status.example.com')).default([]),
+    )('Names by which browsers know the page, where no auth is set and the name is a public one'),
+    public_url: documented(
+      z.url({ protocol: /^https?$/, error: 'expected an http(s) URL such as https://sync.example.com' }).optional(),
+    )('Address at which people see the page, for links in alerts', ['https://sync.example.com']),
+    auth: z
+      .strictObject({
+        user: z.string().regex(/^[^:]+$/, 'expected a name without a colon'),
+        password: z.string().min(1),
+      })
+      .optional()
+      .meta({ description: 'Basic authentication for the status page and the metrics' }),
+  })
+  .meta({ description: 'The status page, the metrics and the webhook receiver of `serve`' });
+
+/** `worker`: its health and metrics. */
+const workerSchema = z
+  .strictObject({
+    host: z.string().min(1).default('127.0.0.1').meta({ description: 'Address that `worker` listens on' }),
+    port: documented(z.int().min(0).max(65_535).nullable().default(8081))(
+      'Its port; 0 picks a free one, null listens nowhere',
+    ),
+    range_pages: z.unknown().optional().meta({
+      deprecated: true,
+      description: 'Deprecated and ignored: each listing is read by one process.',
+    }),
+  })
+  .meta({ description: 'Health and metrics of `worker`; hosts and auth are those of serve' });
+
+const secretText = z.string().min(1);
+
+/** Written as a text, or as a map if it has an id or an end; parsed to `WebhookSecret`. */
+const webhookSecretSchema = z
+  .union([
+    secretText,
+    z.strictObject({
+      value: secretText,
+      id: z.string().min(1).optional().meta({ description: 'Name by which a delivery chooses it' }),
+      until: z.iso.datetime({ offset: true }).optional().meta({ description: 'No longer accepted from then on' }),
+    }),
+  ])
+  .transform((given): WebhookSecret => {
+    if (typeof given === 'string') return { value: given };
+    return { ...given, until: given.until === undefined ? undefined : Date.parse(given.until) };
+  });
+
+/** `sources.<name>.webhook`: how deliveries of a source are received and kept. */
+export const webhookSchema = z
+  .strictObject({
+    secrets: documented(z.array(webhookSecretSchema).min(1))('Secrets that sign deliveries; all of them are accepted'),
+    public_url: documented(z.url({ protocol: /^https?$/ }).optional())(
+      'Address at which the service sees the receiver, for schemes that sign it',
+    ),
+    max_body: byteSize.prefault('1MiB').meta({ description: 'Largest delivery' }),
+    keep: documented(duration.prefault('7d'))('How long a delivery that is done is kept, also against repeats'),
+    attempts: documented(z.int().min(1).max(50).default(8))('Readings of a record before its delivery is dead'),
+    max_waiting: documented(z.int().min(1).default(1_000_000))(
+      'Deliveries that may wait; further ones are answered with 503 and Retry-After',
+    ),
+    max_waiting_size: byteSize.prefault('1024MiB').meta({ description: 'Size of all deliveries that may wait' }),
+  })
+  .meta({ description: 'Receive webhooks at /webhooks/<source>; without it there is no such address' });
+
+/** Of a source. */
+const hashKey = documented(z.string().min(16, 'expected a secret of at least 16 characters').optional())(
+  'The secret under which fields are hashed that the profile says `hash: true` of; `privacy_key` where absent',
+);
+
+/** Of all sources. */
+const privacyKey = documented(z.string().min(16, 'expected a secret of at least 16 characters').optional())(
+  'The secret under which `forget` keeps the fingerprints of what it has erased; also the `hash_key` of sources that have none. Kept for as long as the warehouse: without it nothing keeps erased records from coming back, so runs refuse',
+  ['${CONTENT_PRIVACY_KEY}'],
+);
+
+const EXPECTED = 'expected 0600, 0640 (its group may read) or 0644 (everybody may)';
+const MODES = [0o600, 0o640, 0o644] as const;
+
+/** Rights of written files, as `chmod` writes them; parsed to the mode as a number. */
+const fileMode = documented(
+  z.union([z.int(), z.string()], EXPECTED).transform((given, context): number => {
+    const mode = MODES.find((each) => meanings(each).includes(String(given)));
+    if (mode === undefined) context.addIssue({ code: 'custom', message: EXPECTED });
+    return mode ?? MODES[0];
+  }),
+)('Rights of files that are made, as chmod has them: 0600, 0640 or 0644; folders to match');
+
+/** YAML reads `0640` as the number 640, and `0o640` as 416. */
+function meanings(mode: number): string[] {
+  const digits = mode.toString(8);
+  return [digits, `0${digits}`, `0o${digits}`, String(mode)];
+}
+
+/** The umask under which files get this mode, and folders the right to enter for everybody who may read the files. */
+export function umaskOf(mode: number): number {
+  const folder = mode | ((mode & 0o444) >> 2);
+  return ~folder & 0o777;
+}
+
+const URL_EXPECTED =
+  'expected an http(s) URL without user name, password, query and fragment, such as https://cms.example.com';
+
+const baseUrlSchema = z
+  .url({ protocol: /^https?$/, error: URL_EXPECTED })
+  .refine(isPlainUrl, URL_EXPECTED)
+  .transform((url) => url.replace(/\/+$/, ''))
+  .meta({ description: 'Address of the content service, without the version prefix' });
+
+const rateSchema = z.strictObject({
+  requests_per_second: documented(z.number().positive().max(10_000).optional())(
+    'Never more than this; what the service says in its headers may lower it',
+  ),
+  share: z.number().gt(0).max(1).default(0.9).meta({ description: 'Part of the limit to use; others get the rest' }),
+});
+
+const ADDRESS_EXPECTED = 'expected an http(s) URL such as https://hc-ping.com/<uuid>';
+const pingUrl = z.url({ protocol: /^https?$/, error: ADDRESS_EXPECTED });
+
+/** A schedule's own fields; null turns that kind of run off. */
+const timesSchema = z.strictObject({
+  incremental: cronExpression.nullable().optional(),
+  full: cronExpression.nullable().optional(),
+});
+
+const scheduleSchema = z
+  .strictObject({
+    incremental: documented(cronExpression.nullable().default('*/10 * * * *'))(
+      'When to ask for what changed; null for never',
+    ),
+    full: documented(cronExpression.nullable().default('17 3 * * *'))(
+      'When to walk everything, which finds what was deleted; null for never',
+    ),
+    timezone: timezone.default('UTC').meta({ description: 'IANA time zone in which the times are meant' }),
+    jitter: duration
+      .prefault('30s')
+      .meta({ description: 'Up to so much later, always the same for one resource, so that not all start at once' }),
+    resources: documented(z.record(z.string(), timesSchema).default({}))('Other times for some resources, by name'),
+  })
+  .meta({ description: 'When `serve` and `sync --due` do what' });
+
+const deletesSchema = z.strictObject({
+  max_rows: documented(z.int().min(0).default(500))('More deletes than this in a sweep, or in 24 h, are held'),
+  max_part: z.number().min(0).max(1).default(0.1).meta({ description: 'So are more than this part of the live rows' }),
+  settle: documented(duration.nullable().default(null))(
+    'How late a listing may show a record: a row that is younger is not deleted for being missed where records cannot be read alone, nor does a second whole walk sooner than that settle an older state; null for the overlap of the filter, or 10m',
+  ),
+  keep_days: documented(z.int().min(1).nullable().default(null))(
+    'Days after which deleted rows and their versions are removed for good; null for never',
+  ),
+});
+
+const pingSchema = z
+  .strictObject({ start: pingUrl.optional(), success: pingUrl.optional(), failure: pingUrl.optional() })
+  .meta({ description: 'URLs that are asked when a run begins and ends; {resource} in them is filled in' });
+
+const sourceSchema = z.strictObject({
+  base_url: baseUrlSchema,
+  auth: authSchema.optional().meta({ description: "The secrets for the profile's auth; absent where it has none" }),
+  allow_insecure: documented(z.boolean().default(false))(
+    'The credential may be sent by plain http to other machines too',
+  ),
+  profile: documented(z.string().min(1))('Name of a profile that comes with content-sync, or the path of your own'),
+  rate: rateSchema.prefault({}),
+  http: documented(networkSchema.prefault({}))('The way to the service: proxy, authorities, client certificate'),
+  max_wait: duration
+    .prefault('15m')
+    .meta({ description: 'Longest wait that the service may ask for before a resource is put off (exit code 4)' }),
+  resources: documented(z.array(z.string().min(1)).min(1).optional())(
+    'Resources of the profile to sync; all of them where absent',
+  ),
+  hash_key: hashKey,
+  schedule: scheduleSchema.prefault({}),
+  webhook: webhookSchema.optional(),
+  deletes: deletesSchema.prefault({}),
+  ping: pingSchema.prefault({}),
+  files: filesSchema.prefault({}),
+});
+
+export const SOURCE_NAME = /^[a-z][a-z0-9_-]{0,40}$/;
+
+const sourcesSchema = z
+  .record(z.string().regex(SOURCE_NAME, 'expected a lower-case name such as blog'), sourceSchema, {
+    error: (issue) => (issue.code === 'invalid_type' ? 'expected a map, or the path of a folder' : undefined),
+  })
+  .refine((sources) => Object.keys(sources).length > 0, 'expected at least one source')
+  .meta({ description: 'Content service accounts by name; each has its own file or schema in the warehouse' });
+
+const folderSchema = documented(z.string().min(1))(
+  'A folder, relative to this file: each <name>.yaml in it is the source of that name',
+);
+
+const beside = {
+  privacy_key: privacyKey,
+  file_mode: fileMode.prefault('0600'),
+  serve: serveSchema.prefault({}),
+  control: controlSchema,
+  worker: workerSchema.prefault({}),
+  alerts: alertsSchema.prefault({}),
+  log: z.strictObject({ level: z.enum(LOG_LEVELS).default('info') }).prefault({}),
+  memory: z.unknown().optional().meta({ deprecated: true, description: 'Deprecated and ignored' }),
+  keep_runs: timeSpan
+    .prefault('90d')
+    .meta({ description: 'How long ended runs are remembered; the last one of a resource always is' }),
+};
+
+/** The config file as it is written (`z.input`); unknown keys are refused everywhere. */
+export const settingsSchema = z.strictObject({ warehouse: warehouseSchema, sources: sourcesSchema, ...beside });
+
+/** A config file whose sources are files in a folder. */
+export const folderSettingsSchema = z.strictObject({ warehouse: warehouseSchema, sources: folderSchema, ...beside });
+
+/** One of those files, under its name. */
+export const namedSourceSchema = z.strictObject({ sources: sourcesSchema });
+
+/** Either form, for editors, which use one schema. */
+export const anySettingsSchema = z.strictObject({
+  warehouse: warehouseSchema,
+  sources: z.union([sourcesSchema, folderSchema]),
+  ...beside,
+});
+
+export type SettingsFile = z.output<typeof settingsSchema>;
+export type SourcesFile = SettingsFile['sources'];
+export type ScheduleSettings = z.output<typeof scheduleSchema>;
+export type WebhookSettings = z.output<typeof webhookSchema>;
+export type PingSettings = z.output<typeof pingSchema>;
+export type ServeSettings = z.output<typeof serveSchema>;
+type WorkerSettings = z.output<typeof workerSchema>;
+
+/** One content service account, ready to be used. `base_url` has no slash at the end; durations are milliseconds. */
+export interface SourceSettings extends Readonly<
+  Omit<SourcesFile[string], 'auth' | 'files' | 'http' | 'profile' | 'resources' | 'webhook'>
+> {
+  readonly name: string;
+  /** Of the type `none` where the settings have no secret. */
+  readonly auth: AuthSettings;
+  readonly network: Network;
+  readonly profile: Profile;
+  /** Names of the profile's resources to sync, in the profile's order. */
+  readonly resources: readonly string[];
+  readonly files: FilesSettings;
+  /** Null if no webhooks are received. */
+  readonly webhook: WebhookSettings | null;
+  /** Milliseconds for which its ended runs are remembered: `keep_runs` of the file. */
+  readonly keep_runs: number;
+  /** Address of its own warehouse: `sqlite:` and an absolute path, or `postgres://…?schema=…`, maybe with a password. */
+  readonly warehouse: string;
+  /** The secret of the fingerprints of erased records; absent where the settings have none. */
+  readonly privacy_key?: string | undefined;
+}
+
+/** A source whose own file cannot be used; the others do not depend on it. */
+export interface RefusedSource {
+  readonly name: string;
+  /** Faults of its file and of its profile. */
+  readonly faults: readonly Fault[];
+}
+
+/** All settings, read once and deeply frozen. */
+export interface Settings {
+  /** Absolute path of the config file. */
+  readonly path: string;
+  readonly sources: Readonly<Record<string, SourceSettings>>;
+  /** Sources of a folder that were left out: reported at the start, on the page and by the exit code. */
+  readonly refused: readonly RefusedSource[];
+  /** Rights of the files that are made, such as `0o640`. */
+  readonly file_mode: number;
+  /** Files of the settings that others may read and that hold secrets, as shown to a person. */
+  readonly exposed: readonly string[];
+  readonly serve: ServeSettings;
+  /** Absolute path of the control socket; null for none. */
+  readonly control: string | null;
+  readonly worker: WorkerSettings;
+  readonly alerts: AlertsSettings;
+  readonly log: { readonly level: LogLevel };
+  /** Has no effect any more. */
+  readonly memory?: unknown;
+  /** All credentials in the settings: texts that must not be logged or printed. */
+  readonly secrets: readonly string[];
+}
+
+function isPlainUrl(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && !/[@?#]/.test(text) && url.hostname !== '';
+}

@@ -1,0 +1,225 @@
+import type { CompiledQuery, Kysely } from 'kysely';
+import { z } from 'zod';
+import { ConfigError } from '../../model/errors.ts';
+import { timestampMs } from '../../model/timestamp-text.ts';
+import { WALK_MODES } from '../../model/vocabulary.ts';
+import type { CheckpointRow, OwnTables, FeedRow, TimestampText, SeenRow } from '../own-tables.ts';
+
+/** Meaning of a checkpoint row as this version writes it. */
+const CHECKPOINT_FORMAT = 1;
+
+const text = z.string().nullable().default(null);
+const timestamp = z
+  .string()
+  .regex(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}$/, 'expected YYYY-MM-DD HH:MM:SS.SSS')
+  .refine((read) => !Number.isNaN(timestampMs(read)), 'expected a date and a time that there are')
+  .nullable()
+  .default(null);
+const count = z.int().min(0);
+
+/** The part of a checkpoint that describes an unfinished walk; by default none. */
+const walkSchema = z.object({
+  walk_mode: z.enum(WALK_MODES).nullable().default(null),
+  walk_position: z.string().regex(/^\//, 'expected a path').nullable().default(null),
+  walk_since: text,
+  walk_started_at: timestamp,
+  walk_clock: timestamp,
+  walk_high_water: text,
+  walk_high_key: text,
+  walk_pages: count.default(0),
+  walk_records: count.default(0),
+  walk_total: count.nullable().default(null),
+  walk_credential: text,
+});
+
+export const NO_WALK = walkSchema.parse({});
+
+/** Columns that only earlier versions used are ignored; by default, of a resource that was never walked. */
+const checkpointSchema = walkSchema.extend({
+  resource: z.string().min(1),
+  format: z.int(),
+  fingerprint: z.string().min(1),
+  cursor: text,
+  cursor_key: text,
+  cursor_seen_at: timestamp,
+  checked_at: timestamp,
+  last_success_at: timestamp,
+  last_full_at: timestamp,
+  unproved_at: timestamp,
+  unproved_full_at: timestamp,
+  kept_size: count.nullable().default(null),
+  due_at: timestamp,
+  filter_doubt: text,
+  verified: text,
+  full_credential: text,
+});
+
+/** A resource that was never walked. */
+export function freshCheckpoint(resource: string, fingerprint: string): CheckpointRow {
+  return checkpointSchema.parse({ resource, format: CHECKPOINT_FORMAT, fingerprint });
+}
+
+/** Moments of the service's clock; without them more is asked for again. */
+const NO_CLOCK = { cursor_seen_at: null, checked_at: null } as const satisfies Partial<CheckpointRow>;
+
+/**
+ * The stored checkpoint, or null. If its unfinished walk is damaged, that walk begins again, and what was copied
+ * stays. Throws `ConfigError('state_invalid')` if the rest of it cannot be trusted.
+ */
+export async function readCheckpoint(own: Kysely<OwnTables>, resource: string): Promise<CheckpointRow | null> {
+  const row = await own.selectFrom('_sync_checkpoints').selectAll().where('resource', '=', resource).executeTakeFirst();
+  if (row === undefined) return null;
+  const hint = `if nothing else helps, start it over, which throws its versions away: content-sync backfill ${resource} --restart`;
+  if (typeof row.format === 'number' && row.format > CHECKPOINT_FORMAT) {
+    throw new ConfigError('state_newer', `the checkpoint of ${resource} was written by a newer content-sync`, {
+      hint: 'run that version',
+    });
+  }
+  const whole = checkpointSchema.safeParse(row);
+  const read = whole.success ? whole : checkpointSchema.safeParse({ ...row, ...resetDamaged(whole.error) });
+  if (read.success) return read.data;
+  throw new ConfigError('state_invalid', `the checkpoint of ${resource} is damaged:\n${z.prettifyError(read.error)}`, {
+    hint,
+  });
+}
+
+/** The damaged fields that can be done without: all of a walk, if any part of it is damaged. */
+function resetDamaged({ issues }: z.ZodError): Partial<CheckpointRow> {
+  const damaged = new Set(issues.map(({ path }) => path[0]));
+  const isDamaged = (fields: object): boolean => Object.keys(fields).some((name) => damaged.has(name));
+  return { ...(isDamaged(NO_WALK) ? NO_WALK : {}), ...(isDamaged(NO_CLOCK) ? NO_CLOCK : {}) };
+}
+
+/** The statement that stores a checkpoint; belongs into the transaction of the rows that it speaks of. */
+export function saveCheckpoint(own: Kysely<OwnTables>, row: CheckpointRow): CompiledQuery {
+  const { resource: _, ...values } = row;
+  return own
+    .insertInto('_sync_checkpoints')
+    .values(row)
+    .onConflict((conflict) => conflict.column('resource').doUpdateSet(values))
+    .compile();
+}
+
+/** The statement that forgets until when the service asked not to be requested. */
+export function forgetDueTimes(own: Kysely<OwnTables>): CompiledQuery {
+  return own.updateTable('_sync_checkpoints').set({ due_at: null }).where('due_at', 'is not', null).compile();
+}
+
+/** How far a feed has been read; null if it never was, or was declared otherwise then. */
+export async function readFeed(
+  own: Kysely<OwnTables>,
+  { resource, feed, fingerprint }: Pick<FeedRow, 'resource' | 'feed' | 'fingerprint'>,
+): Promise<FeedRow | null> {
+  const row = await own
+    .selectFrom('_sync_feeds')
+    .selectAll()
+    .where('resource', '=', resource)
+    .where('feed', '=', feed)
+    .executeTakeFirst();
+  return row === undefined || row.fingerprint !== fingerprint ? null : row;
+}
+
+/** The statement that stores it; belongs into the transaction of what it speaks of. */
+export function saveFeed(own: Kysely<OwnTables>, row: FeedRow): CompiledQuery {
+  const { resource: _, feed: __, ...values } = row;
+  return own
+    .insertInto('_sync_feeds')
+    .values(row)
+    .onConflict((conflict) => conflict.columns(['resource', 'feed']).doUpdateSet(values))
+    .compile();
+}
+
+/** Notes that all rows of a resource must be rewritten; belongs to the transaction that makes it necessary. */
+export function markReshape(own: Kysely<OwnTables>, resource: string, at: TimestampText): CompiledQuery {
+  return own
+    .insertInto('_sync_reshapes')
+    .values({ resource, done_up_to: '', marked_at: at })
+    .onConflict((conflict) => conflict.column('resource').doUpdateSet({ done_up_to: '' }))
+    .compile();
+}
+
+/** The id up to which rows are rewritten ('' for none yet); null if nothing is to be done. */
+export async function readReshape(own: Kysely<OwnTables>, resource: string): Promise<string | null> {
+  const row = await own
+    .selectFrom('_sync_reshapes')
+    .select('done_up_to')
+    .where('resource', '=', resource)
+    .executeTakeFirst();
+  return row?.done_up_to ?? null;
+}
+
+/** Notes how far the rewriting has come; null if it is done. Belongs to the transaction of the rows. */
+export function saveReshape(own: Kysely<OwnTables>, resource: string, doneUpTo: string | null): CompiledQuery {
+  if (doneUpTo === null) return own.deleteFrom('_sync_reshapes').where('resource', '=', resource).compile();
+  return own.updateTable('_sync_reshapes').set({ done_up_to: doneUpTo }).where('resource', '=', resource).compile();
+}
+
+/** Notes which ids a page of a full walk had; belongs into the page's transaction. */
+export function rememberSeen(own: Kysely<OwnTables>, row: SeenRow): CompiledQuery {
+  const { ids, unkeyed, position } = row;
+  return own
+    .insertInto('_sync_seen')
+    .values(row)
+    .onConflict((conflict) =>
+      conflict.columns(['resource', 'walk_started_at', 'page']).doUpdateSet({ ids, unkeyed, position }),
+    )
+    .compile();
+}
+
+/** Forgets what the walks of a resource have met. */
+export function forgetSeen(own: Kysely<OwnTables>, resource: string): CompiledQuery {
+  return own.deleteFrom('_sync_seen').where('resource', '=', resource).compile();
+}
+
+/** Everything that a walk has met. */
+export interface SeenWalk {
+  walk_started_at: TimestampText;
+  pages: number;
+  /** Bytes of fingerprints. */
+  bytes: number;
+  /** Records without a usable id: one of them may be any record. */
+  unkeyed: number;
+}
+
+/** The walk whose pages are remembered; null if there is none. */
+export async function readSeenWalk(own: Kysely<OwnTables>, resource: string): Promise<SeenWalk | null> {
+  const row = await own
+    .selectFrom('_sync_seen')
+    .select((select) => [
+      'walk_started_at',
+      select.fn.countAll<number>().as('pages'),
+      select.fn.sum<number>(select.fn('length', ['ids'])).as('bytes'),
+      select.fn.sum<number>('unkeyed').as('unkeyed'),
+    ])
+    .where('resource', '=', resource)
+    .groupBy('walk_started_at')
+    .orderBy('walk_started_at', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return row ?? null;
+}
+
+/** Rows per query: a page's fingerprints take some kilobytes. */
+const PAGES_PER_STEP = 100;
+
+/** The pages of a walk, in their order. */
+export async function* readSeenPages(
+  own: Kysely<OwnTables>,
+  resource: string,
+  { walk_started_at }: Pick<SeenWalk, 'walk_started_at'>,
+): AsyncGenerator<Pick<SeenRow, 'page' | 'ids' | 'unkeyed' | 'position'>> {
+  const pages = own
+    .selectFrom('_sync_seen')
+    .select(['page', 'ids', 'unkeyed', 'position'])
+    .where('resource', '=', resource)
+    .where('walk_started_at', '=', walk_started_at)
+    .orderBy('page')
+    .limit(PAGES_PER_STEP);
+  for (let after = -1; ;) {
+    const rows = await pages.where('page', '>', after).execute();
+    yield* rows;
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    after = last.page;
+  }
+}

@@ -1,0 +1,221 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { sql } from 'kysely';
+import type { Clock } from '../../model/clock.ts';
+import { SyncError } from '../../model/errors.ts';
+import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
+import type { LeaseRow } from '../own-tables.ts';
+import type { LeaseProof, Warehouse } from '../warehouse.ts';
+import { readFileSync, readlinkSync } from 'node:fs';
+
+/** A lease that is not renewed for this long is free again. */
+const LEASE_MS = 40_000;
+const RENEW_MS = 10_000;
+
+/**
+ * One owner per resource. The token grows with every owner, and the fence is each one's own, so that one who was frozen
+ * can no longer commit.
+ */
+export interface Lease {
+  proof(): LeaseProof;
+  /**
+   * True if the database has gone back to a state from before something that it had confirmed to this owner, and
+   * nobody has taken the resource over since: a failover to a replica that lagged behind, or a backup put in its place.
+   */
+  isSetBack(): Promise<boolean>;
+  release(): Promise<void>;
+}
+
+/**
+ * Takes the lease of a resource and keeps it alive until it is released. Throws `SyncError('lease_held')` if
+ * another process that may still be alive owns it.
+ */
+export async function acquireLease(warehouse: Warehouse, resource: string, clock: Clock): Promise<Lease> {
+  const time = warehouseTime(warehouse, clock);
+  await time.read();
+  const fence = randomUUID();
+  const token = await takeOver(warehouse, resource, fence, time.now());
+  let commits = 0;
+  const proof = (): LeaseProof => ({
+    name: resource,
+    token,
+    fence,
+    expiresAt: timestampText(time.now() + LEASE_MS),
+    commits: () => commits,
+    committed: () => {
+      commits += 1;
+    },
+  });
+  const renewal = keepUp(async () => {
+    await time.read();
+    await warehouse.apply([], proof());
+  });
+  return {
+    proof,
+    isSetBack: async () => isBehind(await readLease(warehouse, resource), { token, fence, commits }),
+    release: async () => {
+      await renewal.stop();
+      const free = { expires_at: timestampText(0) };
+      const released = warehouse.own
+        .updateTable('_sync_leases')
+        .set(free)
+        .where('name', '=', resource)
+        .where('fence', '=', fence)
+        .execute();
+      // One that cannot be given back (the disk is full) runs out by itself, and must not hide why the run ended.
+      await released.catch(() => undefined);
+    },
+  };
+}
+
+/** The clock of the warehouse, which all machines have in common, carried on by our own between two readings. */
+function warehouseTime(warehouse: Warehouse, clock: Clock): { read(): Promise<void>; now(): number } {
+  let [reading, readAt] = [0, 0];
+  return {
+    read: async () => {
+      const now = await warehouse.now();
+      // The later of the two moments between which it was read: one who was frozen then takes it to be earlier, and so
+      // its lease to end earlier.
+      [reading, readAt] = [now, clock.monotonic()];
+    },
+    now: () => reading + clock.monotonic() - readAt,
+  };
+}
+
+/** Renews time and again until it is stopped, and one renewal after the other. */
+function keepUp(renew: () => Promise<void>): { stop(): Promise<void> } {
+  let underWay: Promise<void> | null = null;
+  const timer = setInterval(() => {
+    // A lost lease shows at the next commit, and a busy database is tried again: nothing to do about it here.
+    underWay ??= renew()
+      .catch(() => undefined)
+      .finally(() => {
+        underWay = null;
+      });
+  }, RENEW_MS);
+  timer.unref();
+  return {
+    stop: async () => {
+      clearInterval(timer);
+      await underWay;
+    },
+  };
+}
+
+function readLease({ own }: Warehouse, resource: string): Promise<LeaseRow | undefined> {
+  return own.selectFrom('_sync_leases').selectAll().where('name', '=', resource).executeTakeFirst();
+}
+
+/** True of an earlier state of an owner's lease, or of one from before it was taken; not of what a later owner left. */
+function isBehind(
+  stored: LeaseRow | undefined,
+  { token, fence, commits }: Pick<LeaseRow, 'token' | 'fence' | 'commits'>,
+): boolean {
+  if (stored === undefined || stored.token < token) return true;
+  return stored.token === token && stored.fence === fence && stored.commits < commits;
+}
+
+async function takeOver(warehouse: Warehouse, resource: string, fence: string, now: number): Promise<number> {
+  const { own } = warehouse;
+  const place = placeOfProcess(warehouse.isOnNetwork);
+  const claim = {
+    fence,
+    commits: 0,
+    owner: `pid ${process.pid} on ${hostname()}`,
+    host: place,
+    pid: process.pid,
+    acquired_at: timestampText(now),
+    expires_at: timestampText(now + LEASE_MS),
+  };
+  for (;;) {
+    const held = await readLease(warehouse, resource);
+    // Ours already, if the connection was lost before the answer.
+    if (held?.fence === fence) return held.token;
+    if (held !== undefined && mayBeAlive(held, place, now)) {
+      await boundLease(own, held, now);
+      throw leaseHeld(held);
+    }
+    // One statement decides: whoever came between the look and this one has raised the token, and is looked at again.
+    const taken = await own
+      .insertInto('_sync_leases')
+      .values({ name: resource, token: 1, ...claim })
+      .onConflict((conflict) =>
+        conflict
+          .column('name')
+          .doUpdateSet({ ...claim, token: sql<number>`_sync_leases.token + 1` })
+          .where('_sync_leases.token', '=', held?.token ?? -1)
+          .where('_sync_leases.fence', '=', held?.fence ?? ''),
+      )
+      .returning('token')
+      .executeTakeFirst();
+    if (taken !== undefined) return taken.token;
+  }
+}
+
+/** Shortens a lease of a clock that was ahead to what an owner may have left: one that is alive renews it in time. */
+async function boundLease(own: Warehouse['own'], { name, fence, expires_at }: LeaseRow, now: number): Promise<void> {
+  if (timestampMs(expires_at) <= now + 2 * LEASE_MS) return;
+  await own
+    .updateTable('_sync_leases')
+    .set({ expires_at: timestampText(now + LEASE_MS) })
+    .where('name', '=', name)
+    .where('fence', '=', fence)
+    .where('expires_at', '=', expires_at)
+    .execute();
+}
+
+/** A process of this place can be looked up, so that a restart after a kill need not wait for the lease to run out. */
+function mayBeAlive(held: LeaseRow, place: string, now: number): boolean {
+  if (timestampMs(held.expires_at) <= now) return false;
+  return held.host !== place || isOtherRunning(held.pid);
+}
+
+/** Throws `lease_held` if a process that may be alive owns a resource of a warehouse whose processes are all of one machine. */
+export async function refuseWhileOwned(own: Warehouse['own'], now: number): Promise<void> {
+  const leases = await own.selectFrom('_sync_leases').selectAll().execute();
+  const held = leases.find((lease) => mayBeAlive(lease, placeOfProcess(false), now));
+  if (held !== undefined) throw leaseHeld(held);
+}
+
+function leaseHeld(held: LeaseRow): SyncError {
+  return new SyncError(
+    'lease_held',
+    `${held.name} is being synced by ${held.owner} since ${held.acquired_at} UTC (its lease runs until ${held.expires_at} UTC unless renewed)`,
+    { recovery: 'stop', hint: 'wait until it is done, or stop that process; then run the same command again' },
+  );
+}
+
+/**
+ * Where a process runs: two that give the same text can look each other up by their pid. Containers of several
+ * machines, or several on one volume, may share a name and all be pid 1: a name says nothing. The same kernel since the
+ * same boot, and the same table of pids, do. Where that cannot be read (outside of Linux) those who share a database
+ * over the network cannot be looked up, and what a dead process held runs out; a file is shared by processes of one
+ * machine.
+ */
+export function placeOfProcess(isOnNetwork: boolean): string {
+  try {
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    return `${hostname()} ${boot} ${readlinkSync('/proc/self/ns/pid')}`;
+  } catch {
+    return isOnNetwork ? `${hostname()} ${UNKNOWN_PLACE}` : hostname();
+  }
+}
+
+/** True of what this process has left of itself in a database of either kind. */
+export function isThisProcess({ pid, host }: { pid: number; host: string }): boolean {
+  return pid === process.pid && (host === placeOfProcess(true) || host === placeOfProcess(false));
+}
+
+const UNKNOWN_PLACE = randomUUID();
+
+/** True if a process of this pid lives; false also for our own: what we do not know to be ours is an earlier one's. */
+export function isOtherRunning(pid: number): boolean {
+  // Such as pid 1 of a container that was restarted.
+  if (pid === process.pid) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
+}

@@ -1,0 +1,194 @@
+import PQueue from 'p-queue';
+import type { Years } from '../../model/calendar-day.ts';
+import type { Clock } from '../../model/clock.ts';
+import { SyncError } from '../../model/errors.ts';
+import { SharedResources, type Acquired } from '../../model/shared-resources.ts';
+import type { ResourceShape, SourcePath } from '../../model/table.ts';
+import type { ColumnType } from '../../model/vocabulary.ts';
+import { readTables } from './column-catalog.ts';
+import { NO_PRIVACY_KEY, readForgotten, type Forgotten, type PrivacyKey } from './forgotten.ts';
+import { acquireLease, type Lease } from './leases.ts';
+import { countOpenRejects } from './rejects.ts';
+import type { LeaseProof, Warehouse } from '../warehouse.ts';
+
+/** A view of ours that cannot get wider types. */
+export interface HeldView {
+  view: string;
+  resource: string | null;
+  /** The object that depends on it, such as `view bi.total (of bi)`. */
+  by: string;
+  /** Its query as it would be with the wider types. */
+  query: string;
+  columns: readonly HeldColumn[];
+}
+
+/** A column that shows NULL, or less, for values that need the wider type. */
+interface HeldColumn {
+  name: string;
+  type: ColumnType;
+  needs: ColumnType;
+}
+
+/** A column of a table that cannot get a wider type. */
+export interface FixedColumn {
+  path: SourcePath;
+  type: ColumnType;
+  /** As in `HeldView`. */
+  by: string;
+}
+
+/** A resource that this process owns: its tables as they are, and the turns in which it is written. */
+export interface OwnedResource {
+  readonly resource: string;
+  /** For the next transaction: proof of the lease under which everything that it rests on was read. */
+  lease(): LeaseProof;
+  /**
+   * Called when something went wrong. Returns true if the database was set back to a state from before something that
+   * it had confirmed: then the resource is owned anew, and whatever was read has to be read again.
+   */
+  recover(error: unknown): Promise<boolean>;
+  /** Becomes the owner anew after another process has taken over. Throws as `acquire` does. */
+  reacquire(): Promise<void>;
+  /** The resource is free again after the last release: after the lingering time, or at once with `now`. */
+  release(now?: boolean): Promise<void>;
+  /** Null before the tables are read or created. Whoever makes them grow puts the new shape here. */
+  shape: ResourceShape | null;
+  /** Years that the calendar has, at the least; null before that is read. It never loses one. */
+  years: Years | null;
+  /** Open rejects: while there are none, no record can resolve one. */
+  openRejects: number;
+  /** Records that a person has had erased: nothing of them is stored any more. */
+  readonly forgotten: Forgotten;
+  /** Reads anew what was erased; to be called in a turn. */
+  rereadForgotten(): Promise<void>;
+  /** Keys that are being asked for at the service just now; a loader notes in them when it last met the record. */
+  readonly watches: Set<Map<string, number>>;
+  /** Views that show narrower types than their values need, because objects of others depend on them. */
+  heldViews: readonly HeldView[];
+  /** Columns whose types cannot change in this run, because objects of others depend on them. */
+  fixedColumns: readonly FixedColumn[];
+  /** Runs `work` when no other turn is under way: a walk and a re-fetch must not write between each other's steps. */
+  takeTurn<T>(work: () => Promise<T>): Promise<T>;
+}
+
+/** The resources of one source that this process owns, shared by all who acquire them. */
+export interface OwnedResources {
+  /** Throws `SyncError('lease_held')` if another process owns the resource. */
+  acquire(resource: string): Promise<OwnedResource>;
+  /** Records of a resource that were erased; owns nothing. */
+  readForgotten(resource: string): Promise<Forgotten>;
+  /** Frees the resources that linger. */
+  close(): Promise<void>;
+}
+
+/** A released resource stays owned for `lingerMs`, because acquiring it again costs several queries. */
+export function ownResources(
+  warehouse: Warehouse,
+  clock: Clock,
+  lingerMs = 0,
+  privacy: PrivacyKey = NO_PRIVACY_KEY,
+): OwnedResources {
+  const shared = new SharedResources({
+    open: (resource) => openShared(warehouse, resource, clock, privacy),
+    close: (owned) => owned.release(),
+    linger: { clock, ms: lingerMs },
+  });
+  return {
+    acquire: async (resource) => viewOf(await shared.acquire(resource)),
+    readForgotten: (resource) => readForgotten(warehouse.own, resource, privacy),
+    close: () => shared.close(),
+  };
+}
+
+/** What is known of a resource, the same for all who acquired it. */
+type Facts = Pick<
+  OwnedResource,
+  'shape' | 'years' | 'openRejects' | 'heldViews' | 'fixedColumns' | 'forgotten' | 'watches'
+>;
+
+interface Shared {
+  facts: Writable<Facts>;
+  lease: Lease;
+  turns: PQueue;
+  rereadForgotten(): Promise<void>;
+  renew(): Promise<void>;
+  release(): Promise<void>;
+  resource: string;
+}
+
+type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
+
+/** A resource as shared by all who acquire it. */
+async function openShared(warehouse: Warehouse, resource: string, clock: Clock, privacy: PrivacyKey): Promise<Shared> {
+  const { own } = warehouse;
+  const lease = await acquireLease(warehouse, resource, clock);
+  const read = readForgotten(own, resource, privacy);
+  const forgotten = await read.catch(async (error: unknown) => {
+    await lease.release();
+    throw error;
+  });
+  const openRejects = await countOpenRejects(own, resource);
+  const none = { shape: null, years: null, heldViews: [], fixedColumns: [] };
+  const facts: Writable<Facts> = { ...none, openRejects, forgotten, watches: new Set() };
+  const shared: Shared = {
+    facts,
+    lease,
+    turns: new PQueue({ concurrency: 1 }),
+    resource,
+    rereadForgotten: async () => {
+      facts.forgotten = await readForgotten(own, resource, privacy);
+    },
+    renew: async () => {
+      const next = await acquireLease(warehouse, resource, clock);
+      await shared.lease.release();
+      shared.lease = next;
+      // An owner in between may have made the tables grow, and a set-back database has lost some.
+      facts.shape = await readTables(warehouse, resource);
+      facts.years = null;
+      facts.openRejects = await countOpenRejects(own, resource);
+      await shared.rereadForgotten();
+    },
+    release: async () => {
+      await shared.turns.onIdle();
+      await shared.lease.release();
+    },
+  };
+  return shared;
+}
+
+/** One user's view of it: after another user has renewed the lease, what this one has read is from before. */
+function viewOf(acquired: Acquired<Shared>): OwnedResource {
+  const shared = acquired.value;
+  const { facts, turns } = shared;
+  let { lease } = shared;
+  const catchUp = async (): Promise<boolean> => {
+    if (lease === shared.lease) {
+      if (!(await lease.isSetBack())) return false;
+      await shared.renew();
+    }
+    lease = shared.lease;
+    return true;
+  };
+  const view: Omit<OwnedResource, keyof Facts> = {
+    resource: shared.resource,
+    lease: () => lease.proof(),
+    takeTurn: (work) => turns.add(work),
+    rereadForgotten: () => shared.rereadForgotten(),
+    reacquire: () => turns.add(() => shared.renew()),
+    release: (now) => acquired.release(now),
+    recover: async (error) => {
+      // A statement may notice before the lease does: a table that no longer exists, for example, is no `SyncError`.
+      if (error instanceof SyncError && error.code !== 'lease_lost') return false;
+      // If the database cannot be reached, or another process owns the resource by now, the error at hand says more.
+      return turns.add(catchUp).catch(() => false);
+    },
+  };
+  const forwarded = Object.keys(facts).map((name) => {
+    const get = (): unknown => Reflect.get(facts, name);
+    const set = (value: unknown): void => void Reflect.set(facts, name, value);
+    return [name, { enumerable: true, get, set }] as const;
+  });
+  // Every fact is shown under its name.
+  // oxlint-disable-next-line no-unsafe-type-assertion
+  return Object.defineProperties(view, Object.fromEntries(forwarded)) as OwnedResource;
+}

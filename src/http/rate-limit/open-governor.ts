@@ -1,0 +1,138 @@
+import type { Kysely } from 'kysely';
+import type { Clock } from '../../model/clock.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import type { SharedBudget } from './budget-store.ts';
+import { createGovernor, type Governor, type GovernorOptions } from './governor.ts';
+import type { SourceSettings } from '../../config/settings.ts';
+import { parseJson } from '../../rows/json/parse-json.ts';
+import { canonicalHash } from '../../rows/records/fingerprint.ts';
+import { type RateDialect, rateDialectSchema } from '../../config/profile/rate-dialect.ts';
+import type { Coordination } from '../../database/coordination.ts';
+import type { OwnTables } from '../../database/own-tables.ts';
+
+/** How often the governor's knowledge is stored, so that a restart does not start a storm. */
+const SAVE_LIMITS_MS = 1_000;
+
+/** For a token endpoint of another origin, which has limits of its own. */
+export const TOKEN_LIMITS = { dialect: rateDialectSchema.parse('auto'), share: 1, concurrency: 1, concurrencyTotal: 1 };
+
+/** For an origin that files come from, which has limits of its own too. */
+export const FILE_LIMITS = { dialect: rateDialectSchema.parse('auto'), share: 0.9, concurrency: 6 };
+
+type Limits = Pick<GovernorOptions, 'dialect' | 'requestsPerSecond' | 'share' | 'concurrency' | 'concurrencyTotal'>;
+
+/** What the settings say of the limits of a source's service. */
+export function limitsOf({ profile, rate }: Pick<SourceSettings, 'profile' | 'rate'>): Limits {
+  return {
+    dialect: profile.rate_limit,
+    requestsPerSecond: rate.requests_per_second,
+    share: rate.share,
+    concurrency: profile.http.concurrency,
+    concurrencyTotal: profile.http.concurrency_total,
+  };
+}
+
+/** Where the knowledge of limits is kept: for all processes, or for this one; nowhere if both are null. */
+export interface KnownLimits {
+  coordination: Coordination | null;
+  own: Kysely<OwnTables> | null;
+  /** True if what this process learns is stored in `own`. */
+  isKept: boolean;
+}
+
+interface GovernorPlace extends KnownLimits {
+  clock: Clock;
+  opened: AsyncDisposableStack;
+  maxWaitMs: number;
+}
+
+/** A governor that goes on from what the process before this one knew, or shares it with those beside. */
+export async function openGovernor(
+  { coordination, own, isKept, clock, opened, maxWaitMs }: GovernorPlace,
+  name: string,
+  limits: Limits,
+): Promise<Governor> {
+  const shared = coordination === null ? undefined : budgetIn(coordination, name);
+  const restored = coordination === null && own !== null ? await readLimit(own, name) : null;
+  const governor = createGovernor({ clock, maxWaitMs, ...limits, shared, restored: restored ?? undefined });
+  opened.defer(() => governor.close());
+  if (own === null || !isKept) return governor;
+  const budget = keepLimits(own, governor, name, clock);
+  opened.defer(() => budget.stop());
+  return governor;
+}
+
+/**
+ * Compares `rate_limit` with the one under which the stored waits were read: if an operator has changed it, they are
+ * forgotten, because they may have been read in a wrong unit.
+ */
+export async function compareRateLimit(own: Kysely<OwnTables>, budget: string, dialect: RateDialect) {
+  const name = `${budget} rate_limit`;
+  const hash = canonicalHash(parseJson(JSON.stringify(dialect)));
+  const known = await readLimit(own, name);
+  return {
+    isChanged: known !== null && known !== hash,
+    save: async (now: number): Promise<void> => {
+      if (known !== hash) await saveLimit(own, name, hash, now);
+    },
+  };
+}
+
+/** The same, which whoever asked for it closes by itself. */
+export async function ownGovernor(
+  place: Omit<GovernorPlace, 'opened'>,
+  name: string,
+  limits: Parameters<typeof openGovernor>[2],
+): Promise<Governor> {
+  const opened = new AsyncDisposableStack();
+  const governor = await openGovernor({ ...place, opened }, name, limits);
+  return {
+    run: (lane, attempt, signal) => governor.run(lane, attempt, signal),
+    figures: () => governor.figures(),
+    state: () => governor.state(),
+    forgetWaits: () => governor.forgetWaits(),
+    close: () => opened.disposeAsync(),
+  };
+}
+
+function budgetIn(coordination: Coordination, name: string): SharedBudget {
+  return {
+    read: () => coordination.readBudget(name),
+    swap: (version, state) => coordination.swapBudget(name, version, state),
+  };
+}
+
+/** Stores what the governor knows whenever it has changed, and once more at the end. */
+function keepLimits(own: Kysely<OwnTables>, governor: Governor, name: string, clock: Clock) {
+  let stored = governor.state();
+  const save = async (): Promise<void> => {
+    const state = governor.state();
+    if (state === stored) return;
+    stored = state;
+    await saveLimit(own, name, state, clock.now());
+  };
+  // A database that is busy for a moment is tried again at the next tick; the last save, at the end, may throw.
+  const timer = setInterval(() => void save().catch(() => undefined), SAVE_LIMITS_MS);
+  timer.unref();
+  return {
+    stop: async () => {
+      clearInterval(timer);
+      await save();
+    },
+  };
+}
+
+/** The state of the governor of one origin and credential when it was last stored; null if there is none. */
+async function readLimit(own: Kysely<OwnTables>, name: string): Promise<string | null> {
+  const row = await own.selectFrom('_sync_limits').select('state').where('name', '=', name).executeTakeFirst();
+  return row?.state ?? null;
+}
+
+export async function saveLimit(own: Kysely<OwnTables>, name: string, state: string, now: number): Promise<void> {
+  const values = { state, updated_at: timestampText(now) };
+  await own
+    .insertInto('_sync_limits')
+    .values({ name, ...values })
+    .onConflict((conflict) => conflict.column('name').doUpdateSet(values))
+    .execute();
+}

@@ -1,0 +1,465 @@
+import type { JsonValue, SourceRecord } from '../../model/json.ts';
+import type { PageProfile } from '../../config/profile/page-style.ts';
+import { type GuardFault, missingFault } from '../guards/walk-guard.ts';
+import type { PagePosition, EndProof } from '../page.ts';
+import { bodyAccount, accountOf, valueIn } from '../requests/body-account.ts';
+import {
+  type PlaceValues,
+  isUnfit,
+  withPlaces,
+  type PlaceValue,
+  positionOf,
+  placedText,
+  textOf,
+  linkedPosition,
+} from './listing-request.ts';
+import { isExact } from '../../rows/json/exact-number.ts';
+import { parseInstant } from '../../rows/columns/timestamps.ts';
+import { fieldAt } from '../../rows/records/field-at.ts';
+import { ConfigError } from '../../model/errors.ts';
+import { snippet } from '../../http/body/safe-text.ts';
+import { parseLinkHeader } from './link-header.ts';
+
+/** The profiles by their style. */
+type PageProfiles = { [P in PageProfile as P['style']]: P };
+
+/** The part of an answer that may tell of the page after it. */
+export interface PageFacts {
+  /** The request of this page. */
+  url: URL;
+  /** The URL that answered in the end: relative links are read against it. */
+  answeredUrl: URL;
+  baseUrl: URL;
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+  json: JsonValue;
+  /** Query parameters that hold the credential (see `ApiAnswer`). */
+  withheld?: readonly string[] | undefined;
+  /** The records of this page, and how many they are. */
+  records: readonly SourceRecord[];
+  received: number;
+  /** True if it holds no record, or only the last one of the page before, with which it was asked to begin. */
+  isEmpty: boolean;
+  /** Records on all pages of the walk, this one included; null after a resume, where nobody counted. */
+  seen: number | null;
+  /** How many there are in all, as this answer tells it. */
+  total: number | null;
+  /** How many pages there are in all, as this answer tells it. */
+  pages: number | null;
+  /** The most records that a page held which named a next one, in this walk or an earlier one; 0 if none did. */
+  kept: number;
+}
+
+/** The listing goes on at `next`; or it ends, by what shows it; or nothing is there that says either. */
+export type PageStep = { next: PagePosition } | { end: EndProof } | { end: null; fault: GuardFault };
+
+/** A way of cutting a listing into pages, bound to its parameters. Pure: from an answer to the next request. */
+export interface PageStyle {
+  /** Values of the first page, by request place. */
+  first: PlaceValues;
+  /** The step after this page, or the fault of the answer. */
+  next(facts: PageFacts): PageStep | GuardFault;
+  /** True if the links or cursors that it follows may hold page numbers, which a moving listing shifts. */
+  mayHideNumbers: boolean;
+  /** Foresight for styles that number their pages; null if only an answer knows what comes next. */
+  ahead: Foresight | null;
+}
+
+/** Foresight of numbered pages: they can be named before the page in front of them has arrived. */
+export interface Foresight {
+  /** The position after `position`, if the page there holds `count` records. */
+  after(position: URL, count: number): PagePosition;
+  /** The page before the first one, which must not be there; null if there can be none. */
+  beforeFirst(first: URL): PagePosition | null;
+  /** How many records lie before `position`, if every page holds `count`. */
+  before(position: URL, count: number): number;
+  /** A request for the page that begins `count` records sooner; null if pages cannot begin anywhere. */
+  sooner(position: URL, count: number): URL | null;
+  /** The page that holds the record of this index if pages hold `size`; null if the size cannot be asked for. */
+  holding(position: URL, record: number, size: number): URL | null;
+}
+
+/** A style in which each answer leads to the page after it; `first`: what the first request has besides the size. */
+function followed(profile: PageProfile, next: PageStyle['next'], first: PlaceValues = {}): PageStyle {
+  return { first: { ...first, ...sizeParam(profile) }, next, mayHideNumbers: true, ahead: null };
+}
+
+/** The request place that asks for the profile's page size; none if the service has no such parameter. */
+function sizeParam(profile: Pick<PageProfile, 'size' | 'size_param'>): PlaceValues {
+  return profile.size_param === null ? {} : { [profile.size_param]: profile.size };
+}
+
+/**
+ * The step after a page without `place`, in which the profile's `field` says that the next one is named. It is the end on a
+ * page that is shorter than one that named a next page, or if the profile says so and an earlier page had it; else it may
+ * as well be a profile that does not fit.
+ */
+function absentStep(
+  profile: { absent_is_end: boolean },
+  facts: PageFacts,
+  { place, field }: { place: string; field: string },
+): PageStep {
+  if (facts.kept > 0 && facts.received < facts.kept) return { end: 'short' };
+  if (facts.kept > 0 && profile.absent_is_end) return { end: 'signal' };
+  const isFirst = facts.kept === 0;
+  return {
+    end: null,
+    fault: missingFault(
+      `A page of ${facts.received} records carries no ${place}${isFirst ? ', nor has any page before it' : ''}`,
+      `${bodyAccount(facts.json)} Set ${field} in the profile to where the service names the next page, or ` +
+        'page.total or page.pages to where it tells how much there is.',
+    ),
+  };
+}
+
+/** The fields of a style whose pages are asked for by a cursor. */
+interface CursorPlace {
+  cursor_param: string | null;
+  first_cursor: string | number | null;
+}
+
+/** The cursor of a first request; nothing if that goes without one. */
+function firstCursor(profile: CursorPlace): PlaceValues {
+  return profile.first_cursor === null ? {} : { [cursorPlace(profile)]: profile.first_cursor };
+}
+
+/** The request place of the cursor: if no parameter takes it, the templates that have `{cursor}`. */
+function cursorPlace({ cursor_param }: CursorPlace): string {
+  return cursor_param ?? '{cursor}';
+}
+
+const YES: ReadonlySet<JsonValue> = new Set<JsonValue>([true, 'true', 1, '1']);
+const NO: ReadonlySet<JsonValue> = new Set<JsonValue>([false, 'false', 0, '0']);
+
+/**
+ * The body carries a token for the next page. Null, false, the empty string and the values of `end.cursor` are the end; so is an absent token on a page
+ * that is shorter than others which had one. `has_more`, if the profile names it, decides; missing or null, the token
+ * alone decides.
+ */
+function nextByCursor(profile: PageProfiles['cursor'], facts: PageFacts): PageStep | GuardFault {
+  const more = hasMore(profile, facts);
+  if (more === false) return { end: 'signal' };
+  if (typeof more === 'object' && more !== null) return more;
+  const found = valueIn(facts, profile.next_cursor);
+  const token = isEndValue(found, profile.end?.cursor ?? []) ? '' : tokenOf(found);
+  if (token === null) return invalid(profile.next_cursor, found, 'a text, a number or null');
+  if (token !== '') return cursorStep(profile, facts.url, { token, from: profile.next_cursor });
+  if (more === true) {
+    return missingFault(
+      `${profile.has_more} says that more follows, but ${profile.next_cursor} holds no cursor`,
+      `${bodyAccount(facts.json)} Set page.next_cursor in the profile to where the cursor is.`,
+    );
+  }
+  return found === undefined
+    ? absentStep(profile, facts, { place: profile.next_cursor, field: 'page.next_cursor' })
+    : { end: 'signal' };
+}
+
+/** True, false, null if the answer does not say, or the fault of a value that is none of these. */
+function hasMore(
+  profile: { has_more: string | null },
+  facts: Pick<PageFacts, 'headers' | 'json'>,
+): boolean | null | GuardFault {
+  if (profile.has_more === null) return null;
+  const found = valueIn(facts, profile.has_more) ?? null;
+  if (found === null) return null;
+  return YES.has(found) || (NO.has(found) ? false : invalid(profile.has_more, found, 'true or false'));
+}
+
+/** True for a value in place of a token that says that no page follows. */
+function isEndValue(found: JsonValue | undefined, declared: readonly (string | number)[]): boolean {
+  if (typeof found === 'string' || typeof found === 'number') return declared.map(String).includes(String(found));
+  return found === false;
+}
+
+/** The empty string if there is no token; null for a value that can be none. */
+function tokenOf(found: JsonValue | undefined): PlaceValue | null {
+  if (found === undefined || found === null) return '';
+  return typeof found === 'string' || typeof found === 'number' || isExact(found) ? found : null;
+}
+
+/** The step to the page behind a cursor that was found at `from`. */
+function cursorStep(
+  profile: CursorPlace,
+  url: URL,
+  { token, from }: { token: PlaceValue; from: string },
+): PageStep | GuardFault {
+  const place = cursorPlace(profile);
+  if (!isUnfit(place, token)) return { next: positionOf(withPlaces(url, { [place]: token })) };
+  return {
+    code: 'bad_cursor',
+    message: `The cursor at ${from} holds control characters, or others that cannot be sent there`,
+    hint: 'This is a fault of the service: report it there. The cursor was not sent back.',
+  };
+}
+
+/** The fault of a value that says nothing about the next page. */
+function invalid(path: string, found: JsonValue | undefined, expected: string): GuardFault {
+  return {
+    code: 'pagination_invalid',
+    message: `At ${path} there is ${accountOf(found)}, expected ${expected}`,
+    hint: 'Compare the page section of the profile with an answer of the service.',
+  };
+}
+
+/** An empty page is the end, whatever it says of more. */
+function nextByRecord(profile: PageProfiles['keyset'], facts: PageFacts): PageStep | GuardFault {
+  const { cursor_field, end, size } = profile;
+  const { received, kept, url } = facts;
+  const more = hasMore(profile, facts);
+  if (typeof more === 'object' && more !== null) return more;
+  if (received === 0) return more === true ? promised(profile) : { end: 'empty' };
+  const values = facts.records.map(({ value }) => tokenOf(fieldAt(value, cursor_field)));
+  const found = values.filter((value): value is PlaceValue => value !== null && value !== '');
+  const last = found.at(-1);
+  if (last === undefined || found.length < values.length) return withoutField(profile, facts.records[0]?.value ?? null);
+  const sent = facts.url.href === facts.baseUrl.href ? null : placedText(url, cursorPlace(profile));
+  const order = [...(sent === null ? [] : [sent]), ...found.map(textOf)];
+  if (!isStrict(order)) return unsorted(profile);
+  if (more === false) return { end: 'signal' };
+  if (end?.short_page === true && received < size && kept >= size) return { end: 'short' };
+  return cursorStep(profile, url, { token: last, from: cursor_field });
+}
+
+type Comparison = (a: string, b: string) => number;
+
+const numbers: Comparison = (a, b) =>
+  /^-?\d+$/.test(a) && /^-?\d+$/.test(b) ? sign(BigInt(a), BigInt(b)) : Number(a) - Number(b);
+const instants: Comparison = (a, b) =>
+  (parseInstant(a)?.epochMs ?? Number.NaN) - (parseInstant(b)?.epochMs ?? Number.NaN);
+const codes: Comparison = (a, b) => sign(a, b);
+const words: Comparison = (a, b) => a.localeCompare(b, 'en');
+
+/** The orders in which a service may sort texts that are its own. */
+const COMPARISONS: readonly Comparison[] = [numbers, instants, codes, words];
+
+/** True if the values rise, or fall, without any two alike, in one of the orders that they may be in. */
+function isStrict(values: readonly string[]): boolean {
+  if (new Set(values).size < values.length) return false;
+  return COMPARISONS.some((compare) => {
+    const steps = values.slice(1).map((value, at) => compare(value, values[at] ?? ''));
+    return steps.every((step) => step > 0) || steps.every((step) => step < 0);
+  });
+}
+
+function sign<T extends string | bigint>(a: T, b: T): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function promised({ has_more }: PageProfiles['keyset']): GuardFault {
+  return missingFault(
+    `${has_more} says that more follows, but the page has no record behind which it could`,
+    'Run again; if it stays, set page.has_more: null in the profile, or report it to the service.',
+  );
+}
+
+function withoutField({ cursor_field }: PageProfiles['keyset'], record: JsonValue): GuardFault {
+  return missingFault(
+    `A record has no text or number at ${cursor_field}, by which the page behind it is asked for`,
+    `${bodyAccount(record).replace('The body', 'A record')} Set page.cursor_field in the profile to the field by which the listing is sorted.`,
+  );
+}
+
+function unsorted({ cursor_field }: PageProfiles['keyset']): GuardFault {
+  return {
+    code: 'guard_unsorted',
+    message: `The records are not sorted by ${cursor_field} without two alike, behind the one that the page was asked for`,
+    hint:
+      'Pages that begin behind a record need a listing that is sorted by page.cursor_field: name the sort in query of the ' +
+      'profile, check page.cursor_param, and take a field of which no two records share a value, such as the id.',
+  };
+}
+
+/** Pages by number: each is the number before plus one, or the one that the page before named. */
+function pageStyle(profile: PageProfiles['page']): PageStyle {
+  const { page_param: param, first } = profile;
+  const numberOf = (url: URL) => numberIn(url, profile.page_param);
+  const ahead: Foresight = {
+    after: (url) => atNumber(url, profile.page_param, numberOf(url) + 1),
+    beforeFirst: (url) => (first > 0 ? atNumber(url, param, first - 1) : null),
+    before: (url, count) => (numberOf(url) - profile.first) * count,
+    sooner: () => null,
+    holding: (url, record, size) => atSize(profile, url, { param, value: first + Math.floor(record / size), size }),
+  };
+  const next = (facts: PageFacts): PageStep | GuardFault => {
+    const { pages, received } = facts;
+    if (received > 0 && pages !== null && numberOf(facts.url) - profile.first + 1 === pages) return { end: 'pages' };
+    const named = namedNumber(profile, facts, numberOf(facts.url));
+    if (typeof named === 'object' && named !== null) return named;
+    const continuation = continuationOf(profile, facts.seen, facts);
+    // An empty page before the told total may be one whose records are all hidden: the guard says how many are enough.
+    if (typeof continuation === 'object') return continuation;
+    return { next: named === null ? ahead.after(facts.url, received) : atNumber(facts.url, profile.page_param, named) };
+  };
+  return {
+    first: { [profile.page_param]: profile.first, ...sizeParam(profile) },
+    next,
+    mayHideNumbers: false,
+    ahead,
+  };
+}
+
+/** Values that say that no page follows. */
+const NO_NUMBER: ReadonlySet<JsonValue> = new Set<JsonValue>([null, false, '', 0]);
+
+/**
+ * The number of the next page by the word of the answer, or the end if it says that there is none; null if the profile
+ * names no place for it, or the page is empty: past the end a service may count on for ever.
+ */
+function namedNumber(
+  { next_page: path }: PageProfiles['page'],
+  facts: PageFacts,
+  current: number,
+): number | null | PageStep | GuardFault {
+  if (path === null) return null;
+  const found = valueIn(facts, path);
+  if (found !== undefined && NO_NUMBER.has(found)) return { end: 'signal' };
+  if (facts.received === 0) return null;
+  if (found === undefined) return absentStep({ absent_is_end: true }, facts, { place: path, field: 'page.next_page' });
+  const number = typeof found === 'string' && /^\d{1,15}$/.test(found) ? Number(found) : found;
+  if (typeof number === 'number' && Number.isSafeInteger(number) && number > current) return number;
+  return {
+    code: 'pagination_invalid',
+    message: `At ${path} there is ${accountOf(found)}, expected the number of a page behind ${current}, null or false`,
+    hint: 'Set page.next_page in the profile to where the number of the next page is, or to null.',
+  };
+}
+
+/** Pages by offset: each begins where the records received so far end, however few a page held. */
+function offsetStyle(profile: PageProfiles['offset']): PageStyle {
+  const at = (url: URL) => numberIn(url, profile.offset_param);
+  const ahead: Foresight = {
+    after: (url, count) => atNumber(url, profile.offset_param, at(url) + count),
+    beforeFirst: () => null,
+    before: at,
+    sooner: (url, count) => withPlaces(url, { [profile.offset_param]: Math.max(0, at(url) - count) }),
+    holding: (url, record, size) =>
+      atSize(profile, url, { param: profile.offset_param, value: record - (record % size), size }),
+  };
+  const next = (facts: PageFacts): PageStep | GuardFault => {
+    const seen = at(facts.url) + facts.received;
+    const continuation = continuationOf(profile, seen, facts);
+    if (continuation === 'gap') return gapFault(seen, facts.total);
+    return typeof continuation === 'object' ? continuation : { next: ahead.after(facts.url, facts.received) };
+  };
+  return { first: { [profile.offset_param]: 0, ...sizeParam(profile) }, next, mayHideNumbers: false, ahead };
+}
+
+/**
+ * Whether a numbered listing goes on. A page that holds records goes on whatever the total says, unless it is short
+ * and the count of records is exactly the total: a total that was passed already is wrong, and services cut page sizes
+ * silently. Without a total only an empty page is the end, or a short one if that is declared and pages were seen to be as
+ * large as they were asked for. A `gap` is an empty page before the total is reached.
+ */
+function continuationOf(
+  { size, end }: PageProfiles['page' | 'offset'],
+  seen: number | null,
+  { received, isEmpty, total, kept }: PageFacts,
+): 'more' | 'gap' | { end: EndProof } {
+  const isKnown = total !== null && seen !== null;
+  if (isEmpty) return isKnown && seen < total ? 'gap' : { end: 'empty' };
+  if (isKnown && received < size && seen === total) return { end: 'total' };
+  return end?.short_page === true && total === null && received < size && kept >= size ? { end: 'short' } : 'more';
+}
+
+function gapFault(seen: number, total: number | null): GuardFault {
+  return {
+    code: 'guard_empty_pages',
+    message: `The page at offset ${seen} is empty, but the service reports a total of ${total}`,
+    hint: 'Run again. If it stays and the total counts more than is listed, set page.total: null in the profile.',
+  };
+}
+
+/** A page by another size; null if the service has no parameter for it. */
+function atSize(
+  { size_param }: PageProfiles['page' | 'offset'],
+  url: URL,
+  { param, value, size }: { param: string; value: number; size: number },
+): URL | null {
+  return size_param === null ? null : withPlaces(url, { [param]: value, [size_param]: size });
+}
+
+function atNumber(url: URL, param: string, value: number): PagePosition {
+  return positionOf(withPlaces(url, { [param]: value }));
+}
+
+/** Only a position from outside can be wrong here: throws `ConfigError` (`bad_position`). */
+function numberIn(url: URL, param: string): number {
+  const text = placedText(url, param) ?? '';
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new ConfigError('bad_position', `The page position ${positionOf(url)} has no whole number at ${param}`, {
+    hint: 'The page style in the profile changed since the checkpoint: start this resource again from the beginning.',
+  });
+}
+
+/** Relations of a header that is about pages: without `next` among them, it tells the end. */
+const PAGE_RELATIONS = ['prev', 'previous', 'first', 'last'];
+
+/** A `Link` header names the next page with `rel="next"`; one about pages that names none is the end. */
+function nextByLink(facts: PageFacts): PageStep | GuardFault {
+  const header = facts.headers['link'];
+  const links = parseLinkHeader(header);
+  if (links === null) return badLink('cannot be read', header);
+  const next = new Set(links.filter((link) => link.rels.includes('next')).map((link) => link.uri));
+  if (next.size > 1) return badLink('names several next pages', header);
+  const [uri] = next;
+  if (uri !== undefined) return linkedStep(facts, uri);
+  const tellsPages = links.some(({ rels }) => PAGE_RELATIONS.some((relation) => rels.includes(relation)));
+  return tellsPages
+    ? { end: 'signal' }
+    : absentStep({ absent_is_end: false }, facts, { place: 'Link header', field: 'page.style' });
+}
+
+function linkedStep({ baseUrl, answeredUrl, url, withheld }: PageFacts, link: string): PageStep | GuardFault {
+  const position = linkedPosition(baseUrl, answeredUrl, link, withheld);
+  return typeof position === 'string' ? { next: position + url.hash } : position;
+}
+
+function badLink(why: string, header: string | string[] | undefined): GuardFault {
+  return {
+    code: 'bad_link_header',
+    message: `The Link header ${why}: ${snippet(JSON.stringify(header ?? ''))}`,
+    hint: 'The header does not follow RFC 8288: report it to the service, or use another page style in the profile.',
+  };
+}
+
+/** The body names the next page by its URL; null, false and the empty string are the end. */
+function nextByUrl(profile: PageProfiles['next-url'], facts: PageFacts): PageStep | GuardFault {
+  const found = valueIn(facts, profile.next_url);
+  if (found === null || found === false || found === '') return { end: 'signal' };
+  if (typeof found === 'string') return linkedStep(facts, found);
+  if (found === undefined) return absentStep(profile, facts, { place: profile.next_url, field: 'page.next_url' });
+  return {
+    code: 'pagination_invalid',
+    message: `At ${profile.next_url} there is ${accountOf(found)}, expected a URL or null`,
+    hint: 'Set page.next_url in the profile to where the URL of the next page is.',
+  };
+}
+
+/** The styles of `config/profile/page-style.ts`. */
+const STYLES: { [S in keyof PageProfiles]: (profile: PageProfiles[S]) => PageStyle } = {
+  // Each answer names a cursor.
+  cursor: (profile) => followed(profile, (facts) => nextByCursor(profile, facts), firstCursor(profile)),
+  page: pageStyle,
+  offset: offsetStyle,
+  // A `Link` header leads to the next page.
+  link: (profile) => followed(profile, nextByLink),
+  // A URL in the body does.
+  'next-url': (profile) => followed(profile, (facts) => nextByUrl(profile, facts)),
+  // Each page lists what lies behind the last record of the page before.
+  keyset: (profile) => ({
+    ...followed(profile, (facts) => nextByRecord(profile, facts), firstCursor(profile)),
+    mayHideNumbers: false,
+  }),
+  // That one answer is the whole list is the profile's word, unless the answer says otherwise.
+  single: () => ({ first: {}, next: () => ({ end: 'whole' }), mayHideNumbers: false, ahead: null }),
+};
+
+/** The functions of a profile's page style. */
+export function openPageStyle<S extends keyof PageProfiles>(profile: PageProfiles[S] & { style: S }): PageStyle {
+  return STYLES[profile.style](profile);
+}
+
+/** True if the place of the next page is known before this one is read. */
+export function isNumbered(profile: PageProfile): boolean {
+  return openPageStyle(profile).ahead !== null;
+}

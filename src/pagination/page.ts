@@ -1,0 +1,89 @@
+import type { SourceRecord } from '../model/json.ts';
+import type { ApiAnswer } from '../http/client.ts';
+
+/** The place of a walk: the next request as path and query, relative to the source's base URL. Serialisable. */
+export type PagePosition = string;
+
+/** One page of a walk, checked by the guards, in the order of the listing. */
+export interface Page {
+  /** 1 for the first page of the whole walk, counted on over a resume. */
+  number: number;
+  position: PagePosition;
+  /** The position after this page; null at the end of the listing. */
+  next: PagePosition | null;
+  records: SourceRecord[];
+  /** How many of them this walk has handed out before, because the page was read again; 0 for any other page. */
+  again: number;
+  /** Local epoch milliseconds just before the page was asked for. */
+  requestedAt: number;
+  /** The service's clock by the answer's `Date`; null if it has none. */
+  serverDate: number | null;
+  /** How many records the service says there are in all. */
+  total: number | null;
+  /** True if pages are cut by number, so that what moves in the listing shifts them. */
+  isNumbered: boolean;
+  /** Fingerprints of the records' keys (`rows/records/key-fingerprint.ts`), also of one that the page before had as its last. */
+  keys: Uint8Array;
+  /** The most records that a page held so far which named a next one; 0 if none did. */
+  kept: number;
+  /** Gives back the memory that the page takes; nothing of it is read afterwards. May be called again. */
+  release: () => void;
+  /**
+   * The same for whoever has written the page and is the only one who had its records: their bytes are gone at once, and
+   * views of them are empty.
+   */
+  discard: () => void;
+  /** How the walk ended with this page; null if it goes on. */
+  end: WalkEnd | null;
+  /** The answer of the last page, in which a service may say where its changes are to be asked for from now on. */
+  answer?: ApiAnswer;
+}
+
+/**
+ * The sign that a listing has ended: the answer said so, told a total or a number of pages that is reached, was
+ * shorter than the pages that the service gives, or was empty. As the profile declares it: the page after it was refused
+ * by a `status` and in words that say so, it named itself as the next one (`unchanged`), or it is the `whole` list.
+ */
+export type EndProof = 'signal' | 'total' | 'pages' | 'short' | 'empty' | 'status' | 'unchanged' | 'whole';
+
+/** Why a walk that came to its end may not have met every record. */
+export interface Doubt {
+  /**
+   * `unproved`: nothing shows that the listing ended. `fewer`: it told a total that was not reached. `slipped`: a record
+   * moved over a boundary of pages, and another one may have moved the other way unseen. `entered`: records moved from
+   * pages still to come to pages that were read, which a filter by time lists. `unwatched`: pages by number that tell
+   * no total show no movement; a second walk that meets the same shows that there was none. `cached`: pages are from
+   * other moments than the walk. `unread`: the service refused one of several listings.
+   */
+  code: 'unproved' | 'fewer' | 'slipped' | 'entered' | 'unwatched' | 'cached' | 'unread';
+  /** The observation, as a sentence without its final period. */
+  message: string;
+  /** The setting to change, or the thing to do. */
+  hint: string;
+}
+
+/** The end of a walk. It is proved if there is no doubt. */
+export interface WalkEnd {
+  proof: EndProof | null;
+  /** Records that it met; null if nobody counted. */
+  records: number | null;
+  doubts: readonly Doubt[];
+  /** For a walk that is made again: what this one met, page by page. */
+  prints: string;
+  /** True if the walk met the record with this key's fingerprint. */
+  met: (key: Uint8Array) => boolean;
+  /** How many records are missing to the total of the service; null if none are, or nothing says how many. */
+  shortfall: MissingRecords | null;
+  /**
+   * Milliseconds after which a cache in front gives none of these pages again, or tells which; 0 if no cache shows, null
+   * if it keeps them for nobody knows how long.
+   */
+  settleMs: number | null;
+}
+
+/** Records that the service counts and the scan has not seen. */
+export interface MissingRecords {
+  count: number;
+  /** True if the total grew during the scan by at least as many: they may all have been created meanwhile. */
+  isGrowth: boolean;
+}

@@ -1,0 +1,186 @@
+import { snippet } from '../../http/body/safe-text.ts';
+import type { JsonValue } from '../../model/json.ts';
+import { isExact } from '../../rows/json/exact-number.ts';
+import { fieldAt, isObject } from '../../rows/records/field-at.ts';
+import type { PageProfile } from '../../config/profile/page-style.ts';
+import { parseLinkHeader } from '../page-styles/link-header.ts';
+
+const NAMED_KEYS = 12;
+
+/** A count of the service at a dotted path: a whole number, or one written as text; null for anything else. */
+export function countAt(json: JsonValue, path: string | null): number | null {
+  const value = path === null ? undefined : fieldAt(json, path);
+  if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? value : null;
+  return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : null;
+}
+
+/** The parts of an answer that may tell how many records there are, or of the next page. */
+interface TellingAnswer {
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+  json: JsonValue;
+}
+
+/** The same at a place in the body or, written as `header:<name>`, in a header. */
+export function countIn(answer: TellingAnswer, place: string | null): number | null {
+  const value = place === null ? null : (valueIn(answer, place) ?? null);
+  return countAt(typeof value === 'string' ? value.trim() : value, '');
+}
+
+/** The value at such a place, a header's as text; undefined if there is none. */
+export function valueIn({ headers, json }: TellingAnswer, place: string): JsonValue | undefined {
+  const name = /^header:(.+)$/.exec(place)?.[1];
+  if (name === undefined) return fieldAt(json, place);
+  const value = headers[name.toLowerCase()];
+  return Array.isArray(value) ? value.join(', ') : value;
+}
+
+/** The value that was found instead of the expected one, in words, for an error message. */
+export function accountOf(value: JsonValue | undefined): string {
+  if (value === undefined) return 'nothing';
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return `an array of ${value.length}`;
+  if (isObject(value)) return `an object with ${keysOf(value)}`;
+  return `the ${isExact(value) ? 'number' : typeof value} ${snippet(JSON.stringify(value))}`;
+}
+
+/** A body's shape as a sentence, so that a wrong path in a profile can be put right from the message alone. */
+export function bodyAccount(json: JsonValue): string {
+  if (Array.isArray(json)) return `The body is itself an array of ${json.length}, which has no keys.`;
+  return `The body has ${keysOf(json)}.`;
+}
+
+function keysOf(json: JsonValue): string {
+  const keys = isObject(json) ? Object.keys(json) : [];
+  if (keys.length === 0) return 'no keys';
+  const named = keys.slice(0, NAMED_KEYS).map((key) => snippet(JSON.stringify(key), 62));
+  const rest = keys.length - named.length;
+  return `the keys ${named.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
+}
+
+/** A count in a response, at a path of its body or as `header:<name>`. */
+interface CountSignal {
+  path: string;
+  count: number;
+}
+
+/** What a response says about the whole listing in places that the profile does not name. */
+export interface UndeclaredSignals {
+  /** Numbers of all records. */
+  totals: readonly CountSignal[];
+  /** Numbers of all pages. */
+  pages: readonly CountSignal[];
+  /** The first marker that says that more follows, with its value; null if there is none. */
+  more: string | null;
+}
+
+/** The levels of a body on which services describe their pages: `data.posts.pageInfo.hasNextPage`. */
+const MAX_DEPTH = 4;
+
+const NOUN =
+  '(?:count|results?|records?|items?|elements?|docs|documents|entries|entities|hits|objects|rows|size|number)';
+const TOTAL_NAMES = [
+  '_?total|count',
+  `(?:x_)?total_?${NOUN}`,
+  `${NOUN}_?(?:total|count)`,
+  `(?:num|number_?of|nb|n)_?(?:total|found|results?|records?|items?|hits)`,
+  `(?:full|filter|found|overall|grand|all|global|available|matching)_?(?:count|total|size)`,
+  'total_?results_?size',
+  '(?:@?odata\\.|@|_)count',
+  'hydra:total_?items',
+];
+const TOTAL = new RegExp(`^(?:${TOTAL_NAMES.join('|')})$`, 'i');
+const PAGES =
+  /^(?:pages|last_?page|max_?pages?|(?:total|num|nb|number_?of)_?pages?|pages?_?(?:count|total|number_?of))$/i;
+const CONTINUATION =
+  /^(?:next|next_?(?:page|url|uri|link|href|cursor|token|page_?(?:token|url|link|cursor)|offset|start|skip|marker)|(?:@?odata\.)?next_?link|continue|continuation(?:_?token)?|(?:is_?|has_?)?more(?:_?(?:items|results|pages|records))?|has_?next(?:_?page)?|(?:is_?)?truncated|(?:page|cursor|scroll|paging)_?token)$/i;
+/** Objects in which services describe their pages. */
+const CONTAINER =
+  /^(?:_?meta(?:_?data)?|_?pagination|paging|_?page|pager|_?pages|page_?info|info|_?links?|cursors?|result_?info|list_?info|search|response|data|results?|hits|summary|header)$/i;
+const HEADER_TOTAL =
+  /^(?!.*(?:limit|quota|request|retry|usage))(?:(?:x-)?(?:[a-z]+-)?total(?:-?(?:count|results|items|records|elements|entries|hits))?|x-(?:[a-z]+-)?count|x-pagination-total-?count)$/;
+const HEADER_PAGES = /^(?:x-)?(?:[a-z]+-)?(?:total-?pages|page-?count|last-page)$/;
+const RANGE = /^\s*(?!bytes)(?:[a-z][\w-]*[ =]\s*)?(?:[\d-]+|\*)\/(\d{1,15})\s*$/i;
+
+/**
+ * Finds counts of records and pages, and markers that more follows, by the names that services commonly use. Records
+ * are not searched, nor places that the profile names. `sent`: values of the request, which an answer may repeat.
+ */
+export function undeclaredSignals(
+  { headers, json }: TellingAnswer,
+  records: string,
+  page: PageProfile,
+  sent: ReadonlySet<string>,
+): UndeclaredSignals {
+  const found = { totals: [] as CountSignal[], pages: [] as CountSignal[], more: null as string | null };
+  const named = namedPlaces(page, records);
+  const isOnPath = (path: string): boolean => records === path || records.startsWith(`${path}.`);
+  const search = (value: JsonValue, path: string, depth: number, holdsCounts: boolean): void => {
+    if (!isObject(value) || depth > MAX_DEPTH) return;
+    for (const [key, below] of Object.entries(value)) {
+      const at = path === '' ? key : `${path}.${key}`;
+      if (named.has(at)) continue;
+      const count = holdsCounts ? countOf(below) : null;
+      if (count !== null && TOTAL.test(key)) found.totals.push({ path: at, count });
+      else if (count !== null && PAGES.test(key)) found.pages.push({ path: at, count });
+      else if (CONTINUATION.test(key) && saysMore(below, sent)) found.more ??= `${at}: ${shorten(below)}`;
+      else search(below, at, depth + 1, holdsCounts && (CONTAINER.test(key) || isOnPath(at)));
+    }
+  };
+  if (records !== '') search(json, '', 1, true);
+  for (const [name, value] of Object.entries(headers)) {
+    const at = `header:${name}`;
+    if (named.has(at) || typeof value !== 'string') continue;
+    const count = name === 'content-range' ? countAt(RANGE.exec(value)?.[1] ?? null, '') : countAt(value.trim(), '');
+    if (count === null) continue;
+    if (name === 'content-range' || HEADER_TOTAL.test(name)) found.totals.push({ path: at, count });
+    else if (HEADER_PAGES.test(name)) found.pages.push({ path: at, count });
+  }
+  if (page.style !== 'link') found.more ??= linkToNext(headers['link']);
+  // Without totals, page counts say nothing either: services derive them from the total.
+  if (page.total === null) return { ...found, totals: [], pages: [] };
+  return page.pages === null ? { ...found, pages: [] } : found;
+}
+
+function linkToNext(header: string | string[] | undefined): string | null {
+  const next = parseLinkHeader(header)?.find(({ rels }) => rels.includes('next'));
+  return next === undefined ? null : `header:link: ${shorten(next.uri)}`;
+}
+
+/** Fields of a page in the profile that name a place in an answer. */
+const NAMING: ReadonlySet<string> = new Set([
+  'next_cursor',
+  'has_more',
+  'next_url',
+  'next_page',
+  'total',
+  'pages',
+  'count',
+]);
+
+function namedPlaces(page: PageProfile, records: string): Set<string> {
+  const places = Object.entries(page).flatMap(([field, place]) =>
+    NAMING.has(field) && typeof place === 'string' ? [place] : [],
+  );
+  const named = [...places, ...page.ignored_totals];
+  return new Set([...named.map((place) => (place.startsWith('header:') ? place.toLowerCase() : place)), records]);
+}
+
+/** Elasticsearch writes a total as `{ value, relation }`. */
+function countOf(value: JsonValue): number | null {
+  return countAt(value, '') ?? (isObject(value) ? countAt(value, 'value') : null);
+}
+
+const NOTHING: ReadonlySet<string> = new Set(['', 'false', 'null', 'none', 'no', '0']);
+
+/** A value that the request sent is an echo, not a next page. */
+function saysMore(value: JsonValue, sent: ReadonlySet<string>): boolean {
+  if (value === true) return true;
+  if (typeof value === 'string') return !NOTHING.has(value.toLowerCase()) && !sent.has(value);
+  if (typeof value === 'number') return value > 0 && !sent.has(String(value));
+  return isObject(value) && Object.keys(value).length > 0;
+}
+
+function shorten(value: JsonValue): string {
+  const text = JSON.stringify(value);
+  return text.length > 60 ? `${text.slice(0, 60)}...` : text;
+}

@@ -1,0 +1,243 @@
+import { countOf, durationText } from '../../observe/figures.ts';
+import {
+  ALERT_KINDS,
+  type AlertKind,
+  contentTypeOf,
+  filledBody,
+  JSON_TYPE,
+  type ChannelSettings,
+} from '../../config/alerts-schema.ts';
+import type { ToldAlert } from '../../database/state/alerts-told.ts';
+import type { Condition } from './plan-telling.ts';
+import { EnvHttpProxyAgent, request } from 'undici';
+import { visibleText } from '../../model/visible-text.ts';
+import { unlessAborted } from '../../model/waiting.ts';
+import { retryAfter } from '../../http/rate-limit/limits/answer-limits.ts';
+
+type Thing = Omit<Condition, 'count' | 'detail'>;
+
+/** A message, which each type of channel formats in its own way; times as ISO text in UTC. */
+export interface Message {
+  status: 'firing' | 'over' | 'test';
+  /** One line. */
+  title: string;
+  /** The rest, in lines. */
+  text: string;
+  /** How many things it reports; `things` has the first of them. */
+  count: number;
+  kinds: string[];
+  sources: string[];
+  /** When the first of them began. */
+  since: string;
+  at: string;
+  /** Of the page; null if it is not known. */
+  url: string | null;
+  things: (Omit<Thing, 'since' | 'cause'> & { since: string })[];
+}
+
+interface MessagePlace {
+  now: number;
+  /** The page's address; null if it is not known. */
+  publicUrl: string | null;
+  /** Removes secrets from a text. */
+  scrub: (text: string) => string;
+}
+
+const NAMES: Readonly<Record<AlertKind, string>> = {
+  failed: 'failed',
+  overdue: 'overdue',
+  partial: 'partial',
+  held_deletes: 'deletes held back',
+  dead_deliveries: 'webhook deliveries given up',
+  rejects: 'records set aside',
+  files: 'files not fetched',
+  deprecation: 'API about to end',
+  schema_change: 'tables changed',
+};
+
+const MAX_GROUPS = 20;
+const MAX_SOURCES = 8;
+const MAX_RESOURCES = 5;
+const MAX_THINGS = 100;
+const MAX_LINE_CHARS = 500;
+
+/** Reports what has begun, or lasts. `begun` must not be empty. */
+export function begunMessage(begun: readonly Condition[], place: MessagePlace): Message {
+  return toMessage('firing', begun, place);
+}
+
+/** Reports what has ended. `over` must not be empty. */
+export function overMessage(over: readonly ToldAlert[], place: MessagePlace): Message {
+  const things = over.map(({ source, alert, what, since }): Thing => {
+    const [named, resource = null] = alert.split(' ');
+    const kind = ALERT_KINDS.find((each) => each === named) ?? 'failed';
+    return { kind, source, resource, since, what, next: null, command: null, cause: '' };
+  });
+  return toMessage('over', things, place);
+}
+
+/** The message of `alerts test`. */
+export function testMessage(channel: string, now: number, url: string | null): Message {
+  const at = new Date(now).toISOString();
+  const title = `content-sync: test of the alerts to ${channel}`;
+  const text = 'Somebody called `content-sync alerts test`. Nothing is wrong, and there is nothing to do.';
+  return { status: 'test', title, text, count: 0, kinds: [], sources: [], since: at, at, url, things: [] };
+}
+
+function toMessage(status: 'firing' | 'over', all: readonly Thing[], place: MessagePlace): Message {
+  const { now, publicUrl, scrub } = place;
+  const toLine = (text: string): string => {
+    const clean = scrub(text).replaceAll(/\s+/g, ' ');
+    return clean.length > MAX_LINE_CHARS ? `${clean.slice(0, MAX_LINE_CHARS - 1)}…` : clean;
+  };
+  const things = all
+    .map(({ what, next, command, ...thing }): Thing => {
+      return { ...thing, what: toLine(what), next: next && toLine(next), command: command && scrub(command) };
+    })
+    .toSorted((a, b) => ALERT_KINDS.indexOf(a.kind) - ALERT_KINDS.indexOf(b.kind));
+  const groups = [...Map.groupBy(things, ({ kind, cause }) => `${kind} ${cause}`).values()];
+  const kinds = [...new Set(things.map(({ kind }) => kind))];
+  const sources = [...new Set(things.map(({ source }) => source))];
+  const anchor = sources.length === 1 ? `#${encodeURIComponent(sources.join(''))}` : '';
+  const url = publicUrl === null ? null : `${publicUrl}${anchor}`;
+  const more = groups.length > MAX_GROUPS ? [`and ${countOf(groups.length - MAX_GROUPS, 'further kind')}`] : [];
+  const names = sources.length > 3 ? countOf(sources.length, 'source') : formatNames(things);
+  const lines = groups.slice(0, MAX_GROUPS).map((group) => formatGroup(status, group, now));
+  return {
+    status,
+    title: `content-sync: ${status === 'over' ? 'over: ' : ''}${kinds.map((kind) => NAMES[kind]).join(', ')}: ${names}`,
+    text: [...lines, ...more, ...(url === null ? [] : [url])].join('\n\n'),
+    count: things.length,
+    kinds,
+    sources,
+    since: new Date(Math.min(...things.map(({ since }) => since))).toISOString(),
+    at: new Date(now).toISOString(),
+    url,
+    things: things
+      .slice(0, MAX_THINGS)
+      .map(({ cause: _cause, since, ...thing }) => Object.assign(thing, { since: new Date(since).toISOString() })),
+  };
+}
+
+/** `blog (content, images), shop`. */
+function formatNames(things: readonly Thing[]): string {
+  const sources = [...Map.groupBy(things, ({ source }) => source)].map(([source, own]) => {
+    const resources = [...new Set(own.flatMap(({ resource }) => resource ?? []))];
+    return resources.length === 0 ? source : `${source} (${formatList(resources, MAX_RESOURCES)})`;
+  });
+  return formatList(sources, MAX_SOURCES);
+}
+
+function formatList(names: readonly string[], max: number): string {
+  const rest = names.length - max;
+  return `${names.slice(0, max).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
+}
+
+function formatGroup(status: 'firing' | 'over', group: readonly Thing[], now: number): string {
+  const [of] = group;
+  if (of === undefined) return '';
+  const { kind, what, next, command } = of;
+  const first = Math.min(...group.map(({ since }) => since));
+  const since = `${new Date(first).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+  const head = `${NAMES[kind].toUpperCase()}: ${formatNames(group)}`;
+  if (status === 'over') {
+    return `${head}\nOver. It began at ${since} and lasted ${durationText((now - first) / 1_000)}.`;
+  }
+  const isChange = kind === 'schema_change';
+  const problems = isChange ? group.slice(0, MAX_GROUPS).map((each) => each.what) : [what];
+  const remedy = [next && `→ ${next}`, command && `$ ${command}`].filter((line) => line !== null);
+  return [head, ...problems, `${isChange ? 'at' : 'since'} ${since}`, ...remedy].join('\n');
+}
+
+type EmailSettings = Extract<ChannelSettings, { type: 'email' }>;
+type PostSettings = Exclude<ChannelSettings, EmailSettings>;
+
+/** Why a message was not delivered, without the address, and how long the receiver asks the sender to wait. */
+interface NotSent {
+  problem: string;
+  waitMs: number | null;
+}
+
+/** For a whole POST; for mail, for each step of the connection. */
+const TIMEOUT_MS = 10_000;
+const MAX_ANSWER_BYTES = 65_536;
+const MAX_ANSWER_CHARS = 200;
+const MAX_SLACK_CHARS = 3_500;
+const MAIL_PORTS: Readonly<Record<EmailSettings['tls'], number>> = { starttls: 587, implicit: 465, none: 25 };
+
+/** Sends a message by one channel. Resolves with null once the receiver has accepted it; never rejects. */
+export async function sendMessage(
+  settings: ChannelSettings,
+  message: Message,
+  signal: AbortSignal,
+): Promise<NotSent | null> {
+  try {
+    if (settings.type !== 'email') return await postMessage(settings, message, signal);
+    await unlessAborted(sendMail(settings, message), signal);
+    return null;
+  } catch (error) {
+    return { problem: errorCode(error), waitMs: null };
+  }
+}
+
+async function sendMail(settings: EmailSettings, { title, text }: Message): Promise<void> {
+  const { host, port, tls, user, password, from, to } = settings;
+  // The library is loaded with the first mail, because most processes never send one.
+  const { createTransport } = await import('nodemailer');
+  const transport = createTransport({
+    host,
+    port: port ?? MAIL_PORTS[tls],
+    secure: tls === 'implicit',
+    requireTLS: tls === 'starttls',
+    ignoreTLS: tls === 'none',
+    connectionTimeout: TIMEOUT_MS,
+    greetingTimeout: TIMEOUT_MS,
+    socketTimeout: TIMEOUT_MS,
+    ...(user === undefined ? {} : { auth: { user, pass: password ?? '' } }),
+    // The text of a message must not make the library read a file or an address.
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  });
+  await transport.sendMail({ from, to, subject: title, text: `${text}\n` });
+}
+
+/** Does not follow redirects: what is meant for one address must not reach another. */
+async function postMessage(settings: PostSettings, message: Message, signal: AbortSignal): Promise<NotSent | null> {
+  const own = settings.type === 'slack' ? {} : settings.headers;
+  const all = Object.entries({ 'user-agent': 'content-sync', 'content-type': JSON_TYPE, ...own });
+  // Lower case, so that a header of the settings replaces the usual one.
+  const headers = Object.fromEntries(all.map(([name, value]) => [name.toLowerCase(), value]));
+  const until = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
+  const dispatcher = new EnvHttpProxyAgent({ connect: { timeout: TIMEOUT_MS }, maxResponseSize: MAX_ANSWER_BYTES });
+  try {
+    const sent = { method: 'POST', dispatcher, signal: until, headers, body: toBody(settings, message) } as const;
+    const { statusCode, headers: answered, body } = await request(settings.url, sent);
+    const text = await body.text().catch(() => '');
+    if (statusCode >= 200 && statusCode < 300) return null;
+    const shown = visibleText(text.slice(0, MAX_ANSWER_CHARS).replaceAll(/\s+/g, ' ').trim());
+    const waitMs = retryAfter({ headers: answered, receivedAt: Date.now() }) ?? null;
+    return { problem: `answered ${statusCode}${shown === '' ? '' : `: ${shown}`}`, waitMs };
+  } catch (error) {
+    return { problem: until.aborted ? 'no answer in time' : errorCode(error), waitMs: null };
+  } finally {
+    await dispatcher.destroy();
+  }
+}
+
+function toBody(settings: PostSettings, message: Message): string {
+  if (settings.type === 'slack') {
+    // Escaped, so that Slack reads no mention, link or command in it.
+    const written = `*${message.title}*\n${message.text}`;
+    const text = written.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+    return JSON.stringify({ text: text.length > MAX_SLACK_CHARS ? `${text.slice(0, MAX_SLACK_CHARS)}…` : text });
+  }
+  if (settings.body === undefined) return JSON.stringify(message);
+  return filledBody(settings.body, contentTypeOf(settings.headers), (name) => [message[name] ?? ''].flat().join(', '));
+}
+
+/** Such as `ECONNREFUSED` or `EAUTH (535)`: not the message of the error, which may contain an address. */
+function errorCode(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return errorCode(error.errors[0]);
+  if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) return 'no answer';
+  return 'responseCode' in error ? `${error.code} (${String(error.responseCode)})` : error.code;
+}

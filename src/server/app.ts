@@ -1,0 +1,288 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { Logger } from 'pino';
+import { createNoticeBoard, type NoticeBoard } from '../pagination/service-notices.ts';
+import { keepsRefreshToken, otherTokenOrigin } from '../http/auth/create-credentials.ts';
+import { type ApiClient, type AttemptEvent, type RetryEvent, retryText } from '../http/client.ts';
+import { createClient } from '../http/create-client.ts';
+import type { Clock } from '../model/clock.ts';
+import { runScope } from '../observe/log.ts';
+import { scrubOwn } from '../observe/scrub.ts';
+import type { Governor } from '../http/rate-limit/governor.ts';
+import type { SourceSettings } from '../config/settings.ts';
+import { type AuthSettings, identityOf } from '../config/profile/auth.ts';
+import { isVersionDeclared, requestedVersion, versionText } from '../config/profile/http-fields.ts';
+import type { Profile } from '../config/profile/profile.ts';
+import { forgetDueTimes } from '../database/state/checkpoints.ts';
+import { checkPrivacyKey } from '../database/state/forgotten.ts';
+import { keepNotices } from '../database/state/notices.ts';
+import {
+  compareRateLimit,
+  type KnownLimits,
+  limitsOf,
+  openGovernor,
+  TOKEN_LIMITS,
+} from '../http/rate-limit/open-governor.ts';
+import { type OwnedResources, ownResources } from '../database/state/owned-resource.ts';
+import { storedTokens } from '../database/state/stored-tokens.ts';
+import { type ConfirmedDeletes, deleteReleased } from '../sync/deletes/confirm-deletes.ts';
+import { createFilesLane, type FilesLane, withFiles } from '../sync/files/files-lane.ts';
+import { eraseForgotten } from '../sync/forget/erase-records.ts';
+import type { SyncCommand } from '../sync/plan.ts';
+import { rebuildResource, rebuildViews, type ResourceRebuilt } from '../sync/rebuild-resource.ts';
+import { type RefetchOutcome, refetchOwned, type RefetchRequest } from '../sync/refetch.ts';
+import type { RunReport, RunWatcher } from '../sync/report.ts';
+import type { ItemProof } from '../sync/resource-context.ts';
+import { runSync } from '../sync/run.ts';
+import { maskedProfile } from '../sync/verify-profile.ts';
+import { type Repaired, repairResource } from '../sync/verify/repair-resource.ts';
+import { type Verification, type VerifyRequest, verifyResource } from '../sync/verify/verify-resource.ts';
+import type { TokenStore } from '../database/coordination.ts';
+import { openCoordination, openWarehouse } from '../database/databases.ts';
+import type { WarehouseReader } from '../database/reading.ts';
+import type { DroppedView, Warehouse } from '../database/warehouse.ts';
+
+export interface AppOptions {
+  source: SourceSettings;
+  clock: Clock;
+  log: Logger;
+  /** Texts that must not be written; tokens fetched later are added. */
+  secrets: string[];
+  /** Called after every HTTP attempt. */
+  attempted?: (event: AttemptEvent) => void;
+  /** Called before the wait of every retry; `resource` is the one whose run it belongs to. */
+  retried?: (event: RetryEvent, resource: string | undefined) => void;
+  /** Milliseconds for which a resource stays owned after its last use; 0 if absent. */
+  lingerMs?: number;
+}
+
+export interface SyncRequest {
+  /** One command for all resources, or one for each by its name. */
+  command: SyncCommand | Readonly<Record<string, SyncCommand>>;
+  resources: readonly string[];
+  restart: boolean;
+  signal: AbortSignal;
+  watcher: RunWatcher;
+  /** True to fetch the files of the resources behind their walks. */
+  files?: boolean;
+}
+
+/** One source, wired up and ready to work. */
+export interface App {
+  readonly source: SourceSettings;
+  readonly warehouse: Warehouse;
+  readonly client: ApiClient;
+  readonly files: FilesLane;
+  readonly governor: Governor;
+  readonly listing: { baseUrl: URL; prefix: string };
+  readonly ownedResources: OwnedResources;
+  /** Forgets refusals; with `now` also until when the service asked not to be requested: the next request finds out. */
+  retry(now: boolean): Promise<void>;
+  sync(request: SyncRequest): Promise<RunReport>;
+  /** Reads one record again. Throws what that throws, and `lease_held` if another process owns the resource. */
+  refetch(request: RefetchRequest): Promise<RefetchOutcome>;
+  /** Carries out the deletes that a person has released. Throws `lease_held` if another process owns the resource. */
+  confirmReleased(resource: string, signal: AbortSignal): Promise<ConfirmedDeletes>;
+  /** Erases what a person has asked to be forgotten; returns how many records. Throws as `confirmReleased` does. */
+  eraseForgotten(resource: string, signal: AbortSignal): Promise<number>;
+  /** Makes the tables of a resource anew from the stored bodies. Throws `ConfigError` if it cannot, and as `confirmReleased` does. */
+  rebuild(resource: string, signal: AbortSignal): Promise<ResourceRebuilt>;
+  /** Makes the views anew; those of others that cannot follow are dropped and returned. */
+  rebuildViews(resource: string, signal: AbortSignal): Promise<readonly DroppedView[]>;
+  /** Compares a resource of the copy with the service and stores the report. Needs no lease. */
+  verify(request: VerifyRequest): Promise<Verification>;
+  /** Puts right what that has found. Throws `lease_held` if another process owns the resource. */
+  repair(found: Verification, signal: AbortSignal): Promise<Repaired>;
+  /** Closes what was opened, in reverse order. */
+  close(): Promise<void>;
+}
+
+/** The one place that builds things. Throws `ConfigError`, before any request is sent, if something cannot be used. */
+export async function openApp(options: AppOptions): Promise<App> {
+  await using opened = new AsyncDisposableStack();
+  const { clock, secrets, lingerMs } = options;
+  const source = withMask(options.source);
+  const profile = { ...source.profile, copied: source.resources };
+  const warehouse = await openWarehouse(source.warehouse, clock);
+  opened.defer(() => warehouse.close());
+  const privacy = { source: source.name, key: source.privacy_key };
+  await checkPrivacyKey(warehouse.own, privacy);
+  const coordination = await openCoordination(source.warehouse, clock);
+  opened.defer(() => coordination?.close());
+  const known = { coordination, own: warehouse.own, isKept: coordination === null };
+  const tokens = coordination !== null || keepsRefreshToken(source) ? storedTokens(warehouse) : undefined;
+  const asking = await openClient(options, { ...known, tokens }, opened);
+  const { client, listing, notices } = asking;
+  const retry = await openRetry(asking, warehouse, clock);
+  const ownedResources = ownResources(warehouse, clock, lingerMs, privacy);
+  opened.defer(() => ownedResources.close());
+  const rights = { credential: credentialName(source), deletes: source.deletes };
+  const scrub = (text: string): string => scrubOwn(text, secrets);
+  const told = { scrub, notices, proofs: new Map<string, ItemProof>() };
+  const parts = { source: source.name, profile, listing, warehouse, ownedResources, client, clock, ...told, ...rights };
+  const keepRunsMs = source.keep_runs;
+  const lasting = { maxWaitMs: source.max_wait, keepRunsMs };
+  const files = createFilesLane({ ...parts, ...known, ...lasting, settings: source.files });
+  opened.defer(() => files.close());
+  const open = opened.move();
+  return {
+    source,
+    warehouse,
+    ...asking,
+    files,
+    ownedResources,
+    retry,
+    sync: async (request) => {
+      const begun = clock.now();
+      const more = { runId: newRunId(clock), keepRunsMs };
+      const run = () => runSync({ ...request, ...parts, ...more });
+      const lane = { ...parts, ...more, settings: source.files, lane: files, log: options.log, signal: request.signal };
+      const report = await (request.files === true ? withFiles(lane, run) : run());
+      const kept = keepNotices(warehouse.own, versionText(profile), notices.since(begun));
+      if (kept.length > 0) await warehouse.apply(kept);
+      return report;
+    },
+    refetch: (request) => refetchOwned({ ...parts, runId: newRunId(clock) }, request),
+    confirmReleased: (resource, signal) => deleteReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
+    rebuild: (resource, signal) => rebuildResource({ ...parts, runId: newRunId(clock) }, resource, signal),
+    rebuildViews: (resource, signal) => rebuildViews({ ...parts, runId: newRunId(clock) }, resource, signal),
+    eraseForgotten: (resource, signal) => eraseForgotten({ ...parts, runId: newRunId(clock) }, resource, signal),
+    verify: (request) => verifyResource({ ...parts, runId: newRunId(clock), privacy }, request),
+    repair: (found, signal) => repairResource({ ...parts, runId: newRunId(clock) }, found, signal),
+    close: () => open.disposeAsync(),
+  };
+}
+
+/** What `App.retry` does; waits that were read by another `rate_limit` are forgotten at once. */
+async function openRetry(
+  { client, forgetWaits, rateLimit }: Awaited<ReturnType<typeof openClient>>,
+  warehouse: Warehouse,
+  clock: Clock,
+): Promise<App['retry']> {
+  const retry = async (now: boolean): Promise<void> => {
+    client.retry();
+    if (!now) return;
+    await forgetWaits();
+    await warehouse.apply([forgetDueTimes(warehouse.own)]);
+  };
+  if (rateLimit?.isChanged === true) await retry(true);
+  await rateLimit?.save(clock.now());
+  return retry;
+}
+
+/** Records are only ever read through the profile that hides what is not to be copied. */
+function withMask(source: SourceSettings): SourceSettings {
+  return { ...source, profile: maskedProfile(source.profile, source.hash_key) };
+}
+
+/** Sends requests to a source's service, and stores nothing. */
+export interface Probe extends Pick<App, 'source' | 'client' | 'governor' | 'listing' | 'close'> {
+  /** What the service said meanwhile of the end of its API. */
+  readonly notices: NoticeBoard;
+}
+
+/**
+ * Opens a source without a warehouse to write to: nothing is created; only the budget that processes on Postgres share
+ * is updated, if `reader` may write, and a refresh token that is used up has its successor stored. Known limits are read through `reader`, which is null if there is no warehouse yet.
+ */
+export async function openProbe(options: AppOptions, reader: WarehouseReader | null): Promise<Probe> {
+  await using opened = new AsyncDisposableStack();
+  const { clock } = options;
+  const source = withMask(options.source);
+  const coordination = (await reader?.isWritable()) === true ? await openCoordination(source.warehouse, clock) : null;
+  opened.defer(() => coordination?.close());
+  const known = { coordination, own: reader?.own ?? null, isKept: false };
+  const tokens = keepsRefreshToken(source) ? await openTokens(options, opened) : undefined;
+  const { forgetWaits, rateLimit, ...asking } = await openClient(options, { ...known, tokens }, opened);
+  if (rateLimit?.isChanged === true) await forgetWaits();
+  const open = opened.move();
+  return { source, ...asking, close: () => open.disposeAsync() };
+}
+
+/** In the warehouse, which is made if it is not there: there is no other place where the next token survives. */
+async function openTokens({ source, clock }: AppOptions, opened: AsyncDisposableStack): Promise<TokenStore> {
+  const warehouse = await openWarehouse(source.warehouse, clock);
+  opened.defer(() => warehouse.close());
+  return storedTokens(warehouse);
+}
+
+async function openClient(
+  { source, clock, log, secrets, attempted, retried }: AppOptions,
+  known: KnownLimits & { tokens: TokenStore | undefined },
+  opened: AsyncDisposableStack,
+) {
+  const { profile, auth } = source;
+  const baseUrl = new URL(source.base_url);
+  const place = { ...known, clock, opened, maxWaitMs: source.max_wait };
+  const budget = budgetName(baseUrl.origin, auth);
+  const governor = await openGovernor(place, budget, limitsOf(source));
+  const tokenOrigin = otherTokenOrigin({ profile, auth, baseUrl });
+  const tokenGovernor =
+    tokenOrigin === null ? undefined : await openGovernor(place, budgetName(tokenOrigin, auth), TOKEN_LIMITS);
+  const logged = (event: AttemptEvent): void => {
+    log.debug(event);
+    attempted?.(event);
+  };
+  const notices = createNoticeBoard(clock, (text) => scrubOwn(text, secrets));
+  const client = createClient({
+    baseUrl,
+    profile,
+    auth,
+    governor,
+    tokenGovernor,
+    clock,
+    secrets,
+    log: logged,
+    retried: (event) => {
+      log.info(event, retryText(event));
+      retried?.(event, runScope().resource);
+    },
+    answered: (headers, url) => notices.hear(headers, url),
+    tokens: known.tokens,
+    network: source.network,
+  });
+  opened.defer(() => client.close());
+  return {
+    client,
+    governor,
+    notices,
+    listing: { baseUrl, prefix: requestedVersion(profile).prefix },
+    rateLimit: known.own === null ? null : await compareRateLimit(known.own, budget, profile.rate_limit),
+    forgetWaits: async (): Promise<void> => {
+      await governor.forgetWaits();
+      await tokenGovernor?.forgetWaits();
+    },
+  };
+}
+
+/** Sorts by time to the millisecond: its first three digits after the second are those of the millisecond. */
+function newRunId(clock: Clock): string {
+  const now = new Date(clock.now());
+  const second = now.toISOString().replace(/[-:]|\.\d+/g, '');
+  const millisecond = now.getUTCMilliseconds().toString(16).padStart(3, '0');
+  return `${second}-${millisecond}${randomBytes(3).toString('hex').slice(1)}`;
+}
+
+/** The budget belongs to the origin and the credential, so that another key has a budget of its own. */
+function budgetName(origin: string, auth: AuthSettings): string {
+  const { caller } = identityOf(auth);
+  return caller === '' ? origin : `${origin} ${shortHash(caller)}`;
+}
+
+/** Includes the scope and the version that the profile declares, because listings may depend on them. */
+export function credentialName({
+  base_url,
+  auth,
+  profile,
+}: {
+  base_url: string;
+  auth: AuthSettings;
+  profile: Profile;
+}): string {
+  const { caller, rights } = identityOf(auth);
+  const version = isVersionDeclared(profile) ? [versionText(profile)] : [];
+  return shortHash(JSON.stringify([new URL(base_url).origin, caller, ...rights, ...version]));
+}
+
+function shortHash(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 12);
+}

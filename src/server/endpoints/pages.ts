@@ -1,0 +1,266 @@
+import { randomBytes } from 'node:crypto';
+import { type Context, type Handler, Hono } from 'hono';
+import { compress } from 'hono/compress';
+import type { Control } from '../controls/control-request.ts';
+import type { SourceTables } from '../dictionary/table-reader.ts';
+import type { ShownFiles } from '../shown-files.ts';
+import { attentionOf, headlineOf } from '../status/attention.ts';
+import type { Readiness } from '../status/collect.ts';
+import type { StatusSnapshot } from '../status/snapshot.ts';
+import type { DetailsAsked, SourceDetails } from '../status/source-details.ts';
+import { answerCommand, CONTROL_PATH, type ControlDoor } from './control-door.ts';
+import { type Admission, CHALLENGE, type Door } from './door.ts';
+import { answerFile, filePathOf } from './file-page.ts';
+import { renderDictionaryPage } from '../page/dictionary-page.ts';
+import { renderStatusPage } from '../page/overview.ts';
+import { type PagePath, pagePathOf, type PageView } from '../page/page-frame.ts';
+import { renderRefusedPage, renderRunPage, renderSourcePage } from '../page/source-page.ts';
+import { jsonResponse, textResponse } from './responses.ts';
+
+export interface WorkerPagesOptions {
+  ready: () => Promise<Readiness>;
+  /** Prometheus text. */
+  metrics: () => Promise<string>;
+  door: Door;
+  /** Called with errors, which the response does not show. */
+  failed: (error: unknown) => void;
+}
+
+export interface PagesOptions extends WorkerPagesOptions {
+  snapshot: () => Promise<StatusSnapshot>;
+  details: (asked: DetailsAsked) => Promise<SourceDetails | null>;
+  tables: () => Promise<SourceTables[]>;
+  /** The contents of files that the copies name. */
+  files: ShownFiles;
+  /** Does what a command asks for on the control socket. */
+  control: Control;
+  /** Takes what is asked for on the port; null without authentication, when nothing may be. */
+  controls: () => ControlDoor | null;
+}
+
+/** What the HTTP server passes along with a request. */
+export interface PageBindings {
+  /** Address of the client. */
+  client: string;
+  /** True on the control socket: whoever can open it may see and do everything. */
+  isLocal?: boolean;
+  /** Reads the body; null if the server itself has refused it. */
+  readBody: () => Promise<string | null>;
+}
+
+/** The pages as the HTTP server calls them; never rejects. */
+export type Pages = (request: Request, bindings: PageBindings) => Promise<Response>;
+
+interface PageEnv {
+  Bindings: PageBindings;
+}
+
+type PageContext = Context<PageEnv>;
+
+/** Headers of every response: nothing is cached, framed, sniffed or passed on to other sites. */
+const DEFAULT_HEADERS = {
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-resource-policy': 'same-origin',
+} as const;
+
+const LOCKED = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'";
+const NOTHING = `${LOCKED}; form-action 'none'`;
+
+/** The pages of `serve`. */
+export function createPages(options: PagesOptions): Pages {
+  const app = createApp(options);
+  const guarded = guardBy(options);
+  app.get('/', guarded(sourcePage(options)));
+  app.get('/sources/*', existsIf(pagePathOf), guarded(sourcePage(options)));
+  app.get('/files/*', existsIf(filePathOf), guarded(filePage(options)));
+  app.get('/tables', guarded(tablesPage(options)));
+  app.get('/status.json', guarded(statusJson(options)));
+  app.post(CONTROL_PATH, controlPage(options, guarded));
+  return async (request, bindings) => app.fetch(request, bindings);
+}
+
+/** The pages of a process that shows no status of its own. */
+export function createWorkerPages(options: WorkerPagesOptions): Pages {
+  const app = createApp(options);
+  return async (request, bindings) => app.fetch(request, bindings);
+}
+
+/** Readiness and metrics, with the headers and errors of all pages. */
+function createApp(options: WorkerPagesOptions): Hono<PageEnv> {
+  const app = new Hono<PageEnv>();
+  app.use(async (context, next) => {
+    await next();
+    const { headers } = context.res;
+    const defaults = { ...DEFAULT_HEADERS, 'content-security-policy': NOTHING };
+    for (const [name, value] of Object.entries(defaults)) if (!headers.has(name)) headers.set(name, value);
+  });
+  const compressed = compress();
+  // Files are sent as they are, and commands read lines as they come.
+  app.use((context, next) =>
+    context.env.isLocal === true || filePathOf(context.req.path) ? next() : compressed(context, next),
+  );
+  app.notFound(noSuchPage);
+  app.onError((error) => {
+    options.failed(error);
+    return textResponse(500, 'The page could not be put together; the log says why.');
+  });
+  app.get('/readyz', readyPage(options));
+  app.get('/metrics', guardBy(options)(metricsPage(options)));
+  return app;
+}
+
+function noSuchPage(): Response {
+  return textResponse(404, 'There is no such page.');
+}
+
+/** Goes on to the page if its path is valid: a path that is not one is answered alike to everybody. */
+function existsIf(parse: (path: string) => object | null): Handler<PageEnv> {
+  return async ({ req }, next) => (parse(req.path) === null ? noSuchPage() : await next());
+}
+
+type PageHandler = (context: PageContext) => Promise<Response>;
+
+/** Makes pages that are only for clients that may see everything. */
+function guardBy({ door }: WorkerPagesOptions) {
+  return (page: PageHandler): PageHandler =>
+    async (context) => {
+      const admission = await admitted(door, context);
+      return admission === 'in' ? page(context) : REFUSALS[admission]();
+    };
+}
+
+async function admitted(door: Door, { req, env }: PageContext): Promise<Admission> {
+  return env.isLocal === true ? 'in' : door(req.raw.headers, env.client);
+}
+
+const REFUSALS: Readonly<Record<Exclude<Admission, 'in'>, () => Response>> = {
+  unnamed: askForPassword,
+  wrong: askForPassword,
+  busy: () => textResponse(429, 'Too many wrong passwords: try again in a moment.', { 'retry-after': '2' }),
+  elsewhere: () => textResponse(421, 'This is not a name of this page: put it under serve.hosts, or set serve.auth.'),
+};
+
+function askForPassword(): Response {
+  return textResponse(401, 'Name and password, please.', { 'www-authenticate': CHALLENGE });
+}
+
+/** Reads the body only if its client may send it. */
+function controlPage({ control, controls }: PagesOptions, guarded: (page: PageHandler) => PageHandler): PageHandler {
+  return async (context) => {
+    const { req, env } = context;
+    if (env.isLocal === true) return answerCommand(control, await env.readBody());
+    const taken = controls();
+    if (taken === null) return noSuchPage();
+    return guarded(async () => {
+      const body = await env.readBody();
+      return body === null ? new Response(null, { status: 400 }) : taken.take({ headers: req.raw.headers, body });
+    })(context);
+  };
+}
+
+function filePage(options: PagesOptions): PageHandler {
+  return async ({ req }) => {
+    const file = filePathOf(req.path);
+    return file === null ? noSuchPage() : answerFile(options, file, req.raw);
+  };
+}
+
+/** A page about sources. */
+function sourcePage(options: PagesOptions): PageHandler {
+  return async ({ req }) => {
+    const controls = options.controls();
+    const nonce = randomBytes(18).toString('base64');
+    const told = controls?.told(req.query('told') ?? '') ?? null;
+    const rendered = await renderPage(options, req, { nonce, token: controls?.token() ?? null, told });
+    if (rendered === null) return noSuchPage();
+    const { page, images } = rendered;
+    const scripts = `script-src 'nonce-${nonce}'; connect-src 'self'; img-src ${images}; form-action 'self'`;
+    return htmlResponse(page, {
+      'content-security-policy': `${LOCKED}; style-src 'nonce-${nonce}'; ${scripts}`,
+      // With no-referrer browsers send their forms without an origin.
+      'referrer-policy': 'same-origin',
+    });
+  };
+}
+
+interface Rendered {
+  page: string;
+  /** The allowed origins of its images. */
+  images: string;
+}
+
+/** The icon of the tab. */
+const OWN = 'data:';
+
+/** Null if there is no such source, resource or run. */
+async function renderPage(options: PagesOptions, req: PageContext['req'], view: PageView): Promise<Rendered | null> {
+  const path: PagePath | null = pagePathOf(req.path);
+  if (path === null) return null;
+  const snapshot = await options.snapshot();
+  if (path.page === 'overview') {
+    return { page: renderStatusPage(snapshot, view, new URL(req.url).searchParams), images: OWN };
+  }
+  const { source: name } = path;
+  if (snapshot.refused.some(({ source }) => source === name)) {
+    return path.page === 'source' ? { page: renderRefusedPage(snapshot, name, view), images: OWN } : null;
+  }
+  const source = snapshot.sources.find((one) => one.source === name);
+  if (path.page === 'run') {
+    const run = source && (await options.details({ source: name, resource: null, run: path.run, bodies: false }));
+    if (!run || (run.problem === null && run.run.length === 0)) return null;
+    return { page: renderRunPage(snapshot, name, path.run, run, view), images: OWN };
+  }
+  const resource = path.page === 'resource' ? path.resource : null;
+  const status = source?.resources.find((one) => one.resource === resource);
+  if (source === undefined || (resource !== null && status === undefined)) return null;
+  // Contents of records are shown only with authentication.
+  const details = await options.details({ source: name, resource, bodies: options.controls() !== null });
+  if (details === null) return null;
+  const page = renderSourcePage(snapshot, source, status ?? null, details, view);
+  return { page, images: details.pictures.length === 0 ? OWN : `${OWN} 'self'` };
+}
+
+/** The snapshot has the version and the time. */
+function tablesPage({ snapshot, tables }: PagesOptions): PageHandler {
+  return async () => {
+    const nonce = randomBytes(18).toString('base64');
+    const { at, version } = await snapshot();
+    return htmlResponse(renderDictionaryPage(await tables(), { version, at, nonce }), {
+      'content-security-policy': `${NOTHING}; style-src 'nonce-${nonce}'; script-src 'nonce-${nonce}'; img-src data:`,
+    });
+  };
+}
+
+function statusJson({ snapshot }: PagesOptions): PageHandler {
+  return async () => {
+    const status: StatusSnapshot = await snapshot();
+    const attention = attentionOf(status);
+    return jsonResponse(200, { summary: headlineOf(status, attention), attention, ...status });
+  };
+}
+
+function metricsPage({ metrics }: WorkerPagesOptions): PageHandler {
+  const headers = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' };
+  return async () => new Response(await metrics(), { headers });
+}
+
+/** Names the sources only to clients that may see everything. */
+function readyPage({ ready, failed, door }: WorkerPagesOptions): PageHandler {
+  return async (context) => {
+    const admission = await admitted(door, context);
+    try {
+      const { sources, ...readiness } = await ready();
+      return jsonResponse(readiness.ready ? 200 : 503, admission === 'in' ? { ...readiness, sources } : readiness);
+    } catch (error) {
+      failed(error);
+      return jsonResponse(503, { ready: false, reason: 'it cannot be told' });
+    }
+  };
+}
+
+function htmlResponse(page: string, headers: Record<string, string>): Response {
+  return new Response(page, { headers: { 'content-type': 'text/html; charset=utf-8', ...headers } });
+}

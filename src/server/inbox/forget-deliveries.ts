@@ -1,0 +1,111 @@
+import { timestampText } from '../../model/timestamp-text.ts';
+import type { Clock } from '../../model/clock.ts';
+import type { DeliveryRow, Inbox, Settlement } from '../../database/inbox.ts';
+import { readDelivery } from './events.ts';
+import type { EventRules } from './read-event.ts';
+import { FORGOTTEN } from './ticket.ts';
+
+/** Deliveries that name erased records. */
+export interface ForgottenDeliveries {
+  /** How many named each record, by its id; their bodies, headers and ids are gone. */
+  erased: Map<string, number>;
+  /** How many wait and name other records too: they are erased once these were read again. */
+  waiting: number;
+}
+
+interface ForgetOptions {
+  inbox: Pick<Inbox, 'after' | 'settle'>;
+  rules: EventRules;
+  resource: string;
+  ids: ReadonlySet<string>;
+  /** True to count only. */
+  isDry: boolean;
+  clock: Clock;
+}
+
+const ROWS_PER_STEP = 100;
+/** A shorter id is found in any body by chance: there only what the delivery says of it counts. */
+const LEAST_ID = 6;
+
+/** Erases the deliveries that name records: by what they say, or, whatever they are about, by an id in quotes. */
+export async function forgetDeliveries(options: ForgetOptions): Promise<ForgottenDeliveries> {
+  const { inbox, isDry, clock } = options;
+  const found: ForgottenDeliveries = { erased: new Map(), waiting: 0 };
+  const at = timestampText(clock.now());
+  for await (const rows of pagesOf(inbox)) {
+    const settlements: Settlement[] = [];
+    for (const row of rows) {
+      const { named, isShared } = namedIn(row, options);
+      if (named.length === 0) continue;
+      if (row.state === 'waiting' && isShared) {
+        found.waiting += 1;
+        continue;
+      }
+      for (const id of named) found.erased.set(id, (found.erased.get(id) ?? 0) + 1);
+      settlements.push(erasedRow(row, at));
+    }
+    if (!isDry && settlements.length > 0) await inbox.settle(settlements);
+  }
+  return found;
+}
+
+async function* pagesOf(inbox: Pick<Inbox, 'after'>): AsyncIterable<readonly DeliveryRow[]> {
+  for (let last = 0; ;) {
+    const rows = await inbox.after(last, ROWS_PER_STEP);
+    const end = rows.at(-1);
+    if (end === undefined) return;
+    yield rows;
+    last = end.seq;
+  }
+}
+
+/** The ids of a resource's records that deliveries are about; some come more than once. */
+export async function* idsInDeliveries({
+  inbox,
+  rules,
+  resource,
+}: Pick<ForgetOptions, 'rules' | 'resource'> & { inbox: Pick<Inbox, 'after'> }): AsyncIterable<string> {
+  for await (const rows of pagesOf(inbox)) {
+    for (const row of rows) {
+      if (row.resource === resource && row.record_id !== null) yield row.record_id;
+      for (const target of contentOf(row, rules)) {
+        if (target.resource === resource && target.key !== null) yield target.key;
+      }
+    }
+  }
+}
+
+/** The ids that a delivery names, and whether it is about other records too. */
+function namedIn(row: DeliveryRow, options: ForgetOptions): { named: string[]; isShared: boolean } {
+  const { resource, ids, rules } = options;
+  const content = contentOf(row, rules);
+  const isNamed = (target: { resource: string; key: string | null }): boolean =>
+    target.resource === resource && target.key !== null && ids.has(target.key);
+  const named = new Set(content.filter(isNamed).flatMap(({ key }) => (key === null ? [] : [key])));
+  if (row.resource === resource && row.record_id !== null && ids.has(row.record_id)) named.add(row.record_id);
+  for (const id of quotedIn(row, ids)) named.add(id);
+  return { named: [...named], isShared: content.some((target) => !isNamed(target)) };
+}
+
+function contentOf(row: DeliveryRow, rules: EventRules) {
+  try {
+    const content = readDelivery(row, rules);
+    return content.is === 'read' ? content.targets : [];
+  } catch {
+    return [];
+  }
+}
+
+function quotedIn({ body, headers }: DeliveryRow, ids: ReadonlySet<string>): string[] {
+  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString();
+  return [...ids].filter((id) => {
+    if (id.length < LEAST_ID) return false;
+    const quoted = JSON.stringify(id);
+    return text.includes(quoted) || headers.includes(quoted);
+  });
+}
+
+function erasedRow({ seq, state, attempts, finished_at, kind, resource }: DeliveryRow, at: string): Settlement {
+  const end = { state: state === 'waiting' ? ('done' as const) : state, finished_at: finished_at ?? at, due_at: null };
+  return { seq, attempts, kind, resource, ...end, record_id: null, reason: FORGOTTEN, readEvents: null, erases: true };
+}

@@ -1,0 +1,210 @@
+import { countOf, countText, durationText, NONE, percentText, rateText, tookText } from '../../observe/figures.ts';
+import { isOverdue } from '../status/attention.ts';
+import type { PastRun, ResourceStatus, RunningStatus, SourceStatus } from '../status/snapshot.ts';
+import {
+  ago,
+  countCell,
+  dataTable,
+  hintLine,
+  icon,
+  lasting,
+  markup,
+  moment,
+  until,
+  type Column,
+  type Markup,
+  type Tone,
+} from './markup.ts';
+import type { SectionView } from './page-frame.ts';
+
+const COLUMNS: readonly Column[] = [
+  'Resource',
+  'Freshness',
+  'Now',
+  'Next run',
+  ['Live rows', 'number'],
+  ['Deleted', 'number'],
+  ['Set aside', 'number', 'records that could not become rows'],
+  'Last run',
+];
+
+/** How each resource of a source stands, a row each. */
+export function resourceTable({ source, resources }: SourceStatus, { now, root }: SectionView): Markup {
+  const base = `${root}sources/${encodeURIComponent(source)}`;
+  const rows = resources.map((status) => {
+    const { resource, rows: counted, rejects } = status;
+    const aside = rejects.reduce((sum, reject) => sum + reject.count, 0);
+    return [
+      root === '../../' ? resource : markup`<a href="${base}/${encodeURIComponent(resource)}">${resource}</a>`,
+      freshness(status, now),
+      activity(status, now),
+      nextRun(status, now),
+      counted === null ? markup`<span class="quiet">counting…</span>` : countText(counted.live),
+      counted === null ? NONE : countText(counted.deleted),
+      countText(aside),
+      lastRun(status.runs, `${base}/runs`, now),
+    ];
+  });
+  const label = `Resources of ${source}`;
+  return dataTable({ id: `${source}-resources`, label, kind: 'resources', columns: COLUMNS, rows });
+}
+
+function freshness(status: ResourceStatus, now: number): Markup {
+  const { last_success_at: last, running } = status;
+  const [tone, word] = freshnessWord(status, now);
+  const age = last === null ? (running === null ? 'never synced' : 'under way') : ago(last, now);
+  return markup`<span class="state ${tone}">${icon(tone)}${word}</span> <span class="sub">${age}</span>`;
+}
+
+function freshnessWord(status: ResourceStatus, now: number): [Tone, string] {
+  if (isOverdue(status, now)) return ['late', 'Overdue'];
+  if (status.last_success_at !== null) return ['fine', 'Fresh'];
+  return ['quiet', status.running === null ? 'Empty' : 'First copy'];
+}
+
+function activity(status: ResourceStatus, now: number): Markup {
+  const { running, parked_until, owner, unfinished, paused, runs } = status;
+  if (running !== null) return progress(running, now);
+  if (paused !== null) {
+    return markup`<span class="state look">${icon('look')}Paused</span> <span class="sub">by ${paused.by}, ${ago(paused.since, now)}</span>`;
+  }
+  if (owner !== null)
+    return markup`<span class="state look">${icon('look')}Elsewhere</span> <span class="sub">${owner.name}</span>`;
+  if (parked_until !== null && parked_until > now) {
+    return markup`<span class="state look">${icon('look')}Waits</span> <span class="sub">service asked; ${until(parked_until, now)}</span>`;
+  }
+  const last = runs[0]?.status;
+  const walk =
+    unfinished &&
+    markup` <span class="sub">${unfinished.mode} walk stopped at page ${countText(unfinished.pages)}</span>`;
+  if (last === 'failed') return markup`<span class="state late">${icon('late')}Failed</span>${walk}`;
+  return markup`<span class="quiet">idle</span>${walk}`;
+}
+
+function progress(
+  { mode, pages, records, total, records_per_second: rate, eta_seconds: eta, started_at }: RunningStatus,
+  now: number,
+): Markup {
+  const done = total === null || total === 0 ? null : Math.min(1, records / total);
+  const left = eta === null ? markup`for ${lasting(started_at, now)}` : `${durationText(eta)} left`;
+  const read = total === null ? countOf(records, 'record') : `${countText(records)} of ${countText(total)}`;
+  const title = `${mode} walk, ${countOf(pages, 'page')}`;
+  return markup`<span class="state run" title="${title}"><b>${mode === 'full' ? 'Full walk' : 'Incremental'}</b>${done === null ? null : ` ${percentText(done)}`}</span>
+${done === null ? null : bar(done, title)}<span class="sub">${read} · ${rateText(rate)}/s · ${left}</span>`;
+}
+
+function bar(done: number, title: string): Markup {
+  return markup`<svg class="progress" viewBox="0 0 100 4" preserveAspectRatio="none" role="progressbar"
+ aria-label="${title}" aria-valuemin="0" aria-valuemax="100" aria-valuenow="${Math.round(done * 100)}">
+<rect class="track" width="100" height="4"/><rect class="done" width="${Math.round(done * 1_000) / 10}" height="4"/></svg>`;
+}
+
+function nextRun({ schedule, running }: ResourceStatus, now: number): Markup {
+  const { incremental, full, next_at, timezone } = schedule;
+  if (incremental === null && full === null) return markup`<span class="quiet">no schedule</span>`;
+  const crons = [incremental, full].filter((cron) => cron !== null).join(' and ');
+  const isNext = next_at !== null && (running === null || next_at > now);
+  const shown = isNext ? until(next_at, now) : running === null ? NONE : 'after this one';
+  return markup`${shown}
+<span class="sub" title="cron, ${timezone}"><code>${incremental ?? full}</code></span><span class="hidden">(${crons}, ${timezone})</span>`;
+}
+
+const STATUS_TONES: Readonly<Record<PastRun['status'], Tone>> = {
+  ok: 'fine',
+  partial: 'look',
+  failed: 'late',
+  deferred: 'look',
+  interrupted: 'quiet',
+  running: 'quiet',
+};
+
+/** A run's status as a picture and a word. */
+export function runStatus(status: PastRun['status']): Markup {
+  const tone = STATUS_TONES[status];
+  return markup`<span class="state ${tone}">${icon(tone)}${status}</span>`;
+}
+
+function lastRun(runs: readonly PastRun[], runsHref: string, now: number): Markup {
+  const run = runs.find(({ status }) => status !== 'running');
+  if (run === undefined) return markup`<span class="quiet">none yet</span>`;
+  const when = markup`<a href="${runsHref}/${run.run_id}">${moment(run.started_at, now)}</a>`;
+  const took = run.seconds === null ? null : `, ${tookText(run.seconds)}`;
+  return markup`${runStatus(run.status)} <span class="when">${when}${took}</span> <span class="sub">${resultOf(run)}</span>`;
+}
+
+/** Describes what a run did, or why it did not. */
+export function resultOf({ error, inserted, updated, deleted }: PastRun): Markup {
+  if (error !== null) return markup`<code>${error.code}</code>`;
+  const changes = [
+    [inserted, 'new'],
+    [updated, 'changed'],
+    [deleted, 'deleted'],
+  ] as const;
+  const told = changes.filter(([count]) => count > 0).map(([count, word]) => `${countText(count)} ${word}`);
+  return markup`${told.length === 0 ? 'no change' : told.join(' · ')}`;
+}
+
+/** Runs that a source's table shows. */
+const MOST_RUNS = 12;
+
+interface NamedRun extends PastRun {
+  resource: string;
+}
+
+type Figure = Extract<{ [K in keyof PastRun]: PastRun[K] extends number ? K : never }[keyof PastRun], string>;
+
+const FIGURES: readonly (readonly [title: string, figure: Figure])[] = [
+  ['Pages', 'pages'],
+  ['New', 'inserted'],
+  ['Changed', 'updated'],
+  ['Unchanged', 'unchanged'],
+  ['Deleted', 'deleted'],
+  ['Held', 'held'],
+  ['Set aside', 'rejected'],
+  ['Requests', 'requests'],
+  ['429', 'limited'],
+];
+
+/** The latest runs of all resources of a source, as the overview shows them. */
+export function runTable({ source, resources }: SourceStatus, view: SectionView): Markup {
+  const runs = resources
+    .flatMap(({ resource, runs }) => runs.map((run): NamedRun => ({ ...run, resource })))
+    .toSorted((a, b) => b.started_at - a.started_at);
+  return runsTable(source, runs.slice(0, MOST_RUNS), view);
+}
+
+/** Runs, the newest first, each with what it did and why it failed. */
+export function runsTable(source: string, runs: readonly NamedRun[], { now, root }: SectionView): Markup {
+  if (runs.length === 0) return markup`<p class="empty">No run yet: the schedule starts the first one by itself.</p>`;
+  const base = `${root}sources/${encodeURIComponent(source)}/runs`;
+  const counts = FIGURES.map(([title]) => [title, 'number'] as const);
+  const columns: Column[] = ['Started', 'Resource', 'Mode', 'Status', ['Took', 'number'], ...counts];
+  const rows = runs.flatMap((run, at) => [
+    runCells(run, `${base}/${run.run_id}`, now),
+    ...errorRow(run, runs.slice(0, at)),
+  ]);
+  return dataTable({ id: `${source}-runs`, label: `Last runs of ${source}`, kind: 'runs', columns, rows });
+}
+
+function runCells(run: NamedRun, href: string, now: number) {
+  const { started_at, resource, mode, status, seconds } = run;
+  return [
+    markup`<a href="${href}">${moment(started_at, now)}</a>`,
+    resource,
+    mode,
+    runStatus(status),
+    seconds === null ? NONE : tookText(seconds),
+    ...FIGURES.map(([, figure]) => countCell(run[figure], status === 'running' ? NONE : countText(run[figure]))),
+  ];
+}
+
+/** Why a run failed; once, where several in a row failed for the same reason. */
+function errorRow({ resource, error }: NamedRun, newer: readonly NamedRun[]): Markup[] {
+  if (error === null) return [];
+  const next = newer.findLast((run) => run.resource === resource)?.error;
+  const isTold = next?.code === error.code && next.message === error.message;
+  const text = isTold ? markup`<span class="hint">the same</span>` : markup`${error.message}${hintLine(error.hint)}`;
+  return [
+    markup`<tr class="why"><td></td><td colspan="${FIGURES.length + 4}"><code>${error.code}</code> ${text}</td></tr>`,
+  ];
+}

@@ -1,0 +1,266 @@
+import { formatColumnChange } from '../../model/schema-change.ts';
+import { bytesText, countText, NONE } from '../../observe/figures.ts';
+import { attentionOf, headlineOf } from '../status/attention.ts';
+import type { FilesStatus, ResourceStatus, SourceStatus, StatusSnapshot, WebhookStatus } from '../status/snapshot.ts';
+import type {
+  DeliveryDetails,
+  PictureDetails,
+  RejectDetails,
+  RunPart,
+  SourceDetails,
+} from '../status/source-details.ts';
+import { pathOfFile } from '../endpoints/file-page.ts';
+import { controlBar, replayButton } from './controls.ts';
+import {
+  ago,
+  countCell,
+  dataTable,
+  icon,
+  linesOf,
+  listed,
+  markup,
+  type Markup,
+  moment,
+  problemNote,
+  type Tone,
+  until,
+} from './markup.ts';
+import { framed, type PageView, panel, sectionView, type SectionView } from './page-frame.ts';
+import { growthPlot } from './plots.ts';
+import { resourceTable, runsTable, runStatus } from './resources.ts';
+import { attentionList, heldDeletes, refusedSection, sectionOf, summary } from './source-section.ts';
+
+/** The page of one source, or of one of its resources, as a whole HTML document. */
+export function renderSourcePage(
+  snapshot: StatusSnapshot,
+  source: SourceStatus,
+  resource: ResourceStatus | null,
+  details: SourceDetails,
+  page: PageView,
+): string {
+  const trail = [source.source, ...(resource === null ? [] : [resource.resource])];
+  const shown = resource === null ? source : { ...source, resources: [resource] };
+  const only = { ...snapshot, sources: [shown], refused: [] };
+  const path = ['sources', ...trail].map(encodeURIComponent).join('/');
+  const view = sectionView(snapshot, path, page);
+  const growth = shown.resources.map((status) => grown(status, details, resource === null ? 400 : 1_200));
+  const plots = resource === null ? markup`<div class="plots">${growth}</div>` : markup`${growth}`;
+  const content = markup`${headOf(only, view, resource === null)}
+${resource === null ? sectionOf(source, view, heldDeletes(source, view)) : resourceSection(shown, resource, view)}
+${growth.some((one) => one !== null) ? panel('growth', 'Rows over time', plots) : null}
+${detailPanels(shown, details, view)}`;
+  return framed(frameOf(only, path, trail), page, content);
+}
+
+function resourceSection(shown: SourceStatus, status: ResourceStatus, view: SectionView): Markup {
+  const name = shown.source;
+  return markup`<section class="source" id="${name}" aria-labelledby="${name}-title"><div class="title"><h2 id="${name}-title">${status.resource}</h2>${controlBar(shown, status, view.may)}</div>
+${resourceTable(shown, view)}${heldDeletes(shown, view)}</section>`;
+}
+
+/** The page of one run: what `content-sync runs show` prints. */
+export function renderRunPage(
+  snapshot: StatusSnapshot,
+  name: string,
+  id: string,
+  { problem, run }: Pick<SourceDetails, 'problem' | 'run'>,
+  page: PageView,
+): string {
+  const content = problem === null ? run.map(runPanel) : panel('unread', 'Run', unreadNote(problem));
+  const path = `sources/${encodeURIComponent(name)}/runs/${id}`;
+  const title = `${name} / run ${id} · content-sync`;
+  return framed({ title, tone: 'quiet', path, trail: [name, `run ${id}`], snapshot }, page, markup`${content}`);
+}
+
+function runPanel({ resource, command, mode, status, facts }: RunPart): Markup {
+  const rows = facts.map(
+    ({ title, lines: [first, ...more] }) =>
+      markup`<tr><th scope="row">${title}</th><td>${first}${more.map((line) => markup`<br>${line}`)}</td></tr>`,
+  );
+  const table = markup`<p>${runStatus(status)} <span class="sub">${command}, ${mode}</span></p><table class="run-facts"><tbody>${rows}</tbody></table>`;
+  return panel(`run-${resource}`, resource, table);
+}
+
+/** The page of a source whose settings cannot be used. */
+export function renderRefusedPage(snapshot: StatusSnapshot, name: string, page: PageView): string {
+  const only = { ...snapshot, sources: [], refused: snapshot.refused.filter(({ source }) => source === name) };
+  const content = markup`${summary(headlineOf(only, attentionOf(only)))}${only.refused.map(refusedSection)}`;
+  return framed(frameOf(only, `sources/${encodeURIComponent(name)}`, [name]), page, content);
+}
+
+function frameOf(only: StatusSnapshot, path: string, trail: readonly string[]) {
+  const found = attentionOf(only);
+  const count = found.length === 0 ? '' : `(${found.length}) `;
+  const { tone } = headlineOf(only, found);
+  return { title: `${count}${trail.join(' / ')} · content-sync`, tone, path, trail, snapshot: only };
+}
+
+/** What a page begins with: how it stands, and what needs attention. `only` holds what the page is about. */
+function headOf(only: StatusSnapshot, { root }: SectionView, isWhole: boolean): Markup {
+  const all = attentionOf(only);
+  const found = isWhole ? all : all.filter(({ resource }) => resource !== null);
+  return markup`${summary(headlineOf(only, found))}${found.length === 0 ? null : attentionList(found, root, false, null)}`;
+}
+
+function grown({ resource, rows }: ResourceStatus, { runs }: SourceDetails, width: number): Markup | null {
+  const own = runs.filter((run) => run.resource === resource);
+  const plot = growthPlot({ resource, runs: own, live: rows?.live ?? null, width });
+  return plot && markup`<figure><figcaption><h4>${resource}</h4></figcaption>${plot}</figure>`;
+}
+
+function detailPanels(source: SourceStatus, details: SourceDetails, view: SectionView): (Markup | null)[] {
+  const { source: name, webhooks } = source;
+  const { now } = view;
+  const { problem, runs, rejects, deliveries, schema_changes: changes, pictures } = details;
+  if (problem !== null) return [panel('unread', 'Runs, rejects and deliveries', unreadNote(problem))];
+  const files = filesContent(source, pictures, view);
+  return [
+    files && panel('files', 'Files', files),
+    panel('runs', 'Runs', runsTable(name, runs, view)),
+    panel('rejects', 'Set aside', rejectTable(name, rejects, now)),
+    deliveries && webhooks && panel('deliveries', 'Deliveries', deliveryTable(name, deliveries, webhooks, view)),
+    changes.length === 0 ? null : panel('schema', 'Schema log', schemaTable(name, changes, now)),
+  ];
+}
+
+function unreadNote(problem: NonNullable<SourceDetails['problem']>): Markup {
+  return problemNote(`They cannot be read: ${problem.message}`, problem);
+}
+
+function schemaTable(source: string, changes: SourceDetails['schema_changes'], now: number): Markup {
+  const rows = changes.map(({ changed_at, table, column, ...change }) => [
+    moment(changed_at, now),
+    markup`<code>${table}.${column}</code>`,
+    formatColumnChange(change),
+  ]);
+  const label = `Schema changes of ${source}`;
+  return markup`<p class="sub">the newest ${ago(changes[0]?.changed_at ?? now, now)}</p>${dataTable({ id: 'schema-table', label, columns: ['When', 'Column', 'Change'], rows })}`;
+}
+
+/** Records that could not become rows, each with what it holds, where the reader may see that. */
+function rejectTable(source: string, rejects: readonly RejectDetails[], now: number): Markup {
+  if (rejects.length === 0) return markup`<p class="empty">No record is set aside.</p>`;
+  const rows = rejects.map(({ resource, reason, record_id, detail, last_seen_at, body, length }, at) => [
+    resource,
+    markup`<code>${reason}</code>`,
+    record_id ?? NONE,
+    detail,
+    last_seen_at === null ? NONE : ago(last_seen_at, now),
+    bodyFold(`reject-${at}`, body, length, countText(length)),
+  ]);
+  const columns = ['Resource', 'Reason', 'Record', ['Fault', 'text'], 'Last seen', ['Body', 'record']] as const;
+  return dataTable({ id: 'rejects-table', label: `Records of ${source} set aside`, columns, rows });
+}
+
+const STATES: Readonly<Record<DeliveryDetails['state'], Tone>> = {
+  waiting: 'quiet',
+  done: 'fine',
+  ignored: 'quiet',
+  dead: 'late',
+};
+
+/** What webhooks have told lately, and why some of them were refused. */
+function deliveryTable(
+  source: string,
+  deliveries: readonly DeliveryDetails[],
+  webhooks: WebhookStatus,
+  { now, may }: SectionView,
+): Markup {
+  const rows = deliveries.map((one, at) => [
+    one.received_at === null ? NONE : moment(one.received_at, now),
+    stateWord(STATES[one.state], one.state),
+    one.kind ?? NONE,
+    one.resource === null ? NONE : [one.resource, one.record_id].filter((part) => part !== null).join(' '),
+    reasonOf(one, now),
+    markup`${one.state === 'dead' ? replayButton(source, String(one.seq), may) : null}${bodyFold(`delivery-${at}`, one.body, one.length, bytesText(one.length))}`,
+  ]);
+  const columns = ['Received', 'State', 'Event', 'Record', ['Reason', 'text'], ['Body', 'record']] as const;
+  const replay = webhooks.dead > 0 ? markup`<div class="controls">${replayButton(source, null, may)}</div>` : null;
+  const table =
+    rows.length === 0
+      ? markup`<p class="empty">None has come yet. The service has to post them to <code>${webhooks.path}</code>.</p>`
+      : dataTable({ id: 'deliveries-table', label: `Deliveries of ${source}`, columns, rows });
+  return markup`${refusals(webhooks)}${replay}${table}`;
+}
+
+function stateWord(tone: Tone, word: string): Markup {
+  return markup`<span class="state ${tone}">${icon(tone)}${word}</span>`;
+}
+
+function refusals({ refused_by }: WebhookStatus): Markup {
+  const reasons = Object.entries(refused_by).filter(([, count]) => count > 0);
+  if (reasons.length === 0) return markup`<p class="reasons sub">None was refused since the start.</p>`;
+  const told = reasons
+    .toSorted((a, b) => b[1] - a[1])
+    .map(([reason, count]) => markup`<span><code>${reason}</code> ${countText(count)}</span> `);
+  return markup`<p class="reasons"><span class="sub">Refused since the start:</span> ${told}</p>`;
+}
+
+function reasonOf({ reason, attempts, due_at, repeats }: DeliveryDetails, now: number): Markup {
+  return listed([
+    ...(reason === null ? [] : [reason]),
+    ...(attempts > 1 ? [`attempt ${attempts}`] : []),
+    ...(due_at !== null && due_at > now ? [markup`again ${until(due_at, now)}`] : []),
+    ...(repeats > 0 ? [`came ${repeats + 1} times`] : []),
+  ]);
+}
+
+function bodyFold(id: string, body: string | null, length: number, size: string): Markup {
+  if (body === null) return markup`<span class="sub">shown where serve.auth is set</span>`;
+  const cut = body.length < length ? markup`\n… cut here, of ${size}` : null;
+  return markup`<details id="${id}"><summary>${size}</summary><pre tabindex="0"><code>${linesOf(body)}${cut}</code></pre></details>`;
+}
+
+/** The files of a source's records, and the pictures among them that came last; null if none are copied. */
+function filesContent(
+  { source, resources }: SourceStatus,
+  pictures: readonly PictureDetails[],
+  view: SectionView,
+): Markup | null {
+  const known = resources.flatMap(({ resource, files }) => (files === undefined ? [] : [{ resource, files }]));
+  if (known.length === 0 && pictures.length === 0) return null;
+  return markup`${known.length > 0 && filesTable(source, known)}${gallery(source, pictures, view)}`;
+}
+
+const FILE_COUNTS = ['stored', 'waiting', 'failed', 'refused', 'gone'] as const satisfies (keyof FilesStatus)[];
+
+function filesTable(source: string, known: readonly { resource: string; files: FilesStatus }[]): Markup {
+  const rows = known.map(({ resource, files }) => [
+    resource,
+    ...FILE_COUNTS.map((status) => countCell(files[status], countText(files[status]))),
+    bytesText(files.bytes),
+    troubleOf(files),
+  ]);
+  const counts = [...FILE_COUNTS, 'size'].map(
+    (status) => [`${status.slice(0, 1).toUpperCase()}${status.slice(1)}`, 'number'] as const,
+  );
+  const columns = ['Resource', ...counts, ['For example', 'text'] as const];
+  return dataTable({ id: 'files-table', label: `Files of ${source}`, columns, rows });
+}
+
+function troubleOf({ trouble }: FilesStatus): Markup | string {
+  if (trouble === null) return NONE;
+  const code = trouble.code === null ? null : markup` <code>${trouble.code}</code>`;
+  return markup`${trouble.field} of ${trouble.record_id}: ${trouble.message}${code}`;
+}
+
+function gallery(source: string, pictures: readonly PictureDetails[], { may, now, root }: SectionView): Markup {
+  if (!may) return markup`<p class="empty">Pictures are shown where serve.auth is set.</p>`;
+  if (pictures.length === 0) return markup`<p class="empty">No picture is here yet.</p>`;
+  const items = pictures.map((picture) => pictureItem(picture, `${root}${pathOfFile({ source, ...picture })}`, now));
+  return markup`<h3 class="hidden">The newest pictures</h3><ul class="pictures">${items}</ul>`;
+}
+
+/** Its own size keeps the place of one that has not come yet. */
+function pictureItem(
+  { resource, record_id, bytes, width, height, seen_at }: PictureDetails,
+  address: string,
+  now: number,
+): Markup {
+  const name = `${resource} ${record_id}`;
+  const isSized = width !== null && height !== null;
+  const size = isSized ? markup` width="${width}" height="${height}"` : null;
+  const pixels = isSized ? `${countText(width)} × ${countText(height)} · ` : null;
+  return markup`<li><a href="${address}"><img src="${address}" alt="${name}"${size} loading="lazy" decoding="async"></a>
+<span class="sub">${name}<br>${pixels}${bytesText(bytes)}${seen_at !== null && markup` · ${ago(seen_at, now)}`}</span></li>`;
+}

@@ -1,0 +1,240 @@
+import {
+  bytesText,
+  countOf,
+  countText,
+  delayText,
+  minuteText,
+  NONE,
+  percentText,
+  rateText,
+} from '../../observe/figures.ts';
+import type { Attention, Headline } from '../status/attention.ts';
+import type { LimitStatus, RefusedStatus, SourceStatus, WebhookStatus } from '../status/snapshot.ts';
+import { controlBar, heldControls, replayButton } from './controls.ts';
+import { ago, hintLine, icon, listed, markup, moment, problemNote, until, type Markup } from './markup.ts';
+import type { SectionView } from './page-frame.ts';
+import { plotMarkup } from './plots.ts';
+import { resourceTable, runTable } from './resources.ts';
+
+/** How everything stands, in one line. */
+export function summary({ tone, text }: Headline): Markup {
+  const content = markup`${icon(tone)}<h2 id="headline">${text}</h2>`;
+  return markup`<section class="summary ${tone}" aria-labelledby="headline">${content}</section>`;
+}
+
+/** All of a source as the overview of a few shows it. */
+export function sourceSection(source: SourceStatus, view: SectionView): Markup {
+  const runs = markup`<details id="${source.source}-history" open><summary><h3>Last runs</h3></summary>${runTable(source, view)}</details>`;
+  return sectionOf(source, view, markup`${heldDeletes(source, view)}${runs}`);
+}
+
+/** A source's facts, controls, resources and traffic, and what follows them. */
+export function sectionOf(source: SourceStatus, view: SectionView, more: Markup | null): Markup {
+  const { problem } = source.warehouse;
+  const { now, root, may } = view;
+  const name = source.source;
+  const link = root === '' ? markup`<a href="sources/${encodeURIComponent(name)}">${name}</a>` : name;
+  return markup`<section class="source${problem === null ? '' : ' stale'}" id="${name}" aria-labelledby="${name}-title"><div class="title"><h2 id="${name}-title">${link}</h2>
+${factLine(source, now)}${controlBar(source, null, may)}</div>
+${problem && problemNote(`The warehouse cannot be read: ${problem.message}`, problem)}
+<h3 class="hidden">Resources</h3>${resourceTable(source, view)}
+<h3 class="hidden">Traffic</h3>${trafficPlots(source, view)}
+${more}</section>`;
+}
+
+/** A source that is not there, with every line that has to be corrected. */
+export function refusedSection({ source, problem }: RefusedStatus): Markup {
+  const lines = problem.message.split('\n').map((line) => markup`<br><code>${line}</code>`);
+  return markup`<section class="source stale" id="${source}" aria-labelledby="${source}-title">
+<div class="title"><h2 id="${source}-title">${source}</h2></div>
+<p class="problem">${icon('down')}<span>Its settings cannot be used:${lines}${hintLine(problem.hint)}</span></p></section>`;
+}
+
+/** Findings of several resources that say the same, in the place of the first; `more` are those that the list leaves out. */
+export function attentionList(
+  found: readonly Attention[],
+  root: string,
+  isNamed: boolean,
+  more: Markup | null,
+): Markup {
+  const items = groupFindings(found).map(
+    ([one, ...same]) =>
+      markup`<li class="${one.severity}">${icon(one.severity)}<div>${namesOf([one, ...same], root, isNamed)} ${one.what}${
+        one.next === null ? null : markup`<span class="hint"> → ${one.next}</span>`
+      }${one.command === null || same.length > 0 ? null : markup`<code class="command">${one.command}</code>`}</div></li>`,
+  );
+  return markup`<ul class="attention" aria-label="What needs attention">${items}${more}</ul>`;
+}
+
+type Findings = readonly [Attention, ...Attention[]];
+
+/** Those that say the same of different sources or resources. */
+export function groupFindings(found: readonly Attention[]): Findings[] {
+  const groups = Map.groupBy(found, ({ severity, what, next }) => JSON.stringify([severity, what, next]));
+  return [...groups.values()].flatMap(([first, ...same]) => (first === undefined ? [] : [[first, ...same] as const]));
+}
+
+const MAX_NAMES = 3;
+
+function namesOf(group: Findings, root: string, isNamed: boolean): Markup {
+  const left = group.length - MAX_NAMES;
+  const names = group.slice(0, MAX_NAMES).map((one, at) => markup`${at > 0 && ', '}${nameOf(one, root, isNamed)}`);
+  return markup`${names}${left > 0 && ` and ${countText(left)} more:`}`;
+}
+
+function nameOf({ source, resource }: Attention, root: string, isNamed: boolean): Markup | null {
+  if (source === '') return null;
+  // A channel of the alerts, as `alerts.ops`: it has no page of its own.
+  if (source.includes('.')) return markup`<b>${source}</b>`;
+  const name = resource === null ? source : isNamed ? `${source} · ${resource}` : resource;
+  const path = resource === null ? '' : `/${encodeURIComponent(resource)}`;
+  return markup`<a href="${root}sources/${encodeURIComponent(source)}${path}">${name}</a>`;
+}
+
+function factLine({ base_url, api, warehouse }: SourceStatus, now: number): Markup {
+  const { address, file_bytes, wal_bytes, read_at } = warehouse;
+  const sizes = [
+    ...(file_bytes === null ? [] : [bytesText(file_bytes)]),
+    ...(wal_bytes === null || wal_bytes === 0 ? [] : [`WAL ${bytesText(wal_bytes)}`]),
+  ];
+  const read = read_at === null ? null : markup`<span>read ${moment(read_at, now)}</span>`;
+  return markup`<p class="facts"><span>${base_url}</span>${api.lifetime && markup`<span>${api.version}, ${lifetimeShort(api.lifetime)}</span>`}<span>${address}</span>
+${sizes.length === 0 ? null : markup`<span>${sizes.join(' + ')}</span>`}${warehouse.problem && read}</p>`;
+}
+
+function lifetimeShort({ days_left, deprecated, about }: NonNullable<SourceStatus['api']['lifetime']>): string {
+  if (days_left !== null) return days_left < 0 ? 'past its end' : `${countOf(days_left, 'day')} left`;
+  return deprecated === null ? `about its end: ${about ?? 'nothing more'}` : 'deprecated';
+}
+
+/** What waits for a person's word, with the commands and the buttons for it. */
+export function heldDeletes({ source, resources }: SourceStatus, { now, may }: SectionView): Markup | null {
+  const held = resources.filter(({ suspects }) => suspects.held > 0);
+  if (held.length === 0) return null;
+  const rows = held.map(({ resource, rows, suspects: { held, held_since, held_why } }) => {
+    const of = rows === null ? null : ` of ${countText(rows.live)} live rows`;
+    const since = held_since === null ? null : markup`, since ${moment(held_since, now)}`;
+    const name = `--source ${source} ${resource}`;
+    return markup`<li><b>${resource}</b>: ${countText(held)}${of}${since}${held_why && markup`<br><span class="hint">${held_why}</span>`}
+${heldControls(source, resource, may)}<pre><code>content-sync deletes list ${name}
+content-sync deletes confirm ${name}   # they are gone
+content-sync deletes discard ${name}   # they are not</code></pre></li>`;
+  });
+  const total = held.reduce((sum, { suspects }) => sum + suspects.held, 0);
+  return markup`<div class="notes"><details id="${source}-held" open><summary><h4>Held deletes: ${countText(total)}</h4></summary><ul>${rows}</ul></details></div>`;
+}
+
+/** The traffic of a source: how much of the limit was used, and what webhooks brought. */
+function trafficPlots(source: SourceStatus, view: SectionView): Markup {
+  const { webhooks } = source;
+  const plots =
+    webhooks === null ? [noWebhooks(source)] : [webhookPlot(source, webhooks, view), delayPlot(source, webhooks, view)];
+  return markup`<div class="plots">${limitPlot(source.source, source.limit, view)}${plots}</div>`;
+}
+
+function figure(
+  title: Markup | string,
+  value: string,
+  notes: readonly (Markup | string)[],
+  plot: Markup | null,
+  button: Markup | null = null,
+): Markup {
+  return markup`<figure><figcaption><h4>${title}</h4><strong>${value}</strong> <span class="sub">${listed(notes)}</span>${button}</figcaption>${plot}</figure>`;
+}
+
+function limitPlot(source: string, limit: LimitStatus, { now, period }: SectionView): Markup {
+  const { minutes, allowed_per_second: allowed, used, share, limited, requests, paused_until } = limit;
+  const isKnown = minutes.some((minute) => minute.used !== null);
+  const paused =
+    paused_until !== null && paused_until > now ? [markup`paused, goes on ${until(paused_until, now)}`] : [];
+  const notes = [
+    allowed === null ? 'the service states no limit' : `of ${rateText(allowed).replace(/\.0$/, '')} requests/s`,
+    countOf(requests, 'request'),
+    `${countText(limited)} × 429`,
+  ];
+  const plot = plotMarkup({
+    id: `${source}-limit`,
+    title: isKnown ? 'Part of the limit used per minute' : 'Requests per minute',
+    summary: `${period}: ${notes.join(', ')}`,
+    minutes: minutes.map(({ at }) => at),
+    bars: minutes.map((minute) => (isKnown ? minute.used : minute.requests)),
+    marks: minutes.map((minute) => minute.limited > 0),
+    level: isKnown && share < 1 ? { at: share, text: `share ${percentText(share)}` } : null,
+    least: isKnown ? 1 : 10,
+    axisText: isKnown ? percentText : perMinuteText,
+    minuteText: (index) => limitText(minutes[index]),
+  });
+  const title = `${isKnown ? 'Limit used' : 'Requests'} ${period}`;
+  return figure(title, isKnown && used !== null ? percentText(used) : countText(requests), [...notes, ...paused], plot);
+}
+
+function perMinuteText(value: number): string {
+  return `${value < 1_000 ? countText(value) : `${value / 1_000}k`}/min`;
+}
+
+function limitText(minute: LimitStatus['minutes'][number] | undefined): string {
+  if (minute === undefined) return '';
+  const used = minute.used === null ? '' : ` (${percentText(minute.used)} of the limit)`;
+  return `${minuteText(minute.at)}: ${countOf(minute.requests, 'request')}${used}, ${countText(minute.limited)} × 429`;
+}
+
+function webhookPlot({ source, changes }: SourceStatus, webhooks: WebhookStatus, { now, period }: SectionView): Markup {
+  const { minutes, received, refused, last_received_at: last } = webhooks;
+  const since = last === null ? 'none since the start' : markup`last ${ago(last, now)}`;
+  const notes = [
+    `${countText(refused)} refused`,
+    `brought ${countOf(changes.by_webhook, 'change')}, the schedule ${countText(changes.by_schedule)}`,
+  ];
+  const plot = plotMarkup({
+    id: `${source}-webhooks`,
+    title: 'Webhooks received per minute',
+    summary: `${period}: ${countText(received)} received, ${notes.join(', ')}`,
+    minutes: minutes.map(({ at }) => at),
+    bars: minutes.map((minute) => minute.received),
+    marks: minutes.map((minute) => minute.refused > 0),
+    least: 10,
+    axisText: perMinuteText,
+    minuteText: (index) => {
+      const minute = minutes[index];
+      return minute === undefined
+        ? ''
+        : `${minuteText(minute.at)}: ${countText(minute.received)} received, ${countText(minute.refused)} refused`;
+    },
+  });
+  return figure(`Webhooks ${period}`, countText(received), [since, ...notes], plot);
+}
+
+function delayPlot({ source }: SourceStatus, webhooks: WebhookStatus, { may, period }: SectionView): Markup {
+  const { minutes, delay_p50_ms: p50, delay_p95_ms: p95, waiting, dead } = webhooks;
+  const notes = [`half within ${knownDelay(p50)}`, `${countText(waiting)} waiting`, `${countText(dead)} dead`];
+  const plot = plotMarkup({
+    id: `${source}-delay`,
+    title: 'Delay from a webhook to its row',
+    summary: `${period}: 95 % within ${knownDelay(p95)}, ${notes.join(', ')}`,
+    minutes: minutes.map(({ at }) => at),
+    lines: [
+      { tone: 'other', values: minutes.map((minute) => minute.p95_ms) },
+      { tone: 'main', values: minutes.map((minute) => minute.p50_ms) },
+    ],
+    least: 100,
+    axisText: delayText,
+    minuteText: (index) => {
+      const minute = minutes[index];
+      return minute === undefined
+        ? ''
+        : `${minuteText(minute.at)}: half within ${knownDelay(minute.p50_ms)}, 95 % within ${knownDelay(minute.p95_ms)}`;
+    },
+  });
+  const legend = markup`<span class="legend"><i class="main"></i>p50 <i class="other"></i>p95</span>`;
+  const title = markup`Webhook to row ${period} ${plot && legend}`;
+  return figure(title, knownDelay(p95), ['p95', ...notes], plot, dead > 0 ? replayButton(source, null, may) : null);
+}
+
+function knownDelay(ms: number | null): string {
+  return ms === null ? NONE : delayText(ms);
+}
+
+function noWebhooks({ source }: SourceStatus): Markup {
+  return markup`<div class="empty"><h4>No webhooks</h4><p>Changes arrive with the schedule only.
+To have them within a second, put <code>webhook: { secrets: [...] }</code> under <code>sources.${source}</code> in the config, and have the service post to <code>/webhooks/${source}</code>.</p></div>`;
+}

@@ -1,0 +1,39 @@
+import { expect, it } from 'vitest';
+import { filesOf, storeFindings, storesOf } from '../../src/config/file-stores.ts';
+import { profileSchema } from '../../src/config/profile/profile.ts';
+
+const page = { style: 'cursor', cursor_param: 'cursor', next_cursor: 'next' };
+const files = [{ at: 'json:url' }, { field: 'video', at: 'json:video', store: 's3://bucket/{source}/videos/' }];
+const profile = profileSchema.parse({ resources: { images: { path: '/images', page, files } } });
+const usual = { allow_hosts: [], grace: 0, recheck: null };
+const place = { cwd: '/srv', env: { AWS_REGION: 'eu-central-1', HOME: '/root' }, fileMode: 0o600 };
+
+it('a file goes to the store of its entry, else to that of its source, and nowhere without either', () => {
+  const source = { name: 'blog', profile, resources: ['images'] };
+  const set = filesOf({ ...source, files: { ...usual, store: 'disk:data/{source}/files' } }, place);
+  expect(storesOf(set)).toEqual([
+    { kind: 'disk', name: 'disk:data/blog/files', folder: '/srv/data/blog/files' },
+    { kind: 's3', name: 's3://bucket/blog/videos/', bucket: 'bucket', prefix: 'blog/videos' },
+  ]);
+  expect(set.environment).toEqual({ AWS_REGION: 'eu-central-1' });
+  const unset = filesOf({ ...source, files: { ...usual, store: null } }, place);
+  expect(unset.kept['images']?.map(({ field }) => field)).toEqual(['video']);
+});
+
+it('two sources may not share one', () => {
+  const profiles = new Map([
+    ['a', profile],
+    ['b', profile],
+  ]);
+  const shared = { files: { ...usual, store: 'disk:files' } };
+  const found = storeFindings(
+    [
+      ['a', shared],
+      ['b', { files: { ...usual, store: 'disk:./files/' } }],
+    ],
+    profiles,
+    '/srv',
+  );
+  expect(found).toMatchObject([{ path: ['sources', 'b', 'files', 'store'] }]);
+  expect(found[0]?.message).toContain('that of a');
+});

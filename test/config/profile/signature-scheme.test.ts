@@ -1,0 +1,141 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { checkValue } from '../../../src/config/file/check-value.ts';
+import { SIGNATURE_PRESET_NAMES } from '../../../src/config/profile/signature-presets.ts';
+import { needsPublicUrl, signatureSchema } from '../../../src/config/profile/signature-scheme.ts';
+
+/** What a person reads who writes a profile. */
+function faults(value: unknown): string[] {
+  const { findings } = checkValue(signatureSchema, value, new Set());
+  return (findings ?? []).map(({ path, message }) => `${path.join('.')}: ${message}`);
+}
+
+describe('signature schemes', () => {
+  it.for(SIGNATURE_PRESET_NAMES)('the preset %s can be used, and be a base', (name) => {
+    expect(signatureSchema.parse({ base: name })).toEqual(signatureSchema.parse(name));
+  });
+
+  it.for(SIGNATURE_PRESET_NAMES)('a time that the preset %s signs counts in both directions', (name) => {
+    const { timestamp } = signatureSchema.parse(name);
+    if (timestamp === null) return;
+    expect(timestamp.past).toBeGreaterThanOrEqual(300_000);
+    expect(timestamp.future).toBe(300_000);
+  });
+
+  it('SHA-1 is used only for senders that know nothing else', () => {
+    const weak = SIGNATURE_PRESET_NAMES.filter((name) =>
+      signatureSchema.parse(name).methods.some(({ algorithm }) => algorithm === 'sha1'),
+    );
+    expect(weak).toEqual(['github-sha1', 'twilio', 'storyblok', 'cloudinary', 'vercel']);
+  });
+
+  it('the address is needed by those that sign it', () => {
+    const needing = SIGNATURE_PRESET_NAMES.filter((name) => needsPublicUrl(signatureSchema.parse(name)));
+    expect(needing).toEqual(['hubspot', 'hubspot-v2', 'twilio']);
+  });
+
+  it('one of its own lies over a preset field by field', () => {
+    const own = { base: 'stripe', value: { from: 'header:X-Own' }, timestamp: { past: '10m' }, id: 'header:X-Id' };
+    const stripe = signatureSchema.parse('stripe');
+    expect(signatureSchema.parse(own)).toEqual({
+      ...stripe,
+      value: { ...stripe.value, from: { from: 'header', name: 'x-own' } },
+      timestamp: { ...stripe.timestamp, past: 600_000 },
+      id: { from: 'header', name: 'x-id' },
+    });
+  });
+
+  it('braces are written twice, and line breaks as they are', () => {
+    const scheme = signatureSchema.parse({ base: 'github', signed: '{{"a":{body_json}}}\n{header:X-Topic}' });
+    const told = scheme.signed.map((part) => (typeof part === 'string' ? part : `<${part.token} ${part.name}>`));
+    expect(told.join('')).toBe('{"a":<body_json >}\n<header x-topic>');
+  });
+
+  it('has a JSON Schema for editors', () => {
+    const schema = JSON.stringify(z.toJSONSchema(signatureSchema, { io: 'input' }));
+    for (const name of SIGNATURE_PRESET_NAMES) expect(schema).toContain(JSON.stringify(name));
+  });
+});
+
+const OWN = { type: 'hmac', value: { from: 'header:x-signature' }, signed: '{body}' };
+const TIMED = { ...OWN, timestamp: { from: 'header:x-time' }, signed: '{ts}.{body}' };
+
+describe('a scheme that cannot be meant so', () => {
+  it.for<[string, unknown, string]>([
+    ['an unknown name', 'strip', ': expected one of standard-webhooks, svix'],
+    ['an unknown base', { base: 'strip' }, 'base: expected one of standard-webhooks, svix'],
+    ['nothing', {}, 'type: expected a type (hmac, hash, ed25519, static or basic), or a base that has one'],
+    ['an unknown field', { ...OWN, algorythm: 'sha256' }, 'got the unknown key "algorythm"'],
+    ['no place', { type: 'hmac', signed: '{body}' }, 'value.from: expected the place of the signature'],
+    [
+      'a place in the body',
+      { ...OWN, value: { from: 'json:sig' } },
+      'value.from: expected header:<name>: only a secret',
+    ],
+    ['no place at all', { ...OWN, value: { from: 'x-signature' } }, 'value.from: expected header:<name> or'],
+    ['no template', { type: 'hmac', value: OWN.value }, 'signed: expected what is signed'],
+    ['a template for a static secret', { ...OWN, type: 'static' }, 'signed: expected no template'],
+    ['a body that is not signed', { ...OWN, signed: '{method}' }, 'signed: expected a template that covers the body'],
+    ['a time that is not signed', { ...TIMED, signed: '{body}' }, 'signed: expected {ts} in the template'],
+    ['a time from nowhere', { ...OWN, signed: '{ts}{body}' }, 'timestamp: expected the place of the timestamp'],
+    ['an unknown token', { ...OWN, signed: '{time}.{body}' }, 'signed: expected tokens out of {id} {ts} {body}'],
+    ['a token without its name', { ...OWN, signed: '{header}{body}' }, 'signed: expected {header:<name>}'],
+    ['a token with a name', { ...OWN, signed: '{body:x}' }, 'signed: expected {body}'],
+    ['a brace that is open', { ...OWN, signed: '{body}{' }, 'signed: expected {{ and }} for braces'],
+    ['an id from nowhere', { ...OWN, signed: '{id}.{body}' }, 'id: expected the place of the id that is signed'],
+    [
+      'an id without a border',
+      { ...OWN, id: 'header:x-id', signed: '{id}{body}' },
+      'signed: expected text between {id}',
+    ],
+    ['SHA-1', { ...OWN, algorithm: 'sha1' }, 'algorithm: expected sha256 or better, or allow_weak: true'],
+    ['MD5', { ...OWN, algorithm: 'md5' }, 'algorithm: expected one of sha1, sha256, sha384, sha512'],
+    ['a hash without a secret', { ...OWN, type: 'hash' }, 'signed: expected {secret} in the template of a plain hash'],
+    [
+      'a secret in an HMAC',
+      { ...OWN, signed: '{body}{secret}' },
+      'signed: expected {secret} in the template of a plain',
+    ],
+    [
+      'a hash that can be continued',
+      { ...OWN, type: 'hash', signed: '{secret}{body}' },
+      'signed: expected the secret not at',
+    ],
+    ['a public key as text', { ...OWN, type: 'ed25519' }, 'key_encoding: expected hex, base64 or whpk'],
+    ['items without a name', { ...OWN, value: { ...OWN.value, parse: 'kv' } }, 'item: expected the name of the items'],
+    ['a name without items', { ...OWN, item: 'v1' }, 'item: expected the name of the items'],
+    ['parts of a plain header', { ...TIMED, timestamp: { from: 'part:t' } }, 'value.parse: expected kv'],
+    ['two methods under one name', { base: 'standard-webhooks', item: 'v1a' }, 'also: expected methods of a header'],
+    ['a prefix of items', { base: 'stripe', value: { prefix: 'x' } }, 'value.prefix: expected a prefix only where'],
+    [
+      'no tolerance',
+      { ...TIMED, timestamp: { from: 'header:x-time', past: '0s' } },
+      'timestamp.past: expected a tolerance of',
+    ],
+    [
+      'a tolerance without end',
+      { ...TIMED, timestamp: { from: 'header:x-time', future: '99d' } },
+      'timestamp.future: expected a duration',
+    ],
+    [
+      'signed headers from nowhere',
+      { ...OWN, signed: '{signed_headers}{body}' },
+      'signed_headers: expected from and a list',
+    ],
+    [
+      'signed headers without a minimum',
+      { base: 'contentful', signed_headers: { required: [] } },
+      'signed_headers: expected from',
+    ],
+    ['a form without a digest', { ...OWN, signed: '{form_sorted}' }, 'body_hash: expected the place of the digest'],
+    ['a family of nobody', { ...OWN, families: ['a'] }, 'families: expected families where header names hold {family}'],
+    [
+      'a family without members',
+      { ...OWN, value: { from: 'header:{family}-sig' } },
+      'families: expected families where',
+    ],
+    ['a list for the whole', [], 'expected one of standard-webhooks'],
+  ])('%s', ([, value, expected]) => {
+    expect(faults(value).join('\n')).toContain(expected);
+  });
+});

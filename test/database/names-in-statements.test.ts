@@ -1,0 +1,186 @@
+import { globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { openPageLoader } from '../../src/load/page-loader.ts';
+import type { TableShape } from '../../src/model/table.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
+import { ownResources } from '../../src/database/state/owned-resource.ts';
+import { dropStatements, keysDeletedBefore } from '../../src/database/state/stored-rows.ts';
+import { DATABASES, type OpenWarehouse, warehouseOn } from '../support/databases.ts';
+import { sampled } from '../support/length.ts';
+import { profilesFor, profileWith, recordsOf } from '../support/page-records.ts';
+import { softDelete } from '../support/soft-delete.ts';
+
+const WAREHOUSE = path.join(import.meta.dirname, '../../src/database');
+const WORD = /[a-z_][a-z0-9_]*/gi;
+
+/** What statements begin with, and their parts: who writes such a text means SQL. */
+const SQL = /\b(?:SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|SET|COPY|ALTER|CREATE|DROP|CASE|CAST|AS|ORDER|COMMENT)\b/;
+const QUOTED = /`(?:[^`\\]|\\.)*`|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"/g;
+
+/** Every word that a statement of ours holds: names, aliases, functions, types and keywords. */
+function sqlWords(): string[] {
+  const letters = Array.from({ length: 26 }, (_, at) => String.fromCharCode(97 + at));
+  const words = [...letters, ...statementTexts().flatMap((text) => text.match(WORD) ?? [])];
+  return [...new Set(words.map((word) => word.toLowerCase()))].filter((word) => word !== 'id').toSorted();
+}
+
+/** The names that our statements give to tables and rows, and those that the databases have for them. */
+function sqlAliases(): string[] {
+  const named = statementTexts().flatMap((text) =>
+    [...text.matchAll(/\bAS "?([a-z_][a-z0-9_]*)/g)].map(([, name = '']) => name),
+  );
+  return [...new Set([...named, 'excluded', 'old', 'new', 'r', 't', 'asked'])]
+    .filter((name) => !name.startsWith('_'))
+    .toSorted();
+}
+
+function statementTexts(): string[] {
+  const files = globSync('{*,{postgres,sqlite,copy}/**/*}.ts', { cwd: WAREHOUSE });
+  const texts = files.flatMap((file) => readFileSync(path.join(WAREHOUSE, file), 'utf8').match(QUOTED) ?? []);
+  return texts.filter((text) => SQL.test(text)).map((text) => text.replaceAll(/\$\{[^}]*\}/g, ' '));
+}
+
+const NAMES_PER_TABLE = 195;
+
+/** Source texts that take a column through its types, and what stands in its rows in the end. */
+const DRIFT = {
+  values: ['0.12345678901234567890', '"x"', '{"a":1}'],
+  cells: ['0.12345678901234567890', '"x"', '{"a":1}'],
+};
+const OLD_TIME = '"2024-01-01T10:00:00+02:00"';
+
+interface Held {
+  load: (...texts: string[]) => Promise<unknown>;
+  shape: () => readonly TableShape[];
+  /** Marks the record as deleted, and then removes it. */
+  remove: (key: string) => Promise<[buried: string[], purged: number]>;
+}
+
+async function held({ warehouse }: OpenWarehouse, resource: string, id: string): Promise<Held> {
+  const owned = await ownResources(warehouse, systemClock).acquire(resource);
+  onTestFinished(() => owned.release());
+  const profile = profileWith({ id, updated: null, history: 'all' });
+  const loader = await openPageLoader(
+    {
+      warehouse,
+      owned,
+      ...profilesFor(profile, [resource]),
+      runId: 'run',
+      clock: systemClock,
+      signal: new AbortController().signal,
+    },
+    { acceptsOlder: true },
+  );
+  let at = 1_000;
+  const shape = (): readonly TableShape[] => owned.shape?.tables ?? [];
+  return {
+    shape,
+    load: (...texts) => loader.load({ records: recordsOf(texts), requestedAt: (at += 1_000) }, () => []),
+    remove: async (key) => {
+      const [table, ...children] = shape();
+      if (table === undefined) throw new Error('no table');
+      const at = '2024-01-01 00:00:00.000';
+      const buried = await softDelete(warehouse, owned, { keys: [key], at, history: 'all' });
+      const keys = await keysDeletedBefore(warehouse, table, '2025-01-01 00:00:00.000', 9);
+      await warehouse.apply(dropStatements(warehouse, { resource, table, children, keys }), owned.lease());
+      return [buried, keys.length];
+    },
+  };
+}
+
+function chunked(names: readonly string[], size = NAMES_PER_TABLE): string[][] {
+  const length = Math.ceil(names.length / size);
+  return Array.from({ length }, (_, at) => names.slice(at * size, (at + 1) * size));
+}
+
+/** A member for each name. */
+function members(names: readonly string[], value: string): string {
+  return names.map((name) => `"${name}":${value}`).join(',');
+}
+
+/** The rows of a table by its key, each with its cells by the last key of their field. */
+async function fieldsOf({ rows }: OpenWarehouse, table: TableShape): Promise<Record<string, unknown>[]> {
+  const found = await rows(`SELECT * FROM "${table.name}" ORDER BY ${table.key.map((_, at) => at + 1).join()}`);
+  return found.map((row) =>
+    Object.fromEntries(table.columns.map(({ name, path }) => [path.at(-1) ?? '', unspaced(row[name])])),
+  );
+}
+
+/** Postgres writes JSON with spaces. */
+function unspaced(cell: unknown): unknown {
+  return typeof cell === 'string' && cell.startsWith('{') ? cell.replaceAll(' ', '') : cell;
+}
+
+function allOf(names: readonly string[], cell: unknown): Record<string, unknown> {
+  return Object.fromEntries(names.map((name) => [name, cell]));
+}
+
+describe.for(DATABASES)('every word of a statement on $name', (database) => {
+  it('may be the name of a field, whatever becomes of it', async () => {
+    const opened = await warehouseOn(database);
+    const words = sampled(sqlWords(), 12, 6 * DATABASES.indexOf(database));
+    for (const [at, names] of chunked(words).entries()) {
+      const { load, shape, remove } = await held(opened, `of_${at}`, 'id');
+      for (const [id, value] of DRIFT.values.entries()) await load(`{"id":${id},${members(names, value)}}`);
+      const [table = raise()] = shape();
+      expect(await fieldsOf(opened, table)).toEqual(DRIFT.cells.map((cell) => allOf(names, cell)));
+      // Over what stands there, and away.
+      await load(`{"id":0,${members(names, 'true')}}`, `{"id":9,${members(names, 'null')}}`);
+      const cells = ['true', ...DRIFT.cells.slice(1), null];
+      expect(await fieldsOf(opened, table)).toEqual(cells.map((cell) => allOf(names, cell)));
+      expect(await remove('0')).toEqual([['0'], 1]);
+      expect(await fieldsOf(opened, table)).toEqual(cells.slice(1).map((cell) => allOf(names, cell)));
+    }
+  });
+
+  it('may be the name of a field, of one in an object and in a list, if it is one that we give', async () => {
+    const opened = await warehouseOn(database);
+    // Each stands for two columns.
+    for (const [chunk, names] of chunked(
+      sampled(sqlAliases(), 4, 2 * DATABASES.indexOf(database)).filter((name) => name !== 'id'),
+      Math.floor(NAMES_PER_TABLE / 2),
+    ).entries()) {
+      const { load, shape } = await held(opened, `content_${chunk}`, 'id');
+      const record = (id: number, value: string): string =>
+        `{"id":${id},${members(names, value)},"in":{${members(names, value)}},"list":[{${members(names, value)}},null]}`;
+      await load(record(1, OLD_TIME));
+      await load(record(2, '"soon"'));
+      await load(record(2, '"later"'));
+      const [table = raise(), list = raise()] = shape();
+      const wanted = [OLD_TIME.slice(1, -1), 'later'].map((cell) => allOf(names, cell));
+      expect(table.columns).toHaveLength(2 * names.length);
+      expect(await fieldsOf(opened, table)).toEqual(wanted);
+      expect(await fieldsOf(opened, list)).toEqual(wanted.flatMap((row) => [row, allOf(names, null)]));
+    }
+  });
+
+  it('F217 may be the name of a resource, of its id and of what is in it, if it stands for a table', async () => {
+    const opened = await warehouseOn(database);
+    const { warehouse } = opened;
+    for (const name of ['excluded', 'key', 'r', 's', 't']) {
+      expect(sqlAliases()).toContain(name);
+      const { load, shape, remove } = await held(opened, name, name);
+      const record = (id: string, value: string): string =>
+        `{"${name}":"${id}","other":${value},"list":[{"${name}":${value}}]}`;
+      await load(record('a', OLD_TIME), record('b', OLD_TIME));
+      await load(record('a', '"soon"'));
+      const [table = raise(), list = raise()] = shape();
+      const wanted = ['soon', OLD_TIME.slice(1, -1)];
+      expect(await fieldsOf(opened, table)).toEqual(wanted.map((cell) => ({ other: cell })));
+      expect(await fieldsOf(opened, list)).toEqual(wanted.map((cell) => ({ [name]: cell })));
+      expect(await warehouse.keysAfter(table, '', 9)).toEqual(['a', 'b']);
+      expect((await warehouse.liveSample(table, name, 5)).toSorted()).toEqual(['a', 'b']);
+      expect((await warehouse.stored(table, ['a'], table.columns.slice(0, 1))).get('a')).toMatchObject({
+        version: 2,
+        updated: 'soon',
+      });
+      expect(await remove('a')).toEqual([['a'], 1]);
+      expect([await warehouse.count(name), await warehouse.countDeleted(name, '')]).toEqual([1, 0]);
+    }
+  });
+});
+
+function raise(): never {
+  throw new Error('not there');
+}

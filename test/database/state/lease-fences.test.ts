@@ -1,0 +1,71 @@
+import { spawnSync } from 'node:child_process';
+import path from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../../src/observe/system-clock.ts';
+import { acquireLease, type Lease } from '../../../src/database/state/leases.ts';
+import type { Warehouse } from '../../../src/database/warehouse.ts';
+import { DATABASES, warehouseOn } from '../../support/databases.ts';
+import { keepState } from '../../support/earlier-state.ts';
+import { tempFolder } from '../../support/temp-warehouse.ts';
+
+const LOST = { name: 'SyncError', code: 'lease_lost' };
+
+async function leaseOn(warehouse: Warehouse): Promise<Lease> {
+  const lease = await acquireLease(warehouse, 'content', systemClock);
+  onTestFinished(() => lease.release());
+  return lease;
+}
+
+describe.for(DATABASES)('a lease in a database on $name that forgets', (database) => {
+  it('keeps its owner out whose number was given again to another one', async () => {
+    const { warehouse, address } = await warehouseOn(database);
+    const before = await keepState(address);
+    const first = await leaseOn(warehouse);
+    await before.putBack();
+    expect(await first.isSetBack()).toBe(true);
+    const { warehouse: others } = await warehouseOn(database, address);
+    const second = await leaseOn(others);
+    expect(second.proof().token).toBe(first.proof().token);
+    await expect(warehouse.apply([], first.proof())).rejects.toMatchObject(LOST);
+    // What stands there is another one's, who must not be thrown out.
+    expect(await first.isSetBack()).toBe(false);
+    await first.release();
+    await others.apply([], second.proof());
+  });
+
+  it('lets nothing be written that rests on what it has forgotten', async () => {
+    const { warehouse, address } = await warehouseOn(database);
+    const lease = await leaseOn(warehouse);
+    await warehouse.apply([], lease.proof());
+    const after = await keepState(address);
+    await after.putBack();
+    await warehouse.apply([], lease.proof());
+    expect(await lease.isSetBack()).toBe(false);
+    await after.putBack();
+    await expect(warehouse.apply([], lease.proof())).rejects.toMatchObject(LOST);
+    expect(await lease.isSetBack()).toBe(true);
+  });
+
+  it('counts what is written side by side', async () => {
+    const { warehouse, address } = await warehouseOn(database);
+    const lease = await leaseOn(warehouse);
+    await Promise.all([1, 2, 3, 4].map(() => warehouse.apply([], lease.proof())));
+    expect(await lease.isSetBack()).toBe(false);
+    const after = await keepState(address);
+    await warehouse.apply([], lease.proof());
+    await after.putBack();
+    expect(await lease.isSetBack()).toBe(true);
+  });
+});
+
+describe('a lease in a file that two containers share', () => {
+  it('is not taken from one of our name that is pid 1 as we are', async (context) => {
+    const script = new URL('containers.ts', import.meta.url).pathname;
+    const file = path.join(tempFolder(), 'blog.db');
+    const probe = spawnSync('unshare', ['-p', '-f', '--mount-proc', 'true']);
+    if (probe.status !== 0) context.skip('this user may not make a table of pids');
+    const { stdout, stderr } = spawnSync(process.execPath, [script, `sqlite:${file}`], { encoding: 'utf8' });
+    expect(stderr).toBe('');
+    expect(JSON.parse(stdout)).toEqual({ first: 'held', second: expect.stringContaining("code: 'lease_held'") });
+  });
+});

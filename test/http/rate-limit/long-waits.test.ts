@@ -1,0 +1,130 @@
+import { describe, expect, it } from 'vitest';
+import { DeferredError } from '../../../src/model/errors.ts';
+import type { JsonValue } from '../../../src/model/json.ts';
+import type { Governor } from '../../../src/http/rate-limit/governor.ts';
+import { LONGEST_WAIT_MS } from '../../../src/http/rate-limit/limits/rate-time.ts';
+import { rateDialectSchema, type RateEntry } from '../../../src/config/profile/rate-dialect.ts';
+import { HandClock } from '../../support/hand-clock.ts';
+import { factsOf, governorFor } from './limited-service.ts';
+
+const SECOND = 1_000;
+const DAY = 86_400_000;
+const MAX_WAIT = 60 * SECOND;
+const START = Date.parse('2026-11-20T08:00:00.000Z');
+
+/** Both sides of every limit that there is, or was, on how long a wait may be; all beyond `MAX_WAIT`. */
+const LENGTHS = [
+  MAX_WAIT + SECOND,
+  ...[DAY, 31 * DAY, 366 * DAY, LONGEST_WAIT_MS].flatMap((limit) => [limit - SECOND, limit, limit + SECOND]),
+  2 * LONGEST_WAIT_MS,
+];
+
+/** How a wait is written, by unit. */
+const WRITERS: Readonly<Record<Exclude<RateEntry['unit'], 'auto'>, (ms: number) => string>> = {
+  s: (ms) => String(ms / SECOND),
+  ms: (ms) => String(ms),
+  epoch_s: (ms) => String((START + ms) / SECOND),
+  epoch_ms: (ms) => String(START + ms),
+  iso: (ms) => new Date(START + ms).toISOString(),
+  duration: (ms) => `${Math.floor(ms / 3_600_000)}h${Math.floor((ms % 3_600_000) / 60_000)}m${(ms % 60_000) / SECOND}s`,
+  http_date: (ms) => new Date(START + ms).toUTCString(),
+};
+
+/** What an answer says. */
+type Said = { headers?: Record<string, string>; body?: JsonValue };
+
+/** The ways in which a service says how long to wait: a header in each unit, and what is read otherwise. */
+const STATEMENTS: [name: string, dialect: unknown, answer: (ms: number) => Said][] = [
+  ...Object.entries(WRITERS).map(([unit, write]): [string, unknown, (ms: number) => Said] => [
+    `a header in ${unit}`,
+    { base: 'none', headers: [{ name: 'x-wait', means: 'wait', unit }] },
+    (ms) => ({ headers: { 'x-wait': write(ms) } }),
+  ]),
+  ['the list of RateLimit', 'ietf', (ms) => ({ headers: { ratelimit: `"p";r=0;t=${ms / SECOND}` } })],
+  ['its dictionary', 'ietf-draft7', (ms) => ({ headers: { ratelimit: `limit=9, remaining=0, reset=${ms / SECOND}` } })],
+  [
+    'a policy with a window alone',
+    'ietf',
+    (ms) => ({ headers: { ratelimit: '"p";r=0', 'ratelimit-policy': `"p";q=9;w=${ms / SECOND}` } }),
+  ],
+  [
+    'a reset of a quota that is used up',
+    'legacy',
+    (ms) => ({ headers: { 'ratelimit-remaining': '0', 'ratelimit-reset': String(ms / SECOND) } }),
+  ],
+  [
+    'a body',
+    { body: [{ path: 'retry_after', means: 'wait', unit: 's' }] },
+    (ms) => ({ body: { retry_after: ms / SECOND } }),
+  ],
+];
+
+/** When the next request may be sent, after one answer that says so. */
+async function untilAfter(governor: Governor, clock: HandClock, { headers = {}, body }: Said) {
+  const answer = { status: 200, headers, body, receivedAt: clock.now(), latencyMs: 0, limited: false };
+  await clock.finish(governor.run('backfill', async (dialect) => ({ result: null, facts: factsOf(dialect, answer) })));
+  return untilNow(governor);
+}
+
+async function untilNow(governor: Governor): Promise<number> {
+  const sent = governor.run('backfill', () => Promise.resolve({ result: 'sent', facts: null }));
+  const ended = await sent.catch((error: unknown) => error);
+  if (!(ended instanceof DeferredError)) throw new Error(`a request was not put off: ${String(ended)}`);
+  return ended.until;
+}
+
+describe('a stated wait beyond max_wait', () => {
+  it.each(STATEMENTS)('in %s puts off for as long as it says, however long', async (_name, dialect, answer) => {
+    for (const length of LENGTHS) {
+      const clock = new HandClock(START);
+      const settings = { maxWaitMs: MAX_WAIT, dialect: rateDialectSchema.parse(dialect) };
+      const governor = governorFor(clock, settings);
+      const until = await untilAfter(governor, clock, answer(length));
+      expect(until - START).toBe(Math.min(length, LONGEST_WAIT_MS));
+      const restarted = governorFor(clock, { ...settings, restored: governor.state() });
+      expect(await untilNow(restarted)).toBe(until);
+    }
+  });
+
+  it.each([
+    ['the last number that is surely seconds', '999999999'],
+    ['the first that might be a Unix time, but a moment long past', '1000000000'],
+    ['Unix seconds in 250 years', '9999999999'],
+    ['Unix milliseconds in 250 years', '9999999999999'],
+    ['more than a number holds', '9'.repeat(400)],
+    ['a duration of as much', `${'9'.repeat(400)}h`],
+    ['the last date', 'Fri, 31 Dec 9999 23:59:59 GMT'],
+    ['the last of two values', `1, ${'9'.repeat(20)}`],
+    ['the first of two dates', 'Fri, 31 Dec 9999 23:59:59 GMT, Fri, 20 Nov 2026 08:00:30 GMT'],
+  ])('counts in full where it is absurd: %s', async (_name, value) => {
+    const clock = new HandClock(START);
+    const governor = governorFor(clock, { maxWaitMs: MAX_WAIT });
+    const until = await untilAfter(governor, clock, { headers: { 'retry-after': value } });
+    expect(until - START).toBe(LONGEST_WAIT_MS);
+    expect(await untilNow(governorFor(clock, { maxWaitMs: MAX_WAIT, restored: governor.state() }))).toBe(until);
+  });
+
+  it.each([
+    ['a window without any length', { ratelimit: '"p";r=0;t=5000000', 'ratelimit-policy': '"p";q=9;w=0' }],
+    ['a limit that no number holds', { ratelimit: '"p";r=0;t=5000000', 'x-ratelimit-limit': '9'.repeat(400) }],
+    ['a remainder of as much', { ratelimit: '"p";r=0;t=5000000', 'x-ratelimit-remaining': '9'.repeat(400) }],
+  ])('is still known after a restart beside %s', async (_name, headers) => {
+    const clock = new HandClock(START);
+    const governor = governorFor(clock, { maxWaitMs: MAX_WAIT });
+    const until = await untilAfter(governor, clock, { headers });
+    expect(until - START).toBe(5_000_000 * SECOND);
+    expect(await untilNow(governorFor(clock, { maxWaitMs: MAX_WAIT, restored: governor.state() }))).toBe(until);
+  });
+
+  it('of a quota that comes back all too slowly ends some day', async () => {
+    const clock = new HandClock(START);
+    const headers = [
+      { name: 'x-limit', means: 'limit', refill: Number.MIN_VALUE },
+      { name: 'x-left', means: 'remaining', refill: Number.MIN_VALUE },
+    ];
+    const dialect = rateDialectSchema.parse({ base: 'none', headers });
+    const governor = governorFor(clock, { maxWaitMs: MAX_WAIT, dialect });
+    const until = await untilAfter(governor, clock, { headers: { 'x-limit': '9', 'x-left': '0' } });
+    expect(until - START).toBe(LONGEST_WAIT_MS);
+  });
+});

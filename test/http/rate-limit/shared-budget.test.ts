@@ -1,0 +1,300 @@
+import { describe, expect, it } from 'vitest';
+import { SyncError } from '../../../src/model/errors.ts';
+import { HandClock } from '../../support/hand-clock.ts';
+import { longOrShort, sampled } from '../../support/length.ts';
+import { fixedWindow, governorFor, noLimit, slidingWindow, tokenBucket, type Limiter } from './limited-service.ts';
+import { memoryRow } from './shared-row-in-memory.ts';
+import { sharing } from './sharing.ts';
+
+function between(times: number[], from: number, to: number): number {
+  return times.filter((time) => time >= from && time < to).length;
+}
+
+function sum(waits: Map<string, number[]>): number {
+  return [...waits.values()].flat().length;
+}
+
+describe('a budget that several processes share: no 429, and at least 95 % of the rate', () => {
+  const cases: [string, Limiter, number, number][] = [
+    ['a token bucket of 20/s', tokenBucket(20, 20), 20, 4],
+    ['a token bucket of 50/s', tokenBucket(50, 50), 50, 4],
+    ['a token bucket of 20/s, 12 processes', tokenBucket(20, 20), 20, 12],
+    ['a fixed window of 10 s', fixedWindow(500, 10_000, 3_700), 50, 4],
+    ['a sliding window of 10 s', slidingWindow(500, 10_000), 50, 4],
+  ];
+  const faster: typeof cases = [
+    ['a token bucket of 100/s', tokenBucket(100, 100), 100, 4],
+    ['a token bucket of 50/s, 12 processes', tokenBucket(50, 50), 50, 12],
+  ];
+  it.each([...sampled(cases, 2), ...longOrShort(faster, [])])('%s', async (_name, limiter, rate, processes) => {
+    const { clock, seen, join, end } = sharing({ limiter, headers: 'ietf' });
+    const members = Array.from({ length: processes }, join);
+    for (const member of members) member.work('backfill', 5);
+    await clock.advance(12_000);
+    await end();
+    expect(seen.limited).toEqual([]);
+    expect(between(seen.arrivals, 0, 12_000)).toBeGreaterThanOrEqual(0.95 * 12 * rate);
+    const each = members.map(({ waits }) => sum(waits));
+    expect(Math.min(...each)).toBeGreaterThan(0.3 * Math.max(...each));
+  });
+});
+
+/** Lets nobody through, and says when to come back. */
+function refusing(retryMs: number): Limiter {
+  return () => ({ ...noLimit(), allowed: false, retryMs });
+}
+
+const down = () => Promise.reject(new SyncError('warehouse_unreachable', 'gone', { recovery: 'stop', hint: 'wait' }));
+const unheard = () => Promise.resolve({ result: 'sent', facts: null });
+
+describe('what one process is told', () => {
+  it('holds for all of them at once, and one request goes first when the wait is over', async () => {
+    let refuseAt = Number.POSITIVE_INFINITY;
+    const limiter: Limiter = (at) => {
+      const refused = at >= refuseAt && at < refuseAt + 5_000;
+      return { ...noLimit(), allowed: !refused, remaining: refused ? 0 : 1, retryMs: 5_000 };
+    };
+    const { clock, seen, join, end } = sharing({ limiter, headers: 'none' });
+    const members = Array.from({ length: 4 }, join);
+    for (const member of members) member.work('backfill', 4);
+    await clock.advance(3_000);
+    refuseAt = 3_000;
+    await clock.advance(6_000);
+    await end();
+    const [told = 0] = seen.limited;
+    // What was under way, and what was granted while the row was being written.
+    expect(seen.limited.length).toBeLessThanOrEqual(16);
+    const after = seen.arrivals.filter((at) => at > told + 60);
+    expect((after[0] ?? 0) - told).toBeGreaterThan(4_950);
+    expect((after[1] ?? 0) - (after[0] ?? 0)).toBeGreaterThan(10);
+    expect(members.map(({ governor }) => governor.figures().pausedUntil)).toEqual([null, null, null, null]);
+  });
+
+  it('is shown by all of them', async () => {
+    const { clock, join, end } = sharing({ limiter: refusing(30_000), headers: 'none' });
+    const [first, second] = [join(), join()];
+    first.work('backfill', 1);
+    second.work('backfill', 1);
+    await clock.advance(10_000);
+    for (const { governor } of [first, second]) {
+      const paused = (governor.figures().pausedUntil ?? 0) - clock.now();
+      expect(paused).toBeGreaterThan(19_000);
+      expect(paused).toBeLessThan(21_000);
+    }
+    await end();
+  });
+
+  it('beyond max_wait parks what waits in each of them', async () => {
+    const { clock, join, end } = sharing({
+      limiter: refusing(120_000),
+      headers: 'none',
+      options: { maxWaitMs: 60_000 },
+    });
+    const [first, second] = [join(), join()];
+    await clock.finish(first.once('backfill'));
+    await expect(clock.finish(second.once('backfill'))).rejects.toMatchObject({ code: 'deferred' });
+    await end();
+  });
+});
+
+describe('slots', () => {
+  it.each([
+    ['as many for each process', null, 16],
+    ['no more than the sum that is set, over all processes', 8, 8],
+  ])('are %s', async (_name, concurrencyTotal, most) => {
+    const options = { concurrency: 4, concurrencyTotal };
+    const { clock, seen, join, end } = sharing({ limiter: noLimit, headers: 'none', latencyMs: 200, options });
+    const members = Array.from({ length: 4 }, join);
+    for (const member of members) member.work('backfill', 8);
+    await clock.advance(20_000);
+    await end();
+    const each = members.map(({ waits }) => sum(waits));
+    expect(seen.mostUnderWay).toBe(most);
+    // So many under way, each of which takes 200 ms.
+    expect(between(seen.arrivals, 10_000, 20_000)).toBeGreaterThan(0.85 * 10 * 5 * most);
+    expect(Math.min(...each)).toBeGreaterThan(0.3 * Math.max(...each));
+  });
+
+  it('are cut for all processes by what one of them is refused, and by one that is gone', async () => {
+    let refuse = false;
+    const limiter: Limiter = () => ({ ...noLimit(), allowed: !refuse, retryMs: 1_000 });
+    const { clock, seen, row, join, end } = sharing({ limiter, headers: 'none', latencyMs: 200 });
+    const slots = (): unknown => JSON.parse(row.text()).slots.current;
+    const [first, second] = [join(), join()];
+    first.work('backfill', 8);
+    second.work('backfill', 8);
+    await clock.advance(10_000);
+    expect(slots()).toBe(16);
+    refuse = true;
+    await clock.advance(150);
+    refuse = false;
+    await clock.advance(250);
+    expect(slots()).toBe(14);
+    expect(seen.limited.length).toBeGreaterThan(0);
+    second.freeze();
+    await clock.advance(10_000);
+    expect(slots()).toBe(8);
+    second.thaw();
+    await end();
+  });
+
+  it('of a process that is gone come back, and it may go on when it was only frozen', async () => {
+    const { clock, seen, join, end } = sharing({ limiter: noLimit, headers: 'none', options: { concurrency: 1 } });
+    const [frozen, other] = [join(), join()];
+    const answer = Promise.withResolvers<void>();
+    const slow = frozen.governor.run('backfill', () => answer.promise.then(() => ({ result: 'slow', facts: null })));
+    await clock.advance(1_000);
+    frozen.freeze();
+    const asked = clock.monotonic();
+    await clock.finish(other.once('backfill'));
+    // So long a process may not be heard of.
+    expect(clock.monotonic() - asked).toBeGreaterThan(4_000);
+    expect(clock.monotonic() - asked).toBeLessThan(5_500);
+    answer.resolve();
+    frozen.thaw();
+    expect(await clock.finish(slow)).toBe('slow');
+    expect(await clock.finish(frozen.once('backfill'))).toBe(true);
+    expect(seen.mostUnderWay).toBe(1);
+    await end();
+  });
+
+  it('of a process that takes its leave come back at once', async () => {
+    const { clock, join, end } = sharing({ limiter: noLimit, headers: 'none', options: { concurrency: 1 } });
+    const [leaving, other] = [join(), join()];
+    void leaving.governor.run('backfill', () => new Promise<never>(() => undefined));
+    await clock.advance(1_000);
+    const asked = clock.monotonic();
+    const once = other.once('backfill');
+    await clock.finish(Promise.resolve(leaving.governor.close()));
+    await clock.finish(once);
+    expect(clock.monotonic() - asked).toBeLessThan(200);
+    await end();
+  });
+});
+
+describe('a turn', () => {
+  it('of a process that is frozen is passed over, and costs the others little', async () => {
+    const { clock, seen, join, end } = sharing({ limiter: tokenBucket(20, 20), headers: 'ietf' });
+    const [frozen, ...others] = [join(), join(), join()];
+    for (const member of [frozen, ...others]) member.work('backfill', 4);
+    frozen.work('refetch', 4);
+    await clock.advance(5_000);
+    frozen.freeze();
+    await clock.advance(5_000);
+    const gaps = seen.arrivals.map((at, index) => at - (seen.arrivals[index - 1] ?? 0));
+    expect(Math.max(...gaps)).toBeLessThan(250);
+    expect(between(seen.arrivals, 5_000, 10_000)).toBeGreaterThan(0.95 * 5 * 20);
+    frozen.thaw();
+    await end();
+    expect(seen.limited).toEqual([]);
+  });
+});
+
+describe('where the database does not answer', () => {
+  it('a request waits, and gives up by its signal', async () => {
+    const { clock, seen, join, end } = sharing({ limiter: noLimit, headers: 'none' });
+    const member = join();
+    member.freeze();
+    const stop = new AbortController();
+    const asked = member.governor.run('backfill', () => Promise.reject(new Error('was sent')), stop.signal);
+    await clock.advance(60_000);
+    stop.abort(new Error('enough'));
+    await expect(asked).rejects.toThrow('enough');
+    member.thaw();
+    await end();
+    expect(seen.arrivals).toEqual([]);
+  });
+
+  it('and says so, all that wait are told; the next ones try anew', async () => {
+    const clock = new HandClock();
+    const row = memoryRow(clock, () => 1);
+    let isDown = true;
+    const shared = {
+      read: () => (isDown ? down() : row.read()),
+      swap: (version: number, state: string) => (isDown ? down() : row.swap(version, state)),
+    };
+    const governor = governorFor(clock, { shared });
+    const both = await Promise.allSettled([1, 2].map(() => governor.run('backfill', unheard)));
+    expect(both).toMatchObject([1, 2].map(() => ({ reason: { code: 'warehouse_unreachable' } })));
+    isDown = false;
+    expect(await clock.finish(governor.run('backfill', unheard))).toBe('sent');
+  });
+});
+
+describe('lanes over all processes', () => {
+  it('a live request goes before the backfill of the others', async () => {
+    const { clock, seen, join, end } = sharing({ limiter: tokenBucket(20, 20), headers: 'ietf' });
+    const [live, ...others] = [join(), join(), join(), join()];
+    for (const member of others) member.work('backfill', 8);
+    await clock.advance(5_000);
+    for (let turn = 0; turn < 40; turn += 1) {
+      void live?.once('refetch');
+      await clock.advance(130);
+    }
+    await clock.advance(1_000);
+    await end();
+    const waits = (live?.waits.get('refetch') ?? []).toSorted((a, b) => a - b);
+    expect(waits).toHaveLength(40);
+    // A turn takes 50 ms: its own, and every fifth time that of somebody who has waited longer.
+    expect(waits[20]).toBeLessThan(80);
+    expect(waits.at(-1)).toBeLessThan(300);
+    expect(seen.limited).toEqual([]);
+  });
+
+  it('also where a turn takes most of a second', async () => {
+    const { clock, join, end } = sharing({ limiter: tokenBucket(2, 2), headers: 'ietf' });
+    const [live, ...others] = [join(), join(), join(), join()];
+    for (const member of others) member.work('backfill', 8);
+    await clock.advance(5_000);
+    for (let turn = 0; turn < 20; turn += 1) {
+      void live?.once('refetch');
+      await clock.advance(2_300);
+    }
+    await end();
+    const waits = (live?.waits.get('refetch') ?? []).toSorted((a, b) => a - b);
+    expect(waits[10]).toBeLessThan(600);
+    expect(waits.at(-1)).toBeLessThan(1_300);
+  });
+
+  it('every fifth turn the oldest goes first, so that no backfill starves', async () => {
+    const { clock, join, end } = sharing({ limiter: tokenBucket(20, 20), headers: 'ietf' });
+    const [live, other] = [join(), join()];
+    live.work('refetch', 8);
+    other.work('backfill', 4);
+    await clock.advance(20_000);
+    await end();
+    const share = sum(other.waits) / (sum(other.waits) + sum(live.waits));
+    expect(share).toBeGreaterThan(0.05);
+    expect(share).toBeLessThan(0.25);
+  });
+
+  it('yielding lanes never take all slots where live lanes are in use', async () => {
+    const { clock, join, end } = sharing({ limiter: noLimit, headers: 'none', latencyMs: 400 });
+    const [live, other] = [join(), join()];
+    other.work('backfill', 12);
+    for (let turn = 0; turn < 60; turn += 1) {
+      void live.once('refetch');
+      await clock.advance(500);
+    }
+    await end();
+    const waits = (live.waits.get('refetch') ?? []).slice(20).toSorted((a, b) => a - b);
+    expect(waits[20]).toBeLessThan(20);
+    // One of them may have come just when the oldest had its turn.
+    expect(waits.at(-1)).toBeLessThan(400);
+  });
+});
+
+describe('a process that has the budget for itself', () => {
+  it('stores once for each request, and finds in half a second that it may have eight under way', async () => {
+    const { clock, row, seen, join, end } = sharing({ limiter: noLimit, headers: 'none', latencyMs: 50 });
+    // Two more wait in line, as of a walk.
+    join().work('backfill', 10);
+    await clock.advance(500);
+    const [requests, swaps] = [seen.arrivals.length, row.counts.swaps];
+    await clock.advance(2_000);
+    const more = seen.arrivals.length - requests;
+    await end();
+    expect(more).toBeGreaterThan((0.9 * 8 * 2_000) / 51);
+    expect((row.counts.swaps - swaps) / more).toBeLessThan(1.05);
+  });
+});

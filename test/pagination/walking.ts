@@ -1,0 +1,53 @@
+import type { Page } from '../../src/pagination/page.ts';
+import { walk } from '../../src/pagination/walk.ts';
+import type { WalkOptions } from '../../src/pagination/walk.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
+import type { PageProfile } from '../../src/config/profile/page-style.ts';
+import type { ApiClient } from '../../src/http/client.ts';
+import { isObject } from '../../src/rows/records/field-at.ts';
+import { newMeter } from '../../src/http/client.ts';
+import { realClient } from './real-client.ts';
+import type { ListingServer } from './listing-server.ts';
+
+export type WalkExtras = Partial<WalkOptions> & {
+  records?: string;
+  /** Something between the walk and the real client. */
+  around?: (client: ApiClient) => ApiClient;
+};
+
+/** A walk over `/v1/content` of a test's server. */
+export function walkOver(server: ListingServer, page: PageProfile, extras: WalkExtras = {}) {
+  const { records = 'data', around = (client) => client, client, ...rest } = extras;
+  return walk({
+    client: around(client ?? realClient(server.url, page, records)),
+    resource: { path: '/content', query: {}, records, page, id: 'id', updated: 'updated_at' },
+    listing: { baseUrl: server.url, prefix: '/v1' },
+    lane: 'backfill',
+    meter: newMeter(),
+    runAhead: 8,
+    clock: performanceClock,
+    ...rest,
+  });
+}
+
+const performanceClock = systemClock;
+
+/** All pages, or those before the error, and the error. */
+export async function collect(pages: AsyncIterable<Page>): Promise<{ pages: Page[]; error: unknown }> {
+  const got: Page[] = [];
+  try {
+    for await (const page of pages) got.push(page);
+  } catch (error) {
+    return { pages: got, error };
+  }
+  return { pages: got, error: null };
+}
+
+/** The `id` of every record, in order. */
+export function idsOf(pages: readonly Page[]): unknown[] {
+  return pages.flatMap((page) => page.records.map(({ value }) => (isObject(value) ? value['id'] : undefined)));
+}
+
+export function numbered(count: number): { id: number }[] {
+  return Array.from({ length: count }, (_, at) => ({ id: at + 1 }));
+}

@@ -1,0 +1,148 @@
+import { describe, expect, it } from 'vitest';
+import type { Condition } from '../../../src/server/alerts/plan-telling.ts';
+import { channelWith, conditionOf, TellingStory } from './telling.ts';
+
+const NONE: Condition[] = [];
+
+function many(sources: number, resources: number): Condition[] {
+  return Array.from({ length: sources * resources }, (_, n) =>
+    conditionOf({ source: `s${Math.floor(n / resources)}`, resource: `r${n % resources}` }),
+  );
+}
+
+describe('what a channel is told', () => {
+  it('comes together: an account with 20 resources, or 100 sources that fail within a minute, are one message', () => {
+    const story = new TellingStory(channelWith());
+    const all = many(100, 3);
+    story.until(60, (minute) => all.slice(0, Math.floor(minute * 300)));
+    story.until(120, () => NONE);
+    expect(story.messages).toMatchObject([
+      { begun: 300, over: 0 },
+      { begun: 0, over: 300 },
+    ]);
+    expect(story.messages[0]?.minute).toBeLessThan(2);
+  });
+
+  it('is held together where it trickles in, and waits for no more than ten times as long', () => {
+    const story = new TellingStory(channelWith());
+    const all = many(100, 1);
+    story.until(60, (minute) => all.slice(0, Math.floor(minute * 3)));
+    const begun = story.messages.map((message) => message.begun);
+    expect(begun.reduce((sum, count) => sum + count, 0)).toBe(100);
+    expect(begun.length).toBeLessThanOrEqual(8);
+    expect(story.messages[0]?.minute).toBeLessThanOrEqual(6);
+  });
+
+  it('is told once, however often the process starts, and once that it is over', () => {
+    const story = new TellingStory(channelWith());
+    for (let minute = 10; minute <= 60; minute += 10) {
+      story.until(minute, () => [conditionOf()]);
+      story.restart();
+    }
+    story.until(90, () => NONE);
+    story.restart();
+    story.until(120, () => NONE);
+    expect(story.messages).toMatchObject([
+      { begun: 1, over: 0 },
+      { begun: 0, over: 1 },
+    ]);
+  });
+
+  it('is not told where it passes before anybody could have looked', () => {
+    const story = new TellingStory(channelWith());
+    story.until(30, (minute) => (minute % 5 < 0.3 ? [conditionOf()] : NONE));
+    expect(story.messages).toEqual([]);
+  });
+
+  it('does not flood where it comes and goes all day', () => {
+    const story = new TellingStory(channelWith());
+    story.until(24 * 60, (minute) => (minute % 20 < 10 ? [conditionOf()] : NONE));
+    // 72 times it came and 72 times it went.
+    expect(story.messages.length).toBeLessThanOrEqual(10);
+    story.until(24 * 60 + 400, () => NONE);
+    expect(story.messages.at(-1)).toMatchObject({ over: 1 });
+  });
+
+  it('is not over because the warehouse cannot be read', () => {
+    const story = new TellingStory(channelWith());
+    story.until(5, () => [conditionOf()]);
+    story.unread = true;
+    story.until(60, () => [conditionOf()]);
+    story.unread = false;
+    story.until(65, () => [conditionOf()]);
+    expect(story.messages).toMatchObject([{ begun: 1 }]);
+  });
+
+  it('is told again after `repeat`, where that is set', () => {
+    const story = new TellingStory(channelWith({ repeat: '4h' }));
+    story.until(13 * 60, () => [conditionOf()]);
+    story.until(24 * 60, () => NONE);
+    expect(story.messages).toMatchObject([{ begun: 1 }, { begun: 1 }, { begun: 1 }, { begun: 1 }, { over: 1 }]);
+  });
+
+  it.each<[string, Record<string, unknown>, Condition, number]>([
+    ['another kind', { on: ['overdue'] }, conditionOf(), 0],
+    ['another source', { sources: ['shop'] }, conditionOf(), 0],
+    ['its source', { sources: ['blog'] }, conditionOf(), 1],
+    ['as many rejects as may be', { rejects_above: 100 }, conditionOf({ kind: 'rejects', count: 100 }), 0],
+    ['one more', { rejects_above: 100 }, conditionOf({ kind: 'rejects', count: 101 }), 1],
+  ])('is only what it asks for: %s', (_, fields, condition, expected) => {
+    const story = new TellingStory(channelWith(fields));
+    story.until(10, () => [condition]);
+    expect(story.messages).toHaveLength(expected);
+  });
+
+  it('does not name what is late because it fails, unless failures are not told', () => {
+    const both = [conditionOf(), conditionOf({ kind: 'overdue' })];
+    const begun = (on: string[]): number[] => {
+      const story = new TellingStory(channelWith({ on }));
+      story.until(10, () => both);
+      return story.messages.map((message) => message.begun);
+    };
+    expect([begun(['failed', 'overdue']), begun(['overdue'])]).toEqual([[1], [1]]);
+  });
+
+  it('has changed tables once and without an end, and none of before it began to look', () => {
+    const story = new TellingStory(channelWith());
+    story.until(5, () => [change(-60)]);
+    story.copied = [{ source: 'blog', resource: 'content', lastChangeAt: change(-60).since }];
+    story.until(10, () => [change(-60)]);
+    expect(story.messages).toEqual([]);
+    story.until(30, () => [change(-60), change(10), change(10.1)]);
+    story.restart();
+    story.until(40, () => [change(-60), change(10), change(10.1)]);
+    story.until(60, () => NONE);
+    expect(story.messages).toMatchObject([{ begun: 2 }]);
+  });
+
+  it('of an API that is to end is told once for each date', () => {
+    const story = new TellingStory(channelWith());
+    story.until(10, () => [ending('2027-01-31')]);
+    story.until(20, () => [ending('2026-12-31')]);
+    story.until(30, () => NONE);
+    expect(story.messages).toMatchObject([{ begun: 1 }, { begun: 1 }]);
+  });
+
+  it('waits for nothing in a process that looks once and ends, and does not flood from there either', () => {
+    const story = new TellingStory(channelWith());
+    for (let run = 0; run < 144; run += 1) {
+      story.restart();
+      story.look(run % 2 === 0 ? [conditionOf()] : NONE, true);
+      story.until((run + 1) * 10, () => (run % 2 === 0 ? [conditionOf()] : NONE));
+    }
+    expect(story.messages.slice(0, 2)).toMatchObject([
+      { minute: 0, begun: 1 },
+      { minute: 10, over: 1 },
+    ]);
+    expect(story.messages.length).toBeLessThanOrEqual(12);
+  });
+});
+
+/** A changed table, so many minutes after the story begins. */
+function change(minute: number): Condition {
+  return conditionOf({ kind: 'schema_change', since: Date.parse('2026-11-20T08:00:00Z') + minute * 60_000 });
+}
+
+function ending(detail: string): Condition {
+  return conditionOf({ kind: 'deprecation', resource: null, detail });
+}

@@ -1,0 +1,52 @@
+import { expect, it, onTestFinished } from 'vitest';
+import { doWalk, failedWith } from '../../../src/server/cluster/walk-item.ts';
+import type { WalkItem } from '../../../src/server/work-items/work-items.ts';
+import { systemClock } from '../../../src/observe/system-clock.ts';
+import { SyncError } from '../../../src/model/errors.ts';
+import { readCheckpoint } from '../../../src/database/state/checkpoints.ts';
+import { journey } from '../../support/journey.ts';
+
+const NEVER = new AbortController().signal;
+const SECRET = 'canary-0123456789';
+const WALK: WalkItem = { kind: 'walk', source: 'blog', resource: 'content', command: 'backfill' };
+
+async function stage() {
+  const blog = await journey({ sandbox: { generate: { content: 30, images: 0, analytics: 0 } } });
+  const app = await blog.open();
+  onTestFinished(() => app.close());
+  const watcher = { started: () => undefined, page: () => undefined, ended: () => undefined };
+  return { blog, app, parts: { app, clock: systemClock, watcher, secrets: [SECRET] } };
+}
+
+it('asks nothing of the service if another walk has ended since the item was queued', async () => {
+  const { app, blog, parts } = await stage();
+  const { sandbox } = blog;
+  await doWalk(parts, WALK, NEVER);
+  const { total } = sandbox.requests;
+  const stale = { ...WALK, seen: null };
+  expect(await doWalk(parts, stale, NEVER)).toMatchObject({ result: { report: { status: 'ok', resources: [] } } });
+  expect(sandbox.requests.total).toBe(total);
+  const seen = (await readCheckpoint(app.warehouse.own, 'content'))?.last_full_at ?? null;
+  expect(await doWalk(parts, { ...WALK, seen }, NEVER)).toMatchObject({ result: { report: { resources: [{}] } } });
+  expect(sandbox.requests.total).toBeGreaterThan(total);
+});
+
+it('gives the item back if another process owns the resource, or when it is stopped', async () => {
+  const { app, blog, parts } = await stage();
+  await (await app.ownedResources.acquire('content')).release(true);
+  await blog.write("UPDATE _sync_leases SET host = 'elsewhere', expires_at = '2999-01-01 00:00:00.000'");
+  expect(await doWalk(parts, WALK, NEVER)).toEqual({ is: 'back', afterMs: 3_000 });
+  await blog.write("UPDATE _sync_leases SET expires_at = '2000-01-01 00:00:00.000'");
+  const stopped = AbortSignal.abort(new SyncError('interrupted', 'the process is ending', { recovery: 'stop' }));
+  expect(await doWalk(parts, WALK, stopped)).toEqual({ is: 'back', afterMs: 0 });
+});
+
+it('says why a walk did not begin, without secrets', () => {
+  const error = new SyncError('warehouse_full', `no room for ${SECRET}`, { recovery: 'retry', hint: `not ${SECRET}` });
+  expect(failedWith(error, [SECRET])).toEqual({
+    error: { code: 'warehouse_full', message: 'no room for ***', hint: 'not ***' },
+  });
+  expect(failedWith(new TypeError('x is undefined'), [])).toEqual({
+    error: { code: 'bug', message: 'x is undefined' },
+  });
+});

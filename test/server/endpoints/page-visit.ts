@@ -1,0 +1,62 @@
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { onTestFinished } from 'vitest';
+import { systemClock } from '../../../src/observe/system-clock.ts';
+import type { ControlRequest } from '../../../src/server/controls/control-request.ts';
+import type { StatusSnapshot } from '../../../src/server/status/snapshot.ts';
+import { createControlDoor } from '../../../src/server/endpoints/control-door.ts';
+import type { PagesOptions } from '../../../src/server/endpoints/pages.ts';
+import { pagesOf, servePages, type PageServer } from './page-server.ts';
+
+/** Controls that only note what they are asked for. */
+export function notedControls() {
+  const asked: ControlRequest[] = [];
+  const refusals: string[] = [];
+  const door = createControlDoor({
+    control: async (request) => {
+      asked.push(request);
+      return { answer: { done: true, message: `${request.action}: noted`, hint: null }, report: null };
+    },
+    serve: () => ({ auth: { user: 'ops', password: 'secret word' }, host: '127.0.0.1', hosts: [] }),
+    clock: systemClock,
+    refused: (reason) => refusals.push(reason),
+  });
+  return { controls: () => door, asked, refusals };
+}
+
+interface Visit {
+  page: Page;
+  server: PageServer;
+  /** Everything that the browser complained of. */
+  complaints: string[];
+  /** What the pages show from now on. */
+  show: (snapshot: StatusSnapshot) => void;
+}
+
+/** Opens the pages of a snapshot in a browser context of its own, with its clock in our hands. */
+export async function visit(
+  browser: Browser,
+  snapshot: StatusSnapshot,
+  options: BrowserContextOptions = {},
+  pagesOptions: Partial<PagesOptions> = {},
+): Promise<Visit> {
+  let shown = snapshot;
+  const server = await servePages(pagesOf(() => shown, pagesOptions));
+  const context = await browser.newContext(options);
+  onTestFinished(async () => {
+    await context.close();
+    await server.close();
+  });
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
+  });
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  page.on('request', (request) => {
+    const url = request.url();
+    if (!url.startsWith(server.url) && !url.startsWith('data:')) complaints.push(`asked for ${url}`);
+  });
+  await page.clock.install();
+  await page.goto(server.url);
+  return { page, server, complaints, show: (next) => void (shown = next) };
+}

@@ -1,0 +1,255 @@
+import { describe, expect, it } from 'vitest';
+import { SyncError } from '../../../src/model/errors.ts';
+import { createDoor, type DoorOptions } from '../../../src/server/endpoints/door.ts';
+import { answerFile } from '../../../src/server/endpoints/file-page.ts';
+import { HandClock } from '../../support/hand-clock.ts';
+import { hurriedClock } from '../../support/hurried-clock.ts';
+import { ask, pagesOf } from './page-server.ts';
+import { snapshotWith } from './sample-status.ts';
+
+const AUTH = { user: 'ops', password: 'pässword:with colon' };
+
+function get(path: string, options: Parameters<typeof pagesOf>[1] = {}, headers: Record<string, string> = {}) {
+  return ask(
+    pagesOf(() => snapshotWith(), options),
+    path,
+    { headers },
+  );
+}
+
+const serve = () => ({ auth: AUTH, host: '127.0.0.1', hosts: [] });
+
+/** Asks for a name and a password; nobody waits for long. */
+function guarded(changes: Partial<DoorOptions> = {}) {
+  return createDoor({ serve, clock: hurriedClock(1_000), refused: () => undefined, ...changes });
+}
+
+/** Leaves out nobody but those who ask for a name that is not ours. */
+function open(hosts: string[] = []) {
+  return guarded({ serve: () => ({ host: '127.0.0.1', hosts }) });
+}
+
+async function readiness(headers: Record<string, string>): Promise<unknown> {
+  const { status, body } = await get('/readyz', { door: guarded() }, headers);
+  return [status, JSON.parse(body)];
+}
+
+function basic(text: string): Record<string, string> {
+  return { authorization: `Basic ${Buffer.from(text).toString('base64')}` };
+}
+
+const opening = () => Promise.reject(new SyncError('warehouse_opening', 'it is being opened', { recovery: 'retry' }));
+const broken = () => Promise.reject(new Error('secret detail'));
+
+describe('pages', () => {
+  it.each([
+    ['/', 200, 'text/html; charset=utf-8'],
+    ['/?x=1', 200, 'text/html; charset=utf-8'],
+    ['/tables', 200, 'text/html; charset=utf-8'],
+    ['/status.json', 200, 'application/json; charset=utf-8'],
+    ['/metrics', 200, 'text/plain; version=0.0.4; charset=utf-8'],
+    ['/readyz', 200, 'application/json; charset=utf-8'],
+    ['/favicon.ico', 404, 'text/plain; charset=utf-8'],
+    ['/constructor', 404, 'text/plain; charset=utf-8'],
+    ['//', 404, 'text/plain; charset=utf-8'],
+  ])('%s answers %i %s', async (path, status, type) => {
+    const answer = await get(path);
+    expect([answer.status, answer.headers['content-type']]).toStrictEqual([status, type]);
+  });
+
+  it('allows nothing but what the page itself brings, with another nonce each time', async () => {
+    const [one, other] = [await get('/'), await get('/')];
+    const policy = one.headers['content-security-policy'] ?? '';
+    const [, nonce] = /script-src 'nonce-([^']+)'/.exec(policy) ?? [];
+    expect(policy).toBe(
+      `default-src 'none'; base-uri 'none'; frame-ancestors 'none'; style-src 'nonce-${nonce}'; script-src 'nonce-${nonce}'; connect-src 'self'; img-src data:; form-action 'self'`,
+    );
+    expect(one.body).toContain(`<script nonce="${nonce}">`);
+    expect(other.headers['content-security-policy']).not.toBe(policy);
+  });
+
+  it.each(['/', '/tables', '/status.json', '/metrics', '/readyz', '/nothing'])(
+    '%s is not cached, sniffed or framed',
+    async (path) => {
+      expect((await get(path)).headers).toMatchObject({
+        'cache-control': 'no-store',
+        'x-content-type-options': 'nosniff',
+        'x-frame-options': 'DENY',
+        'referrer-policy': path === '/' ? 'same-origin' : 'no-referrer',
+        'content-security-policy': expect.stringContaining("default-src 'none'"),
+      });
+    },
+  );
+
+  it('says as JSON what the page says', async () => {
+    const status = JSON.parse((await get('/status.json')).body);
+    expect(status).toMatchObject({ ...snapshotWith(), summary: { tone: 'fine' }, attention: [] });
+  });
+
+  it('has no body for HEAD', async () => {
+    const answer = await ask(
+      pagesOf(() => snapshotWith()),
+      '/',
+      { method: 'HEAD' },
+    );
+    expect([answer.status, answer.body]).toStrictEqual([200, '']);
+  });
+
+  it('F159 says 503 and why where it is not ready, without telling more', async () => {
+    const answer = await get('/readyz', {
+      ready: async () => ({ ready: false, stopping: false, sources: { blog: 'unreachable' } }),
+    });
+    expect(answer.status).toBe(503);
+    expect(JSON.parse(answer.body)).toStrictEqual({
+      ready: false,
+      stopping: false,
+      sources: { blog: 'unreachable' },
+    });
+  });
+
+  it.each(['/', '/tables', '/status.json', '/metrics', '/readyz'])(
+    '%s answers also when putting it together fails',
+    async (path) => {
+      const errors: unknown[] = [];
+      const options = {
+        snapshot: broken,
+        ready: broken,
+        metrics: broken,
+        failed: (error: unknown) => void errors.push(error),
+      };
+      const answer = await get(path, options);
+      expect(answer.status).toBe(path === '/readyz' ? 503 : 500);
+      expect(answer.body).not.toContain('secret detail');
+      expect(errors).toHaveLength(1);
+    },
+  );
+
+  it('asks to come again for a file where the copy cannot be read yet, and says why', async () => {
+    const file = { source: 'blog', sha256: 'a'.repeat(64) };
+    const asked = new Request('http://localhost/');
+    const answer = await answerFile({ files: { find: opening, read: opening }, controls: () => ({}) }, file, asked);
+    expect([answer.status, answer.headers.get('retry-after'), await answer.text()]).toStrictEqual([
+      503,
+      '2',
+      'The file cannot be read now: it is being opened.\n',
+    ]);
+  });
+});
+
+describe('basic authentication', () => {
+  it.each([
+    ['no header', {}],
+    ['another scheme', { authorization: 'Bearer abc' }],
+    ['a wrong password', basic('ops:nope')],
+    ['a wrong user', basic(`root:${AUTH.password}`)],
+    ['an empty credential', { authorization: 'Basic ' }],
+    ['a prefix of it', basic('ops:pässword:with colo')],
+    ['junk behind the base64', { authorization: `${basic(`ops:${AUTH.password}`)['authorization']}!!` }],
+  ])('refuses %s', async (_, headers: Record<string, string>) => {
+    for (const path of ['/', '/tables', '/status.json', '/metrics']) {
+      const answer = await get(path, { door: guarded() }, headers);
+      expect(answer.status).toBe(401);
+      expect(answer.headers['www-authenticate']).toMatch(/^Basic realm=/);
+    }
+  });
+
+  it.each(['Basic', 'basic', 'BASIC'])('takes the right one, with the scheme written %s', async (scheme) => {
+    const value = Buffer.from(`ops:${AUTH.password}`).toString('base64');
+    expect((await get('/', { door: guarded() }, { authorization: `${scheme} ${value}` })).status).toBe(200);
+  });
+
+  it('leaves readiness open, for whoever restarts containers, but names the sources only to those who may see them', async () => {
+    const known = { authorization: `Basic ${Buffer.from(`ops:${AUTH.password}`).toString('base64')}` };
+    const short = { ready: true, stopping: false };
+    expect(await readiness({})).toStrictEqual([200, short]);
+    expect(await readiness(basic('ops:nope'))).toStrictEqual([200, short]);
+    expect(await readiness(known)).toStrictEqual([200, { ...short, sources: { blog: 'ok' } }]);
+  });
+
+  it('keeps those waiting who are wrong, longer each time, and counts them; whoever is right never waits', async () => {
+    const clock = new HandClock();
+    const counts: number[] = [];
+    const door = guarded({ clock, refused: (lately) => counts.push(lately) });
+    const waits: number[] = [];
+    for (let guess = 0; guess < 7; guess += 1) {
+      const answer = get('/', { door }, basic('ops:nope'));
+      const { at } = await waitOf(clock, answer);
+      waits.push(at);
+      const began = clock.monotonic();
+      expect((await get('/', { door }, basic(`ops:${AUTH.password}`))).status).toBe(200);
+      expect((await get('/', { door })).status).toBe(401);
+      expect(clock.monotonic()).toBe(began);
+    }
+    expect(waits).toEqual([100, 200, 400, 800, 1_600, 2_000, 2_000]);
+    expect(counts).toEqual([1, 2, 3, 4, 5, 6, 7]);
+    await clock.advance(60_001);
+    void get('/', { door }, basic('ops:nope'));
+    expect(counts.at(-1)).toBe(1);
+  });
+
+  it('answers the right one at once among guesses that are sent together, and readiness is told meanwhile', async () => {
+    const clock = new HandClock();
+    const counts: number[] = [];
+    const door = guarded({ clock, refused: (lately) => counts.push(lately) });
+    const guesses = Array.from({ length: 40 }, (_, guess) => get('/', { door }, basic(`ops:${guess}`)));
+    expect((await get('/readyz', { door })).status).toBe(200);
+    expect((await get('/', { door }, basic(`ops:${AUTH.password}`))).status).toBe(200);
+    await clock.advance(2_000);
+    const statuses = (await Promise.all(guesses)).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 401).length).toBe(8);
+    expect(statuses.filter((status) => status === 429).length).toBe(32);
+    expect(counts.length).toBe(40);
+  });
+
+  it('keeps others waiting by what they sent themselves: each client, and each user name', async () => {
+    const clock = new HandClock();
+    const door = guarded({ clock });
+    const wait = async (user: string, client: string): Promise<number> => {
+      const headers = new Headers(basic(`${user}:nope`));
+      return (await waitOf(clock, door(headers, client))).at;
+    };
+    for (const expected of [100, 200, 400]) expect(await wait('ops', '192.0.2.1')).toBe(expected);
+    expect(await wait('ops', '192.0.2.2')).toBe(100);
+    expect(await wait('root', '192.0.2.1')).toBe(100);
+    expect(await wait('ops', '192.0.2.1')).toBe(800);
+  });
+});
+
+/** How long an answer keeps somebody waiting, to 100 ms. */
+async function waitOf(clock: HandClock, answer: Promise<unknown>): Promise<{ at: number }> {
+  const began = clock.monotonic();
+  const over = { is: false };
+  const ended = answer.then(() => (over.is = true));
+  while (!over.is) {
+    await clock.advance(100);
+    await Promise.race([ended, new Promise((resolve) => setImmediate(resolve))]);
+  }
+  return { at: clock.monotonic() - began };
+}
+
+describe('a page that everybody may see', () => {
+  it.each(['127.0.0.1:8080', '[::1]:8080', 'localhost:8080', '10.1.2.3', 'content-sync:8080', 'Status.Internal', ''])(
+    'is given to who asks for it at "%s"',
+    async (host) => {
+      expect((await get('/', { door: open() }, { host })).status).toBe(200);
+    },
+  );
+
+  it.each(['rebound.example.com', 'rebound.example.com:8080', '127.0.0.1.example.com', 'example.com.'])(
+    'is not given to a browser that was led here under the name "%s"',
+    async (host) => {
+      for (const path of ['/', '/tables', '/status.json', '/metrics']) {
+        const answer = await get(path, { door: open() }, { host });
+        expect([answer.status, answer.body]).toEqual([421, expect.stringContaining('serve.hosts')]);
+      }
+      const { body } = await get('/readyz', { door: open() }, { host });
+      expect(JSON.parse(body)).toStrictEqual({ ready: true, stopping: false });
+    },
+  );
+
+  it('is given out under the names that are set', async () => {
+    const door = open(['status.example.com']);
+    expect((await get('/', { door }, { host: 'STATUS.example.com:443' })).status).toBe(200);
+    expect((await get('/', { door }, { host: 'example.com' })).status).toBe(421);
+  });
+});

@@ -1,0 +1,286 @@
+import path from 'node:path';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import type { StatusSnapshot } from '../../../src/server/status/snapshot.ts';
+import type { DetailsAsked } from '../../../src/server/status/source-details.ts';
+import { findChromium, startChromium } from '../../support/chromium.ts';
+import { sampled } from '../../support/length.ts';
+import { detailsOf, manySources } from './many-sources.ts';
+import { contrastFaults } from './page-contrast.ts';
+import { layoutFaults } from './page-layout.ts';
+import { pagesOf, servePages } from './page-server.ts';
+import { notedControls, visit } from './page-visit.ts';
+import { emptySnapshot, NOW, resourceWith, richSnapshot, snapshotWith, sourceWith } from './sample-status.ts';
+
+const executable = findChromium();
+/** After so long the page has looked again. */
+const REFRESH_MS = 5_100;
+/** Of a browser that shares its core with other tests. */
+const PATIENCE = { timeout: 10_000 };
+
+const details = ({ resource, bodies }: DetailsAsked) =>
+  Promise.resolve(detailsOf(resource === null ? ['content', 'images', 'analytics'] : [resource], bodies));
+
+const withBlog = (fields: object) =>
+  snapshotWith({ sources: [sourceWith('blog', { resources: [resourceWith('content', fields)] })] });
+
+describe.skipIf(executable === null)('the status page in Chromium', () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await startChromium(executable ?? '');
+  });
+  afterAll(() => browser.close());
+
+  /** A folder for pictures of the pages, for a person to look at. */
+  const folder = process.env['CONTENT_SYNC_SCREENSHOTS'];
+  const looks = [
+    { name: 'light', colorScheme: 'light', width: 1280 },
+    { name: 'dark', colorScheme: 'dark', width: 1280 },
+    { name: 'phone', colorScheme: 'light', width: 390 },
+    { name: 'phone-dark', colorScheme: 'dark', width: 390 },
+  ] as const;
+  const contents: Readonly<Record<string, readonly [StatusSnapshot, string]>> = {
+    rich: [richSnapshot(), ''],
+    empty: [emptySnapshot(), ''],
+    fine: [snapshotWith(), ''],
+    nothing: [snapshotWith({ sources: [] }), ''],
+    six: [manySources(6), ''],
+    hundred: [manySources(100), ''],
+    found: [manySources(100), '?find=nobody'],
+    source: [richSnapshot(), 'sources/blog'],
+    resource: [richSnapshot(), 'sources/blog/content'],
+    run: [richSnapshot(), 'sources/blog/runs/20261120T142237Z-a1b2c3d4'],
+  };
+
+  const all = Object.entries(contents);
+
+  it.each(sampled(looks, 3))(
+    'is readable, fits and loads nothing else: $name',
+    async ({ name, colorScheme, width }) => {
+      const { controls } = notedControls();
+      const look = { colorScheme, viewport: { width, height: 900 } } as const;
+      const { page, complaints, server, show } = await visit(browser, richSnapshot(), look, { controls, details });
+      for (const [content, [snapshot, at]] of name === 'light' ? all : sampled(all, 3)) {
+        show(snapshot);
+        server.asked.splice(0);
+        await page.goto(`${server.url}${at}`);
+        const faults = [...(await layoutFaults(page)), ...(await contrastFaults(page))];
+        expect({ content, faults }).toStrictEqual({ content, faults: [] });
+        expect(complaints).toStrictEqual([]);
+        expect(server.asked).toStrictEqual([`/${at}`]);
+        if (folder !== undefined) {
+          await page.screenshot({ path: path.join(folder, `${content}-${name}.png`), fullPage: true });
+        }
+      }
+    },
+  );
+
+  it('shows everything without JavaScript', async () => {
+    const { page, complaints } = await visit(browser, richSnapshot(), { javaScriptEnabled: false });
+    expect(await page.locator('h2#headline').innerText()).toContain('1 of 9 resources overdue');
+    expect(await page.locator('table.resources tbody tr').count()).toBe(9);
+    expect(await page.locator('svg.plot').count()).toBe(7);
+    expect(complaints).toStrictEqual([]);
+  });
+
+  it('brings itself up to date in place, and keeps what is folded, scrolled and focused', async () => {
+    const { page, show, complaints } = await visit(browser, richSnapshot(), { viewport: { width: 1000, height: 500 } });
+    await page.locator('#blog-history > summary').click();
+    await page.locator('#blog-held > summary').click();
+    await page.evaluate('scrollTo(0, 700)');
+    show({ ...richSnapshot(), at: NOW + 5_000, version: '9.9.9' });
+    await page.clock.fastForward(REFRESH_MS);
+    await page.getByText('content-sync 9.9.9').waitFor({ state: 'attached' });
+    const after = await page.evaluate(`({
+      history: document.querySelector('#blog-history').open,
+      held: document.querySelector('#blog-held').open,
+      focus: document.activeElement.parentElement.id,
+      y: scrollY,
+    })`);
+    expect(after).toStrictEqual({ history: false, held: false, focus: 'blog-held', y: 700 });
+    expect(complaints).toStrictEqual([]);
+  });
+
+  it('finds what is typed, although the page comes anew between the last letter and the question', async () => {
+    const { page, complaints } = await visit(browser, manySources(100), { viewport: { width: 1280, height: 900 } });
+    const answer = Promise.withResolvers<void>();
+    await page.route(/find=pre$/, async (route) => {
+      await answer.promise;
+      await route.continue();
+    });
+    await page.clock.pauseAt(Date.now() + 2_000);
+    const asked = page.waitForRequest(/find=pre$/);
+    await page.locator('#find').pressSequentially('pre');
+    await page.clock.runFor(300);
+    await asked;
+    await page.locator('#find').pressSequentially('ss');
+    answer.resolve();
+    const search = (): Promise<unknown> => page.evaluate('location.search');
+    await expect.poll(search, PATIENCE).toBe('?find=pre');
+    await page.clock.runFor(300);
+    await expect.poll(search, PATIENCE).toBe('?find=press');
+    expect(await page.locator('#find').inputValue()).toBe('press');
+    expect(complaints).toStrictEqual([]);
+  });
+
+  it('exchanges what has changed only, and finds and keeps what is typed', async () => {
+    const { page, server, show, complaints } = await visit(browser, manySources(100), {
+      viewport: { width: 1280, height: 900 },
+    });
+    await page.evaluate("document.querySelector('.summary').dataset.stays = 'yes'");
+    const changed = manySources(100);
+    const [first] = changed.sources;
+    if (first !== undefined) first.changes.by_webhook = 987_654;
+    show({ ...changed, at: NOW + 5_000 });
+    await page.clock.fastForward(REFRESH_MS);
+    await page.getByText('987,654').waitFor();
+    expect(await page.locator('.summary').getAttribute('data-stays')).toBe('yes');
+    expect(await page.locator('time[data-as=ago]').first().textContent()).toBe('27s ago');
+
+    await page.locator('#find').pressSequentially('press');
+    await page.clock.fastForward(300);
+    await expect.poll(() => page.locator('.sources tbody tr').count()).toBe(10);
+    // What is typed slowly is asked for more than once.
+    await expect
+      .poll(() => page.evaluate('[document.activeElement.id, document.activeElement.value, location.search]'), PATIENCE)
+      .toEqual(['find', 'press', '?find=press']);
+    await page.locator('#only').check();
+    await page.clock.fastForward(300);
+    await expect.poll(() => page.locator('.sources tbody th').allInnerTexts()).toEqual(['press-at']);
+    expect(server.asked.at(-1)).toBe('/?find=press&only=trouble');
+    expect(complaints).toStrictEqual([]);
+  });
+
+  it('writes times in the zone of its reader, and the same in UTC without a script', async () => {
+    const zoned = await visit(browser, richSnapshot(), { timezoneId: 'America/St_Johns' });
+    expect(await zoned.page.locator('#as-of').innerText()).toBe('2026-11-20 10:52:37 UTC-3:30');
+    expect(await zoned.page.locator('#zone').innerText()).toBe('all times in America/St_Johns');
+    expect(await zoned.page.locator('#blog-runs time').first().innerText()).toBe('10:48:37');
+    expect(await zoned.page.locator('svg .axis[data-at]').first().textContent()).toMatch(/^1[01]:00$/);
+    const plain = await visit(browser, richSnapshot(), { timezoneId: 'America/St_Johns', javaScriptEnabled: false });
+    expect(await plain.page.locator('#as-of').innerText()).toBe('2026-11-20 14:22:37 UTC');
+    expect(await plain.page.locator('#zone').innerText()).toBe('all times UTC');
+    expect(await plain.page.locator('#blog-runs time').first().innerText()).toBe('14:18:37');
+  });
+
+  it.each([true, false])(
+    'sends its forms, and shows what came of them; with a script: %s',
+    async (javaScriptEnabled) => {
+      const { controls, asked, refusals } = notedControls();
+      const { page, complaints } = await visit(browser, richSnapshot(), { javaScriptEnabled }, { controls });
+      const title = page.locator('#blog > .title');
+      await title.getByRole('button', { name: 'Sync now' }).focus();
+      const outline = await title
+        .getByRole('button', { name: 'Sync now' })
+        .evaluate((e) => e.ownerDocument.defaultView?.getComputedStyle(e).outlineStyle);
+      await page.keyboard.press('Enter');
+      await page.getByText('sync: noted').waitFor();
+      await title.getByText('Full walk…').click();
+      await title.getByRole('button', { name: 'Begin the full walk' }).click();
+      await expect.poll(() => asked.length).toBe(2);
+      await page.locator('#confirm-blog-content > summary').click();
+      await page.getByRole('button', { name: 'Confirm these deletes' }).click();
+      await page.getByText('confirm: noted').waitFor();
+      await page.getByRole('button', { name: 'Reload config' }).click();
+      await page.getByText('reload: noted').waitFor();
+      expect(asked).toEqual([
+        { action: 'sync', mode: 'incremental', source: 'blog' },
+        { action: 'sync', mode: 'full', source: 'blog' },
+        { action: 'confirm', source: 'blog', resource: 'content' },
+        { action: 'reload' },
+      ]);
+      expect([outline, refusals, complaints]).toStrictEqual(['solid', [], []]);
+    },
+  );
+
+  it('keeps every button in its place: as a source changes, as one is pressed, and while the pointer is on one', async () => {
+    const { controls } = notedControls();
+    const options = { viewport: { width: 1000, height: 700 } };
+    const { page, show } = await visit(browser, withBlog({}), options, { controls });
+    const bar = page.locator('#blog > .title .controls');
+    const places = () =>
+      bar.locator('> button, summary').evaluateAll((all) =>
+        all.map((one) => {
+          const { x, y } = one.getBoundingClientRect();
+          return [one.textContent, x, y];
+        }),
+      );
+    const before = await places();
+    expect(before.map(([text]) => text)).toContain('Resume');
+    show({ ...withBlog({ paused: { since: NOW, by: 'ops' } }), at: NOW + 5_000, version: '9.9.9' });
+    await bar.getByRole('button', { name: 'Pause' }).hover();
+    await page.clock.fastForward(2 * REFRESH_MS);
+    expect(await page.getByText('content-sync 9.9.9').count()).toBe(0);
+    await page.mouse.move(1, 1);
+    await page.clock.fastForward(REFRESH_MS);
+    await page.getByText('content-sync 9.9.9').waitFor({ state: 'attached' });
+    expect(await bar.getByRole('button', { name: 'Resume' }).isEnabled()).toBe(true);
+    expect(await bar.getByRole('button', { name: 'Pause' }).isEnabled()).toBe(false);
+    // What needs attention now stands above them: places count from the source's own.
+    const top = async () => (await page.locator('#blog').boundingBox())?.y ?? 0;
+    const [shown, from] = [await places(), await top()];
+    expect(shown.map(([text, x]) => [text, x])).toEqual(before.map(([text, x]) => [text, x]));
+    await bar.locator('summary').click();
+    expect(await places()).toEqual(shown);
+    await bar.getByRole('button', { name: 'Begin the full walk' }).click();
+    await page.getByText('sync: noted').waitFor();
+    expect([await places(), await top()]).toEqual([shown, from]);
+  });
+
+  it('says when the connection is lost, and recovers by itself', async () => {
+    const { page, server } = await visit(browser, snapshotWith());
+    await server.close();
+    const lost = page.locator('#lost');
+    await page.clock.fastForward(REFRESH_MS);
+    await lost.waitFor({ state: 'visible' });
+    expect(await lost.innerText()).toContain('as of 2026-11-20 14:22:37 UTC');
+    const again = await servePages(
+      pagesOf(() => snapshotWith({ version: '9.9.9' })),
+      Number(new URL(server.url).port),
+    );
+    onTestFinished(() => again.close());
+    await page.clock.fastForward(2 * REFRESH_MS);
+    await lost.waitFor({ state: 'hidden' });
+    expect(await page.locator('footer').innerText()).toContain('9.9.9');
+  });
+
+  it('asks for nothing while its tab is hidden, and at once when it is seen again', async () => {
+    const { page, server } = await visit(browser, snapshotWith());
+    const setHidden = (hidden: boolean) =>
+      page.evaluate(`Object.defineProperty(document, 'hidden', { configurable: true, get: () => ${hidden} });
+        document.dispatchEvent(new Event('visibilitychange'))`);
+    await setHidden(true);
+    await page.clock.runFor(20 * REFRESH_MS);
+    expect(server.asked).toHaveLength(1);
+    await setHidden(false);
+    await expect.poll(() => server.asked.length, { timeout: 10_000 }).toBe(2);
+  });
+
+  it('runs no script and shows no markup that a service sent', async () => {
+    const attack = `</td></table><script>document.title='taken'</script><img src=x onerror="document.title='taken'">`;
+    const resource = resourceWith(attack, {
+      rejects: [{ reason: attack, count: 1 }],
+      owner: { name: attack, since: NOW },
+    });
+    const { page, complaints } = await visit(
+      browser,
+      snapshotWith({ sources: [sourceWith('blog', { resources: [resource] })] }),
+    );
+    expect(await page.title()).toBe('(2) content-sync');
+    expect(await page.locator('main img, main script').count()).toBe(0);
+    expect(await page.locator('table.resources tbody th').innerText()).toBe(attack);
+    expect(complaints).toStrictEqual([]);
+  });
+
+  it('has one heading of the first level, headings in order, and names for all tables and pictures', async () => {
+    const { page } = await visit(browser, richSnapshot());
+    const outline = await page.locator('h1, h2, h3, h4').evaluateAll((all) => all.map((one) => Number(one.tagName[1])));
+    expect(outline.filter((level) => level === 1)).toHaveLength(1);
+    expect(outline.every((level, at) => level <= (outline[at - 1] ?? 0) + 1)).toBe(true);
+    expect(await page.locator('html').getAttribute('lang')).toBe('en');
+    expect(await page.locator('table th:not([scope])').count()).toBe(0);
+    for (const name of await page.locator('svg[role=img] > desc').allInnerTexts()) expect(name).not.toBe('');
+    const ids = await page.locator('[id]').evaluateAll((all) => all.map((one) => one.id));
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+});

@@ -1,0 +1,175 @@
+import { describe, expect, it } from 'vitest';
+import { renderStatusPage } from '../../../src/server/page/overview.ts';
+import type { ResourceStatus } from '../../../src/server/status/snapshot.ts';
+import { naughtyStrings } from '../../support/corpora.ts';
+import {
+  NOW,
+  VIEW,
+  emptySnapshot,
+  resourceWith,
+  richSnapshot,
+  runWith,
+  snapshotWith,
+  sourceWith,
+} from './sample-status.ts';
+
+/** The text of a page, without tags. */
+function textOf(page: string): string {
+  return page
+    .replace(/<(style|script|title)\b.*?<\/\1>/gs, '')
+    .replace(/<[^>]+>/g, ' ')
+    .replaceAll('&amp;', '&')
+    .replace(/\s+/g, ' ');
+}
+
+function pageWith(resource: Partial<ResourceStatus>): string {
+  return renderStatusPage(
+    snapshotWith({ sources: [sourceWith('blog', { resources: [resourceWith('content', resource)] })] }),
+    VIEW,
+  );
+}
+
+describe('what the page says', () => {
+  it.each<[string, Partial<ResourceStatus>, string]>([
+    ['a fresh resource', {}, 'Fresh 4m 12s ago idle in 5m 48s'],
+    ['an overdue one', { schedule: { ...resourceWith('x').schedule, overdue_at: NOW - 60_000 } }, 'Overdue 4m 12s ago'],
+    ['one that was never synced', { last_success_at: null, runs: [] }, 'Empty never synced'],
+    ['one that is not counted yet', { rows: null }, 'counting…'],
+    ['one that another process owns', { owner: { name: 'pid 7 on box', since: NOW } }, 'Elsewhere pid 7 on box'],
+    ['one that the service put off', { parked_until: NOW + 90_000 }, 'Waits service asked; in 1m 30s'],
+    [
+      'one without a schedule',
+      { schedule: { incremental: null, full: null, timezone: 'UTC', next_at: null, overdue_at: null } },
+      'no schedule',
+    ],
+    [
+      'a walk that stopped on its way',
+      { unfinished: { mode: 'full', pages: 12, records: 1_200 } },
+      'full walk stopped at page 12',
+    ],
+    [
+      'a run that failed',
+      { runs: [runWith({ status: 'failed', error: { code: 'no_network', message: 'gone', hint: 'plug it in' } })] },
+      'no_network gone → plug it in',
+    ],
+    [
+      'held deletes with the command to decide',
+      { suspects: { held: 7, held_since: NOW, held_why: 'too many' } },
+      'content-sync deletes confirm --source blog content',
+    ],
+    ['rejects', { rejects: [{ reason: 'id_null', count: 3 }] }, '3 records are set aside'],
+    [
+      'progress',
+      {
+        running: {
+          mode: 'full',
+          started_at: NOW,
+          last_page_at: NOW,
+          pages: 5,
+          records: 500,
+          total: 2_000,
+          records_per_second: 50,
+          eta_seconds: 30,
+        },
+      },
+      'Full walk 25% 500 of 2,000 · 50.0/s · 30s left',
+    ],
+  ])('shows %s', (_, resource, text) => {
+    expect(textOf(pageWith(resource))).toContain(text);
+  });
+
+  it('tells in the empty state what to do', () => {
+    const text = textOf(renderStatusPage(emptySnapshot(), VIEW));
+    expect(text).toContain('The first copy has yet to be made: 0 of 3 resources done');
+    expect(text).toContain('put webhook: { secrets: [...] } under sources.blog in the config');
+    expect(text).toContain('No run yet');
+  });
+
+  it.each([
+    [30 * 60_000, 'since start'],
+    [90 * 60_000, 'last hour'],
+  ])('names what its plots cover: of a process that runs for %d ms, "%s"', (age, period) => {
+    const { at } = richSnapshot();
+    const text = textOf(renderStatusPage({ ...richSnapshot(), started_at: at - age }, VIEW));
+    for (const what of ['Limit used', 'Requests', 'Webhooks', 'Webhook to row'])
+      expect(text).toContain(`${what} ${period}`);
+    expect(text).not.toContain(period === 'last hour' ? 'since start' : 'last hour');
+  });
+
+  it('groups findings that say the same of several sources, with their reason once', () => {
+    const problem = { code: 'warehouse_unreachable', message: 'connect ECONNREFUSED', hint: 'start the database' };
+    const sources = Array.from({ length: 30 }, (_, at) => {
+      const source = sourceWith(`s${at}`);
+      return at === 7 ? source : { ...source, warehouse: { ...source.warehouse, problem, read_at: null } };
+    });
+    const page = renderStatusPage(snapshotWith({ sources }), VIEW);
+    const [, list = ''] = /<ul[^>]*class="attention"[^>]*>([^]*?)<\/ul>/.exec(page) ?? [];
+    expect(list.match(/connect ECONNREFUSED/g)).toHaveLength(1);
+    expect(textOf(`<main>${list}</main>`)).toContain('s0 , s1 , s2 and 26 more:');
+    expect(list).not.toContain('each source');
+  });
+
+  it('tells the same reason only once for runs that failed in a row', () => {
+    const page = renderStatusPage(richSnapshot(), VIEW);
+    const history = page.slice(page.indexOf('blog-history'), page.indexOf('id="shop"'));
+    expect(history.match(/the key was revoked/g)).toHaveLength(1);
+    expect(history.match(/the same/g)).toHaveLength(2);
+  });
+
+  it('leads nowhere from a channel of the alerts that cannot be reached', () => {
+    const channel = { channel: 'ops', problem: 'answered 404', since: NOW, open: 1 };
+    const page = renderStatusPage(snapshotWith({ alerts: [channel] }), VIEW);
+    expect(page).toContain('<b>alerts.ops</b> Alerts do not get through');
+    expect(page).not.toContain('sources/alerts.ops');
+  });
+
+  it('tells without colour which resource is overdue', () => {
+    const text = textOf(renderStatusPage(richSnapshot(), VIEW));
+    expect(text).toContain('5 things need attention; 1 of 9 resources overdue');
+    expect(text).toContain(
+      'blog · images Overdue for 2h 51m: the last success was 3h 12m ago; the last run failed: GET',
+    );
+  });
+});
+
+describe('what the page lets through', () => {
+  it('puts the nonce on its one style and its one script, and has no inline handler or style attribute', () => {
+    const page = renderStatusPage(richSnapshot(), { ...VIEW, nonce: 'abc123' });
+    expect(page.match(/<style nonce="abc123">/g)).toHaveLength(1);
+    expect(page.match(/<script nonce="abc123">/g)).toHaveLength(1);
+    expect(page.match(/<(style|script)\b/g)).toHaveLength(2);
+    expect(page).not.toMatch(/<[^>]+\s(on\w+|style)=/);
+    expect(page).not.toMatch(/(src|href)="https?:/);
+  });
+
+  it('escapes every naughty string, wherever a service can put it', () => {
+    const strings = naughtyStrings();
+    const plain = tagsOf(pageFull('x'));
+    for (const text of strings) {
+      const page = pageFull(text === '' ? 'x' : text);
+      expect({ text, tags: tagsOf(page) }).toStrictEqual({ text, tags: plain });
+      // Nothing that reorders or hides text is sent as it is.
+      expect({ text, hidden: /[\p{Cf}\u2028\u2029]/u.test(page) }).toStrictEqual({ text, hidden: false });
+    }
+  });
+});
+
+/** A page with one text in all places that come from outside. */
+function pageFull(text: string): string {
+  const error = { code: text, message: text, hint: text };
+  const resource = resourceWith(text, {
+    owner: { name: text, since: NOW },
+    runs: [runWith({ status: 'failed', error })],
+    rejects: [{ reason: text, count: 1 }],
+    suspects: { held: 1, held_since: NOW, held_why: text },
+  });
+  const schema = { changed_at: NOW, resource: text, table: text, column: text, from: text, to: text };
+  const warehouse = { ...sourceWith('blog').warehouse, problem: error };
+  const source = sourceWith('blog', { resources: [resource], schema_changes: [schema], warehouse, base_url: text });
+  return renderStatusPage(snapshotWith({ sources: [source] }), VIEW);
+}
+
+/** The tags and the names of their attributes, without any value. */
+function tagsOf(page: string): string[] {
+  return [...page.matchAll(/<\/?[a-z][^>"]*(?:"[^"]*"[^>"]*)*>/gi)].map(([tag]) => tag.replace(/"[^"]*"/g, '""'));
+}

@@ -1,0 +1,159 @@
+import { describe, expect, it } from 'vitest';
+import { profileSchema } from '../../../src/config/profile/profile.ts';
+import { readDelivery, type DeliveryContent } from '../../../src/server/inbox/events.ts';
+import type { EventTarget } from '../../../src/server/inbox/read-event.ts';
+
+const ITEM = { path: '/x', page: { style: 'page', page_param: 'page' } };
+const RESOURCES = { posts: ITEM, pages: ITEM, tags: ITEM, pairs: { ...ITEM, id: ['site', 'slug'], item: null } };
+
+function read(webhooks: Record<string, unknown>, body: object, headers: object = {}): DeliveryContent {
+  const profile = profileSchema.parse({ webhooks, resources: RESOURCES });
+  const delivery = { headers: JSON.stringify(headers), body: Buffer.from(JSON.stringify(body)) };
+  return readDelivery(delivery, { webhooks: profile.webhooks, resources: profile.resources });
+}
+
+function targetsOf(webhooks: Record<string, unknown>, body: object, headers: object = {}): Partial<EventTarget>[] {
+  const content = read(webhooks, body, headers);
+  return content.is === 'read' ? content.targets : [];
+}
+
+function keysOf(webhooks: Record<string, unknown>, body: object): string[] {
+  return targetsOf(webhooks, body).map(({ resource, key }) => `${resource} ${key}`);
+}
+
+const POSTS = { kind: 'post.*', resource: 'posts' };
+
+describe('rules', () => {
+  it('are looked at before kinds and the word for the resource, and the first that fits counts', () => {
+    const rules = [POSTS, { kind: '*', resource: 'tags' }];
+    const webhooks = { rules, kinds: { '*': 'pages' } };
+    expect(keysOf(webhooks, { type: 'post.added', data: { id: 1, resource: 'pages' } })).toEqual(['posts 1']);
+    expect(keysOf(webhooks, { type: 'tag.added', data: { id: 1, resource: 'pages' } })).toEqual(['tags 1']);
+  });
+
+  it('leave an event that fits none to the fields beside them', () => {
+    const webhooks = { rules: [POSTS], kinds: { 'page.*': 'pages' } };
+    expect(keysOf(webhooks, { type: 'page.added', data: { id: 1 } })).toEqual(['pages 1']);
+    expect(keysOf(webhooks, { type: 'x', data: { id: 1, resource: 'tags' } })).toEqual(['tags 1']);
+  });
+
+  it('say only what is different', () => {
+    const webhooks = {
+      rules: [{ kind: '*', where: { 'json:draft': true }, deleted: true }],
+      resource: 'json:model',
+      resource_names: { post: 'posts' },
+      id: 'json:key',
+      updated: 'json:at',
+    };
+    const event = { type: 'save', model: 'post', key: 'a', at: '2026-11-20T08:00:00Z' };
+    const target = { kind: 'save', resource: 'posts', key: 'a', updated: Date.parse(event.at), isDelete: false };
+    expect(targetsOf(webhooks, { ...event, draft: false })).toEqual([target]);
+    expect(targetsOf(webhooks, { ...event, draft: true })).toEqual([{ ...target, isDelete: true }]);
+  });
+
+  it.each<[string, Record<string, unknown>, object, object, boolean]>([
+    ['a text', { 'json:collection': 'posts' }, { collection: 'posts' }, {}, true],
+    ['another text', { 'json:collection': 'posts' }, { collection: 'pages' }, {}, false],
+    ['no value', { 'json:collection': '*' }, {}, {}, false],
+    ['a pattern', { 'json:c': 'blog_*' }, { c: 'blog_posts' }, {}, true],
+    ['one of several', { 'json:c': ['a', 'b'] }, { c: 'b' }, {}, true],
+    ['none of several', { 'json:c': ['a', 'b'] }, { c: 'c' }, {}, false],
+    ['a number by its digits', { 'json:c': 7 }, { c: 7 }, {}, true],
+    ['a boolean', { 'json:c': false }, { c: false }, {}, true],
+    ['an object', { 'json:c': '*' }, { c: { a: 1 } }, {}, false],
+    ['a header', { 'header:X-Topic': 'posts/*' }, {}, { 'x-topic': 'posts/1' }, true],
+    ['two places, both met', { 'json:a': 1, 'json:b': 2 }, { a: 1, b: 2 }, {}, true],
+    ['two places, one met', { 'json:a': 1, 'json:b': 2 }, { a: 1, b: 3 }, {}, false],
+  ])('ask for values: %s', (_, where, body, headers, fits) => {
+    expect(targetsOf({ rules: [{ where, resource: 'posts' }] }, body, headers)).toHaveLength(fits ? 1 : 0);
+  });
+
+  it('lead one event to several resources', () => {
+    const webhooks = { rules: [{ kind: '*', resource: ['posts', 'pages'], id: 'json:id' }] };
+    expect(keysOf(webhooks, { type: 'x', id: 4 })).toEqual(['posts 4', 'pages 4']);
+  });
+
+  it('lead on to the next one that fits, where they say so', () => {
+    const rules = [
+      { kind: 'post.*', resource: 'posts', id: 'json:id', continue: true },
+      { kind: 'x', resource: 'pages' },
+      { kind: '*.deleted', resource: 'tags', id: null },
+      { kind: '*', resource: 'pages' },
+    ];
+    expect(keysOf({ rules }, { type: 'post.deleted', id: 4 })).toEqual(['posts 4', 'tags null']);
+    expect(keysOf({ rules: rules.slice(0, 1) }, { type: 'post.deleted', id: 4 })).toEqual(['posts 4']);
+  });
+
+  it('ignore an event on purpose, and say so', () => {
+    const webhooks = { rules: [{ kind: 'ping', resource: [] }], kinds: { '*': 'posts' } };
+    expect(read(webhooks, { type: 'ping' })).toEqual({
+      is: 'ignored',
+      kind: 'ping',
+      reason: 'a rule of the profile ignores an event of the kind "ping"',
+    });
+  });
+
+  it.each<[string, Record<string, unknown>, string]>([
+    ['a resource that the profile does not have', { resource: ['posts', 'poste'] }, 'webhooks.rules.0.resource'],
+    ['a place that is none', { id: 'post.id' }, 'webhooks.rules.0.id'],
+    ['a condition at a place that is none', { where: { collection: 'posts' } }, 'webhooks.rules.0.where.collection'],
+    ['an unknown field', { ids: 'json:id' }, 'webhooks.rules.0'],
+  ])('are refused with %s', (_, rule, path) => {
+    const { error } = profileSchema.safeParse({ webhooks: { rules: [rule] }, resources: RESOURCES });
+    expect(error?.issues[0]?.path.join('.')).toBe(path);
+  });
+});
+
+describe('places of the id', () => {
+  const byList = { kinds: { '*': 'posts' }, id: ['json:key', 'json:keys'] };
+
+  it.each<[string, object, string[]]>([
+    ['the first that holds one', { key: 1, keys: [2] }, ['posts 1']],
+    ['the next, where it is missing', { keys: [2, 3] }, ['posts 2', 'posts 3']],
+    ['the next, where it is null', { key: null, keys: [2] }, ['posts 2']],
+    ['the next, where it is empty', { key: '', keys: ['b'] }, ['posts b']],
+    ['each id once', { keys: [1, '1', 2] }, ['posts 1', 'posts 2']],
+    ['an empty list: the resource', { keys: [] }, ['posts null']],
+    ['a list with something that is no id: the resource as well', { keys: [1, true] }, ['posts 1', 'posts null']],
+    ['objects, by their id', { keys: [{ id: 1 }, { id: 2 }] }, ['posts 1', 'posts 2']],
+    ['an object, by its id', { key: { id: 'a', name: 'A' } }, ['posts a']],
+    ['nothing at all: the resource', {}, ['posts null']],
+  ])('give %s', (_, body, keys) => {
+    expect(keysOf(byList, body)).toEqual(keys);
+  });
+
+  it('give the keys of several fields of a list of objects', () => {
+    const webhooks = { kinds: { '*': 'pairs' }, id: 'json:rows' };
+    const rows = [
+      { site: 1, slug: 'a' },
+      { site: 2, slug: null },
+    ];
+    expect(targetsOf(webhooks, { rows }).map(({ key }) => key)).toEqual(['["1","a"]', '["2",null]']);
+  });
+
+  it('walk the resource for an event about more records than are worth reading', () => {
+    const keys = Array.from({ length: 501 }, (_, at) => at);
+    expect(keysOf(byList, { keys: keys.slice(1) })).toHaveLength(500);
+    expect(keysOf(byList, { keys })).toEqual(['posts null']);
+  });
+
+  it.each<[string, object, string[]]>([
+    ['json:items[*].id', { items: [{ id: 1 }, { id: 2 }, {}, 7] }, ['posts 1', 'posts 2']],
+    ['json:items[0].id', { items: [{ id: 1 }, { id: 2 }] }, ['posts 1']],
+    ['json:changed.*.id', { changed: { a: { id: 1 }, b: { id: 2 } } }, ['posts 1', 'posts 2']],
+    ['json:items[*].id', { items: { id: 1 } }, ['posts null']],
+    ['json:items[*]', { items: ['a', 'b'] }, ['posts a', 'posts b']],
+  ])('may lead through lists and maps: %s', (id, body, keys) => {
+    expect(keysOf({ kinds: { '*': 'posts' }, id }, body)).toEqual(keys);
+  });
+
+  it('may be none', () => {
+    expect(keysOf({ kinds: { '*': 'posts' }, id: null }, { data: { id: 1 } })).toEqual(['posts null']);
+  });
+
+  it('have the time of change in a list as well', () => {
+    const webhooks = { kinds: { '*': 'posts' }, updated: ['json:a', 'json:b'] };
+    const [target] = targetsOf(webhooks, { a: 'never', b: '2026-11-20T08:00:00Z' });
+    expect(target?.updated).toBe(Date.parse('2026-11-20T08:00:00Z'));
+  });
+});

@@ -1,0 +1,249 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { profileSchema } from '../../../src/config/profile/profile.ts';
+import type { WebhookProfile } from '../../../src/config/profile/webhooks.ts';
+import { readDelivery, type DeliveryContent } from '../../../src/server/inbox/events.ts';
+import type { EventTarget } from '../../../src/server/inbox/read-event.ts';
+import { jsonSuite, naughtyStrings } from '../../support/corpora.ts';
+
+const NO_TIMES = { updated: null, times: {} };
+const RESOURCES = {
+  content: { id: 'id', ...NO_TIMES },
+  images: { id: 'uuid', ...NO_TIMES },
+  pairs: { id: ['site', 'slug'], ...NO_TIMES },
+  local: { id: 'id', updated: 'modified', times: { modified: 'Europe/Zurich' } },
+};
+
+interface Told {
+  body: string | Uint8Array;
+  webhooks?: Record<string, unknown>;
+  headers?: Record<string, unknown>;
+}
+
+function read({ body, webhooks = {}, headers = {} }: Told): DeliveryContent {
+  const rules = { webhooks: rulesOf(webhooks), resources: RESOURCES };
+  return readDelivery({ headers: JSON.stringify(headers), body: Buffer.from(body) }, rules);
+}
+
+function rulesOf(webhooks: Record<string, unknown>): WebhookProfile {
+  const page = { style: 'page', page_param: 'page' };
+  return profileSchema.parse({ webhooks, resources: { content: { path: '/content', page } } }).webhooks;
+}
+
+function event(data: string, type = '"content.updated"'): string {
+  return `{"type":${type},"data":${data}}`;
+}
+
+const TARGET: EventTarget = { kind: 'content.updated', resource: 'content', key: 'a1', updated: null, isDelete: false };
+
+describe('what a delivery says, by the default profile', () => {
+  it.each<[string, string, Partial<EventTarget>]>([
+    ['a record by its id', '{"resource":"content","id":"a1"}', {}],
+    ['an integer id', '{"resource":"content","id":17}', { key: '17' }],
+    [
+      'an id beyond 2^53 by its digits',
+      '{"resource":"content","id":12345678901234567890}',
+      { key: '12345678901234567890' },
+    ],
+    ['minus zero as zero', '{"resource":"content","id":-0}', { key: '0' }],
+    ['an id with a fraction: none', '{"resource":"content","id":1.5}', { key: null }],
+    ['an empty id: none', '{"resource":"content","id":""}', { key: null }],
+    ['a null id: none', '{"resource":"content","id":null}', { key: null }],
+    ['an id that is an object: none', '{"resource":"content","id":{"a":1}}', { key: null }],
+    ['no id: none', '{"resource":"content"}', { key: null }],
+    ['an id of 1,001 bytes: none', `{"resource":"content","id":"${'x'.repeat(1_001)}"}`, { key: null }],
+    ['an id with a NUL: none', '{"resource":"content","id":"a\\u0000"}', { key: null }],
+    ['an id with half a surrogate pair: none', '{"resource":"content","id":"\\ud800"}', { key: null }],
+    [
+      'a time of change',
+      '{"resource":"content","id":"a1","updated_at":"2026-11-20T08:00:00.5Z"}',
+      { updated: Date.parse('2026-11-20T08:00:00.500Z') },
+    ],
+    ['a Unix time', '{"resource":"content","id":"a1","updated_at":1763625600}', { updated: 1_763_625_600_000 }],
+    ['a time that is none', '{"resource":"content","id":"a1","updated_at":"yesterday"}', {}],
+    ['the last of two keys', '{"resource":"images","resource":"content","id":"b","id":"a1"}', {}],
+    ['__proto__ as an ordinary key', '{"__proto__":{"resource":"images"},"resource":"content","id":"a1"}', {}],
+  ])('finds %s', (_, data, found) => {
+    expect(read({ body: event(data) })).toEqual({ is: 'read', targets: [{ ...TARGET, ...found }] });
+  });
+
+  it.each<[string, string, boolean]>([
+    ['content.deleted', '"content.deleted"', true],
+    ['content.undeleted', '"content.undeleted"', false],
+    ['deleted alone', '"deleted"', false],
+  ])('takes %s for what it is', (_, type, isDelete) => {
+    const content = read({ body: event('{"resource":"content","id":"a1"}', type) });
+    expect(content).toMatchObject({ is: 'read', targets: [{ isDelete }] });
+  });
+
+  it('takes an event without a kind for a change, where the resource is told', () => {
+    const content = read({ body: '{"data":{"resource":"content","id":"a1"}}' });
+    expect(content).toEqual({ is: 'read', targets: [{ ...TARGET, kind: null }] });
+  });
+
+  it('takes a byte order mark for no part of the body', () => {
+    const body = Buffer.concat([
+      Buffer.from([0xef, 0xbb, 0xbf]),
+      Buffer.from(event('{"resource":"content","id":"a1"}')),
+    ]);
+    expect(read({ body }).is).toBe('read');
+  });
+
+  it.each<[string, string, string]>([
+    [
+      'F188 a resource that nobody syncs',
+      event('{"resource":"comments","id":1}'),
+      '"comments" is no resource that is synced',
+    ],
+    [
+      'F188 an event of an unknown kind that names no resource',
+      '{"type":"invoice.paid"}',
+      'of the kind "invoice.paid"',
+    ],
+    ['an event that says nothing at all', '{}', 'of the kind (none)'],
+    ['a resource called __proto__', event('{"resource":"__proto__","id":1}'), '"__proto__" is no resource'],
+    ['a resource called constructor', event('{"resource":"constructor","id":1}'), '"constructor" is no resource'],
+    ['a resource that is an object', event('{"resource":{},"id":1}'), 'nothing says which resource'],
+    ['a list', '[1,2]', 'nothing says which resource'],
+    ['a text', '"content.updated"', 'nothing says which resource'],
+    ['null', 'null', 'nothing says which resource'],
+    ['a kind that would break a terminal', '{"type":"\\u001b[2J\\n"}', '"\\u001b[2J\\u000a"'],
+    ['a kind of a million characters', `{"type":"${'k'.repeat(1_000_000)}"}`, `"${'k'.repeat(200)}"`],
+  ])('ignores %s, and says why', (_, body, reason) => {
+    const content = read({ body });
+    expect(content.is).toBe('ignored');
+    expect(content).toMatchObject({ reason: expect.stringContaining(reason) });
+  });
+
+  it.each<[string, string | Uint8Array, string]>([
+    ['F187 no JSON', '{"type":', 'not valid JSON'],
+    ['an empty body', '', 'not valid JSON'],
+    ['F187 invalid UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]), 'not valid utf-8'],
+    ['F187 a body that is nested too deep', `${'['.repeat(100_000)}${']'.repeat(100_000)}`, 'nested deeper than 100'],
+    ['a body with too many values', `[${'1,'.repeat(200_000)}1]`, 'more than 100000'],
+  ])('gives up on %s', (_, body, reason) => {
+    expect(read({ body })).toEqual({ is: 'dead', reason: expect.stringContaining(reason) });
+  });
+});
+
+describe('what a delivery says, by other profiles', () => {
+  it.each<[string, Told, Partial<EventTarget>]>([
+    [
+      'everything in headers',
+      {
+        webhooks: {
+          kind: 'header:X-Topic',
+          resource: 'header:X-Resource',
+          id: 'header:X-Id',
+          updated: 'header:X-Time',
+        },
+        headers: { 'x-topic': 'products/update', 'x-resource': 'content', 'x-id': '77', 'x-time': '1763625600' },
+        body: '{}',
+      },
+      { kind: 'products/update', key: '77', updated: 1_763_625_600_000 },
+    ],
+    [
+      'the resource by the kind',
+      {
+        webhooks: { kinds: { '*.Asset.*': 'images', '*.Entry.*': 'content' }, id: 'json:sys.id' },
+        body: '{"type":"CM.Entry.save","sys":{"id":"e"}}',
+      },
+      { kind: 'CM.Entry.save', key: 'e' },
+    ],
+    [
+      'a resource for events without any kind',
+      { webhooks: { kinds: { '*': 'content' }, id: 'json:id' }, body: '{"id":"a1"}' },
+      { kind: null },
+    ],
+    [
+      "the service's word for a resource",
+      { webhooks: { resource_names: { article: 'content' } }, body: event('{"resource":"article","id":"a1"}') },
+      {},
+    ],
+    [
+      'a key of several fields, from the object that holds them',
+      { webhooks: { id: 'json:data' }, body: event('{"resource":"pairs","site":1,"slug":"a","more":true}') },
+      { resource: 'pairs', key: '["1","a"]' },
+    ],
+    [
+      'a key of several fields of which one is not set',
+      { webhooks: { id: 'json:data' }, body: event('{"resource":"pairs","site":null,"slug":"a"}') },
+      { resource: 'pairs', key: '[null,"a"]' },
+    ],
+    [
+      'no key, where one of several fields is missing',
+      { webhooks: { id: 'json:data' }, body: event('{"resource":"pairs","site":1}') },
+      { resource: 'pairs', key: null },
+    ],
+    [
+      'a local time of change, in the zone that its resource has it in',
+      { body: event('{"resource":"local","id":"a1","updated_at":"2026-07-10T12:00:00"}') },
+      { resource: 'local', updated: Date.parse('2026-07-10T10:00:00Z') },
+    ],
+    [
+      'a kind that is a number',
+      { webhooks: { kinds: { 7: 'content' }, id: 'json:id' }, body: '{"type":7,"id":"a1"}' },
+      { kind: '7' },
+    ],
+  ])('finds %s', (_, told, found) => {
+    expect(read(told)).toEqual({ is: 'read', targets: [{ ...TARGET, ...found }] });
+  });
+
+  it('finds all events of a batch, and leaves out those of no resource of ours', () => {
+    const events = [
+      event('{"resource":"content","id":1}'),
+      '{"type":"ping"}',
+      event('{"resource":"images","id":2}', '"images.deleted"'),
+    ];
+    const content = read({ webhooks: { events: 'list.events' }, body: `{"list":{"events":[${events.join(',')}]}}` });
+    expect(content).toEqual({
+      is: 'read',
+      targets: [
+        { ...TARGET, key: '1' },
+        { kind: 'images.deleted', resource: 'images', key: '2', updated: null, isDelete: true },
+      ],
+    });
+  });
+
+  it.each<[string, string, string]>([
+    ['an empty one', '[]', 'the list of events is empty'],
+    ['one with nothing of ours', '[{"type":"ping"}]', 'of the kind "ping"'],
+    ['something else', '{}', 'no list of events at ""'],
+  ])('ignores a batch that is %s', (_, body, reason) => {
+    expect(read({ webhooks: { events: '' }, body })).toMatchObject({
+      is: 'ignored',
+      reason: expect.stringContaining(reason),
+    });
+  });
+
+  it('matches patterns as a person would, in linear time', () => {
+    const pieces = fc.array(fc.constantFrom('a', 'b', '.', '*', 'ab'), { maxLength: 8 }).map((parts) => parts.join(''));
+    const texts = fc.array(fc.constantFrom('a', 'b', '.', 'ab'), { maxLength: 12 }).map((parts) => parts.join(''));
+    fc.assert(
+      fc.property(pieces, texts, (pattern, kind) => {
+        fc.pre(pattern !== '');
+        const wanted = new RegExp(`^${pattern.replaceAll('.', '\\.').replaceAll('*', '.*')}$`).test(kind);
+        const content = read({ webhooks: { kinds: { [pattern]: 'content' } }, body: JSON.stringify({ type: kind }) });
+        expect(content.is).toBe(wanted ? 'read' : 'ignored');
+      }),
+    );
+    const body = JSON.stringify({ type: 'a'.repeat(1_000_000) });
+    expect(read({ webhooks: { kinds: { [`${'*a'.repeat(100)}*b`]: 'content' } }, body }).is).toBe('ignored');
+  });
+});
+
+describe('bodies from the corpora', () => {
+  it('F187 every one of the JSON test suite is read, ignored or dead, and no invalid one is believed', () => {
+    const wanted: Readonly<Record<string, string>> = { n: 'dead', y: 'ignored' };
+    const ends = [...jsonSuite('test_parsing')].map(([name, body]) => ({ name, is: read({ body }).is }));
+    expect(ends.length).toBeGreaterThan(300);
+    expect(ends.filter(({ name, is }) => is !== (wanted[name.slice(0, 1)] ?? is))).toEqual([]);
+  });
+
+  it('F187 every naughty string is an id exactly as it came, or none', () => {
+    for (const text of naughtyStrings()) {
+      const content = read({ body: JSON.stringify({ type: text, data: { resource: 'content', id: text } }) });
+      expect(content).toMatchObject({ is: 'read', targets: [{ key: text === '' ? null : text }] });
+    }
+  });
+});

@@ -1,0 +1,228 @@
+import { createHmac } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { signatureSchema } from '../../../src/config/profile/signature-scheme.ts';
+import { signDelivery, type DeliveryDraft, type SignedDelivery } from '../../../src/server/signature/sign-delivery.ts';
+import { createVerifier } from '../../../src/server/signature/create-verifier.ts';
+import type { Delivery } from '../../../src/server/signature/delivery.ts';
+
+const NOW = 1_760_000_000_000;
+const PUBLIC = 'https://hooks.example.com/webhooks/blog';
+const SECRET = { value: 'a-secret-of-the-sender' };
+
+const draft: DeliveryDraft = {
+  body: Buffer.from('{"type":"entry.published","id":"evt_1","title":"Zażółć ✓"}'),
+  id: 'msg_1',
+  at: NOW,
+  method: 'POST',
+  path: '/webhooks/blog?x=1&y=a%20b',
+  publicUrl: PUBLIC,
+  headers: { 'x-contentful-topic': 'ContentManagement.Entry.publish' },
+};
+
+function signed(preset: string, change: Partial<DeliveryDraft> = {}): SignedDelivery {
+  return signDelivery(signatureSchema.parse(preset), SECRET, { ...draft, ...change });
+}
+
+function reason(scheme: unknown, delivery: Delivery, publicUrl: string | null = PUBLIC): string {
+  const verdict = createVerifier(signatureSchema.parse(scheme), [SECRET], publicUrl)(delivery, NOW);
+  return verdict.ok ? 'ok' : verdict.reason;
+}
+
+const OVER_BYTES = ['github', 'shopify', 'stripe', 'ghost', 'slack', 'sanity', 'webflow', 'cloudinary', 'kontent-ai'];
+
+describe('signatures over bytes', () => {
+  const odd = {
+    'invalid UTF-8': Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0xff, 0xfe, 0xc0, 0x80]), Buffer.from('"}')]),
+    'a byte order mark': Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from('{}')]),
+    'a lone surrogate': Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0xed, 0xa0, 0x80]), Buffer.from('"}')]),
+    'every byte': Buffer.from(Array.from({ length: 256 }, (_, byte) => byte)),
+  };
+
+  it.for(Object.entries(odd))('F167 hold for a body with %s, and not for what a decoder makes of it', ([, body]) => {
+    for (const preset of OVER_BYTES) {
+      const delivery = signed(preset, { body });
+      const decoded = Buffer.from(new TextDecoder().decode(body));
+      expect([preset, reason(preset, delivery)]).toEqual([preset, 'ok']);
+      expect([preset, reason(preset, { ...delivery, body: decoded })]).toEqual([preset, 'bad_signature']);
+    }
+  });
+
+  it('F167 a scheme that signs the body as a JSON string takes no body that is no text', () => {
+    const [body] = [odd['invalid UTF-8']];
+    const delivery = signed('hygraph', { parts: { env: 'master' } });
+    expect(reason('hygraph', delivery)).toBe('ok');
+    expect(reason('hygraph', { ...delivery, body })).toBe('bad_content');
+  });
+
+  it.for(OVER_BYTES)('F166 are broken by every single byte of the body: %s', (preset) => {
+    const delivery = signed(preset);
+    for (let at = 0; at < delivery.body.length; at++) {
+      const body = Buffer.from(delivery.body);
+      body[at] = (body[at] ?? 0) ^ 0x20;
+      expect(reason(preset, { ...delivery, body })).toBe('bad_signature');
+    }
+  });
+
+  it.each(['ghost', 'hubspot', 'cloudinary'])(
+    'F166 no byte can move between the body and the time behind it: %s',
+    (preset) => {
+      const delivery = signed(preset, { body: Buffer.from('[1') });
+      const name = Object.keys(delivery.headers).find((key) => /timestamp|ghost/.test(key)) ?? '';
+      const time = /1760000000(000)?/.exec(delivery.headers[name] ?? '')?.[0] ?? '';
+      const longer = { ...delivery.headers, [name]: delivery.headers[name]?.replace(time, `1${time}`) ?? '' };
+      const shorter = { ...delivery.headers, [name]: delivery.headers[name]?.replace(time, time.slice(1)) ?? '' };
+      expect(reason(preset, delivery)).toBe('ok');
+      expect(reason(preset, { ...delivery, headers: longer, body: Buffer.from('[') })).toBe('too_new');
+      expect(reason(preset, { ...delivery, headers: shorter, body: Buffer.from('[11') })).toBe('too_old');
+    },
+  );
+});
+
+describe('headers that a delivery lists as signed', () => {
+  const delivery = signed('contentful');
+  const listed = (delivery.headers['x-contentful-signed-headers'] ?? '').split(',');
+
+  /** Signed with the right key by whoever made the list. */
+  function withList(names: readonly string[]): Delivery {
+    const { 'x-contentful-signature': _, ...headers } = delivery.headers;
+    const all: Record<string, string> = { ...headers, 'x-contentful-signed-headers': names.join(',') };
+    const lines = names.toSorted().map((name) => `${name}:${all[name]}`);
+    const content = ['POST', draft.path, lines.join(';'), draft.body.toString()].join('\n');
+    all['x-contentful-signature'] = createHmac('sha256', SECRET.value).update(content).digest('hex');
+    return { ...delivery, headers: all };
+  }
+
+  it('F170 are accepted with all that are there', () => {
+    expect(reason('contentful', withList(listed))).toBe('ok');
+    expect(reason('contentful', withList([...listed].toReversed()))).toBe('ok');
+  });
+
+  it.each(['x-contentful-timestamp', 'x-contentful-topic', 'x-contentful-signed-headers'])(
+    'F170 must have %s among them, even where the signature is right',
+    (name) => {
+      expect(reason('contentful', withList(listed.filter((one) => one !== name)))).toBe('bad_content');
+    },
+  );
+
+  it('F170 count once each, and only if they were sent', () => {
+    expect(reason('contentful', withList([...listed, 'content-type']))).toBe('bad_content');
+    expect(reason('contentful', withList([...listed, 'x-not-there']))).toBe('bad_content');
+    expect(reason('contentful', withList([...listed, 'constructor', '__proto__']))).toBe('bad_content');
+  });
+
+  it('F167 are bytes: a character that is the same in its low byte is another one', () => {
+    const topic = draft.headers?.['x-contentful-topic'] ?? '';
+    const other = String.fromCharCode(topic.charCodeAt(0) + 256) + topic.slice(1);
+    const headers = { ...delivery.headers, 'x-contentful-topic': other };
+    expect(reason('contentful', { ...delivery, headers })).toBe('bad_content');
+  });
+
+  it('F170 are all covered: a changed topic is refused', () => {
+    const headers = { ...delivery.headers, 'x-contentful-topic': 'ContentManagement.Entry.delete' };
+    expect(reason('contentful', { ...delivery, headers })).toBe('bad_signature');
+  });
+});
+
+describe('schemes that sign the address', () => {
+  const forged = {
+    host: 'evil.example',
+    'x-forwarded-host': 'evil.example',
+    'x-forwarded-proto': 'http',
+    forwarded: 'host=evil.example',
+  };
+
+  it.each(['hubspot', 'hubspot-v2', 'twilio'])('F185 take it from the settings alone: %s', (preset) => {
+    const delivery = signed(preset);
+    const elsewhere = signed(preset, { publicUrl: 'https://evil.example/webhooks/blog' });
+    expect(reason(preset, { ...delivery, headers: { ...delivery.headers, ...forged } })).toBe('ok');
+    expect(reason(preset, { ...elsewhere, headers: { ...elsewhere.headers, ...forged } })).toBe('bad_signature');
+    expect(() => reason(preset, delivery, null)).toThrow('signs the address');
+  });
+
+  it('Twilio is believed with and without the default port', () => {
+    for (const publicUrl of ['https://hooks.example.com/w', 'https://hooks.example.com:443/w']) {
+      const delivery = signed('twilio', { publicUrl });
+      expect(reason('twilio', delivery, 'https://hooks.example.com/w')).toBe('ok');
+      expect(reason('twilio', delivery, 'https://hooks.example.com:443/w')).toBe('ok');
+      expect(reason('twilio', delivery, 'https://hooks.example.com:8443/x')).toBe('bad_signature');
+    }
+  });
+
+  it('Twilio: a body that is no form is held by its digest in the query', () => {
+    const delivery = signed('twilio');
+    expect(delivery.path).toMatch(/&bodySHA256=[0-9a-f]{64}$/);
+    expect(reason('twilio', delivery)).toBe('ok');
+    expect(reason('twilio', { ...delivery, body: Buffer.from('{}') })).toBe('bad_content');
+    const bare = { ...delivery, path: draft.path };
+    expect(reason('twilio', bare)).toBe('bad_content');
+    const form = signed('twilio', {
+      body: Buffer.alloc(0),
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    });
+    // An empty form signs the address alone: whoever saw one may not put a JSON body behind it.
+    expect(reason('twilio', form)).toBe('ok');
+    expect(
+      reason('twilio', { ...form, headers: { ...form.headers, 'content-type': 'application/json' }, body: draft.body }),
+    ).toBe('bad_content');
+  });
+
+  it.each(['a=%ff', 'a=%zz', 'a=%'])('Twilio: a form with %s is refused', (body) => {
+    const delivery = signed('twilio', { headers: { 'content-type': 'application/x-www-form-urlencoded' } });
+    expect(reason('twilio', { ...delivery, body: Buffer.from(body) })).toBe('bad_content');
+  });
+
+  it('HubSpot decodes some characters of the address before it signs', () => {
+    const path = '/webhooks/blog?next=https%3A%2F%2Fa.example%2Fx%3Fy%26z&q=a%20b';
+    const address = `${PUBLIC}?next=https://a.example/x?y%26z&q=a%20b`;
+    const key = createHmac('sha256', SECRET.value).update(`POST${address}{}${NOW}`).digest('base64');
+    const headers = { 'x-hubspot-signature-v3': key, 'x-hubspot-request-timestamp': String(NOW) };
+    expect(reason('hubspot', { method: 'POST', path, headers, body: Buffer.from('{}') })).toBe('ok');
+  });
+});
+
+describe('a secret that is sent along', () => {
+  it('row 22: within the JSON body', () => {
+    const scheme = { type: 'static', value: { from: 'json:auth.secret' } };
+    const delivery = signDelivery(signatureSchema.parse(scheme), SECRET, draft);
+    expect(JSON.parse(delivery.body.toString())).toMatchObject({ id: 'evt_1', auth: { secret: SECRET.value } });
+    expect(reason(scheme, delivery)).toBe('ok');
+    expect(reason('prismic', { ...delivery, body: Buffer.from(`{"secret":"${SECRET.value}"}`) })).toBe('ok');
+    for (const body of [
+      '',
+      '[]',
+      '{"secret":1}',
+      '{"secret":null}',
+      '{"secret":{}}',
+      '{"secret":""}',
+      'x',
+      '"secret"',
+      '\uD800',
+    ]) {
+      expect(reason('prismic', { ...delivery, body: Buffer.from(body) })).not.toBe('ok');
+    }
+  });
+
+  it('may lie under any number of levels of something else', () => {
+    for (const body of ['['.repeat(500_000), '{"secret":'.repeat(100_000)]) {
+      expect(reason('prismic', { ...draft, headers: {}, body: Buffer.from(body) })).toBe('no_signature');
+    }
+  });
+
+  it('row 23: in any header, or in the query', () => {
+    const inHeader = { type: 'static', value: { from: 'header:X-Webhook-Token' } };
+    const headers = { 'x-webhook-token': SECRET.value };
+    expect(reason(inHeader, { ...draft, headers })).toBe('ok');
+    expect(reason(inHeader, { ...draft, headers: { 'x-webhook-token': `${SECRET.value}x` } })).toBe('bad_signature');
+    expect(reason('query-token', { ...draft, headers, path: `/?token=${SECRET.value}` })).toBe('ok');
+    for (const query of [
+      '',
+      '?token=',
+      '?token=x',
+      `?token=${SECRET.value}&token=${SECRET.value}`,
+      `?Token=${SECRET.value}`,
+      '?token=%',
+    ]) {
+      expect(reason('query-token', { ...draft, headers, path: `/${query}` })).not.toBe('ok');
+    }
+  });
+});

@@ -1,0 +1,181 @@
+import { describe, expect, it } from 'vitest';
+import { attentionOf, headlineOf } from '../../../src/server/status/attention.ts';
+import type { ResourceStatus, SourceStatus } from '../../../src/server/status/snapshot.ts';
+import {
+  limitWith,
+  NOW,
+  resourceWith,
+  runWith,
+  snapshotWith,
+  sourceWith,
+  webhooksWith,
+} from '../endpoints/sample-status.ts';
+
+const MINUTE = 60_000;
+const PROBLEM = { code: 'warehouse_gone', message: 'it is gone', hint: 'put it back' };
+const RUNNING = {
+  mode: 'full',
+  started_at: NOW - 60 * MINUTE,
+  last_page_at: NOW - 20 * MINUTE,
+  pages: 1,
+  records: 1,
+  total: null,
+  records_per_second: 0,
+  eta_seconds: null,
+} as const;
+const SCHEDULE = resourceWith('x').schedule;
+const FAILED = runWith({ status: 'failed', error: { code: 'auth', message: 'refused', hint: 'renew it' } });
+
+function foundIn(source: Partial<SourceStatus>): [string, string][] {
+  const found = attentionOf(snapshotWith({ sources: [sourceWith('blog', source)] }));
+  return found.map(({ severity, what }) => [severity, what]);
+}
+
+describe('what needs attention of a source', () => {
+  it.each<[string, Partial<SourceStatus>, [string, string] | null]>([
+    ['nothing where all is well', {}, null],
+    [
+      'a warehouse that cannot be read',
+      { warehouse: { ...sourceWith('blog').warehouse, problem: PROBLEM, read_at: NOW - MINUTE } },
+      ['down', 'The warehouse cannot be read: it is gone; the figures below are from 1m 00s ago'],
+    ],
+    [
+      'an inbox that cannot be read',
+      { webhooks: webhooksWith('blog', { problem: PROBLEM }) },
+      ['down', 'The inbox of webhooks cannot be read: it is gone'],
+    ],
+    [
+      'dead deliveries',
+      { webhooks: webhooksWith('blog', { dead: 1 }) },
+      ['look', '1 webhook delivery could not be worked on'],
+    ],
+    [
+      'an inbox that is nearly full',
+      { webhooks: webhooksWith('blog', { waiting: 1_900, full: 0.957 }) },
+      ['late', '1,900 webhook deliveries wait, 95 % of what may; beyond that senders are told to come again (503)'],
+    ],
+    ['not one that is half full', { webhooks: webhooksWith('blog', { full: 0.5 }) }, null],
+    [
+      'a body under the id of another one',
+      { webhooks: webhooksWith('blog', { different: 1 }) },
+      ['look', '1 webhook delivery came under the id of another one with another body'],
+    ],
+    [
+      'a delivery that waits for long',
+      { webhooks: webhooksWith('blog', { waiting: 7, oldest_at: NOW - 6 * MINUTE }) },
+      ['late', 'The oldest of 7 waiting deliveries came 6m 00s ago'],
+    ],
+    ['not one that came a moment ago', { webhooks: webhooksWith('blog', { oldest_at: NOW - MINUTE }) }, null],
+    [
+      'webhooks that tell less than the schedule finds',
+      { changes: { by_schedule: 40, by_webhook: 2 } },
+      ['look', 'The schedule found 40 changes in the last hour, webhooks told of 2'],
+    ],
+    ['not a few changes that were there first', { changes: { by_schedule: 9, by_webhook: 0 } }, null],
+    [
+      'not the schedule where there are no webhooks',
+      { webhooks: null, changes: { by_schedule: 900, by_webhook: 0 } },
+      null,
+    ],
+    [
+      'many refusals',
+      { limit: limitWith({ requests: 200, limited: 12 }) },
+      ['look', 'The service refused 12 of 200 requests of the last hour (429)'],
+    ],
+    ['not the few that show where the limit is', { limit: limitWith({ requests: 2_000, limited: 12 }) }, null],
+    [
+      'a log that a reader keeps from shrinking',
+      { warehouse: { ...sourceWith('blog').warehouse, wal_bytes: 300_000_000 } },
+      ['look', "The warehouse's write-ahead log has grown to 300 MB"],
+    ],
+  ])('%s', (_, source, expected) => {
+    expect(foundIn(source)).toStrictEqual(expected === null ? [] : [expected]);
+  });
+});
+
+describe('what needs attention of a resource', () => {
+  it.each<[string, Partial<ResourceStatus>, [string, string] | null]>([
+    [
+      'an overdue one',
+      { schedule: { ...SCHEDULE, overdue_at: NOW - 9 * MINUTE } },
+      ['late', 'Overdue for 9m 00s: the last success was 4m 12s ago'],
+    ],
+    [
+      'an overdue one with the reason',
+      { schedule: { ...SCHEDULE, overdue_at: NOW - 9 * MINUTE }, last_success_at: null, runs: [FAILED] },
+      ['late', 'Overdue for 9m 00s: there was no success yet; the last run failed: refused [auth]'],
+    ],
+    ['a failed run, before it is overdue', { runs: [FAILED] }, ['late', 'The last run failed: refused [auth]']],
+    ['not a failure that is being tried again', { runs: [FAILED], running: { ...RUNNING, last_page_at: NOW } }, null],
+    [
+      'a walk that stands still',
+      { running: RUNNING },
+      ['late', 'The full walk stands still: its last page came 20m 00s ago'],
+    ],
+    [
+      'one that another process owns',
+      { owner: { name: 'pid 7 on box', since: NOW - MINUTE } },
+      ['look', 'Another process (pid 7 on box) works on it since 1m 00s ago'],
+    ],
+    [
+      'one that the service put off',
+      { parked_until: NOW + MINUTE },
+      ['look', 'The service asked to be left alone; the next request goes out in 1m 00s'],
+    ],
+    [
+      'held deletes',
+      { suspects: { held: 1_870, held_since: NOW, held_why: null } },
+      ['look', '1,870 deletes held back: too many at once to be believed; the rows stay live'],
+    ],
+    ['rejects', { rejects: [{ reason: 'id_null', count: 2 }] }, ['look', '2 records are set aside']],
+  ])('%s', (_, resource, expected) => {
+    const found = foundIn({ resources: [resourceWith('content', resource)] });
+    expect(found).toStrictEqual(expected === null ? [] : [expected]);
+  });
+
+  it('F159 does not call a walk stuck that the service made pause', () => {
+    const limit = limitWith({ paused_until: NOW + MINUTE });
+    expect(foundIn({ limit, resources: [resourceWith('content', { running: RUNNING })] })).toStrictEqual([]);
+  });
+
+  it('tells the worst first', () => {
+    const warehouse = { ...sourceWith('blog').warehouse, problem: PROBLEM };
+    const held = resourceWith('content', { suspects: { held: 1, held_since: NOW, held_why: null } });
+    const overdue = resourceWith('images', { schedule: { ...SCHEDULE, overdue_at: NOW } });
+    const found = foundIn({ warehouse, resources: [held, overdue] });
+    expect(found.map(([severity]) => severity)).toStrictEqual(['down', 'late', 'look']);
+  });
+});
+
+function headline(sources: SourceStatus[]): ReturnType<typeof headlineOf> {
+  const snapshot = snapshotWith({ sources });
+  return headlineOf(snapshot, attentionOf(snapshot));
+}
+
+describe('the headline', () => {
+  const never = resourceWith('images', { last_success_at: null, runs: [] });
+
+  it.each<[string, SourceStatus[], string, string]>([
+    ['all fresh', [sourceWith('blog')], 'fine', 'Everything is fresh: 3 resources, the oldest synced 4m 12s ago'],
+    [
+      'the first copy',
+      [sourceWith('blog', { resources: [never, { ...never, running: { ...RUNNING, last_page_at: NOW } }] })],
+      'quiet',
+      'The first copy is being made: 0 of 2 resources done',
+    ],
+    [
+      'something to look at',
+      [sourceWith('blog', { webhooks: webhooksWith('blog', { dead: 1 }) })],
+      'look',
+      '1 thing needs attention; no resource is overdue',
+    ],
+    [
+      'an unreachable warehouse',
+      [sourceWith('blog', { warehouse: { ...sourceWith('blog').warehouse, problem: PROBLEM } })],
+      'down',
+      '1 thing needs attention; how fresh the data is cannot be told',
+    ],
+  ])('tells %s', (_, sources, tone, text) => {
+    expect(headline(sources)).toStrictEqual({ tone, text });
+  });
+});

@@ -1,0 +1,289 @@
+import { renameSync } from 'node:fs';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { SyncError } from '../../../src/model/errors.ts';
+import { timestampText } from '../../../src/model/timestamp-text.ts';
+import { SourceActivity } from '../../../src/observe/activity.ts';
+import { createMetrics } from '../../../src/observe/metrics.ts';
+import { attentionOf } from '../../../src/server/status/attention.ts';
+import { type Collector, createCollector } from '../../../src/server/status/collect.ts';
+import type { ResourceStatus, SourceStatus } from '../../../src/server/status/snapshot.ts';
+import type { StatusParts } from '../../../src/server/status/source-status.ts';
+import { webhookSchema } from '../../../src/config/settings.ts';
+import { placeOfProcess } from '../../../src/database/state/leases.ts';
+import { renderStatusPage } from '../../../src/server/page/overview.ts';
+import { HandClock } from '../../support/hand-clock.ts';
+import { loading } from '../../support/page-loading.ts';
+import { asOther, tempWarehouse } from '../../support/temp-warehouse.ts';
+
+const SCHEDULE = { incremental: '*/10 * * * *', full: null, timezone: 'UTC', next_at: null, overdue_at: null };
+
+interface Stage {
+  clock: HandClock;
+  collector: Collector;
+  activity: SourceActivity;
+  file: string;
+  warehouse: Awaited<ReturnType<typeof tempWarehouse>>['warehouse'];
+  source: () => Promise<SourceStatus>;
+  content: () => Promise<ResourceStatus>;
+}
+
+async function stage(parts: Partial<StatusParts> = {}): Promise<Stage> {
+  const clock = new HandClock('2026-11-20T14:00:00.000Z');
+  const { warehouse, file } = await tempWarehouse();
+  const metrics = createMetrics('0');
+  onTestFinished(() => metrics.close());
+  const activity = new SourceActivity('blog', clock, metrics);
+  const source = {
+    name: 'blog',
+    base_url: 'https://cms.example.com',
+    profile: { version_prefix: '/v1', version: { header: null, query: {} }, resources: {} },
+    warehouse: `sqlite:${file}`,
+    resources: ['content'],
+    rate: { share: 0.9 },
+    files: { kept: {} },
+    webhook: webhookSchema.parse({ secrets: ['s'], max_waiting: 16, max_waiting_size: '1kB' }),
+  };
+  const governor = {
+    requests: 0,
+    limited: 0,
+    allowedPerSecond: 2,
+    shareUsed: null,
+    pausedUntil: null,
+  };
+  const whole: StatusParts = {
+    source,
+    activity,
+    read: (work) => work(warehouse),
+    governor: () => governor,
+    schedule: () => SCHEDULE,
+    inbox: null,
+    deliveries: null,
+    scrub: (text) => text.replaceAll('s3cret', '***'),
+    ...parts,
+  };
+  const collector = createCollector({
+    version: '0',
+    clock,
+    startedAt: clock.now(),
+    sources: () => [whole],
+    stopping: () => false,
+  });
+  const sourceOf = async (): Promise<SourceStatus> => {
+    const [first] = (await collector.snapshot()).sources;
+    if (first === undefined) throw new Error('no source');
+    return first;
+  };
+  const content = async (): Promise<ResourceStatus> => {
+    const [first] = (await sourceOf()).resources;
+    if (first === undefined) throw new Error('no resource');
+    return first;
+  };
+  return { clock, collector, activity, file, warehouse, source: sourceOf, content };
+}
+
+const records = (count: number): string[] => Array.from({ length: count }, (_, id) => `{"id":"r${id}"}`);
+
+describe('what the warehouse says', () => {
+  it('is nothing on the first day, without an error', async () => {
+    const { content, source } = await stage();
+    expect(await content()).toMatchObject({
+      rows: { live: 0, deleted: 0 },
+      last_success_at: null,
+      runs: [],
+      running: null,
+    });
+    expect((await source()).warehouse).toMatchObject({
+      problem: null,
+      read_at: Date.parse('2026-11-20T14:00:00.000Z'),
+    });
+  });
+
+  it('counts live and deleted rows, and not again for some seconds', async () => {
+    const { content, warehouse, file, clock } = await stage();
+    const { load } = await loading(warehouse);
+    await load(records(1_203));
+    asOther(file, (db) => db.exec(`UPDATE content SET "_deleted_at" = '2026-01-01 00:00:00' WHERE id LIKE 'r77%'`));
+    const deleted = 1 + 10;
+    expect((await content()).rows).toMatchObject({ live: 1_203 - deleted, deleted });
+    await load(['{"id":"one more"}']);
+    expect((await content()).rows).toMatchObject({ live: 1_203 - deleted });
+    await clock.advance(600_000);
+    expect((await content()).rows).toMatchObject({ live: 1_204 - deleted });
+  });
+
+  it('tells the last runs, rejects, held deletes, schema changes and the owner', async () => {
+    const { content, source, file, activity, warehouse } = await stage();
+    const { load } = await loading(warehouse);
+    await load(['{"id":"a","n":1}', '{"id":"a2","n":"x"}', '{"no":"id"}', '{"no":"id either"}']);
+    const at = timestampText(Date.parse('2026-11-20T13:00:00.000Z'));
+    asOther(file, (db) => {
+      const run = db.prepare(
+        `INSERT INTO _sync_runs (run_id, resource, command, mode, status, started_at, finished_at, error_code, error)
+         VALUES (?, 'content', 'sync', 'incremental', ?, ?, ?, ?, ?)`,
+      );
+      for (let hour = 1; hour < 9; hour += 1)
+        run.run(
+          `20261120T0${hour}0000Z-x`,
+          'ok',
+          `2026-11-20 0${hour}:00:00.000`,
+          `2026-11-20 0${hour}:00:02.500`,
+          null,
+          null,
+        );
+      run.run('20261120T090000Z-x', 'failed', '2026-11-20 09:00:00.000', '2026-11-20 09:00:01.000', 'auth', 'no');
+      run.run('20261120T100000Z-x', 'running', '2026-11-20 10:00:00.000', null, null, null);
+      const suspect = db.prepare(
+        `INSERT INTO _sync_suspects (resource, record_id, reason, state, sweeps, found_at, evidence_at)
+         VALUES ('content', ?, 'missing', ?, 1, '${at}', '${at}')`,
+      );
+      for (const [id, state] of [
+        ['a', 'held'],
+        ['b', 'held'],
+        ['c', 'open'],
+        ['d', 'released'],
+      ])
+        suspect.run(id, state);
+      db.prepare(
+        `UPDATE _sync_leases SET owner = 'pid 1 on other', host = 'other', acquired_at = '${at}', expires_at = '2099-01-01 00:00:00.000'`,
+      ).run();
+    });
+    activity.walkEnded('content', {
+      mode: 'incremental',
+      status: 'failed',
+      seconds: 1,
+      pages: 0,
+      counts: { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0 },
+      error: { code: 'auth', message: 'no', hint: 'renew it' },
+    });
+    const status = await content();
+    expect(status.runs.map((run) => [run.status, run.seconds, run.error?.hint])).toStrictEqual([
+      ['running', null, undefined],
+      ['failed', 1, 'renew it'],
+      ...[8, 7, 6, 5].map(() => ['ok', 2.5, undefined]),
+    ]);
+    expect(status.rejects).toMatchObject([{ reason: 'id_missing', count: 2 }]);
+    expect(status.suspects).toMatchObject({ held: 2, held_since: Date.parse('2026-11-20T13:00:00.000Z') });
+    expect(status.owner).toStrictEqual({ name: 'pid 1 on other', since: Date.parse('2026-11-20T13:00:00.000Z') });
+    expect((await source()).schema_changes).toMatchObject([{ table: 'content', column: 'n', from: null }]);
+    expect((await source()).warehouse.wal_bytes).toBeGreaterThan(0);
+  });
+
+  it('does not name itself as the owner, and calls a run that nobody works on interrupted', async () => {
+    const { content, file, warehouse } = await stage();
+    await loading(warehouse);
+    asOther(file, (db) => {
+      expect(db.prepare('SELECT host FROM _sync_leases').pluck().get()).toBe(placeOfProcess(false));
+      db.exec(`INSERT INTO _sync_runs (run_id, resource, command, mode, status, started_at)
+        VALUES ('1', 'content', 'sync', 'full', 'running', '2026-11-20 10:00:00.000')`);
+    });
+    const { owner, runs } = await content();
+    expect([owner, runs[0]?.status]).toStrictEqual([null, 'interrupted']);
+  });
+
+  it('is not read again for every viewer', async () => {
+    const { warehouse } = await tempWarehouse();
+    let reads = 0;
+    const counted: StatusParts['read'] = (work) => {
+      reads += 1;
+      return work(warehouse);
+    };
+    const { collector } = await stage({ read: counted });
+    await Promise.all(Array.from({ length: 20 }, () => collector.snapshot()));
+    // The state, and the count of the one resource.
+    expect(reads).toBe(2);
+  });
+});
+
+const opening = () =>
+  Promise.reject(new SyncError('warehouse_opening', 'the warehouse is being opened', { recovery: 'retry' }));
+
+describe('F159 a warehouse that cannot be reached', () => {
+  it('F159 the page says so, keeps what it knew, and the data still ages; ready again once it is back', async () => {
+    const { collector, source, file, clock } = await stage();
+    asOther(file, (db) => {
+      db.exec(`INSERT INTO _sync_checkpoints (resource, format, fingerprint, last_success_at)
+        VALUES ('content', 1, 'x', '2026-11-20 13:59:00.000')`);
+    });
+    expect((await source()).resources[0]?.last_success_at).toBe(Date.parse('2026-11-20T13:59:00.000Z'));
+    expect(await collector.ready()).toMatchObject({ ready: true, sources: { blog: 'ok' } });
+    renameSync(file, `${file}.away`);
+    await clock.advance(600_000);
+    const lost = await source();
+    expect(lost.warehouse.problem).toMatchObject({ code: 'warehouse_gone' });
+    expect(lost.resources[0]?.last_success_at).toBe(Date.parse('2026-11-20T13:59:00.000Z'));
+    expect(await collector.ready()).toMatchObject({ ready: false, sources: { blog: 'unreachable' } });
+    const page = renderStatusPage(await collector.snapshot(), { nonce: 'n', token: null, told: null });
+    expect(page).toContain('The warehouse cannot be read');
+    expect(page).toContain('the figures below are from 10m 00s ago');
+    renameSync(`${file}.away`, file);
+    await clock.advance(2_000);
+    expect((await source()).warehouse.problem).toBeNull();
+    expect(await collector.ready()).toMatchObject({ ready: true });
+  });
+
+  it('F159 a source that could not be opened at all has its place and its reason, without the secret in it', async () => {
+    const { source, collector } = await stage({
+      read: () => Promise.reject(new Error('cannot open with s3cret')),
+      governor: () => null,
+    });
+    expect((await source()).warehouse.problem).toStrictEqual({
+      code: 'bug',
+      message: 'cannot open with ***',
+      hint: null,
+    });
+    expect((await collector.ready()).ready).toBe(false);
+  });
+
+  it('a source that waits to be opened at the start is no problem; one that is still not open after minutes is', async () => {
+    const { source, collector, clock } = await stage({ read: opening, governor: () => null });
+    expect((await source()).warehouse).toMatchObject({ problem: null, read_at: null });
+    expect(attentionOf(await collector.snapshot())).toEqual([]);
+    const [one] = (await collector.snapshot()).sources;
+    const many = Array.from({ length: 20 }, (_, at) => Object.assign({}, one, { source: `s${at}` }));
+    const view = { nonce: 'n', token: null, told: null };
+    const page = renderStatusPage({ ...(await collector.snapshot()), sources: many }, view);
+    expect(page.match(/waiting to be opened/g)).toHaveLength(20);
+    expect(page).not.toContain('Broken');
+    await clock.advance(600_000);
+    expect((await source()).warehouse.problem).toMatchObject({ code: 'warehouse_opening' });
+  });
+
+  it('an inbox that fails does not take the page with it', async () => {
+    const { source } = await stage({ inbox: () => Promise.reject(new Error('gone')) });
+    expect((await source()).webhooks).toMatchObject({ problem: { message: 'gone' }, waiting: 0 });
+  });
+});
+
+describe('what this process has done', () => {
+  it('tells progress, requests, refusals, webhooks and who told of changes', async () => {
+    const { activity, clock, source } = await stage({
+      inbox: async () => ({ waiting: 4, waitingBytes: 100, dead: 1, different: 2, oldest: '2026-11-20 13:59:58.000' }),
+    });
+    activity.walkStarted('content', 'incremental', { records: 0, pages: 0, requests: 0, total: 400 });
+    for (let second = 1; second <= 90; second += 1) {
+      await clock.advance(1_000);
+      activity.attempted({ outcome: second % 30 === 0 ? 'limited' : 'ok', latency_ms: 50 }, 2);
+    }
+    const counts = { inserted: 30, updated: 5, unchanged: 60, rejected: 5, deleted: 0 };
+    activity.walkPage('content', { records: 100, pages: 1, requests: 1, total: 400 }, counts, 1);
+    for (let at = 0; at < 20; at += 1) activity.webhookAnswered('stored', 0.01);
+    for (let at = 0; at < 3; at += 1) activity.webhookAnswered('too_old', 0.01);
+    activity.delivered({ resource: 'content', result: 'updated', deliveries: 2, delayMs: 120 });
+    activity.delivered({ resource: null, result: null, deliveries: 1, delayMs: 120 });
+    const status = await source();
+    expect(status.resources[0]?.running).toMatchObject({ mode: 'incremental', records: 100, total: 400, pages: 1 });
+    expect(status.limit).toMatchObject({ allowed_per_second: 2, requests: 90, limited: 3 });
+    expect(status.limit.used).toBeCloseTo(0.5, 1);
+    expect(status.limit.minutes.slice(0, 58).every((minute) => minute.used === null)).toBe(true);
+    expect(status.webhooks).toMatchObject({
+      received: 20,
+      refused: 3,
+      waiting: 4,
+      full: 0.25,
+      dead: 1,
+      different: 2,
+    });
+    expect(status.webhooks?.delay_p95_ms).toBeGreaterThan(105);
+    expect(status.changes).toStrictEqual({ by_webhook: 1, by_schedule: 35 });
+  });
+});
