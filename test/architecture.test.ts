@@ -24,7 +24,7 @@ describe('the floors', () => {
   it.each([
     [
       'an import that rises',
-      'src/http/rate-limit/budget.ts',
+      'src/http/budget.ts',
       "import { run } from '../sync/run.ts';",
       'http may not see sync',
     ],

@@ -8,7 +8,7 @@ const ON_POSTGRES = [
   'journeys/{incremental,killed-figures,long-waits,long-walk,two-processes}.test.ts',
   'journeys/{serve,serve-kills,serve-limits,serve-stop,serve-webhooks}.test.ts',
   'sync/deletes/{older-states,soft-delete-gone}.test.ts',
-  'sync/{refetch,refused-state}.test.ts',
+  'sync/{filter/verify-filter,refetch,refused-state}.test.ts',
   'server/inbox/{drain,drain-ahead}.test.ts',
   'server/endpoints/receiver-kill.test.ts',
 ];
