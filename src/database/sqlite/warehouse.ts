@@ -11,7 +11,7 @@ import { readBeside } from './connection/unchanged-file.ts';
 import type { RetryWhileLocked } from './connection/wait-for-lock.ts';
 import { cleanFile, syncLog, truncateLargeWal } from './connection/wal-upkeep.ts';
 import { tendIndexes } from './keys/tend-indexes.ts';
-import { writePage } from './pages/write-page.ts';
+import { cacheStatements, type Prepare, writePage } from './pages/write-page.ts';
 import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { emptyBrokenViews } from './views/make-views.ts';
@@ -28,6 +28,7 @@ export async function openWarehouse(file: string, clock: Clock): Promise<Warehou
 function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
   const { db, own, retryWhileLocked, name } = open;
   const transact = transactions(db, retryWhileLocked);
+  const prepare = cacheStatements(db);
   // Skip if the file at this path was replaced.
   const upkeep = (): void => {
     if (name.isOwn()) truncateLargeWal(db);
@@ -41,18 +42,18 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     keepsMicroseconds: false,
     now: () => Promise.resolve(clock.now()),
     snapshot: () => retryWhileLocked(() => snapshotReader(readBeside(db.name))),
-    ...tableChanges(open, transact),
+    ...tableChanges(open, transact, prepare),
     tendKeys: (plan, lease) => {
       const run = (text: string): Promise<void> => transact(lease(), () => void db.exec(text));
       return tendIndexes(db, plan, run, retryWhileLocked);
     },
     commit: ({ rows, lease, statements }) =>
       transact(lease, () => {
-        writePage(db, rows);
-        runStatements(db, statements);
+        writePage(prepare, rows);
+        runStatements(prepare, statements);
       }),
     selectCount: (query) => retryWhileLocked(() => Number(db.prepare<[], bigint>(query).pluck().get())),
-    apply: (queries, lease) => transact(lease, () => runStatements(db, queries)),
+    apply: (queries, lease) => transact(lease, () => runStatements(prepare, queries)),
     clean: () => cleanFile(db, retryWhileLocked),
     persist: () => syncLog(db.name),
     upkeep: () => {
@@ -72,25 +73,25 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
 type TableMethods = Pick<Warehouse, 'evolve' | 'dropTables' | 'stageTables' | 'swapTables'>;
 
 /** Makes, changes and drops tables, each with the views on them in one transaction. */
-function tableChanges({ db, own }: OpenFile<OwnTables>, transact: Transact): TableMethods {
+function tableChanges({ db, own }: OpenFile<OwnTables>, transact: Transact, prepare: Prepare): TableMethods {
   return {
     evolve: (growth) =>
       transact(growth.lease, () => {
         growTables(db, own, growth);
-        runStatements(db, growth.statements);
+        runStatements(prepare, growth.statements);
         return [];
       }),
     dropTables: ({ lease, tables, views, statements }) =>
       transact(lease, () => {
         for (const table of tables) db.exec(`DROP TABLE IF EXISTS ${VIEW_DIALECT.id(table)}`);
         emptyBrokenViews(db, views);
-        runStatements(db, statements);
+        runStatements(prepare, statements);
       }),
     stageTables: (staging) => transact(staging.lease, () => stageTables(db, own, staging)),
     swapTables: (swap) =>
       transact(swap.lease, () => {
         swapTables(db, own, swap);
-        runStatements(db, swap.statements);
+        runStatements(prepare, swap.statements);
       }),
   };
 }
@@ -151,6 +152,6 @@ function leaseCheck(db: Database): (lease: LeaseProof) => void {
 }
 
 /** Runs statements inside the caller's transaction. */
-function runStatements(db: Database, queries: readonly CompiledQuery[]): void {
-  for (const { sql, parameters } of queries) db.prepare(sql).run(...parameters);
+function runStatements(prepare: Prepare, queries: readonly CompiledQuery[]): void {
+  for (const { sql, parameters } of queries) prepare(sql).run(...parameters);
 }

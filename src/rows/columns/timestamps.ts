@@ -23,6 +23,7 @@ interface Reading {
 }
 
 const DATE_LENGTH = 10;
+const CLOCK_END = 19;
 const DATE = String.raw`(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])`;
 const CLOCK = String.raw`([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d{1,9}))?)?`;
 const ZONE = String.raw`([Zz])|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?`;
@@ -30,6 +31,9 @@ const BEGINS_WITH_DATE = new RegExp(`^${DATE}`);
 const TIME = new RegExp(`^${DATE}(?:[Tt ]${CLOCK}(?:${ZONE})?)?$`);
 /** Other counts of digits are more likely a number, or a date such as `20261127120000`. */
 const UNIX_TEXT = /^(?:\d{10}(?:\.\d{1,9})?|\d{13}|\d{16})$/;
+/** The most frequent form, in UTC and on a day that every month has: its cell needs no parts. */
+const PLAIN_UTC =
+  /^(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3})?Z$/;
 const EARLIEST = Date.parse('0001-01-01T00:00:00Z');
 const LATEST = Date.parse('9999-12-31T23:59:59.999Z');
 
@@ -44,6 +48,7 @@ export function parseInstant(moment: JsonValue | undefined, zone: TimeZone | nul
   if (typeof moment !== 'string') {
     return isExact(moment) && fitsDouble(moment.rawJSON) ? epochInstant(Number(moment.rawJSON)) : null;
   }
+  if (PLAIN_UTC.test(moment)) return { epochMs: Date.parse(moment), nanos: 0 };
   const reading = readTime(moment);
   if (reading === null) return UNIX_TEXT.test(moment) ? epochInstant(Number(moment)) : null;
   const nanos = reading.nanos % 1e6;
@@ -65,6 +70,10 @@ export function isLocalTime(text: string): boolean {
  */
 export function toTimestampText(text: string, zone: TimeZone | null = null): string | null {
   if (text.length <= DATE_LENGTH) return null;
+  if (PLAIN_UTC.test(text)) {
+    const fraction = text.slice(CLOCK_END, -1);
+    return `${text.slice(0, DATE_LENGTH)} ${text.slice(DATE_LENGTH + 1, CLOCK_END)}${fraction === '.000' ? '' : fraction}`;
+  }
   const reading = readTime(text);
   if (reading === null) return null;
   const isUtc = reading.offsetMinutes === 0 && (zone === null || !reading.isLocal);

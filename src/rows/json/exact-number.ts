@@ -1,4 +1,5 @@
 import type { ExactNumber } from '../../model/json.ts';
+import { isDigitOrPoint } from './scan-json.ts';
 
 /** True for a number kept by its digits; false for an object of the source that only looks like one. */
 export function isExact(value: unknown): value is ExactNumber {
@@ -52,11 +53,26 @@ function significand(source: string): string {
   return `${digits.slice(start, end)}e${Number(exponent) - fraction.length + digits.length - end}`;
 }
 
+const MIN_LONG_DIGITS = 16;
 /** A number outside a string with sixteen digits in a row or an exponent of three; in a string it is a false alarm. */
 const LONG_NUMBER = /(?<=^|[:,[\s-])(?:[\d.]{16,}(?:[eE][+-]?\d+)?|[\d.]+[eE][+-]?\d{3,})(?=$|[,\]}\s])/g;
+const HUGE_EXPONENT = /\d[eE][+-]?\d{3}/;
 
 /** True if the JSON text may hold a number whose digits a double would not give back. */
 export function hasInexactNumber(text: string): boolean {
+  if (!hasLongDigits(text) && !HUGE_EXPONENT.test(text)) return false;
   for (const [source] of text.matchAll(LONG_NUMBER)) if (!keepsDigits(source)) return true;
+  return false;
+}
+
+/** Looks at every sixteenth character, which is in every run of sixteen: the expression alone takes as long as parsing. */
+function hasLongDigits(text: string): boolean {
+  for (let at = MIN_LONG_DIGITS - 1; at < text.length; at += MIN_LONG_DIGITS) {
+    let [start, end] = [at, at];
+    while (isDigitOrPoint(text.charCodeAt(start))) start -= 1;
+    if (start === at) continue;
+    while (isDigitOrPoint(text.charCodeAt(end))) end += 1;
+    if (end - start > MIN_LONG_DIGITS) return true;
+  }
   return false;
 }

@@ -1,51 +1,97 @@
-import type { Database } from 'better-sqlite3';
+import type { Database, Statement } from 'better-sqlite3';
 import type { Cell, Column, TableRows, TableShape } from '../../../model/table.ts';
 import { emptiedColumns, stampedColumns } from '../../own-columns.ts';
 import type { PageRows } from '../../warehouse.ts';
 
+/** Prepares a statement, or returns the one that was prepared before. */
+export type Prepare = (sql: string) => Statement;
+
+const MAX_STATEMENTS = 200;
+
+/** Preparing the statements of a page takes a twentieth of a backfill. SQLite itself notices changes of the schema. */
+export function cacheStatements(db: Database): Prepare {
+  const statements = new Map<string, Statement>();
+  return (sql) => {
+    let statement = statements.get(sql);
+    if (statement === undefined) {
+      if (statements.size >= MAX_STATEMENTS) statements.clear();
+      statement = db.prepare(sql);
+      statements.set(sql, statement);
+    }
+    return statement;
+  };
+}
+
 /** Writes the rows, children and versions of a page. Runs inside the caller's transaction. */
-export function writePage(db: Database, page: PageRows): void {
+export function writePage(prepare: Prepare, page: PageRows): void {
   const [root, ...children] = page.rows;
-  if (root !== undefined) writeRoot(db, root, page);
+  if (root !== undefined) writeRoot(prepare, root, page);
   const replaced = page.records.filter((record) => page.isRewrite === true || record.version > 1);
   for (const child of replaced.length === 0 ? [] : page.children) {
-    const remove = db.prepare(deleteStatement(child));
+    const remove = prepare(deleteStatement(child));
     for (const { key } of replaced) remove.run(key);
   }
   for (const { table, width, cells } of children) {
-    const insert = db.prepare(insertStatement(table));
-    for (let at = 0; at < cells.length; at += width) insert.run(...cells.slice(at, at + width).map(bound));
+    insertRows(prepare, width, cells.map(toBindable), (rows) => insertStatement(table, rows));
   }
-  writeVersions(db, page);
+  writeVersions(prepare, page);
 }
 
-function writeRoot(db: Database, { table, width, cells }: TableRows, page: PageRows): void {
-  const insert = db.prepare(upsertStatement(table));
+function writeRoot(prepare: Prepare, { table, width, cells }: TableRows, page: PageRows): void {
   const stamped = stampedColumns(table);
-  page.records.forEach((record, row) => {
-    const bounds = cells.slice(row * width, (row + 1) * width).map(bound);
-    const stamps = stamped.map(({ stamp }) => stamp(record, page));
-    insert.run(...bounds.slice(0, table.key.length), ...stamps, ...bounds.slice(table.key.length));
-  });
+  const keys = table.key.length;
+  const bindable: Bindable[] = [];
+  let at = 0;
+  for (const record of page.records) {
+    for (let column = 0; column < keys; column += 1) bindable.push(toBindable(cells[at + column] ?? null));
+    for (const { stamp } of stamped) bindable.push(stamp(record, page));
+    for (let column = keys; column < width; column += 1) bindable.push(toBindable(cells[at + column] ?? null));
+    at += width;
+  }
+  insertRows(prepare, width + stamped.length, bindable, (rows) => upsertStatement(table, rows));
+}
+
+/** SQLite takes at most 32,766 parameters; more than a few hundred per statement gain nothing. */
+const MAX_PARAMETERS = 250;
+
+/** Inserts rows of `width` cells, several per statement: a call per row costs as much as the row. */
+function insertRows(
+  prepare: Prepare,
+  width: number,
+  cells: readonly Bindable[],
+  statement: (rows: number) => string,
+): void {
+  const batch = Math.max(1, Math.floor(MAX_PARAMETERS / width)) * width;
+  const whole = cells.length - (cells.length % batch);
+  if (whole > 0) {
+    const insert = prepare(statement(batch / width));
+    for (let at = 0; at < whole; at += batch) insert.run(cells.slice(at, at + batch));
+  }
+  if (whole < cells.length) prepare(statement((cells.length - whole) / width)).run(cells.slice(whole));
 }
 
 /** Remembers the source of every written record and closes or drops the one before, as the history policy says. */
-function writeVersions(db: Database, { resource, history, requestedAt, records }: PageRows): void {
+function writeVersions(prepare: Prepare, { resource, history, requestedAt, records }: PageRows): void {
   if (history === 'none') return;
-  // The body comes as the bytes that it was sent as: SQLite only has to know that they are text.
-  const insert = db.prepare(
-    `INSERT INTO "_sync_versions" ("resource", "id", "version", "valid_from", "op", "hash", "body")
-     VALUES (?, ?, ?, ?, 'upsert', ?, CAST(? AS TEXT))`,
-  );
-  const close = db.prepare(
+  const close = prepare(
     'UPDATE "_sync_versions" SET "valid_to" = ? WHERE "resource" = ? AND "id" = ? AND "version" = ?',
   );
-  const drop = db.prepare('DELETE FROM "_sync_versions" WHERE "resource" = ? AND "id" = ?');
-  for (const { key, version, hash, bytes } of records) {
+  const drop = prepare('DELETE FROM "_sync_versions" WHERE "resource" = ? AND "id" = ?');
+  for (const { key, version } of records) {
     if (version > 1 && history === 'all') close.run(requestedAt, resource, key, version - 1);
     if (version > 1 && history === 'latest') drop.run(resource, key);
-    insert.run(resource, key, version, requestedAt, hash, bytes);
   }
+  // The body is bound as the bytes that the service sent: SQLite only has to know that they are text.
+  const row = `(?, ?, ?, ?, 'upsert', ?, CAST(? AS TEXT))`;
+  const cells = records.flatMap(({ key, version, hash, bytes }) => [resource, key, version, requestedAt, hash, bytes]);
+  insertRows(
+    prepare,
+    6,
+    cells,
+    (rows) =>
+      `INSERT INTO "_sync_versions" ("resource", "id", "version", "valid_from", "op", "hash", "body")
+       VALUES ${repeated(row, rows)}`,
+  );
 }
 
 /** The columns of a row as they are inserted. */
@@ -63,21 +109,25 @@ function placeholder({ type }: Column): string {
   return type === 'timestamp' ? `replace(substr(?, 1, 23), '.000', '')` : '?';
 }
 
-function insertStatement(table: TableShape): string {
+function insertStatement(table: TableShape, rows: number): string {
   const names = insertedColumns(table);
   const ours = names.slice(table.columns.length).map(() => '?');
+  const row = `(${[...ours, ...table.columns.map(placeholder)].join(', ')})`;
   // Without a name of its own, a table that is called `excluded` would be meant by both.
-  return `INSERT INTO ${id(table.name)} AS "_there" (${names.map(id).join(', ')})
-    VALUES (${[...ours, ...table.columns.map(placeholder)].join(', ')})`;
+  return `INSERT INTO ${id(table.name)} AS "_there" (${names.map(id).join(', ')}) VALUES ${repeated(row, rows)}`;
+}
+
+function repeated(row: string, rows: number): string {
+  return Array<string>(rows).fill(row).join(', ');
 }
 
 /** The insert of a row of a resource's own table, which overwrites what was there. */
-function upsertStatement(table: TableShape): string {
+function upsertStatement(table: TableShape, rows: number): string {
   const names = insertedColumns(table).slice(table.key.length).map(id);
   const updates = names.map((name) => `${name} = excluded.${name}`);
   const emptied = emptiedColumns(table).map(({ name }) => `${id(name)} = NULL`);
   // The guard makes a late page harmless: what was asked for later stays.
-  return `${insertStatement(table)}
+  return `${insertStatement(table, rows)}
     ON CONFLICT (${table.key.map(id).join(', ')}) DO UPDATE SET ${[...updates, ...emptied].join(', ')}
     WHERE excluded."_synced_at" >= "_there"."_synced_at"`;
 }
@@ -87,7 +137,8 @@ function deleteStatement(table: TableShape): string {
   return `DELETE FROM ${id(table.name)} WHERE ${id(table.key[0] ?? '')} = ?`;
 }
 
-/** A cell as SQLite takes it. */
-function bound(cell: Cell): string | number | bigint | null {
+type Bindable = string | number | bigint | Buffer | null;
+
+function toBindable(cell: Cell): Bindable {
   return typeof cell === 'boolean' ? Number(cell) : cell;
 }
