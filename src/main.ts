@@ -6,15 +6,15 @@ import v8 from 'node:v8';
 import { isatty } from 'node:tty';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** How long a first signal may take to finish the page in hand. */
+/** After a first signal, the current page has this long to finish. */
 const GRACE_MS = 9_500;
-/** At the end, a log that nobody has read from for so long counts as unread. */
+/** At the end, a log counts as unread if no process has read from it for this long. */
 const READER_MS = 500;
 const OWNER_ONLY = 0o077;
 const INTERRUPTED = 130;
 const FAILED = 1;
 
-/** This file stands in `src/` and, built, in `dist/src/`: the package's own folder is the next with a package.json. */
+/** This file is in `src/` or, built, in `dist/src/`: the package's folder is the nearest one with a package.json. */
 function packageFolder(): string {
   const above = path.join(import.meta.dirname, '..');
   return existsSync(path.join(above, 'package.json')) ? above : path.join(above, '..');
@@ -43,7 +43,7 @@ async function leaveUnread(code: number): Promise<void> {
   process.exit(code);
 }
 
-/** What this is written for; older ones fail much later, in words that nobody understands. */
+/** Older versions of Node fail much later, with unclear messages. */
 const NODE = 24;
 const UNUSABLE = 2;
 
@@ -114,13 +114,13 @@ async function main(): Promise<void> {
     setTimeout(() => process.exit(INTERRUPTED), GRACE_MS).unref();
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
-  // A reader that went away (`| head`) is no failure of ours, and no reason to leave the work undone.
+  // A reader that has gone (`| head`) is no error, and no reason to stop the work.
   process.stdout.on('error', () => undefined);
   process.stderr.on('error', () => undefined);
-  // Where nobody listens, SIGHUP ends the process, as it ends every other one.
+  // Without a listener, SIGHUP ends the process, as it ends any other.
   const reloads = (listener: () => void): void => {
     const { isTTY } = process.stderr;
-    // From a terminal that is gone, it is not the operator's: nobody could end the process there any more.
+    // From a closed terminal it is no request to reload: the process could not be ended there any more.
     process.on('SIGHUP', () => (isTTY && !isatty(process.stderr.fd) ? onSignal('SIGHUP') : listener()));
   };
   const { signal } = interruption;

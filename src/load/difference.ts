@@ -28,7 +28,7 @@ export interface Difference {
   stated: KeyedRecord[];
   /** Keys among the updates of rows that are deleted: they are back. */
   restored: string[];
-  /** When the page was asked for, as its rows will say it. */
+  /** When the page was requested: the `_synced_at` of its rows. */
   stampedAt: string;
   /** Among the updates: those whose own clock went back. */
   wentBack: number;
@@ -95,7 +95,7 @@ function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefi
   if (!isDeleted && isOverwriting(record, row, policy)) result.overwritten.push(record.key);
 }
 
-/** A service that lags, or whose times are read in another zone, tells of a change so much earlier at most. */
+/** Bounds the lag of a service and an error in its time zone. */
 const MARGIN_MS = 86_400_000;
 
 /** What differs without another time of change, such as a counter, says nothing. */
@@ -117,8 +117,8 @@ function isAccepted(record: KeyedRecord, { acceptsOlder, seenBefore }: OlderPoli
 }
 
 /**
- * Rows with a time in the future were written before our clock was put back. What is asked for now is later all
- * the same, and must not look older to those who compare.
+ * Rows with a time in the future were written before our clock was set back. A page that is requested now is later all
+ * the same, and must not look older.
  */
 function stampFor(stored: ReadonlyMap<string, StoredRow>, requestedAt: string, now: string): string {
   let stamp = requestedAt;

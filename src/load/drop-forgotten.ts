@@ -10,7 +10,7 @@ export interface RememberedRecords {
   forgotten: number;
 }
 
-/** Costs nothing where nothing was erased. A record that cannot become a row is known by its id all the same. */
+/** Removes the erased records of a page. A record that cannot become a row is recognised by its id as well. */
 export function dropForgotten(
   records: readonly SourceRecord[],
   { id }: Pick<ResourceProfile, 'id'>,
@@ -24,7 +24,7 @@ export function dropForgotten(
   return { records: kept, forgotten: records.length - kept.length };
 }
 
-/** One that is set aside has no value, but its source may have one. */
+/** A rejected record has no value, but its bytes may hold one. */
 function valueOf({ value, aside, bytes }: SourceRecord): JsonValue {
   if (aside === undefined) return value;
   try {

@@ -12,7 +12,7 @@ export interface TableGrowth {
   before: ResourceShape | null;
   after: ResourceShape;
   changes: readonly ShapeChange[];
-  /** True if views of others that cannot follow are dropped. */
+  /** True if external views that cannot follow are dropped. */
   dropsOthers?: boolean;
 }
 
@@ -20,9 +20,9 @@ export interface TableGrowth {
  * Changes tables, and with them the views, which show those of all resources; `remembered` are the statements on own
  * tables that belong to it. It is planned again where another resource has changed its own tables meanwhile.
  *
- * A view that cannot get a wider type, because objects of others that depend on it cannot follow, keeps the type that
- * it has: `owned.heldViews` names it. Throws `InUse` if a column of a table cannot widen for that reason. Returns the
- * views of others that were dropped.
+ * A view that cannot get a wider type, because external objects that depend on it cannot follow, keeps its type, and
+ * `owned.heldViews` names it. Throws `InUse` if a column of a table cannot widen for that reason. Returns the external
+ * views that were dropped.
  */
 export async function evolveTables(
   context: LoadContext,
@@ -70,7 +70,7 @@ export async function evolveTables(
   }
 }
 
-/** `held` are names of objects of others, `wide` the queries with the wider types, by view. */
+/** `held` has the names of external objects, `wide` the queries with the wider types, by view. */
 function heldViews(
   { plan }: ViewGrowth,
   held: ReadonlyMap<string, string>,
@@ -86,7 +86,7 @@ function heldViews(
   });
 }
 
-/** A change that objects of others prevent locks readers out for a moment, so it is not tried all the time. */
+/** Each attempt at a change that external objects prevent locks readers out briefly, so it is retried rarely. */
 const HELD_MS = 600_000;
 
 /** What was found when views were last planned and nothing had to be changed. */
@@ -124,7 +124,7 @@ async function refreshNow(context: LoadContext, dropsOthers: boolean): Promise<r
   return evolveTables(context, { before: shape, after: shape, changes: [], dropsOthers }, []);
 }
 
-/** Somebody may have dropped one. */
+/** Another session may have dropped a view. */
 async function areUpToDate({ warehouse, whole, owned, clock }: LoadContext): Promise<boolean> {
   const known = upToDate.get(warehouse);
   if (known === undefined || known.whole !== whole || known.until < clock.now()) return false;

@@ -57,7 +57,7 @@ async function yearsOfTables(warehouse: Warehouse, year: number): Promise<Years 
   return years.length === 0 ? null : [Math.min(...years), Math.max(...years)];
 }
 
-/** Times outside of these are slips of the pen, or stand for none. */
+/** Times outside of these are typing errors, or placeholders for no time. */
 const FIRST_YEAR = 1970;
 const MOST_YEARS_AHEAD = 10;
 
@@ -126,7 +126,7 @@ function yearsFrom(first: number, last: number): number[] {
   return Array.from({ length: Math.max(0, last + 1 - first) }, (_, at) => first + at);
 }
 
-/** As text, because compiling and binding thousands of values cost more. All of it is made of digits and of letters of ours. */
+/** Literals, because compiling and binding thousands of values costs more. They hold only digits and our own words. */
 function asLiterals(day: CalendarDay): string {
   return `(${COLUMNS.map((column) => literal(day[column])).join(',')})`;
 }

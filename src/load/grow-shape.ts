@@ -55,8 +55,8 @@ export async function growTables(
 }
 
 /**
- * The records as rows of tables that have grown to hold them. Where objects of others keep a column from widening, the
- * records that need it are among the rejects.
+ * Shapes records into rows and widens the tables to hold them. If an external object keeps a column from widening, the
+ * records that need the wider type are among the rejects.
  */
 export async function shapeAndGrow(
   context: LoadContext,
@@ -130,9 +130,9 @@ export function withNumeric(shape: ResourceShape, numeric: ReadonlySet<string>):
 const RECORDS_PER_PAGE = 500;
 
 /**
- * Rewrites a resource's rows from the stored bodies if a widening has made that necessary, a page per transaction; an
- * interrupted one goes on where it stopped. Does nothing without such a note. Records whose body is
- * not kept stay as the widening converted them. The bodies may make the tables grow.
+ * Rewrites a resource's rows from the stored bodies if a widening has made that necessary, a page per transaction. An
+ * interrupted rewrite resumes where it stopped. Records whose body is not stored stay as the widening converted them.
+ * The bodies may make the tables grow.
  */
 export async function finishReshape(context: LoadContext): Promise<void> {
   const { warehouse, owned, profile, signal } = context;
@@ -143,18 +143,18 @@ export async function finishReshape(context: LoadContext): Promise<void> {
     if (doneUpTo === null) return;
     const bodies = await bodiesAfter(warehouse.own, resource, doneUpTo, RECORDS_PER_PAGE);
     await rewritePage(lenient, bodies);
-    // Nothing here waits for anything else: without this, requests and signals would have to wait for the last page.
+    // The loop does no I/O that yields: without this, requests and signals would wait for the last page.
     await setImmediate();
     signal.throwIfAborted();
   }
 }
 
-/** Values that a contract left out stay left out, and no stored body may refuse the work. */
+/** Values that a contract discarded stay discarded, and no stored body may fail the work. */
 export function lenientProfile(profile: ResourceProfile): ResourceProfile {
   return { ...profile, contract: profile.contract === 'evolve' ? 'evolve' : 'discard_value' };
 }
 
-/** If the page makes the tables grow, nothing is rewritten yet, because that may concern all pages. */
+/** If the page makes the tables grow, nothing is rewritten yet, because the growth may affect all pages. */
 async function rewritePage(context: LoadContext, bodies: readonly StoredBody[]): Promise<void> {
   const { warehouse, owned, profile } = context;
   const records = bodies.map(({ id, body }) => ({

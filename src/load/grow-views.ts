@@ -21,14 +21,14 @@ import type { Relation, ViewedResource, ViewModel } from '../views/view-model.ts
 import type { ViewChange } from '../database/view-dialect.ts';
 import type { LoadContext } from './load-context.ts';
 
-/** All views, those that must be made anew among them, and the statements that remember these. */
+/** All views, which of them must be recreated, and the statements that store their definitions. */
 export interface ViewGrowth {
   plan: readonly PlannedView[];
   views: readonly ViewChange[];
   /** Those of the tables and columns of all resources that this may change, as the profile has them now. */
   comments: readonly Comment[];
   statements: readonly CompiledQuery[];
-  /** Holds as long as nobody else changes what this was planned from. */
+  /** Fails the change if another process has changed what this was planned from. */
   claim: CompiledQuery;
   /** How often tables and views had changed before. */
   growths: number;
@@ -57,7 +57,7 @@ export async function viewGrowth(
   const withFiles = await resourcesThatKeepFiles(own, whole.resources);
   const { model, comments } = modelOf(context, shapes, withFiles);
   const planned = planViews(model, existing);
-  // Somebody may have dropped one, with a table or by itself.
+  // Another session may have dropped a view, with a table or by itself.
   const isThere = ({ name }: PlannedView): boolean => names.has(name.toLowerCase());
   const changed = new Set(planned.filter((view) => !isThere(view) || !isMade(view, stored.get(view.name))));
   const at = timestampText(clock.now());
@@ -109,8 +109,8 @@ function existingViews({ whole }: Pick<ViewContext, 'whole'>, existing: Existing
 }
 
 /**
- * Names that no view may have. A resource that has no table yet has its name all the same, unless a view of ours stands
- * under it already: that one stays until the table comes.
+ * Names that no view may have. A resource without a table reserves its name all the same, unless a managed view has it
+ * already: that view keeps it until the table is created.
  */
 function takenNames({ whole }: Pick<ViewContext, 'whole'>, { stored, names, shapes }: Existing): Set<string> {
   const taken = new Set([...names, ...Object.keys(whole.resources).map((name) => name.toLowerCase())]);

@@ -19,9 +19,9 @@ export interface KeyedRecord extends SourceRecord {
 
 /** Records of a page that have the key of another one on it and say something else: one of them can become the row. */
 export interface KeyClashes {
-  /** Left out for one that changed later by the service's own clock: older states of it, unless they are no states at all. */
+  /** Skipped for a copy that changed later by the service's own clock. */
   older: number;
-  /** Left out although nothing says which of them is right. */
+  /** Skipped although nothing shows which copy is right. */
   undecided: number;
   /** A key of the undecided, and of the older; null if there are none. */
   example: string | null;
@@ -30,7 +30,7 @@ export interface KeyClashes {
 
 const NO_CLASHES: KeyClashes = { older: 0, undecided: 0, example: null, olderExample: null };
 
-/** A time is older than another only if it is so whichever moment it means. */
+/** An ambiguous local time is older than another only if its later reading is. */
 export function latestOf({ at, latest }: Updated): number {
   return latest ?? at;
 }
@@ -57,7 +57,7 @@ export type LeftOut = Pick<KeyedRecord, 'key' | 'updated'>;
 
 /**
  * Gives each record its key. Of several with one key the newest by the service's own clock stays, else the last;
- * a record without a usable key is set aside.
+ * a record without a usable key is rejected.
  */
 export function keyRecords(records: readonly SourceRecord[], profile: ResourceProfile): KeyedRecords {
   const byKey = new Map<string, KeyedRecord>();

@@ -14,7 +14,7 @@ export interface LoadContext {
   profile: ResourceProfile;
   /** All resources of the profile, and how they belong together: tables and views of all keep their names. */
   whole: CopiedProfile;
-  /** Stands in rejects and in figures. */
+  /** Is stored with rejects and counters. */
   runId: string;
   clock: Clock;
   /** Ends the work between two steps. */

@@ -23,10 +23,10 @@ import {
   shapeOf,
 } from './prepare-page.ts';
 
-/** A record's key and the service's own time of change: its text, and the moment in epoch milliseconds. */
+/** A record's key and the service's own time of change: its text, and epoch milliseconds. */
 export type DatedKey = Pick<KeyedRecord, 'key'> & Pick<Updated, 'text' | 'at'>;
 
-/** A page about to be committed: enough to move the checkpoint and to judge what is suspected of its records. */
+/** A page about to be committed: what moving the checkpoint and finding delete candidates needs. */
 export interface PageFacts {
   records: number;
   keys: readonly string[];
@@ -62,8 +62,8 @@ export interface PageLoader {
 }
 
 /**
- * Returns what must be committed together with a page: the checkpoint, the figures of the run, suspects. It may read
- * rows for that, which nobody else writes meanwhile; if it throws, nothing of the page is written.
+ * Returns the statements to commit together with a page: checkpoint, counters of the run, delete candidates. It may read
+ * rows for that, which no other process writes meanwhile. If it throws, nothing of the page is written.
  */
 type Statements = (facts: PageFacts, outcome: PageOutcome) => CompiledQuery[] | Promise<CompiledQuery[]>;
 
@@ -83,7 +83,7 @@ async function openTables(context: LoadContext): Promise<void> {
   if (known === null) await growTables(context, null, wanted, []);
   else if (wanted !== known) {
     const grown = growTables(context, known, wanted, shapeChanges(known, wanted));
-    // References stay numbers while objects of others depend on them.
+    // References stay numbers while external objects depend on them.
     await grown.catch((error: unknown) => fixColumns(context, known, error));
   }
   await finishReshape(context);
@@ -175,9 +175,9 @@ export interface PageOutcome {
   updated: number;
   unchanged: number;
   rejected: number;
-  /** Records that were dropped because a person has had them erased; absent for none. */
+  /** Records that were dropped because a user has erased them; absent for none. */
   forgotten?: number;
-  /** Records that another one of the page with the same key was taken for. */
+  /** Records that share a key with another record of the page. */
   clashes: KeyClashes;
   /** Keys of rows of which the same walk has shown an older state before; absent for none. */
   overwritten?: readonly string[];
@@ -193,7 +193,7 @@ export interface PageOutcome {
   repaired: number;
 }
 
-/** `rejected`: records that are set aside, for whatever reason. */
+/** `rejected` counts the rejected records, for any reason. */
 function outcomeOf(
   { found, clashes, taken: records, forgotten }: PreparedPage,
   { rejects, overflowed, discarded, repaired }: ShapedPage,
@@ -215,7 +215,7 @@ function outcomeOf(
   return { ...rows, ...rare, clashes, overflowed, discarded, repaired };
 }
 
-/** A record that the contract or a limit sets aside. */
+/** A record that the contract or a limit rejects. */
 function rejected(record: KeyedRecord | undefined, reason: string, detail: string): SetAside {
   return { key: record?.key ?? null, reason, detail, bytes: record?.bytes ?? Buffer.alloc(0) };
 }
@@ -234,8 +234,8 @@ function rejectsOf(resource: string, runId: string, setAside: readonly SetAside[
 }
 
 /**
- * The statements that keep what the service sent of records with hidden fields beside their versions, where the profile
- * wants it; they run behind those that write the versions.
+ * The statements that store what the service sent for records with hidden fields, if the profile wants it. They run
+ * after those that write the versions.
  */
 export function sourceTexts(
   { warehouse, owned, profile }: LoadContext,

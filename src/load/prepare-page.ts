@@ -19,7 +19,7 @@ import type { LoadContext } from './load-context.ts';
 
 export interface LoadablePage {
   records: readonly SourceRecord[];
-  /** Local epoch milliseconds just before the page was asked for. */
+  /** Local epoch milliseconds just before the page was requested. */
   requestedAt: number;
 }
 
@@ -36,7 +36,7 @@ export interface PreparedPage {
   setAside: readonly SetAside[];
   /** Records that get no row. */
   leftOut: readonly LeftOut[];
-  /** Those of them that have a live row, from before the page was asked for. */
+  /** Those of them that have a live row, from before the page was requested. */
   lost: readonly LostRow[];
   clashes: KeyClashes;
   found: Difference;
@@ -44,7 +44,7 @@ export interface PreparedPage {
   fresh: readonly KeyedRecord[];
 }
 
-/** A live row whose record the profile's filter leaves out. */
+/** A live row whose record the profile's filter excludes. */
 export interface LostRow {
   key: string;
   /** True if the record is in an older state than the row by the service's own clock. */
@@ -162,7 +162,7 @@ function volatileFields(
   return [...counts].flatMap(([path, count]) => (count >= least && path !== '' ? [path] : []));
 }
 
-/** Those of the records that have a live row which was written before this moment. */
+/** Those of the records that have a live row which was written before this time. */
 async function lostAmong(
   { warehouse, profile }: LoadContext,
   { tables: [table] }: ResourceShape,

@@ -15,9 +15,8 @@ import { keyOf, pageRows, shapeOf } from './prepare-page.ts';
 const RECORDS_PER_STEP = 100;
 
 /**
- * Writes records as further versions, whatever their rows say: for rows that were damaged, which a comparison by
- * fingerprints would take for unchanged. Child rows are replaced. Returns the keys that were written; a record that is
- * to be set aside is none of them.
+ * Writes records as new versions, whatever their rows say: for damaged rows, which a comparison of hashes would take
+ * for unchanged. Child rows are replaced. Returns the keys that were written; rejected records are not among them.
  */
 export async function restoreRecords(
   context: LoadContext,

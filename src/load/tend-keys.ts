@@ -3,8 +3,8 @@ import { planKeys } from '../views/key-plan.ts';
 import type { LoadContext } from './load-context.ts';
 
 /**
- * Makes the keys and indexes that a resource's tables lack, behind a walk: a backfill is not slowed down by any, and what
- * was cut off, or stood in the way of others, is made after the next one.
+ * Makes the keys and indexes that a resource's tables lack. It runs after a scan, so that none slows a backfill down; what
+ * was interrupted, or would have blocked other sessions, is made after the next scan.
  */
 export async function tendKeys(context: LoadContext): Promise<void> {
   const { warehouse, owned, profile, whole } = context;

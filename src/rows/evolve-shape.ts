@@ -149,13 +149,13 @@ function placeValue(draft: Draft, slot: Slot, value: JsonValue): void {
   slot.table.shape.columns.push(column);
 }
 
-/** Names that this field may not have: those in use, and those that the profile gives to others beside it. */
+/** Names that this field may not have: those in use, and those that the profile gives to its siblings. */
 function takenBy({ tree }: Draft, { path, rename }: Slot, inUse: ReadonlySet<string>): ReadonlySet<string> {
   const given = rename === null ? namesBeside(keysOf(path), tree.profile) : [];
   return given.length === 0 ? inUse : new Set([...inUse, ...given]);
 }
 
-/** A time that is none of a known zone stays as it is written. */
+/** A local time without a known zone stays the text that was sent. */
 function plainType({ isText, pin }: Slot, value: JsonValue): ColumnType {
   if (pin !== null) return pin.type;
   return isText && typeof value === 'string' ? 'text' : (typeOf(value) ?? 'json');

@@ -11,7 +11,7 @@ import { parseJson } from './json/parse-json.ts';
 export interface FieldRule {
   type?: ColumnType | undefined;
   rename?: string | undefined;
-  /** The object of others that keeps the column of the field from changing its type (`type`). */
+  /** The external object that keeps the field's column from changing its type (`type`). */
   fixedBy?: string | undefined;
 }
 
@@ -56,7 +56,7 @@ export function ruleOf(path: SourcePath, { json, times, fields = NO_FIELDS }: Ru
   };
 }
 
-/** Names that the profile gives the fields beside this one: no other field may have them. */
+/** Names that the profile gives to siblings of this field: no other field may have them. */
 export function namesBeside(keys: readonly string[], { fields = NO_FIELDS }: Pick<Ruled, 'fields'>): string[] {
   return Object.entries(fields).flatMap(([path, { rename }]) => {
     const other = keysOfText(path);
@@ -106,7 +106,7 @@ function asNumber(value: JsonValue): JsonValue {
   return typeof value === 'string' && NUMBER.test(value) ? parseJson(value) : value;
 }
 
-/** The day of which the text is the first moment, in UTC as the cell of a moment is. */
+/** The day that begins at this time, in UTC as timestamp cells are. */
 function dayOf(text: string, zone: TimeZone | null): string {
   const moment = toTimestampText(text, zone);
   const day = moment?.endsWith(' 00:00:00') === true ? toDateText(moment.slice(0, 10)) : null;

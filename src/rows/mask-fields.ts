@@ -14,7 +14,7 @@ export interface HiddenField {
 
 /** Digits of a hash: 128 bits, so that no two values meet. */
 const HASH_DIGITS = 32;
-/** A hidden field is cut below so many levels; a record that deep is set aside in any case. */
+/** Levels below which a hidden field is cut; a record that deep is rejected in any case. */
 const MOST_LEVELS = 110;
 
 /** Paths as a tree: lists are passed through, because each of their elements is meant. */
@@ -40,7 +40,7 @@ export function fieldMask(
     const { value, bytes } = record;
     const isWhole = record.aside === undefined && isObject(value);
     if (isWhole && limitRejection(value, 0) !== null) {
-      // Nobody can say what lies where in it: it is set aside, for what its value shows, without its text.
+      // The fields in it cannot be found: it is rejected by what its value shows, without its text.
       return { ...record, bytes: encoded({ left_out: hash(bytes.toString()) }) };
     }
     const masked = isWhole ? maskedAt(value, root, hash) : hashed(parseJson(bytes.toString()), hash, 0);
@@ -48,7 +48,7 @@ export function fieldMask(
   };
 }
 
-/** Returns records as they are compared: without the fields of which a change alone is none. */
+/** Returns records as they are compared: without the fields whose change alone does not count. */
 export function comparedPart(fields: Readonly<Record<string, { compare: boolean }>>): (value: JsonValue) => JsonValue {
   const uncompared = Object.entries(fields).filter(([, { compare }]) => !compare);
   if (uncompared.length === 0) return (value) => value;
@@ -56,7 +56,7 @@ export function comparedPart(fields: Readonly<Record<string, { compare: boolean 
   return (value) => maskedAt(value, root, String);
 }
 
-/** The same for the same key, and tells nothing of it. */
+/** A constant per key, from which the key cannot be found. */
 export function keyMark(key: string): string {
   return createHmac('sha256', key).update('content-sync hash_key').digest('hex').slice(0, HASH_DIGITS);
 }

@@ -72,7 +72,7 @@ function finished(
   return { shape: after, changes, rows, rejects, overflowed, discarded, repaired };
 }
 
-/** The values of the records that may be walked; one that is set aside makes no table grow. */
+/** The values of the records within the limits; a rejected record makes no table grow. */
 function usable(records: readonly ShapeRecord[], rejects: WrittenRows['rejects']): JsonObject[] {
   const aside = new Set(rejects.map(({ index }) => index));
   return records.flatMap(({ value }, index) => (!aside.has(index) && isObject(value) ? [value] : []));

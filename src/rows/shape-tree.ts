@@ -36,7 +36,7 @@ export interface ShapeProfile {
 export interface TableNode {
   index: number;
   shape: TableShape;
-  /** Place in the row of the column for fields that found no room; -1 while there is none. */
+  /** Index in the row of the overflow column; -1 without one. */
   overflowAt: number;
 }
 
@@ -44,7 +44,7 @@ export interface TableNode {
 export interface Level {
   table: TableNode;
   path: SourcePath;
-  /** Objects and arrays passed on the way here; the record itself is none. */
+  /** Objects and arrays between the record and this level. */
   depth: number;
   slots: Map<string, Slot>;
 }

@@ -21,7 +21,7 @@ export interface Tombstone {
   at: string | null;
 }
 
-/** What tells records from tombstones: the fields of a profile. */
+/** The profile fields that distinguish tombstones from records. */
 export interface TombstoneFields {
   deleted: DeletedField | readonly DeletedField[] | null;
   /** Zones of local times by path. */

@@ -41,11 +41,11 @@ export interface WrittenRows {
   repaired: number;
   /** True if a value found no column that holds it under the contract `evolve`: then the rows are not complete. */
   misfit: boolean;
-  /** Tables in which a row was too wide and that have no `_overflow` column yet, by name. */
+  /** Names of tables in which a row was too wide and that have no `_overflow` column yet. */
   spills: Set<string>;
 }
 
-/** The page under way. */
+/** The state of writing one page. */
 interface Run extends CellNotes, Omit<WrittenRows, 'rows'> {
   tree: ShapeTree;
   contract: Contract;
@@ -104,7 +104,7 @@ function writeRecord(run: Run, { key, value, bytes }: ShapeRecord): Rejection | 
   endRow(run, sheet);
   if (run.rejection === null) return null;
   for (const each of run.sheets) takeBack(each);
-  // No table grows for a record that is set aside.
+  // No table grows for a rejected record.
   run.misfit = misfit;
   return run.rejection;
 }
@@ -140,8 +140,8 @@ function spill(run: Run, sheet: TableSheet, index: number): void {
 }
 
 /**
- * `closed` is true inside a value that is kept whole in a JSON column as well, because its field has been an object or
- * array at one time and something else at another: what has columns goes on filling them, but nothing new gets one.
+ * `closed` is true inside a value that is also stored whole in a JSON column, because its field was an object or array
+ * in one record and a scalar in another: existing columns are still filled, but no new ones are made.
  */
 function writeLevel(run: Run, sheet: TableSheet, level: Level, object: JsonObject, closed: boolean): void {
   for (const key in object) {
@@ -218,7 +218,7 @@ function noteMisfit(run: Run, path: SourcePath): void {
   else refuse(run, run.contract, `${shownPath(path)} does not fit the tables as they are`, FROZEN_HINT);
 }
 
-/** The reaction to a value that is none of the type that the profile gives its field: no table grows for it. */
+/** Handles a value that is not of the type that the profile gives its field: no table grows for it. */
 function notePinMisfit(run: Run, { path, pin }: Slot): void {
   const { contract } = run.tree.profile;
   const shown = shownPath(path);
@@ -252,7 +252,7 @@ interface TableSheet {
   /** Row-major; null behind `end`, where the next rows come. */
   cells: Cell[];
   width: number;
-  /** Where the row under way begins. */
+  /** Index of the first cell of the current row. */
   base: number;
   end: number;
   /** Where the rows of the current record begin. */

@@ -17,7 +17,7 @@ import type { LoadContext } from '../load-context.ts';
 import { shapeOf } from '../prepare-page.ts';
 import { storedPages } from './stored-pages.ts';
 
-/** Tables as they are filled beside those that are read. */
+/** Prefix of the staging tables, which are filled while the old tables are read. */
 const BESIDE = '_sync_beside_';
 
 /** The effect of a rebuild, as counts. */
@@ -34,9 +34,9 @@ export interface Rebuilt {
 }
 
 /**
- * Makes the tables of a resource anew from the stored bodies, beside those that stand, and puts them in their place in
- * one transaction, with the views on them: readers see the old ones or the new ones. Stopped before that, everything is as
- * it was, and the next call begins again. To be called in a turn. `statements` go with the change.
+ * Rebuilds the tables of a resource from the stored bodies in staging tables, and swaps them in with their views in one
+ * transaction: readers see the old tables or the new ones. If it is stopped before that, nothing has changed, and the
+ * next call begins again. Call it in a commit slot. `statements` run in the same transaction.
  */
 export async function rebuildTables(
   context: LoadContext,
@@ -65,7 +65,7 @@ export async function rebuildTables(
   };
 }
 
-/** A name may be as long as names get. */
+/** Names are hashed, because a table's name may have the maximum length already. */
 function asideOf(shape: ResourceShape): ResourceShape {
   const tables = shape.tables.map((table) => ({ ...table, name: `${BESIDE}${textHash(table.name).slice(0, 24)}` }));
   return { ...shape, tables };
@@ -100,7 +100,7 @@ async function fill(context: LoadContext, rebuild: Rebuild): Promise<void> {
   }
 }
 
-/** Planned again where another resource has changed its own tables meanwhile. */
+/** Swaps the tables; plans again if another resource has changed its own tables meanwhile. */
 async function swap(
   context: LoadContext,
   { before, after, beside }: Rebuild,
@@ -110,7 +110,7 @@ async function swap(
   const { own } = warehouse;
   const at = timestampText(clock.now());
   for (;;) {
-    // Views show the types that they show now: what stands on them stays. Where they may, they change behind this.
+    // Views keep their present types, so that what depends on them stays. They change afterwards, if they can.
     const held = new Set((await readViews(own)).keys());
     const { views, comments, claim, statements: planned } = await viewGrowth(context, after, { held });
     try {
@@ -155,15 +155,15 @@ function columnNames({ tables }: ResourceShape): Set<string> {
   return new Set(tables.flatMap((table) => table.columns.map(({ name }) => `${table.name}.${name}`)));
 }
 
-/** Tables from before, and those that take their place. */
+/** The old tables, and those that replace them. */
 interface Rebuild {
   before: ResourceShape;
   after: ResourceShape;
-  /** The same tables under the names that they are filled under. */
+  /** The new tables under the names of their staging tables. */
   beside: ResourceShape;
 }
 
-/** Columns of ours, which tell of the record and not of its tables. */
+/** Managed columns that describe the record and not its tables. */
 const STAMPS = ['_hash', '_version', '_synced_at', '_deleted_at'] as const;
 const IDS_PER_STATEMENT = 1_000;
 
@@ -236,8 +236,8 @@ function carried(
 }
 
 /**
- * The tables that a first backfill of the stored bodies would make, found out without writing anything. `taken` are the
- * names of tables and views of others.
+ * Computes the tables that a first backfill of the stored bodies would make, without writing anything. `taken` has the
+ * names of other tables and views.
  */
 async function shapeOfBodies(context: LoadContext, taken: ReadonlySet<string>): Promise<ResourceShape> {
   const { owned } = context;

@@ -23,7 +23,7 @@ export function keysOf(path: SourcePath): string[] {
   return path.filter((part) => part !== EACH).map(sourceKey);
 }
 
-/** A field's path in a profile as the path of its column; null if it is none. */
+/** A field's path in a profile as the path of its column; null for an invalid path. */
 export function columnPathOf(field: string): SourcePath | null {
   return keysOfPath(field)?.map(pathPart) ?? null;
 }

@@ -2,10 +2,10 @@ import type { JsonValue } from '../../model/json.ts';
 import type { TimeZone } from '../../model/time-zone.ts';
 import { fitsDouble, isExact } from '../json/exact-number.ts';
 
-/** A moment as read from the source. */
+/** A point in time as read from the source. */
 export interface Instant {
   epochMs: number;
-  /** For a local time that occurs twice or not at all: the later moment that it may mean. */
+  /** For a local time that occurs twice or not at all: the later of its two readings. */
   latestMs?: number;
   /** The part below the millisecond: 0 to 999,999 nanoseconds. */
   nanos: number;
@@ -38,10 +38,10 @@ const EARLIEST = Date.parse('0001-01-01T00:00:00Z');
 const LATEST = Date.parse('9999-12-31T23:59:59.999Z');
 
 /**
- * Reads a moment as sources write it: ISO 8601 date or date and time (`Z`, `±hh:mm`, or local, which is read in `zone`,
+ * Reads a time as sources write it: ISO 8601 date or date and time (`Z`, `±hh:mm`, or local, which is read in `zone`,
  * as UTC without one), or a Unix time in seconds (< 10^11), milliseconds (< 10^14) or microseconds (< 10^17), by
- * its size; as a text only with the digits that these have since 2001. A date alone is its first moment in UTC, as its cell is. Null for anything else and for moments that
- * no calendar has.
+ * its size; as a text only with the digits that these have since 2001. A date alone is midnight in UTC, as its cell is.
+ * Null for anything else and for times that the calendar does not have.
  */
 export function parseInstant(moment: JsonValue | undefined, zone: TimeZone | null = null): Instant | null {
   if (typeof moment === 'number') return epochInstant(moment);
@@ -110,8 +110,8 @@ function inRange(epochMs: number): boolean {
 }
 
 /**
- * A local time that its zone would move out of the calendar is not moved: services use the first and the last moment
- * that can be written for "none".
+ * A local time that its zone would move out of the calendar is not moved: services write the first and the last possible
+ * time for "none".
  */
 function momentOf({ written, offsetMinutes, isLocal }: Reading, zone: TimeZone | null): number {
   if (zone === null || !isLocal) return written - offsetMinutes * 60_000;

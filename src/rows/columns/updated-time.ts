@@ -32,7 +32,7 @@ function firstOf(record: JsonValue, paths: readonly string[]): JsonValue | undef
   return undefined;
 }
 
-/** The fields in the order in which they count; none if no field tells a record's last change. */
+/** The fields by priority; empty if no field has the time of a record's last change. */
 export function updatedPaths({ updated }: Pick<UpdatedBy, 'updated'>): readonly string[] {
   if (updated === null) return [];
   return typeof updated === 'string' ? [updated] : updated;
@@ -52,7 +52,7 @@ export function updatedColumns(columns: readonly Column[], by: Pick<UpdatedBy, '
 
 /**
  * The zone in which the warehouse's cells of these columns are to be read: a column of moments holds them in UTC, any
- * other what the service wrote. Beside such a one, moments come with their `Z`.
+ * other what the service wrote. If one column is of another type, timestamps come with their `Z`.
  */
 export function storedZone(columns: readonly Column[], by: UpdatedBy): TimeZone | null {
   return columns.every(({ type }) => type === 'timestamp') ? null : updatedZone(by);

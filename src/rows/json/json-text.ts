@@ -4,7 +4,7 @@ import { isExact } from './exact-number.ts';
 /** Digits before and after the point that Postgres's jsonb (its numeric) holds. */
 const MOST_WHOLE = 131_072;
 const MOST_FRACTION = 16_383;
-/** Without so many digits in a row, and without such an exponent, no number gets there. */
+/** A number with fewer digits in a row and a smaller exponent is never affected. */
 const LONG = 10_000;
 const EXPONENT = /[eE][+-]?\d{5}/;
 

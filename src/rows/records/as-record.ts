@@ -16,7 +16,7 @@ export interface RecordSight {
 
 /**
  * A record of an answer as ids, times and tables see it. Its bytes stay what the service sent, unless fields are hidden:
- * then they are what is left, and what was sent stands beside.
+ * then they are the rest, and `asSent` has what the service sent.
  */
 export function asRecord(sent: SourceRecord, sight: RecordSight): SourceRecord {
   const seen = seenAs(sent, sight);

@@ -21,7 +21,7 @@ export function fieldAt(value: JsonValue, path: string): JsonValue | undefined {
   return at;
 }
 
-/** The value one step further; undefined if there is none. */
+/** The value one step further; undefined without one. */
 export function stepInto(value: JsonValue | undefined, step: PathStep): JsonValue | undefined {
   if (typeof step === 'string') return isObject(value) && Object.hasOwn(value, step) ? value[step] : undefined;
   return typeof step === 'number' && Array.isArray(value) ? value.at(step) : undefined;

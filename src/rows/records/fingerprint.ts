@@ -21,7 +21,7 @@ const MAX_DEPTH = 200;
 
 /**
  * A value as text that does not depend on the order of keys: sorted keys, and texts by their length instead of escapes.
- * Hashes of it are stored: whoever changes a character of it makes every record look changed.
+ * Hashes of it are stored: changing a character of it makes every record look changed.
  */
 function canonicalText(value: JsonValue, depth = 0): string {
   if (typeof value === 'string') return `"${value.length}:${value}`;

@@ -10,7 +10,7 @@ interface Placed {
   end?: number;
 }
 
-/** The entry of an array or map that a path goes on from, and its key in the last map on the way. */
+/** The entry of an array or map from which a path continues, and its key in the last map before it. */
 interface Entry extends Placed {
   key?: string | null;
 }
@@ -84,7 +84,7 @@ function collect(search: Search, from: Placed, at: number, entry: Entry | null):
   return true;
 }
 
-/** An array holds the records; an object is one if it lies in an entry. */
+/** An array holds the records; an object inside an entry is one record. */
 function addLast(search: Search, found: Placed, entry: Entry | null): boolean {
   const { bytes } = search;
   if (Array.isArray(found.value)) {
@@ -104,7 +104,7 @@ function addRecord({ bytes, keyField, records }: Search, found: Placed, entry: E
   records.push(keyField === null || key === null ? record : withField(record, keyField, key));
 }
 
-/** An entry without a record is one that is set aside, with its own body; false if there is no entry. */
+/** An entry without a record is rejected with its own body; false without an entry. */
 function addAside({ bytes, path, records }: Search, entry: Entry | null): boolean {
   if (entry === null) return false;
   const aside = { reason: 'record_missing', detail: `the entry has no record at ${path}` } as const;

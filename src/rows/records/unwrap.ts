@@ -10,7 +10,7 @@ export type UnwrapRule =
   /** An object with no members but these, of which some may be missing. */
   | { keys: readonly string[]; value: string };
 
-/** Deeper ones stay as they are: such a record is set aside (`record-limits.ts`). */
+/** Deeper levels stay as they are: such a record is rejected (`record-limits.ts`). */
 const MOST_LEVELS = 100;
 
 /**

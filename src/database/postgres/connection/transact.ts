@@ -14,7 +14,7 @@ const RETRY_FOR_MS = 60_000;
 const MOST_REPLAYS = 5;
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 1_000;
-/** A statement that takes longer hangs: no page of ours does. */
+/** A statement that takes longer hangs: no page takes that long. */
 const STATEMENT_MS = 60_000;
 /** Longer than the server may take to notice that the one who held a lock is gone. */
 const LOCK_MS = 10_000;
@@ -102,12 +102,12 @@ export async function retrying<T>(
   }
 }
 
-/** SQLSTATE of the server's error that is at the root of one of ours. */
+/** SQLSTATE of the server's error that caused one of our errors. */
 export function causeCode(error: unknown): string {
   return errorCode(error instanceof SyncError ? error.cause : error);
 }
 
-/** True if another session held a lock, or waited for one of ours. */
+/** True if another session held a lock, or a deadlock was broken. */
 export function isLocked(error: unknown): boolean {
   return ['55P03', '40P01'].includes(causeCode(error));
 }
@@ -161,7 +161,7 @@ async function commit(
   options.lease?.committed();
 }
 
-/** Throws if nobody answers: then the lease counts it, so that its next transaction finds out. */
+/** Throws if the server does not answer: then the lease counts the commit, so that its next transaction finds out. */
 async function decided(database: Database, mark: CommitMark, { decideMs, lease }: TransactOptions): Promise<boolean> {
   try {
     return await isCommitted(mark, execute(database, { retryForMs: decideMs ?? RETRY_FOR_MS }));
@@ -224,12 +224,12 @@ export async function databaseNow(database: Database): Promise<number> {
 
 /**
  * A transaction leaves a mark of its connection's, so that a session that got no answer to it can ask. A number of the
- * server's would not do: after a crash it gives those anew that it had not written down.
+ * server's would not do: after a crash it reuses those that it had not written to disk.
  */
 export const COMMIT_MARKS = { migrations: { '001-commits': commits }, table: 'commits_migrations' };
-/** For all sources of a database; beside the tables of coordination. */
+/** One per database, for all sources; it holds the coordination tables too. */
 export const COMMON_SCHEMA = 'content_sync';
-/** Of connections that are no more: none rests for so long. */
+/** Deletes the marks of closed connections: no connection is idle for a day. */
 export const FORGET_OLD_MARKS = `DELETE FROM ${COMMON_SCHEMA}.commits WHERE changed_at < now() - interval '1 day'`;
 
 /**
@@ -247,8 +247,8 @@ function settingsFrom(first: number): string {
 }
 
 /**
- * Changes no row if the mark is not the one that this connection has left last: another connection has asked for it, and
- * was told that this transaction was not committed. It waits for no lock but that one, so the settings go with it.
+ * Changes no row if the mark is not the one that this connection has left last: another connection has read it, and
+ * concluded that this transaction was not committed. It waits for no other lock, so the settings go with it.
  */
 const LEAVE = `INSERT INTO ${COMMON_SCHEMA}.commits AS last (connection, mark) VALUES ($1, $2)
   ON CONFLICT (connection) DO UPDATE SET mark = excluded.mark, changed_at = now() WHERE last.mark = $3
@@ -275,7 +275,7 @@ const lastMarks = new WeakMap<PoolClient, Pick<CommitMark, 'connection' | 'mark'
 function newMark(client: PoolClient): CommitMark {
   const last = lastMarks.get(client);
   const mark = randomUUID();
-  // One whose transaction failed begins anew: nobody knows what became of its mark.
+  // After a failed transaction the connection starts with a new mark: the state of the old one is unknown.
   lastMarks.delete(client);
   return { connection: last?.connection ?? randomUUID(), mark, last: last?.mark ?? null };
 }

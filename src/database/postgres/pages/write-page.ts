@@ -83,7 +83,7 @@ function versionsOf(records: readonly WrittenRecord[]): number[] {
 /** Rows from one parameter, a JSON array of arrays; each as `ROW`. */
 const ROWS = `jsonb_array_elements($1::jsonb) AS "_row"`;
 const ROW = '"_row"';
-/** The row that stands there already. */
+/** Alias of the existing row. */
 const THERE = '"_there"';
 
 /** Rows that are new, in the text format of COPY. */
@@ -100,7 +100,7 @@ function upsertStatement(table: TableShape): string {
     return `${updated} = excluded.${updated}`;
   });
   const emptied = emptiedColumns(table).map((column) => `${escapeIdentifier(column.name)} = NULL`);
-  // The guard makes a late page harmless: what was asked for later stays.
+  // The condition makes a late page harmless: the row that was requested later stays.
   return `INSERT INTO ${name} AS ${THERE} (${namesOf(columns)}) SELECT ${valuesOf(columns)} FROM ${ROWS}
     ON CONFLICT (${namesOf(keyColumns(table))}) DO UPDATE SET ${[...updates, ...emptied].join(', ')}
     WHERE excluded."_synced_at" >= ${THERE}."_synced_at"`;

@@ -99,7 +99,7 @@ function insertedColumns(table: TableShape): string[] {
   return [...table.key, ...[...stampedColumns(table), ...table.columns].map(({ name }) => name)];
 }
 
-/** A name as it stands in a statement. */
+/** Quotes a name for a statement. */
 function id(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
@@ -126,7 +126,7 @@ function upsertStatement(table: TableShape, rows: number): string {
   const names = insertedColumns(table).slice(table.key.length).map(id);
   const updates = names.map((name) => `${name} = excluded.${name}`);
   const emptied = emptiedColumns(table).map(({ name }) => `${id(name)} = NULL`);
-  // The guard makes a late page harmless: what was asked for later stays.
+  // The condition makes a late page harmless: the row that was requested later stays.
   return `${insertStatement(table, rows)}
     ON CONFLICT (${table.key.map(id).join(', ')}) DO UPDATE SET ${[...updates, ...emptied].join(', ')}
     WHERE excluded."_synced_at" >= "_there"."_synced_at"`;
