@@ -43,7 +43,7 @@ interface KindOfWork {
 
 export const WORK_KINDS: Readonly<Record<WorkKind, KindOfWork>> = {
   walk: { pollMs: 1_000, spreadMs: 100, heartbeatSeconds: 20, deleteAfterSeconds: 3_600 },
-  drain: { pollMs: 1_000, spreadMs: 10, heartbeatSeconds: 20, deleteAfterSeconds: 300 },
+  drain: { pollMs: 1_000, spreadMs: 10, heartbeatSeconds: 10, deleteAfterSeconds: 300 },
 };
 
 /** In the order in which they are asked for. */

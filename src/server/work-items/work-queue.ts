@@ -28,7 +28,7 @@ interface BossQueueOptions {
   superviseSeconds?: number;
 }
 
-const SUPERVISE_SECONDS = 10;
+const SUPERVISE_SECONDS = 3;
 const MAINTAIN_SECONDS = 300;
 const HOUR_SECONDS = 3_600;
 const DAY_SECONDS = 86_400;
