@@ -74,5 +74,5 @@ await new Promise((resolve) => process.stdin.once('data', resolve));
 const took = await phase(warm, total, perSecond);
 await pool.close();
 writeFileSync(log, acked.join('\n'));
-process.stdout.write(`${JSON.stringify({ took, latencies, statuses, unmarked })}\n`);
-process.exit();
+// A pipe takes only a part of it at once.
+process.stdout.write(`${JSON.stringify({ took, latencies, statuses, unmarked })}\n`, () => process.exit());
