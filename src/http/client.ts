@@ -1,9 +1,9 @@
+import type { AnswerRule } from '../config/profile/http-fields.ts';
 import type { AnswerAge } from '../model/answer-age.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Lane, Outcome } from '../model/vocabulary.ts';
-import type { AnswerRule } from '../config/profile/http-fields.ts';
 import type { AnswerHold } from './body/answer-memory.ts';
-import type { BodySink } from './body/body-sink.ts';
+import type { BodySink } from './body/read-body.ts';
 
 /** Counters that a caller hands in and reads afterwards, also when the request fails. */
 export interface RequestMeter {

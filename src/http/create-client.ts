@@ -1,7 +1,3 @@
-import type { Clock } from '../model/clock.ts';
-import { ConfigError } from '../model/errors.ts';
-import { isSecretName } from '../model/secret-name.ts';
-import type { Governor } from './rate-limit/governor.ts';
 import type { Network } from '../config/network.ts';
 import type { AuthSettings } from '../config/profile/auth.ts';
 import { isOwnHeader } from '../config/profile/basic-fields.ts';
@@ -9,17 +5,18 @@ import { requestedVersion } from '../config/profile/http-fields.ts';
 import { sincePlaces } from '../config/profile/incremental.ts';
 import type { HttpProfile, Profile } from '../config/profile/profile.ts';
 import type { TokenStore } from '../database/coordination.ts';
+import type { Clock } from '../model/clock.ts';
+import { ConfigError } from '../model/errors.ts';
+import { isSecretName } from '../model/secret-name.ts';
 import { createCredentials, type SecretKeeper } from './auth/create-credentials.ts';
-import { BACKOFF, type BackoffLimits, createRetryQuota } from './backoff.ts';
 import { answerMemory, type AnswerMemory } from './body/answer-memory.ts';
 import type { ShownQuery } from './body/safe-text.ts';
 import type { ApiClient, AttemptEvent, RetryEvent } from './client.ts';
-import { createAgent, type Way } from './dispatcher.ts';
-import { createExchange } from './exchange.ts';
-import { recordFinder } from './outcome/interpret.ts';
-import type { AnswerHeaders } from './outcome/outcome-table.ts';
-import { createJudge } from './outcome/outcome.ts';
-import { type LoopParts, runRequest } from './request-loop.ts';
+import { createAgent, createExchange, type Way } from './exchange.ts';
+import { recordFinder } from './outcome/read-answer.ts';
+import { type AnswerHeaders, createJudge } from './outcome/outcome-table.ts';
+import type { Governor } from './rate-limit/rate-limiter.ts';
+import { BACKOFF, type BackoffLimits, createRetryQuota, type LoopParts, runRequest } from './request-loop.ts';
 
 export interface ClientOptions {
   baseUrl: URL;

@@ -1,25 +1,73 @@
-import { ageOf } from '../model/answer-age.ts';
-import { DeferredError, SyncError } from '../model/errors.ts';
-import { clockOf } from '../model/http-date.ts';
-import type { Clock } from '../model/clock.ts';
-import type { JsonValue } from '../model/json.ts';
-import type { Outcome } from '../model/vocabulary.ts';
-import type { Attempted, Governor } from './rate-limit/governor.ts';
-import { readAnswerLimits } from './rate-limit/limits/answer-limits.ts';
 import type { RequestedVersion } from '../config/profile/http-fields.ts';
 import type { RateDialect } from '../config/profile/rate-dialect.ts';
+import { ageOf } from '../model/answer-age.ts';
+import type { Clock } from '../model/clock.ts';
+import { DeferredError, SyncError } from '../model/errors.ts';
+import { clockOf } from '../model/http-date.ts';
+import type { JsonValue } from '../model/json.ts';
+import type { Outcome } from '../model/vocabulary.ts';
 import { type Credentials, NO_PROOF, type Proof } from './auth/credentials.ts';
-import { backoffDelay, type BackoffLimits, type RetryQuota } from './backoff.ts';
 import type { AnswerHold, AnswerMemory } from './body/answer-memory.ts';
 import { type ShownQuery, shownUrl } from './body/safe-text.ts';
 import type { ApiAnswer, ApiRequest, AttemptEvent, HttpMethod, RetryEvent } from './client.ts';
 import { type Exchange, factsOf, type WireAnswer } from './exchange.ts';
-import { type BodyBounds, interpret } from './outcome/interpret.ts';
-import type { AnswerHeaders, Seen } from './outcome/outcome-table.ts';
-import { declaredVerdict, type OutcomeVerdict } from './outcome/outcome.ts';
-import { hintFor, type Judged, requestError, requestId } from './outcome/request-failure.ts';
-import { withAppended, withoutParams, withVersionQuery } from './query.ts';
-import { firstHop, type Hop, nextHop, type OriginPolicy, refusePostRedirect } from './redirect.ts';
+import { type BodyBounds, interpret } from './outcome/read-answer.ts';
+import { type AnswerHeaders, declaredVerdict, type OutcomeVerdict, type Seen } from './outcome/outcome-table.ts';
+import { hintFor, type Judged, requestError, requestId } from './outcome/request-error.ts';
+import type { Attempted, Governor } from './rate-limit/rate-limiter.ts';
+import { readAnswerLimits } from './rate-limit/answer-limits.ts';
+import {
+  firstHop,
+  type Hop,
+  nextHop,
+  type OriginPolicy,
+  refusePostRedirect,
+  withAppended,
+  withoutParams,
+  withVersionQuery,
+} from './redirect.ts';
+
+/** How long to wait between attempts when the service did not say; milliseconds. */
+export interface BackoffLimits {
+  base: number;
+  cap: number;
+}
+
+export const BACKOFF: BackoffLimits = { base: 500, cap: 30_000 };
+
+/** Retries in a row without any success in between, over all requests of one client. */
+const QUOTA = 50;
+
+/**
+ * The wait after the given number of failures (1 or more): doubling from `base` to `cap`, of which a random half to
+ * whole is taken, so that requests which failed together do not come back together. `random` gives 0 <= x < 1.
+ * Waits that the service names are the governor's and get no jitter.
+ */
+export function backoffDelay(failures: number, limits: BackoffLimits, random: () => number): number {
+  const whole = Math.min(limits.cap, limits.base * 2 ** Math.min(failures - 1, 30));
+  return Math.round(whole * (0.5 + random() / 2));
+}
+
+/** Bounds what a full outage costs: retries draw from it, successes give back. */
+export interface RetryQuota {
+  /** False when the quota is used up: the request fails now instead of adding to the outage. */
+  take(): boolean;
+  refund(): void;
+}
+
+export function createRetryQuota(capacity = QUOTA): RetryQuota {
+  let left = capacity;
+  return {
+    take() {
+      if (left === 0) return false;
+      left -= 1;
+      return true;
+    },
+    refund() {
+      left = Math.min(capacity, left + 1);
+    },
+  };
+}
 
 /** Answers of "too many requests" to one request after which something else must be wrong. */
 const MOST_LIMITED = 50;

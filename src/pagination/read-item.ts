@@ -1,5 +1,8 @@
+import { fillTemplate, placeOf, variablesIn } from '../config/profile/basic-fields.ts';
+import type { GoneRule } from '../config/profile/delete-fields.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { ApiClient, RequestMeter } from '../http/client.ts';
-import { bodyMatches } from '../http/outcome/outcome.ts';
+import { bodyMatches } from '../http/outcome/outcome-table.ts';
 import { SyncError } from '../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
@@ -8,9 +11,6 @@ import { isObject, withField } from '../rows/records/field-at.ts';
 import { recordKey } from '../rows/records/record-key.ts';
 import { selectRecord } from '../rows/records/select-records.ts';
 import { type Tombstone, tombstoneOf } from '../rows/tombstone.ts';
-import { fillTemplate, placeOf, variablesIn } from '../config/profile/basic-fields.ts';
-import type { GoneRule } from '../config/profile/delete-fields.ts';
-import type { ResourceProfile } from '../config/profile/profile.ts';
 import { type BuiltRequest, type ListingTarget, singleRequest } from './page-styles/listing-request.ts';
 
 /** The parts by which single records of a resource are read. */

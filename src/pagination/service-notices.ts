@@ -1,6 +1,6 @@
 import { httpDate } from '../model/http-date.ts';
 import type { HeardNotice, NoticeKind, ServiceNotice } from '../model/service-notice.ts';
-import { parseLinkHeader } from './page-styles/link-header.ts';
+import { parseLinkHeader } from './requests/listing-signals.ts';
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 

@@ -1,24 +1,24 @@
+import type { TemplateValues } from '../config/profile/basic-fields.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { Clock } from '../model/clock.ts';
 import { countRecords } from '../rows/records/select-records.ts';
-import type { ResourceProfile } from '../config/profile/profile.ts';
-import { RunAhead, type PageAnswer, admitRecords, PageMemory } from './requests/answer-source.ts';
-import { askFor, type AskOptions } from './requests/ask.ts';
 import { PageAges } from './guards/page-ages.ts';
-import { proveNumbering, type Numbering } from './guards/prove-numbering.ts';
+import { type Numbering, proveNumbering } from './guards/verify-end.ts';
 import { WalkGuard } from './guards/walk-guard.ts';
-import type { TemplateValues } from '../config/profile/basic-fields.ts';
+import { type WalkBefore, WalkLedger } from './guards/pagination-state.ts';
 import {
   listingStart,
   type ListingTarget,
-  type RequestTemplates,
   type PlaceValues,
   positionOf,
+  type RequestTemplates,
   urlAt,
 } from './page-styles/listing-request.ts';
-import type { Page, PagePosition, Doubt, WalkEnd } from './page.ts';
+import { openPageStyle, type PageStyle } from './page-styles/page-styles.ts';
+import type { Doubt, Page, PagePosition, WalkEnd } from './page.ts';
+import { admitRecords, type PageAnswer, PageMemory, RunAhead } from './requests/prefetch-pages.ts';
+import { askFor, type AskOptions } from './requests/ask.ts';
 import type { ReadableResource } from './requests/read-page.ts';
-import { type PageStyle, openPageStyle } from './page-styles/page-styles.ts';
-import { type WalkBefore, WalkLedger } from './guards/walk-ledger.ts';
 import { WalkedPages } from './walked-pages.ts';
 
 export interface WalkOptions extends AskOptions {

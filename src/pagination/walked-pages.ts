@@ -11,12 +11,12 @@ import {
   type ProvedEnd,
   provePastEnd,
   stepFromOwn,
-} from './guards/prove-end.ts';
+} from './guards/verify-end.ts';
 import { type GuardFault, walkError } from './guards/walk-guard.ts';
-import type { LedgerEntry, WalkLedger } from './guards/walk-ledger.ts';
+import type { LedgerEntry, WalkLedger } from './guards/pagination-state.ts';
 import type { Doubt, Page, PagePosition, WalkEnd } from './page.ts';
 import { positionOf, sentTexts, urlAt } from './page-styles/listing-request.ts';
-import type { PageMemory, RunAhead } from './requests/answer-source.ts';
+import type { PageMemory, RunAhead } from './requests/prefetch-pages.ts';
 import { isExpired, PastEnd } from './requests/ask.ts';
 import { readPage, type ReadPage } from './requests/read-page.ts';
 

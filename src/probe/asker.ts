@@ -1,20 +1,18 @@
+import type { Network } from '../config/network.ts';
+import { profileSchema } from '../config/profile/profile.ts';
+import { rateDialectSchema } from '../config/profile/rate-dialect.ts';
 import { answerMemory } from '../http/body/answer-memory.ts';
-import { createAgent } from '../http/dispatcher.ts';
-import { createExchange, type Exchange, type WireAnswer } from '../http/exchange.ts';
-import { interpret } from '../http/outcome/interpret.ts';
-import type { AnswerHeaders } from '../http/outcome/outcome-table.ts';
-import { createJudge, type OutcomeVerdict } from '../http/outcome/outcome.ts';
+import { createAgent, createExchange, type Exchange, type WireAnswer } from '../http/exchange.ts';
+import { interpret } from '../http/outcome/read-answer.ts';
+import { type AnswerHeaders, createJudge, type OutcomeVerdict } from '../http/outcome/outcome-table.ts';
+import { type Attempted, createGovernor, type Governor } from '../http/rate-limit/rate-limiter.ts';
+import { readAnswerLimits } from '../http/rate-limit/answer-limits.ts';
 import { firstHop, type Hop, nextHop, type OriginPolicy } from '../http/redirect.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import { clockOf } from '../model/http-date.ts';
 import type { JsonValue } from '../model/json.ts';
 import { scrub } from '../observe/scrub.ts';
-import { type Attempted, createGovernor, type Governor } from '../http/rate-limit/governor.ts';
-import { readAnswerLimits } from '../http/rate-limit/limits/answer-limits.ts';
-import type { Network } from '../config/network.ts';
-import { profileSchema } from '../config/profile/profile.ts';
-import { rateDialectSchema } from '../config/profile/rate-dialect.ts';
 
 export type QueryParams = Readonly<Record<string, string>>;
 

@@ -7,7 +7,7 @@ import { createClient } from '../http/create-client.ts';
 import type { Clock } from '../model/clock.ts';
 import { runScope } from '../observe/log.ts';
 import { scrubOwn } from '../observe/scrub.ts';
-import type { Governor } from '../http/rate-limit/governor.ts';
+import type { Governor } from '../http/rate-limit/rate-limiter.ts';
 import type { SourceSettings } from '../config/settings.ts';
 import { type AuthSettings, identityOf } from '../config/profile/auth.ts';
 import { isVersionDeclared, requestedVersion, versionText } from '../config/profile/http-fields.ts';
@@ -21,7 +21,7 @@ import {
   limitsOf,
   openGovernor,
   TOKEN_LIMITS,
-} from '../http/rate-limit/open-governor.ts';
+} from '../http/rate-limit/open-rate-limiter.ts';
 import { type OwnedResources, ownResources } from '../database/state/owned-resource.ts';
 import { storedTokens } from '../database/state/stored-tokens.ts';
 import { type ConfirmedDeletes, deleteReleased } from '../sync/deletes/confirm-deletes.ts';

@@ -5,7 +5,7 @@ import { type ApiAnswer, type ApiClient, newMeter } from '../../src/http/client.
 import { type ClientOptions, createClient } from '../../src/http/create-client.ts';
 import { SyncError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import type { AnswerFacts, Governor } from '../../src/http/rate-limit/governor.ts';
+import type { AnswerFacts, Governor } from '../../src/http/rate-limit/rate-limiter.ts';
 import { type Profile, profileSchema } from '../../src/config/profile/profile.ts';
 import { rateDialectSchema } from '../../src/config/profile/rate-dialect.ts';
 

@@ -4,7 +4,7 @@ import type { ApiClient } from '../../src/http/client.ts';
 import { rateDialectSchema } from '../../src/config/profile/rate-dialect.ts';
 import { createClient } from '../../src/http/create-client.ts';
 import type { Clock } from '../../src/model/clock.ts';
-import type { Governor } from '../../src/http/rate-limit/governor.ts';
+import type { Governor } from '../../src/http/rate-limit/rate-limiter.ts';
 import type { PageProfile } from '../../src/config/profile/page-style.ts';
 import { profileSchema } from '../../src/config/profile/profile.ts';
 

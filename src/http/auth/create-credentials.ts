@@ -1,8 +1,3 @@
-import type { Clock } from '../../model/clock.ts';
-import { ConfigError, SyncError } from '../../model/errors.ts';
-import type { Lane } from '../../model/vocabulary.ts';
-import type { Governor } from '../rate-limit/governor.ts';
-import { readAnswerLimits } from '../rate-limit/limits/answer-limits.ts';
 import {
   authPlan,
   type AuthPlan,
@@ -14,9 +9,17 @@ import {
 } from '../../config/profile/auth.ts';
 import type { Profile } from '../../config/profile/profile.ts';
 import type { TokenStore } from '../../database/coordination.ts';
+import type { Clock } from '../../model/clock.ts';
+import { ConfigError, SyncError } from '../../model/errors.ts';
+import type { Lane } from '../../model/vocabulary.ts';
 import type { AnswerMemory } from '../body/answer-memory.ts';
 import { type Exchange, factsOf, type WireAnswer, type WireRequest } from '../exchange.ts';
-import { judgeTokenAnswer } from '../outcome/outcome.ts';
+import { judgeTokenAnswer } from '../outcome/outcome-table.ts';
+import type { Governor } from '../rate-limit/rate-limiter.ts';
+import { readAnswerLimits } from '../rate-limit/answer-limits.ts';
+import { jwtCredentials } from './jwt.ts';
+import { logIn } from './session-login.ts';
+import { CLAIM_MS, sharedToken, type TokenOccasion, tokenSeal } from './shared-token.ts';
 import {
   basicCredentials,
   type Credentials,
@@ -24,11 +27,9 @@ import {
   headerCredentials,
   keyCredentials,
   NO_PROOF,
+  tokenCredentials,
+  tokenLifetime,
 } from './credentials.ts';
-import { jwtCredentials } from './jwt.ts';
-import { logIn } from './session-login.ts';
-import { CLAIM_MS, sharedToken, type TokenOccasion, tokenSeal } from './shared-token.ts';
-import { tokenCredentials, tokenLifetime } from './token-credentials.ts';
 import { assertionMint, type IssuedToken, refreshRefused, requestToken } from './token-request.ts';
 
 interface CredentialSource extends TokenPlace {

@@ -1,8 +1,8 @@
 import { createHmac, createPrivateKey, type KeyObject, sign as signWith } from 'node:crypto';
-import type { Clock } from '../../model/clock.ts';
-import { ConfigError, messageOf } from '../../model/errors.ts';
 import type { PlanOf, SchemeOf } from '../../config/profile/auth.ts';
 import { fillTemplate, type TemplateValues } from '../../config/profile/basic-fields.ts';
+import type { Clock } from '../../model/clock.ts';
+import { ConfigError, messageOf } from '../../model/errors.ts';
 import { carried, type Credentials, falsified, type Proof, queryNamesOf } from './credentials.ts';
 
 /** The part of its life in which a JWT is used: clocks differ. */

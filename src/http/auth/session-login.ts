@@ -1,12 +1,12 @@
+import type { PlanOf, SchemeOf } from '../../config/profile/auth.ts';
+import { fillTemplate, type TemplatePlace, type TemplateValues } from '../../config/profile/basic-fields.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { fieldAt } from '../../rows/records/field-at.ts';
-import type { PlanOf, SchemeOf } from '../../config/profile/auth.ts';
-import { fillTemplate, type TemplatePlace, type TemplateValues } from '../../config/profile/basic-fields.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 import type { WireAnswer, WireRequest } from '../exchange.ts';
-import { judgeTokenAnswer } from '../outcome/outcome.ts';
+import { judgeTokenAnswer } from '../outcome/outcome-table.ts';
 import { refuseUnfit } from './credentials.ts';
 import type { IssuedToken } from './token-request.ts';
 

@@ -10,11 +10,11 @@ import {
   ResponseBodyError,
   WWWAuthenticateChallengeError,
 } from 'oauth4webapi';
-import { messageOf, SyncError } from '../../model/errors.ts';
 import type { Grant as GrantName, PlanOf } from '../../config/profile/auth.ts';
+import { messageOf, SyncError } from '../../model/errors.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 import type { WireAnswer, WireRequest } from '../exchange.ts';
-import { judgeTokenAnswer } from '../outcome/outcome.ts';
+import { judgeTokenAnswer } from '../outcome/outcome-table.ts';
 import { jwtMint } from './jwt.ts';
 
 /** A token as the service gave it. */

@@ -3,7 +3,7 @@ import type { LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { buildConnector } from 'undici';
 import { SyncError } from '../../model/errors.ts';
-import type { ConnectorMaker } from '../dispatcher.ts';
+import type { ConnectorMaker } from '../exchange.ts';
 
 /** From where files may come. */
 export interface AddressRules {

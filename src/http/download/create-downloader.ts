@@ -1,11 +1,10 @@
 import PQueue from 'p-queue';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { Attempt, Governor } from '../rate-limit/governor.ts';
-import { createRetryQuota, type RetryQuota } from '../backoff.ts';
 import type { ClientParts } from '../create-client.ts';
-import { createAgent } from '../dispatcher.ts';
-import { createExchange } from '../exchange.ts';
-import { createJudge } from '../outcome/outcome.ts';
+import { createAgent, createExchange } from '../exchange.ts';
+import { createJudge } from '../outcome/outcome-table.ts';
+import type { Attempt, Governor } from '../rate-limit/rate-limiter.ts';
+import { createRetryQuota, type RetryQuota } from '../request-loop.ts';
 import { guardedConnector, type Resolve } from './addresses.ts';
 import { downloadFile, type DownloadParts } from './download-file.ts';
 import type { Downloaded, DownloadRequest } from './download-request.ts';

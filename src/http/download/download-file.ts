@@ -1,10 +1,8 @@
 import { DeferredError, SyncError } from '../../model/errors.ts';
-import type { RetryQuota } from '../backoff.ts';
 import type { ApiAnswer, ApiRequest } from '../client.ts';
 import type { ClientParts } from '../create-client.ts';
-import type { Seen } from '../outcome/outcome-table.ts';
-import type { OutcomeVerdict } from '../outcome/outcome.ts';
-import { type LoopParts, runRequest } from '../request-loop.ts';
+import type { OutcomeVerdict, Seen } from '../outcome/outcome-table.ts';
+import { type LoopParts, type RetryQuota, runRequest } from '../request-loop.ts';
 import { type AddressRules, refusePrivate } from './addresses.ts';
 import { type Downloaded, type DownloadRequest, hashFault, kindFault, sizeFault } from './download-request.ts';
 import { FileBody, headerText, type Received } from './file-body.ts';

@@ -1,5 +1,6 @@
+import { type FileHandle, open } from 'node:fs/promises';
 import type * as FileType from 'file-type';
-import { readPicture, type PictureSize } from './picture-size.ts';
+import type * as ImageSize from 'image-size';
 
 /** What a file is by its content, whatever its name and its headers say. */
 export interface FileKind {
@@ -90,4 +91,139 @@ function contentAt(text: string): number {
     if (found === undefined || end === -1) return at;
     at = end + found[1].length;
   }
+}
+
+interface PictureSize {
+  width: number;
+  height: number;
+}
+
+/** What a library that reads sizes has to call a picture of a type, which is read with it. */
+const READ: Readonly<Record<string, readonly string[]>> = {
+  'image/apng': ['png'],
+  'image/avif': ['avif', 'heif'],
+  'image/bmp': ['bmp'],
+  'image/gif': ['gif'],
+  'image/heic': ['heic', 'heix', 'heif', 'mif1', 'hevc', 'hevx'],
+  'image/heif': ['heif', 'mif1', 'msf1', 'heic'],
+  'image/icns': ['icns'],
+  'image/j2c': ['j2c'],
+  'image/jp2': ['jp2'],
+  'image/jpeg': ['jpg'],
+  'image/jxl': ['jxl', 'jxl-stream'],
+  'image/ktx': ['ktx'],
+  'image/png': ['png'],
+  'image/tiff': ['tiff', 'bigtiff'],
+  'image/vnd.adobe.photoshop': ['psd'],
+  'image/webp': ['webp'],
+  'image/x-icon': ['ico', 'cur'],
+};
+
+/** Bytes of a picture that are searched when its first ones do not tell. */
+const FURTHER = 1_048_576;
+/** Pictures in boxes (ISO 23008-12), which are searched in a time that is quadratic in their length. */
+const BOXED: ReadonlySet<string> = new Set(['image/avif', 'image/heic', 'image/heif']);
+
+/** Their brands that are read; a sequence has another one. */
+const BRANDS = /^(?:avif|mif1|msf1|hei[cx]|hev[cx])$/;
+
+/**
+ * The size of the largest picture in a file by its header; null if nobody here reads such headers, or while it may be
+ * told by what has not come. `damaged` if it should be there and is not.
+ */
+async function readPicture(
+  type: string,
+  head: Buffer,
+  file: { path: string; bytes: number } | null,
+): Promise<PictureSize | null | 'damaged'> {
+  const names = READ[type];
+  if (names === undefined || (BOXED.has(type) && !BRANDS.test(head.toString('latin1', 8, 12)))) return null;
+  const size = await sizeIn(head, names);
+  if (size !== 'damaged' || file === null) return size === 'damaged' ? null : size;
+  if (BOXED.has(type)) return 'damaged';
+  await using handle = await open(file.path);
+  const further = await furtherHead(type, handle, file.bytes);
+  return further === null ? 'damaged' : sizeIn(further, names);
+}
+
+/** Loaded with the first picture. */
+let reader: Promise<typeof ImageSize> | undefined;
+
+async function sizeIn(head: Buffer, names: readonly string[]): Promise<PictureSize | 'damaged'> {
+  const { imageSize } = await (reader ??= import('image-size'));
+  try {
+    // A copy: it reads on behind the end of a part, in memory that is somebody else's.
+    const { width, height, type = '' } = imageSize(new Uint8Array(head));
+    return names.includes(type) && isSize(width) && isSize(height) ? { width, height } : 'damaged';
+  } catch {
+    return 'damaged';
+  }
+}
+
+function isSize(pixels: number): boolean {
+  return Number.isSafeInteger(pixels) && pixels > 0;
+}
+
+/** The part of a file that tells its size, as if it stood at its beginning; null if it is too short to have one. */
+async function furtherHead(type: string, handle: FileHandle, bytes: number): Promise<Buffer | null> {
+  const at = type === 'image/jpeg' ? await findJpegFrame(handle, bytes) : null;
+  if (at !== null) {
+    const frame = await bytesAt(handle, at, 20);
+    // All kinds of frames begin alike, and only those of usual ones are read.
+    frame[1] = 0xc0;
+    // An empty comment before it: sizes are only looked for behind a first segment.
+    return Buffer.concat([Buffer.from([0xff, 0xd8, 0xff, 0xfe, 0, 2]), frame]);
+  }
+  if (type === 'image/tiff') return directoryFirst(handle);
+  return bytesAt(handle, 0, FURTHER);
+}
+
+/** The first directory of a TIFF may stand behind all of its pixels. */
+async function directoryFirst(handle: FileHandle): Promise<Buffer | null> {
+  const head = await bytesAt(handle, 0, 16);
+  if (head.length < 16) return null;
+  const isLittle = head[0] === 0x49;
+  const isBig = head[isLittle ? 2 : 3] === 43;
+  const at = isBig
+    ? Number(isLittle ? head.readBigUInt64LE(8) : head.readBigUInt64BE(8))
+    : isLittle
+      ? head.readUInt32LE(4)
+      : head.readUInt32BE(4);
+  if (isBig) head.fill(0, 8).writeUInt8(16, isLittle ? 8 : 15);
+  else head.fill(0, 4).writeUInt8(16, isLittle ? 4 : 7);
+  return Buffer.concat([head, await bytesAt(handle, Math.min(at, Number.MAX_SAFE_INTEGER), FURTHER)]);
+}
+
+async function bytesAt(handle: FileHandle, at: number, most: number): Promise<Buffer> {
+  const { buffer, bytesRead } = await handle.read({ buffer: Buffer.alloc(most), position: at });
+  return buffer.subarray(0, bytesRead);
+}
+
+/** More segments before the picture itself are no picture of anybody's. */
+const MOST_SEGMENTS = 4_096;
+
+/**
+ * Where the frame header of a JPEG stands (ITU T.81, B.2.2), which may be megabytes behind its beginning: previews, depth
+ * maps and colour profiles come first. Null if there is none. Reads a few bytes per segment.
+ */
+async function findJpegFrame(handle: FileHandle, bytes: number): Promise<number | null> {
+  const marker = Buffer.alloc(4);
+  let at = 2;
+  for (let segment = 0; segment < MOST_SEGMENTS && at + 4 <= bytes; segment += 1) {
+    await handle.read({ buffer: marker, position: at });
+    const [prefix, code = 0] = marker;
+    if (prefix !== 0xff) return null;
+    if (isFrame(code)) return at;
+    // Any number of fill bytes may stand before a marker; some markers have no length.
+    if (code === 0xff) at += 1;
+    else if (code === 0x01 || (code >= 0xd0 && code <= 0xd8)) at += 2;
+    else if (code === 0xda || code === 0xd9) return null;
+    else at += 2 + marker.readUInt16BE(2);
+  }
+  return null;
+}
+
+/** SOF0 to SOF15 without DHT, JPG and DAC. */
+function isFrame(code: number): boolean {
+  return code >= 0xc0 && code <= 0xcf && code !== 0xc4 && code !== 0xc8 && code !== 0xcc;
 }

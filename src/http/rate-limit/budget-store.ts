@@ -1,10 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Clock } from '../../model/clock.ts';
-import { getGate, newBudget, NOTHING_KNOWN, paceNow, type Budget, type BudgetOptions } from './budget.ts';
-import type { OpenRequest, RestoredBudget } from './budget.ts';
-import type { Quota } from './limits/quota.ts';
-import { LONGEST_WAIT_MS } from './limits/rate-time.ts';
+import {
+  type Budget,
+  type BudgetOptions,
+  getGate,
+  newBudget,
+  NOTHING_KNOWN,
+  type OpenRequest,
+  paceNow,
+  type RestoredBudget,
+} from './budget.ts';
+import { LONGEST_WAIT_MS } from './answer-limits.ts';
+import type { Quota } from './quota.ts';
 
 /** Where a budget stands: in this process, or in a row that several processes share. */
 export interface BudgetStore {

@@ -1,3 +1,5 @@
+import type { RateDialect } from '../../config/profile/rate-dialect.ts';
+import type { Lane } from '../../model/vocabulary.ts';
 import {
   boundBy,
   type ConcurrencyLimit,
@@ -9,12 +11,9 @@ import {
   noteSuccess,
   noteUnderWay,
   type RateEstimate,
-} from './limits/aimd.ts';
-import { learn, newQuota, getNominalRate, getOpenTime, getPace, type Quota } from './limits/quota.ts';
-import type { AnswerLimits, QuotaHint } from './limits/answer-limits.ts';
-import { LONGEST_WAIT_MS } from './limits/rate-time.ts';
-import type { Lane } from '../../model/vocabulary.ts';
-import type { RateDialect } from '../../config/profile/rate-dialect.ts';
+} from './aimd.ts';
+import { type AnswerLimits, LONGEST_WAIT_MS, type QuotaHint } from './answer-limits.ts';
+import { getNominalRate, getOpenTime, getPace, learn, newQuota, type Quota } from './quota.ts';
 
 export interface BudgetOptions {
   dialect: RateDialect;

@@ -1,13 +1,13 @@
+import { fillTemplate, placeOf, type TemplateValues, variablesIn } from '../../config/profile/basic-fields.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
 import { snippet } from '../../http/body/safe-text.ts';
 import type { ApiRequest } from '../../http/client.ts';
-import { withoutParams } from '../../http/query.ts';
+import { withoutParams } from '../../http/redirect.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { ExactNumber, JsonObject, JsonValue } from '../../model/json.ts';
 import { isExact } from '../../rows/json/exact-number.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { isObject } from '../../rows/records/field-at.ts';
-import { fillTemplate, placeOf, type TemplateValues, variablesIn } from '../../config/profile/basic-fields.ts';
-import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { GuardFault } from '../guards/walk-guard.ts';
 import type { PagePosition } from '../page.ts';
 

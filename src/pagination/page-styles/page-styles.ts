@@ -1,24 +1,23 @@
-import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import type { PageProfile } from '../../config/profile/page-style.ts';
-import { type GuardFault, missingFault } from '../guards/walk-guard.ts';
-import type { PagePosition, EndProof } from '../page.ts';
-import { bodyAccount, accountOf, valueIn } from '../requests/body-account.ts';
-import {
-  type PlaceValues,
-  isUnfit,
-  withPlaces,
-  type PlaceValue,
-  positionOf,
-  placedText,
-  textOf,
-  linkedPosition,
-} from './listing-request.ts';
-import { isExact } from '../../rows/json/exact-number.ts';
-import { parseInstant } from '../../rows/columns/timestamps.ts';
-import { fieldAt } from '../../rows/records/field-at.ts';
-import { ConfigError } from '../../model/errors.ts';
 import { snippet } from '../../http/body/safe-text.ts';
-import { parseLinkHeader } from './link-header.ts';
+import { ConfigError } from '../../model/errors.ts';
+import type { JsonValue, SourceRecord } from '../../model/json.ts';
+import { parseInstant } from '../../rows/columns/timestamps.ts';
+import { isExact } from '../../rows/json/exact-number.ts';
+import { fieldAt } from '../../rows/records/field-at.ts';
+import { type GuardFault, missingFault } from '../guards/walk-guard.ts';
+import type { EndProof, PagePosition } from '../page.ts';
+import { accountOf, bodyAccount, parseLinkHeader, valueIn } from '../requests/listing-signals.ts';
+import {
+  isUnfit,
+  linkedPosition,
+  placedText,
+  type PlaceValue,
+  type PlaceValues,
+  positionOf,
+  textOf,
+  withPlaces,
+} from './listing-request.ts';
 
 /** The profiles by their style. */
 type PageProfiles = { [P in PageProfile as P['style']]: P };

@@ -7,7 +7,14 @@ import { selectRecords } from '../../rows/records/select-records.ts';
 import type { PageProfile } from '../../config/profile/page-style.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { EmptySpelling } from '../../config/profile/record-fields.ts';
-import { accountOf, bodyAccount, countAt, countIn, undeclaredSignals, type UndeclaredSignals } from './body-account.ts';
+import {
+  accountOf,
+  bodyAccount,
+  countAt,
+  countIn,
+  undeclaredSignals,
+  type UndeclaredSignals,
+} from './listing-signals.ts';
 import type { GuardFault } from '../guards/walk-guard.ts';
 import { pageKeys } from '../guards/key-set.ts';
 import { sentTexts } from '../page-styles/listing-request.ts';

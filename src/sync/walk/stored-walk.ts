@@ -1,7 +1,7 @@
 import type { CompiledQuery } from 'kysely';
 import { filterQuery } from '../../checks/listing-walk.ts';
 import { isNewestFirst } from '../../checks/order.ts';
-import type { MetPage, WalkBefore } from '../../pagination/guards/walk-ledger.ts';
+import type { MetPage, WalkBefore } from '../../pagination/guards/pagination-state.ts';
 import { filledQuery } from '../../pagination/page-styles/listing-request.ts';
 import type { Page, PagePosition } from '../../pagination/page.ts';
 import { joinPosition, type PartitionPlace, splitPosition } from '../../pagination/partitioned-walk.ts';

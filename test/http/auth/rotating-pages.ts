@@ -7,7 +7,7 @@ import { type Profile, profileSchema } from '../../../src/config/profile/profile
 import { storedTokens } from '../../../src/database/state/stored-tokens.ts';
 import { openWarehouse } from '../../../src/database/databases.ts';
 import { longOrShort } from '../../support/length.ts';
-import { createGovernor, type Governor } from '../../../src/http/rate-limit/governor.ts';
+import { createGovernor, type Governor } from '../../../src/http/rate-limit/rate-limiter.ts';
 
 const REST_MS = longOrShort(5, 25);
 

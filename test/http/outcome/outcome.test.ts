@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { createJudge } from '../../../src/http/outcome/outcome.ts';
 import { rateDialectSchema } from '../../../src/config/profile/rate-dialect.ts';
-import type { Seen } from '../../../src/http/outcome/outcome-table.ts';
 import { newMeter } from '../../../src/http/client.ts';
-import { readAnswerLimits } from '../../../src/http/rate-limit/limits/answer-limits.ts';
-import { PAGE, clientFor, errorOf, get, json, openGovernor, serve, testProfile } from '../stage.ts';
+import { createJudge, type Seen } from '../../../src/http/outcome/outcome-table.ts';
+import { readAnswerLimits } from '../../../src/http/rate-limit/answer-limits.ts';
+import { clientFor, errorOf, get, json, openGovernor, PAGE, serve, testProfile } from '../stage.ts';
 
 const judge = createJudge([]);
 const NOW = Date.parse('2026-11-20T08:00:00Z');

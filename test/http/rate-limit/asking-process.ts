@@ -1,9 +1,9 @@
-import { createGovernor } from '../../../src/http/rate-limit/governor.ts';
+import { createGovernor } from '../../../src/http/rate-limit/rate-limiter.ts';
 import type { Lane } from '../../../src/model/vocabulary.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
 import { rateDialectSchema, type RateDialect } from '../../../src/config/profile/rate-dialect.ts';
 import { openCoordination } from '../../../src/database/databases.ts';
-import { readAnswerLimits } from '../../../src/http/rate-limit/limits/answer-limits.ts';
+import { readAnswerLimits } from '../../../src/http/rate-limit/answer-limits.ts';
 
 /** What a process asks of a service, as fast as the budget that it shares with others lets it. */
 export interface Asking {

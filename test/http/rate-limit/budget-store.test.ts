@@ -7,7 +7,7 @@ import {
   noteStart,
   type Budget,
 } from '../../../src/http/rate-limit/budget.ts';
-import { readAnswerLimits } from '../../../src/http/rate-limit/limits/answer-limits.ts';
+import { readAnswerLimits } from '../../../src/http/rate-limit/answer-limits.ts';
 import { rateDialectSchema } from '../../../src/config/profile/rate-dialect.ts';
 
 /** The two stored forms, as versions before this one wrote them: what stands in a warehouse must stay readable. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { DeferredError } from '../../../src/model/errors.ts';
 import type { Lane } from '../../../src/model/vocabulary.ts';
-import type { Attempted, Governor } from '../../../src/http/rate-limit/governor.ts';
+import type { Attempted, Governor } from '../../../src/http/rate-limit/rate-limiter.ts';
 import { type RateDialect, rateDialectSchema } from '../../../src/config/profile/rate-dialect.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { ask, factsOf, governorFor, newSeen, noLimit, tokenBucket } from './limited-service.ts';

@@ -4,9 +4,9 @@ import {
   type Attempted,
   type Governor,
   type GovernorOptions,
-} from '../../../src/http/rate-limit/governor.ts';
+} from '../../../src/http/rate-limit/rate-limiter.ts';
 import type { Lane } from '../../../src/model/vocabulary.ts';
-import { readAnswerLimits } from '../../../src/http/rate-limit/limits/answer-limits.ts';
+import { readAnswerLimits } from '../../../src/http/rate-limit/answer-limits.ts';
 import { rateDialectSchema, type RateDialect } from '../../../src/config/profile/rate-dialect.ts';
 import type { HandClock } from '../../support/hand-clock.ts';
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { rateDialectSchema, type RateEntry } from '../../../src/config/profile/rate-dialect.ts';
+import type { Governor } from '../../../src/http/rate-limit/rate-limiter.ts';
+import { LONGEST_WAIT_MS } from '../../../src/http/rate-limit/answer-limits.ts';
 import { DeferredError } from '../../../src/model/errors.ts';
 import type { JsonValue } from '../../../src/model/json.ts';
-import type { Governor } from '../../../src/http/rate-limit/governor.ts';
-import { LONGEST_WAIT_MS } from '../../../src/http/rate-limit/limits/rate-time.ts';
-import { rateDialectSchema, type RateEntry } from '../../../src/config/profile/rate-dialect.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { factsOf, governorFor } from './limited-service.ts';
 

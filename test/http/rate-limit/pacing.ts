@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { GovernorOptions } from '../../../src/http/rate-limit/governor.ts';
+import type { GovernorOptions } from '../../../src/http/rate-limit/rate-limiter.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import {
   fixedWindow,

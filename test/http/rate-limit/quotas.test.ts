@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DeferredError } from '../../../src/model/errors.ts';
-import type { Attempt, Attempted, Governor } from '../../../src/http/rate-limit/governor.ts';
+import type { Attempt, Attempted, Governor } from '../../../src/http/rate-limit/rate-limiter.ts';
 import type { RateDialect } from '../../../src/config/profile/rate-dialect.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { factsOf, governorFor } from './limited-service.ts';

@@ -1,4 +1,4 @@
-import type { Attempt, Governor, GovernorOptions } from '../../../src/http/rate-limit/governor.ts';
+import type { Attempt, Governor, GovernorOptions } from '../../../src/http/rate-limit/rate-limiter.ts';
 import type { Lane } from '../../../src/model/vocabulary.ts';
 import type { SharedBudget } from '../../../src/http/rate-limit/budget-store.ts';
 import { HandClock } from '../../support/hand-clock.ts';

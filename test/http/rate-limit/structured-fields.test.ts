@@ -3,7 +3,7 @@ import {
   policyMembers,
   rateLimitMembers,
   readAnswerLimits,
-} from '../../../src/http/rate-limit/limits/answer-limits.ts';
+} from '../../../src/http/rate-limit/answer-limits.ts';
 import { rateDialectSchema } from '../../../src/config/profile/rate-dialect.ts';
 import { fieldVectors } from '../../support/corpora.ts';
 

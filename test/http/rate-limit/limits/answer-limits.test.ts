@@ -4,7 +4,7 @@ import {
   type AnswerLimits,
   type QuotaHint,
   readAnswerLimits,
-} from '../../../../src/http/rate-limit/limits/answer-limits.ts';
+} from '../../../../src/http/rate-limit/answer-limits.ts';
 import { rateDialectSchema } from '../../../../src/config/profile/rate-dialect.ts';
 
 const DATE = 'Fri, 20 Nov 2026 08:00:00 GMT';

@@ -1,6 +1,6 @@
 import type { RateDialect } from '../../../../src/config/profile/rate-dialect.ts';
 import { describe, expect, it } from 'vitest';
-import type { Attempted } from '../../../../src/http/rate-limit/governor.ts';
+import type { Attempted } from '../../../../src/http/rate-limit/rate-limiter.ts';
 import { HandClock } from '../../../support/hand-clock.ts';
 import { factsOf, governorFor, seeded } from '../limited-service.ts';
 

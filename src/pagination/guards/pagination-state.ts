@@ -1,5 +1,5 @@
 import type { Doubt, MissingRecords, PagePosition } from '../page.ts';
-import type { UndeclaredSignals } from '../requests/body-account.ts';
+import type { UndeclaredSignals } from '../requests/listing-signals.ts';
 import { eachKey, KeySet, hasKey, lastKnown, pushedOn } from './key-set.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../rows/records/key-fingerprint.ts';
 import { createHash } from 'node:crypto';

@@ -3,7 +3,7 @@ import type { ApiAnswer } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { PagePosition } from '../page.ts';
 import type { Foresight } from '../page-styles/page-styles.ts';
-import { discardBody } from '../../http/body/body.ts';
+import { discardBody } from '../../http/body/read-body.ts';
 import type { Clock } from '../../model/clock.ts';
 
 /** What the page in hand tells of the ones to come. */

@@ -6,7 +6,7 @@ import type { RateDialect } from '../../config/profile/rate-dialect.ts';
 import { LocalStore, SharedStore, storeBudget, type BudgetStore, type SharedBudget } from './budget-store.ts';
 import { allowedRate, closedUntil, delayOf, forgetWaits, noteStart, type BudgetAnswer } from './budget.ts';
 import type { Budget, BudgetOptions } from './budget.ts';
-import type { AnswerLimits } from './limits/answer-limits.ts';
+import type { AnswerLimits } from './answer-limits.ts';
 import {
   isBehindOthers,
   isOverShare,

@@ -4,9 +4,8 @@ import type { Proof } from '../auth/credentials.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 import type { HttpMethod } from '../client.ts';
 import type { WireAnswer } from '../exchange.ts';
-import type { AnswerReading } from './interpret.ts';
-import { errorIn, partialSignIn, SENT_AS } from './outcome-table.ts';
-import type { OutcomeVerdict } from './outcome.ts';
+import type { AnswerReading } from './read-answer.ts';
+import { errorIn, type OutcomeVerdict, partialSignIn, SENT_AS } from './outcome-table.ts';
 
 /** An attempt that was judged. */
 export interface Judged {

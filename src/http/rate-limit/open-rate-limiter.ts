@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { SharedBudget } from './budget-store.ts';
-import { createGovernor, type Governor, type GovernorOptions } from './governor.ts';
+import { createGovernor, type Governor, type GovernorOptions } from './rate-limiter.ts';
 import type { SourceSettings } from '../../config/settings.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { canonicalHash } from '../../rows/records/fingerprint.ts';

@@ -1,5 +1,4 @@
-import type { QuotaHint } from './answer-limits.ts';
-import { LONGEST_WAIT_MS } from './rate-time.ts';
+import { LONGEST_WAIT_MS, type QuotaHint } from './answer-limits.ts';
 
 /** One quota of the service as far as its answers tell. Times are milliseconds of the monotonic clock. */
 export interface Quota {
