@@ -26,13 +26,8 @@ export interface Page {
   keys: Uint8Array;
   /** The most records that a page held so far which named a next one; 0 if none did. */
   kept: number;
-  /** Gives back the memory that the page takes; nothing of it is read afterwards. May be called again. */
+  /** Releases the memory that the page counts for. May be called again. */
   release: () => void;
-  /**
-   * The same for whoever has written the page and is the only one who had its records: their bytes are gone at once, and
-   * views of them are empty.
-   */
-  discard: () => void;
   /** How the walk ended with this page; null if it goes on. */
   end: WalkEnd | null;
   /** The answer of the last page, in which a service may say where its changes are to be asked for from now on. */

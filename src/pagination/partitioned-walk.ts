@@ -305,7 +305,6 @@ function emptyPage(number: number, end: WalkEnd, requestedAt: number): Page {
     keys: new Uint8Array(),
     kept: 0,
     release: () => undefined,
-    discard: () => undefined,
     end,
   };
 }

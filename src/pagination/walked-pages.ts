@@ -7,24 +7,22 @@ import {
   isRepeated,
   type LastPage,
   type PastEndSign,
-  proveEnd,
-  type ProvedEnd,
-  provePastEnd,
+  verifyEnd,
+  type VerifiedEnd,
+  verifyPastEnd,
   stepFromOwn,
 } from './guards/verify-end.ts';
 import { type GuardFault, walkError } from './guards/walk-guard.ts';
 import type { LedgerEntry, WalkLedger } from './guards/pagination-state.ts';
 import type { Doubt, Page, PagePosition, WalkEnd } from './page.ts';
 import { positionOf, sentTexts, urlAt } from './page-styles/listing-request.ts';
-import type { PageMemory, RunAhead } from './requests/prefetch-pages.ts';
+import type { PagePrefetch } from './requests/prefetch-pages.ts';
 import { isExpired, PastEnd } from './requests/ask.ts';
 import { readPage, type ReadPage } from './requests/read-page.ts';
 
 /** What all pages of a walk have in common. `kept` is that of earlier walks; 0 if none is known. */
 interface WalkParts extends Omit<LastPage, 'read' | 'step' | 'met'> {
-  source: RunAhead;
-  /** Takes in the memory of each page that is taken from the source. */
-  memory: PageMemory;
+  prefetch: PagePrefetch;
   ledger: WalkLedger;
   ages: PageAges;
   signal: AbortSignal | undefined;
@@ -37,11 +35,11 @@ interface UnsteppedPage extends ReadPage {
 }
 
 /** A page and what follows it. */
-interface SteppedPage extends UnsteppedPage, Pick<ProvedEnd, 'proof' | 'fault'> {
+interface SteppedPage extends UnsteppedPage, Pick<VerifiedEnd, 'proof' | 'fault'> {
   next: PagePosition | null;
 }
 
-type WalkedPage = Omit<Page, 'number' | 'release' | 'discard'>;
+export type WalkedPage = Omit<Page, 'number' | 'release'>;
 
 /** A page that came shorter than it says it is may have been cut on its way: this often it is asked for. */
 const SHORT_PAGE_ATTEMPTS = 3;
@@ -83,7 +81,7 @@ export class WalkedPages {
    * has not moved by more than what is on it. Throws `SyncError` (`cursor_expired`) if it has: then the walk has to
    * start again.
    */
-  async provePlace(start: PagePosition): Promise<WalkedPage[]> {
+  async verifyPlace(start: PagePosition): Promise<WalkedPage[]> {
     const { ledger } = this.#parts;
     if (!ledger.isWatched || ledger.last === null || this.#overlapsAt(start) !== null) return [];
     const again = await this.#again(ledger.last.position);
@@ -92,8 +90,8 @@ export class WalkedPages {
   }
 
   /** The page at a position, behind what has to be read again before it. */
-  async at(position: PagePosition): Promise<WalkedPage[]> {
-    const { source, ledger, ages, resource } = this.#parts;
+  async at(position: PagePosition): Promise<{ before: WalkedPage[]; current: WalkedPage }> {
+    const { prefetch, ledger, ages, resource } = this.#parts;
     const taken = await this.#read(position);
     const { read, before } =
       taken === null ? await this.#readPastEnd(position) : await this.#readAligned(taken, position);
@@ -106,8 +104,8 @@ export class WalkedPages {
     this.#received = stepped.records.length;
     const isPushedOn = ledger.admit({ ...entryOf(stepped, position), overlap: stepped.overlap, isBoundary });
     ages.admit(stepped.answer, isBoundary && ledger.isWatched && stepped.overlap === 0);
-    if (isPushedOn && stepped.overlap === 0) await source.drop();
-    return [...before, ...(again ?? []), this.#handedOut(stepped, position, isShared)];
+    if (isPushedOn && stepped.overlap === 0) await prefetch.drop();
+    return { before: [...before, ...(again ?? [])], current: this.#handedOut(stepped, position, isShared) };
   }
 
   /** The page as the last one of a walk that reads no further: that it has not met all proves nothing against it. */
@@ -141,11 +139,10 @@ export class WalkedPages {
 
   /** The page, or null if the service refuses to go past a total that is reached, or past a page that was short. */
   async #taken(position: PagePosition): Promise<ReadPage | null> {
-    const { signal, source, memory, style, ledger, acceptsEnd } = this.#parts;
+    const { signal, prefetch, style, ledger, acceptsEnd } = this.#parts;
     signal?.throwIfAborted();
     try {
-      const answer = await source.take(position);
-      memory.take(answer);
+      const answer = await prefetch.take(position);
       return await this.#whole(answer, answer.request);
     } catch (error) {
       const isPast = error instanceof PastEnd && (this.#last !== null || ledger.last !== null);
@@ -235,7 +232,7 @@ export class WalkedPages {
     first: UnsteppedPage,
     position: PagePosition,
   ): Promise<{ read: UnsteppedPage | null; before: WalkedPage[] }> {
-    const { source, ledger } = this.#parts;
+    const { prefetch, ledger } = this.#parts;
     const before: WalkedPage[] = [];
     let read = first;
     // Pages that overlap show by themselves what moved.
@@ -251,7 +248,7 @@ export class WalkedPages {
       const isSame = sameKeys(again.keys, keys);
       if (isSame && again.total === read.total) break;
       // What was fetched ahead is older than these two.
-      await source.drop();
+      await prefetch.drop();
       const former = read;
       const latest = await this.#askedUnlessPast(position);
       if (latest === null) return { read: null, before: [...before, ...(await this.#readPastEnd(position)).before] };
@@ -298,7 +295,7 @@ export class WalkedPages {
     }
     const met = ledger.metWith(read.keys, received);
     const last = { read, step, resource, style, first, ask, acceptsEnd, met, kept: this.#kept };
-    const { proof, fault, kept } = await proveEnd(last);
+    const { proof, fault, kept } = await verifyEnd(last);
     this.#kept = kept;
     return { ...read, next: null, proof, fault };
   }
@@ -310,7 +307,7 @@ export class WalkedPages {
     if (last === null) throw new Error('a listing cannot end before its first page');
     const { isComplete, received, lastTotal: total } = ledger;
     const known = { sign: this.#past, last, received, kept: this.#kept, isComplete };
-    const proved = await provePastEnd({ ...known, resource, style, ask });
+    const proved = await verifyPastEnd({ ...known, resource, style, ask });
     return { ...last, total, records: [], keys: Buffer.alloc(0), next: null, ...proved, overlap: 0 };
   }
 

@@ -80,7 +80,6 @@ describe.each(STYLES)('%s: a walk', (style) => {
 describe.each(SERIAL)('%s', (style) => {
   it.each([
     ['one page further than the one in hand', {}, 1],
-    ['no page further where the consumer has two in hand', { overlaps: true }, 0],
     ['no page further where nothing may be fetched ahead', { runAhead: 0 }, 0],
   ])('F060 asks for %s', async (_, extras, further) => {
     const server = await startListing(serve(style, numbered(50)));

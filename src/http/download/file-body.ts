@@ -5,7 +5,7 @@ import { errors } from 'undici';
 import type { JsonValue } from '../../model/json.ts';
 import { told } from '../../object-store/file-system.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
-import { type BodySink, type StreamedAnswer, unpackedPieces } from '../body/read-body.ts';
+import { type BodySink, type StreamedAnswer, decompress } from '../body/read-body.ts';
 import { encodingOf } from '../exchange.ts';
 import type { AnswerHeaders } from '../outcome/outcome-table.ts';
 import { type DownloadRequest, kindFault, type Refusal, sizeFault, tooLarge } from './download-request.ts';
@@ -136,7 +136,7 @@ export class FileBody implements BodySink {
   }
 
   async #read({ body, headers, count }: StreamedAnswer): Promise<Received> {
-    for await (const piece of unpackedPieces(body, encodingOf(headers), count)) {
+    for await (const piece of decompress(body, encodingOf(headers), count)) {
       const stopped = await this.#take(piece);
       if (stopped !== null) return stopped;
     }

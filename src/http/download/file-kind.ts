@@ -1,4 +1,4 @@
-import { type FileHandle, open } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import type * as FileType from 'file-type';
 import type * as ImageSize from 'image-size';
 
@@ -119,8 +119,9 @@ const READ: Readonly<Record<string, readonly string[]>> = {
   'image/x-icon': ['ico', 'cur'],
 };
 
-/** Bytes of a picture that are searched when its first ones do not tell. */
-const FURTHER = 1_048_576;
+/** Bytes that are searched if the first ones do not hold the size: the directory of a TIFF is often at its end. */
+const MAX_SEARCHED_BYTES = 8_388_608;
+const MAX_SEARCHED_TIFF_BYTES = 67_108_864;
 /** Pictures in boxes (ISO 23008-12), which are searched in a time that is quadratic in their length. */
 const BOXED: ReadonlySet<string> = new Set(['image/avif', 'image/heic', 'image/heif']);
 
@@ -141,9 +142,10 @@ async function readPicture(
   const size = await sizeIn(head, names);
   if (size !== 'damaged' || file === null) return size === 'damaged' ? null : size;
   if (BOXED.has(type)) return 'damaged';
+  const max = type === 'image/tiff' ? MAX_SEARCHED_TIFF_BYTES : MAX_SEARCHED_BYTES;
   await using handle = await open(file.path);
-  const further = await furtherHead(type, handle, file.bytes);
-  return further === null ? 'damaged' : sizeIn(further, names);
+  const { buffer, bytesRead } = await handle.read({ buffer: Buffer.alloc(Math.min(file.bytes, max)), position: 0 });
+  return sizeIn(buffer.subarray(0, bytesRead), names);
 }
 
 /** Loaded with the first picture. */
@@ -162,68 +164,4 @@ async function sizeIn(head: Buffer, names: readonly string[]): Promise<PictureSi
 
 function isSize(pixels: number): boolean {
   return Number.isSafeInteger(pixels) && pixels > 0;
-}
-
-/** The part of a file that tells its size, as if it stood at its beginning; null if it is too short to have one. */
-async function furtherHead(type: string, handle: FileHandle, bytes: number): Promise<Buffer | null> {
-  const at = type === 'image/jpeg' ? await findJpegFrame(handle, bytes) : null;
-  if (at !== null) {
-    const frame = await bytesAt(handle, at, 20);
-    // All kinds of frames begin alike, and only those of usual ones are read.
-    frame[1] = 0xc0;
-    // An empty comment before it: sizes are only looked for behind a first segment.
-    return Buffer.concat([Buffer.from([0xff, 0xd8, 0xff, 0xfe, 0, 2]), frame]);
-  }
-  if (type === 'image/tiff') return directoryFirst(handle);
-  return bytesAt(handle, 0, FURTHER);
-}
-
-/** The first directory of a TIFF may stand behind all of its pixels. */
-async function directoryFirst(handle: FileHandle): Promise<Buffer | null> {
-  const head = await bytesAt(handle, 0, 16);
-  if (head.length < 16) return null;
-  const isLittle = head[0] === 0x49;
-  const isBig = head[isLittle ? 2 : 3] === 43;
-  const at = isBig
-    ? Number(isLittle ? head.readBigUInt64LE(8) : head.readBigUInt64BE(8))
-    : isLittle
-      ? head.readUInt32LE(4)
-      : head.readUInt32BE(4);
-  if (isBig) head.fill(0, 8).writeUInt8(16, isLittle ? 8 : 15);
-  else head.fill(0, 4).writeUInt8(16, isLittle ? 4 : 7);
-  return Buffer.concat([head, await bytesAt(handle, Math.min(at, Number.MAX_SAFE_INTEGER), FURTHER)]);
-}
-
-async function bytesAt(handle: FileHandle, at: number, most: number): Promise<Buffer> {
-  const { buffer, bytesRead } = await handle.read({ buffer: Buffer.alloc(most), position: at });
-  return buffer.subarray(0, bytesRead);
-}
-
-/** More segments before the picture itself are no picture of anybody's. */
-const MOST_SEGMENTS = 4_096;
-
-/**
- * Where the frame header of a JPEG stands (ITU T.81, B.2.2), which may be megabytes behind its beginning: previews, depth
- * maps and colour profiles come first. Null if there is none. Reads a few bytes per segment.
- */
-async function findJpegFrame(handle: FileHandle, bytes: number): Promise<number | null> {
-  const marker = Buffer.alloc(4);
-  let at = 2;
-  for (let segment = 0; segment < MOST_SEGMENTS && at + 4 <= bytes; segment += 1) {
-    await handle.read({ buffer: marker, position: at });
-    const [prefix, code = 0] = marker;
-    if (prefix !== 0xff) return null;
-    if (isFrame(code)) return at;
-    // Any number of fill bytes may stand before a marker; some markers have no length.
-    if (code === 0xff) at += 1;
-    else if (code === 0x01 || (code >= 0xd0 && code <= 0xd8)) at += 2;
-    else if (code === 0xda || code === 0xd9) return null;
-    else at += 2 + marker.readUInt16BE(2);
-  }
-  return null;
-}
-
-/** SOF0 to SOF15 without DHT, JPG and DAC. */
-function isFrame(code: number): boolean {
-  return code >= 0xc0 && code <= 0xcf && code !== 0xc4 && code !== 0xc8 && code !== 0xcc;
 }

@@ -113,7 +113,7 @@ interface Limits extends BodyBounds {
 
 /** Bytes of memory that a body takes for each of its own (as bytes, as text, in its values), and for each value. */
 const PER_BYTE = 3;
-const PER_VALUE = 100;
+const PER_VALUE = 300;
 
 interface Content {
   bytes: Buffer;

@@ -30,7 +30,7 @@ export interface LastPage {
   acceptsEnd: boolean;
 }
 
-export interface ProvedEnd {
+export interface VerifiedEnd {
   /** Null if nothing shows the end. */
   proof: EndProof | null;
   /** The lack of a proof; null if there is one. */
@@ -46,9 +46,9 @@ type Trial = 'names_next' | 'names_none' | 'says_nothing';
  * it names one where there must be one. Throws if the answer speaks for more records than came; if nothing
  * speaks for either, there is no proof.
  */
-export async function proveEnd(last: LastPage): Promise<ProvedEnd> {
+export async function verifyEnd(last: LastPage): Promise<VerifiedEnd> {
   const { read, step, met, kept } = last;
-  const proved = (proof: EndProof): ProvedEnd => ({ proof, fault: null, kept });
+  const proved = (proof: EndProof): VerifiedEnd => ({ proof, fault: null, kept });
   const ties = tieFault(last.resource);
   if (ties !== null) {
     const isTotal = read.total !== null && met !== null && met >= read.total;
@@ -151,7 +151,7 @@ interface PastEndFacts {
  * The proof that a listing ends before a page that lies past its end. A refusal or a repetition alone may be a limit of
  * the service; behind a page shorter than the others, or cut the same way by another page size, it is the end.
  */
-export async function provePastEnd(facts: PastEndFacts): Promise<Pick<ProvedEnd, 'proof' | 'fault'>> {
+export async function verifyPastEnd(facts: PastEndFacts): Promise<Pick<VerifiedEnd, 'proof' | 'fault'>> {
   const { sign, last, kept, isComplete, style, resource } = facts;
   const { page } = resource;
   if (isComplete) return { proof: 'total', fault: null };
@@ -277,7 +277,7 @@ const USUAL_MOST = /^[125]0{3,}$/;
  * request for each that no other sign excludes. Returns a doubt if the total may be the most that the service counts.
  * Throws `SyncError` (`pagination_start`, `pagination_total`, `pagination_offset`).
  */
-export async function proveNumbering(last: FinalPage, listing: WalkedListing): Promise<Doubt | null> {
+export async function verifyNumbering(last: FinalPage, listing: WalkedListing): Promise<Doubt | null> {
   const { numbering, style, first, resource, ask, ledger } = listing;
   if (numbering === undefined || numbering.isProved || style.ahead === null || ledger.met === null) return null;
   // The page behind the total was asked for already, and refused.

@@ -102,7 +102,7 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
     countPage(progress, outcome);
     watcher.page(owned.resource, page, progress.figures);
     signal.throwIfAborted();
-    page.discard();
+    page.release();
     // Lets requests and signals through between pages that are already there.
     await nextTurn();
   }
