@@ -6,7 +6,7 @@ import { DeferredError, SyncError } from '../model/errors.ts';
 import { clockOf } from '../model/http-date.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Outcome } from '../model/vocabulary.ts';
-import { type Credentials, NO_PROOF, type Proof } from './auth/credentials.ts';
+import { type Credentials, NO_CREDENTIAL, type SentCredential } from './auth/credentials.ts';
 import type { AnswerHold, AnswerMemory } from './body/answer-memory.ts';
 import { type ShownQuery, shownUrl } from './body/safe-text.ts';
 import type { ApiAnswer, ApiRequest, AttemptEvent, HttpMethod, RetryEvent } from './client.ts';
@@ -72,8 +72,8 @@ export function createRetryQuota(capacity = QUOTA): RetryQuota {
 /** Answers of "too many requests" to one request after which something else must be wrong. */
 const MOST_LIMITED = 50;
 
-/** Tokens that may end on the way of one request. */
-const MOST_RENEWALS = 5;
+/** Tokens that may expire during one request. */
+const MAX_RENEWALS = 5;
 
 /** The parts that all requests of a client have in common. */
 export interface LoopParts {
@@ -117,9 +117,8 @@ interface Progress {
   /** Attempts that counted: neither limited, nor renewed, nor sent into a stale connection. */
   failures: number;
   limited: number;
-  /** Refusals of the credential, and whether the last one was of one that nothing speaks against. */
+  /** Refusals of the credential. */
   renewals: number;
-  isDoubted: boolean;
   staleUsed: boolean;
   /** Send even a credential that is known to have run out: it was renewed for this request already. */
   evenStale: boolean;
@@ -153,7 +152,7 @@ async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHo
   const { origins, version, credentials } = parts;
   const url = withVersionQuery(withoutParams(request.url, credentials.queryNames), version.query, origins.home);
   const hop = firstHop(url, origins);
-  const begun = { failures: 0, limited: 0, renewals: 0, isDoubted: false, staleUsed: false, evenStale: false };
+  const begun = { failures: 0, limited: 0, renewals: 0, staleUsed: false, evenStale: false };
   const state: Progress = { request, hop, hold, ...begun };
   for (;;) {
     request.signal?.throwIfAborted();
@@ -200,16 +199,16 @@ async function attempt(parts: LoopParts, state: Progress, dialect: RateDialect):
   if (hop.credentialed && !state.evenStale && !credentials.fresh()) {
     return { result: { kind: 'stale_credential' }, facts: null };
   }
-  const proof = hop.credentialed ? proofOf(request, credentials) : NO_PROOF;
+  const credential = hop.credentialed ? credentialFor(request, credentials) : NO_CREDENTIAL;
   // The credential is not renewed because another caller's was refused.
   const isOwn = hop.credentialed && request.as === undefined;
-  const sent = isOwn ? { proof, holdsUntil: credentials.holdsUntil() } : { proof: null, holdsUntil: Infinity };
+  const sent = isOwn ? credential : null;
   meter.requests += 1;
   // Of an attempt before this one nothing is needed any more.
   hold.resize(0);
   // At the last moment: nothing that is stored or written ever sees a credential in the query.
-  const url = withAppended(hop.url, proof.query);
-  const headers = { ...headersFor(parts, state, proof), ...into?.headers() };
+  const url = withAppended(hop.url, credential.query);
+  const headers = { ...headersFor(parts, state, credential), ...into?.headers() };
   const answer = await parts.exchange(
     { url, method: methodOf(state), headers, ...(body === undefined ? {} : { body }), signal, into },
     { count: (bytes) => (meter.bytes += bytes), hold },
@@ -222,20 +221,19 @@ async function attempt(parts: LoopParts, state: Progress, dialect: RateDialect):
   const limits = readAnswerLimits({ ...answer, body: reading.seen.json }, dialect);
   const seen = { ...reading.seen, limits };
   const verdict = declaredVerdict(request.skips, seen) ?? parts.judge(seen);
-  if (sent.proof !== null && verdict.outcome === 'ok') credentials.accepted(sent.proof);
   return {
     result: { kind: 'judged', verdict, answer, reading, sent },
     facts: factsOf(answer, limits, verdict.outcome === 'limited'),
   };
 }
 
-function proofOf({ as }: ApiRequest, credentials: Credentials): Proof {
-  if (as === undefined) return credentials.proof();
-  return as === 'nobody' ? NO_PROOF : credentials.falseProof();
+function credentialFor({ as }: ApiRequest, credentials: Credentials): SentCredential {
+  if (as === undefined) return credentials.current();
+  return as === 'nobody' ? NO_CREDENTIAL : credentials.falseCredential();
 }
 
 /** Away from home neither the credential nor the profile's headers go along: either may be a secret. */
-function headersFor(parts: LoopParts, { request, hop }: Progress, { headers }: Proof): Record<string, string> {
+function headersFor(parts: LoopParts, { request, hop }: Progress, { headers }: SentCredential): Record<string, string> {
   if (!hop.credentialed) return { ...parts.plainHeaders };
   const all = [parts.homeHeaders, request.headers ?? {}, headers];
   const cookies = all.flatMap((each) => each['cookie'] ?? []);
@@ -276,11 +274,10 @@ const REACTIONS: Readonly<Record<Outcome, Reaction>> = {
     return null;
   },
   reauth: async (parts, state, judged) => {
-    const { proof } = judged.sent;
-    const renewal = proof === null ? 'none' : parts.credentials.renew(proof, state.renewals > 0);
+    const { sent } = judged;
+    const isRenewed = sent !== null && parts.credentials.renew(sent, state.renewals > 0);
     state.renewals += 1;
-    if (renewal === 'none' || state.isDoubted || state.renewals > MOST_RENEWALS) throw failure(parts, state, judged);
-    state.isDoubted = renewal === 'doubted';
+    if (!isRenewed || state.renewals > MAX_RENEWALS) throw failure(parts, state, judged);
     return null;
   },
   stop: async (parts, state, judged) => {
@@ -353,12 +350,12 @@ function answerOf(parts: LoopParts, state: Progress, judged: Judged, outcome: 'o
 }
 
 function failure(parts: LoopParts, state: Progress, judged: Judged, note?: string): SyncError {
-  const { version, clock } = parts;
+  const { version } = parts;
   return requestError({
     judged,
     method: methodOf(state),
     url: urlOf(parts, state),
-    hint: hintFor(judged, { url: state.hop.url, versionPrefix: version.prefix, now: clock.monotonic() }),
+    hint: hintFor(judged, { url: state.hop.url, versionPrefix: version.prefix }),
     attempts: Math.max(state.failures, state.limited, 1),
     secrets: parts.origins.secrets,
     ...(note === undefined ? {} : { note }),

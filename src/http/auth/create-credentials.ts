@@ -26,7 +26,7 @@ import {
   fixedCredentials,
   headerCredentials,
   keyCredentials,
-  NO_PROOF,
+  NO_CREDENTIAL,
   tokenCredentials,
   tokenLifetime,
 } from './credentials.ts';
@@ -48,11 +48,11 @@ export interface SecretKeeper {
 
 const BEARER = { in: 'header' } as const;
 
-/** How each scheme is carried out. */
+/** How each scheme is putInto out. */
 const MAKERS: {
   readonly [T in SchemeType]: (plan: PlanOf<T>, source: CredentialSource, keeper: SecretKeeper) => Credentials;
 } = {
-  none: () => fixedCredentials(NO_PROOF, NO_PROOF),
+  none: () => fixedCredentials(NO_CREDENTIAL, NO_CREDENTIAL),
   api_key: ({ scheme, secrets }) => keyCredentials(scheme, secrets.key),
   headers: ({ secrets }) => headerCredentials(secrets.headers),
   basic: ({ secrets }, _, keeper) => basicCredentials(secrets, keeper.forGood),

@@ -3,7 +3,7 @@ import type { PlanOf, SchemeOf } from '../../config/profile/auth.ts';
 import { fillTemplate, type TemplateValues } from '../../config/profile/basic-fields.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, messageOf } from '../../model/errors.ts';
-import { carried, type Credentials, falsified, type Proof, queryNamesOf } from './credentials.ts';
+import { putInto, type Credentials, falsify, type SentCredential, queryNamesOf } from './credentials.ts';
 
 /** The part of its life in which a JWT is used: clocks differ. */
 const USED_PART = 0.8;
@@ -19,33 +19,32 @@ export function jwtCredentials(
   const values = { key_id: id, client_id: null, username: secrets.username ?? null, scope: null, token_url: null };
   const mint = jwtMint(scheme, secret, values);
   keeper.forGood(secret);
-  let made: { text: string; proof: Proof; at: number } | null = null;
+  let made: { text: string; credential: SentCredential; at: number } | null = null;
 
-  function current(): Proof {
+  function current(): SentCredential {
     const now = clock.monotonic();
     const usedFor = scheme.reuse ? scheme.lifetime * USED_PART : 0;
-    if (made !== null && now - made.at < usedFor) return made.proof;
+    if (made !== null && now - made.at < usedFor) return made.credential;
     const text = mint(clock.now());
     // Within a second the same one comes again.
     if (text !== made?.text) keeper.forAWhile(text);
-    made = { text, proof: text === made?.text ? made.proof : carried(scheme, text), at: now };
-    return made.proof;
+    made = { text, credential: text === made?.text ? made.credential : putInto(scheme, text), at: now };
+    return made.credential;
   }
 
   return {
     ready: async () => undefined,
     fresh: () => true,
-    proof: current,
-    falseProof: () => carried(scheme, falsified(mint(clock.now()))),
+    current,
+    falseCredential: () => putInto(scheme, falsify(mint(clock.now()))),
     queryNames: queryNamesOf(scheme),
-    holdsUntil: () => Infinity,
-    accepted: () => undefined,
     retry: () => void (made = null),
-    renew(refused) {
-      if (made?.proof !== refused) return 'doubted';
-      // The service may have ended it, or its clock may differ.
+    renew(refused, wasRenewed) {
+      if (wasRenewed) return false;
+      if (made?.credential !== refused) return true;
+      // The service may have revoked it, or its clock may differ.
       made = null;
-      return scheme.reuse ? 'doubted' : 'none';
+      return scheme.reuse;
     },
   };
 }

@@ -15,6 +15,7 @@ import { messageOf, SyncError } from '../../model/errors.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 import type { WireAnswer, WireRequest } from '../exchange.ts';
 import { judgeTokenAnswer } from '../outcome/outcome-table.ts';
+import { MAX_TOKEN_LENGTH } from './credentials.ts';
 import { jwtMint } from './jwt.ts';
 
 /** A token as the service gave it. */
@@ -37,8 +38,6 @@ interface TokenEndpoint extends GrantMaterial {
 
 /** `b64token` of RFC 6750, section 2.1. */
 const BEARER_TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
-/** Longer ones go through no usual limit on the headers of a request. */
-const LONGEST_TOKEN = 16_384;
 
 /**
  * Asks for a token by the profile's grant. Throws `SyncError`: `token_unavailable` (retry) while the endpoint fails,
@@ -113,10 +112,10 @@ function withoutIdToken(bytes: Buffer): string | Uint8Array<ArrayBuffer> {
 
 /** A token that is none is never sent, and never looked for in what is written. */
 function bearerToken(token: string, url: URL): string {
-  if (token.length <= LONGEST_TOKEN && BEARER_TOKEN.test(token)) return token;
+  if (token.length <= MAX_TOKEN_LENGTH && BEARER_TOKEN.test(token)) return token;
   const fault =
-    token.length > LONGEST_TOKEN
-      ? `is longer than ${LONGEST_TOKEN} characters`
+    token.length > MAX_TOKEN_LENGTH
+      ? `is longer than ${MAX_TOKEN_LENGTH} characters`
       : 'holds characters that no bearer token has (RFC 6750 allows letters, digits, - . _ ~ + / and = at the end)';
   throw new SyncError('bad_token', `${named(url)} gave a token that ${fault}`, {
     recovery: 'stop',

@@ -160,7 +160,7 @@ const STATUS_ROWS: readonly OutcomeRow[] = [
   }),
   row('reauth', 'auth_failed', 'the credential was not accepted', {
     status: ['401'],
-    hint: `Check auth in the configuration: the key or client may be wrong, expired or revoked. ${SENT_AS}`,
+    hint: `Check auth in the configuration: the key or client may be wrong, expired or revoked, and with OAuth the scope or token_url. ${SENT_AS}`,
   }),
   row('limited', 'limited', 'the service limits the rate of requests', { status: ['403'], when: saysThrottled }),
   row('stop', 'forbidden', 'the credential has no permission for this', {

@@ -1,6 +1,6 @@
 import { SyncError } from '../../model/errors.ts';
 import { holdsSecret } from '../../observe/scrub.ts';
-import type { Proof } from '../auth/credentials.ts';
+import type { SentCredential } from '../auth/credentials.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 import type { HttpMethod } from '../client.ts';
 import type { WireAnswer } from '../exchange.ts';
@@ -13,8 +13,8 @@ export interface Judged {
   verdict: OutcomeVerdict;
   answer: WireAnswer;
   reading: AnswerReading;
-  /** The source's own proof as it was sent, null if none was, and until when it held (monotonic milliseconds). */
-  sent: { proof: Proof | null; holdsUntil: number };
+  /** The source's own credential as it was sent; null if none was. */
+  sent: SentCredential | null;
 }
 
 /** The id under which the service's operators find this request; null if the answer has none. */
@@ -78,14 +78,12 @@ interface Asked {
   url: URL;
   /** The profile's `version_prefix`. */
   versionPrefix: string;
-  /** Monotonic milliseconds. */
-  now: number;
 }
 
 /** One circumstance that says more than the row of the outcome table, and what to do about it; null if it is not so. */
 type Circumstance = (judged: Judged, asked: Asked) => string | null;
 
-const CIRCUMSTANCES: readonly Circumstance[] = [versionTwice, openPort, tokenTooShort, otherScheme, tokenRefused];
+const CIRCUMSTANCES: readonly Circumstance[] = [versionTwice, openPort, otherScheme];
 
 /** The hint for a failed request: by its circumstances, else by its outcome. Pure. */
 export function hintFor(judged: Judged, asked: Asked): string | undefined {
@@ -97,11 +95,11 @@ export function hintFor(judged: Judged, asked: Asked): string | undefined {
 }
 
 function withSentAs(hint: string, { sent }: Judged): string {
-  return hint.replace(SENT_AS, sent.proof === null ? '' : describeProof(sent.proof)).trimEnd();
+  return hint.replace(SENT_AS, sent === null ? '' : describeCredential(sent)).trimEnd();
 }
 
 /** Names where the credential was, and the word before it, but nothing of the credential itself. */
-function describeProof({ headers, query }: NonNullable<Judged['sent']['proof']>): string {
+function describeCredential({ headers, query }: SentCredential): string {
   const names = Object.entries(headers).map(([name, value]) => {
     if (name === 'cookie') return `the cookie ${value.replace(/=.*/s, '')}`;
     if (name !== 'authorization') return `the header ${name}`;
@@ -136,28 +134,12 @@ function openPort({ verdict, answer }: Judged, { url }: Asked): string | null {
   );
 }
 
-function tokenTooShort({ verdict, sent }: Judged, { now }: Asked): string | null {
-  if (verdict.outcome !== 'reauth' || now < sent.holdsUntil) return null;
-  return (
-    'The access token ran out before the answer came, and so did the one before: have the service issue tokens that ' +
-    'hold longer, or ask for smaller pages (page.size in the profile).'
-  );
-}
-
 /** The schemes that a 401 names (RFC 9110, 11.6.1), if ours is not among them. */
 function otherScheme({ verdict, answer, sent }: Judged): string | null {
   const challenges = [answer.headers['www-authenticate'] ?? []].flat();
   const schemes = challenges.flatMap((text) => /^\s*([\w-]+)/.exec(text)?.[1] ?? []);
   if (verdict.outcome !== 'reauth' || schemes.length === 0) return null;
-  const [, own = 'Bearer'] = /^([\w-]+) /.exec(sent.proof?.headers['authorization'] ?? '') ?? [];
+  const [, own = 'Bearer'] = /^([\w-]+) /.exec(sent?.headers['authorization'] ?? '') ?? [];
   if (challenges.some((text) => text.toLowerCase().includes(own.toLowerCase()))) return null;
   return `The service asks for ${snippet(schemes.join(', '), 40)}. ${verdict.hint ?? ''}`.trimEnd();
-}
-
-function tokenRefused({ verdict, sent }: Judged): string | null {
-  if (verdict.outcome !== 'reauth' || sent.holdsUntil === Infinity) return null;
-  return (
-    'The token endpoint gave an access token that the service does not accept: check scope and token_url under auth. ' +
-    'A token that holds for less time than the endpoint says is refused so, too.'
-  );
 }

@@ -30,21 +30,22 @@ export interface BudgetStore {
   change<T extends { isChanged: boolean }>(step: (budget: Budget, now: number) => T, maxAgeMs: number): Promise<T>;
 }
 
-/** The budget of a process that has it for itself; by the monotonic clock. */
+/** The budget of a single process. Its time is epoch milliseconds that advance with the monotonic clock. */
 export class LocalStore implements BudgetStore {
   readonly isShared = false;
   readonly owner = '';
   readonly budget: Budget;
   readonly #clock: Clock;
+  readonly #offset: number;
 
   constructor(clock: Clock, options: BudgetOptions, restored: string | undefined) {
     this.#clock = clock;
-    const monotonic = clock.monotonic();
-    this.budget = newBudget(options, restoreBudget(restored, { now: clock.now(), monotonic }), monotonic);
+    this.#offset = clock.now() - clock.monotonic();
+    this.budget = newBudget(options, restoreBudget(restored, this.now()), this.now());
   }
 
   now(): number {
-    return this.#clock.monotonic();
+    return this.#clock.monotonic() + this.#offset;
   }
 
   async change<T>(step: (budget: Budget, now: number) => T): Promise<T> {
@@ -127,14 +128,7 @@ export class SharedStore implements BudgetStore {
   }
 }
 
-/*
- * A budget as JSON text. A text of another form counts as nothing known: the service will tell again.
- * | form         | stands in                              | times              | holds                              |
- * |--------------|----------------------------------------|--------------------|------------------------------------|
- * | `version: 1` | `_sync_limits`, of one process         | epoch milliseconds | waits and rates; levels are stale  |
- * | `format: 2`  | the coordination row, of all processes | epoch milliseconds | all of it, and who waits and sends |
- */
-
+/** The text in the shared row: the whole budget. Another form counts as nothing known, the service will state it again. */
 type StoredBudget = Omit<Budget, 'options' | 'knownRate' | 'quotas' | 'open' | 'seen'> & {
   format: 2;
   /** When it was stored. */
@@ -144,11 +138,9 @@ type StoredBudget = Omit<Budget, 'options' | 'knownRate' | 'quotas' | 'open' | '
   seen: [string, number][];
 };
 
-/** Written by this version, so that nothing but its form is checked: it is read at every turn. */
+/** Only the format is checked: the row is read before every request. */
 const sharedSchema = z.custom<StoredBudget>((stored) => z.object({ format: z.literal(2) }).safeParse(stored).success);
-/** Of a version before this one, and of a clock that was set back, only the stated wait counts. */
-const otherSchema = z.object({ at: z.number(), pausedUntil: z.number(), format: z.int() });
-/** A clock that was set back by more than two readings of it may differ. */
+/** More than two readings of one clock may differ by. */
 const SET_BACK_MS = 1_000;
 
 export function sharedText(budget: Budget, at: number): string {
@@ -161,20 +153,16 @@ export function sharedText(budget: Budget, at: number): string {
 
 export function readShared(text: string | null, options: BudgetOptions, now: number): Budget {
   const stored = readState(sharedSchema, text);
-  if (stored === null || stored.at > now + SET_BACK_MS) {
-    const other = readState(otherSchema, text);
-    if (other === null) return newBudget(options, NOTHING_KNOWN, now);
-    // The form before this one has milliseconds from `at`.
-    const left = other.pausedUntil - (other.format === 1 ? 0 : other.at);
-    return newBudget(options, { ...NOTHING_KNOWN, pausedUntil: now + Math.max(0, left) }, now);
+  if (stored === null) return newBudget(options, NOTHING_KNOWN, now);
+  if (stored.at > now + SET_BACK_MS) {
+    // The clock was set back: only the stated wait counts.
+    const pausedUntil = now + Math.max(0, stored.pausedUntil - stored.at);
+    return newBudget(options, { ...NOTHING_KNOWN, pausedUntil }, now);
   }
   const { format: _, at: __, quotas, open, seen, ...plain } = stored;
   const maps = { quotas: new Map(quotas), open: new Map(open), seen: new Map(seen) };
   return { ...newBudget(options, NOTHING_KNOWN, now), ...plain, ...maps };
 }
-
-/** A moment on both clocks, in milliseconds, by which times are converted: `now` is that of the epoch. */
-type Moment = { now: number; monotonic: number };
 
 const restartSchema = z.object({
   version: z.literal(1),
@@ -182,40 +170,35 @@ const restartSchema = z.object({
   refusals: z.int().min(0),
   due: z.number().nullable().default(null),
   peak: z.number().positive().nullable(),
-  /** An older version stored the wait of each quota here. */
-  quotas: z.array(z.object({ blockedUntil: z.number().nullable() })).default([]),
 });
 
-/** The form that survives a restart. Quotas are not part of it: the first response states them again. */
-export function storeBudget(budget: Budget, moment: Moment): string {
-  const wallTime = (at: number) => Math.ceil(at - moment.monotonic + moment.now);
-  const until = getGate(budget, moment.monotonic, 0);
+/** The text that survives a restart. Quotas are not part of it: the first response states them again. */
+export function storeBudget(budget: Budget, now: number): string {
+  const until = getGate(budget, now, 0);
   return JSON.stringify({
     version: 1,
-    pausedUntil: until > moment.monotonic && Number.isFinite(until) ? wallTime(until) : null,
+    pausedUntil: until > now && Number.isFinite(until) ? Math.ceil(until) : null,
     refusals: budget.refusals,
-    due: Number.isFinite(paceNow(budget, moment.monotonic)) ? wallTime(budget.due) : null,
+    due: Number.isFinite(paceNow(budget, now)) ? Math.ceil(budget.due) : null,
     peak: budget.estimate.rate,
-    quotas: [],
   });
 }
 
 /** Reads what `storeBudget` wrote. */
-export function restoreBudget(text: string | undefined, { now, monotonic }: Moment): RestoredBudget {
+export function restoreBudget(text: string | undefined, now: number): RestoredBudget {
   const stored = readState(restartSchema, text);
   if (stored === null) return NOTHING_KNOWN;
-  const { pausedUntil, refusals, due, peak, quotas } = stored;
-  const wait = Math.max(pausedUntil ?? 0, ...quotas.map(({ blockedUntil }) => blockedUntil ?? 0)) - now;
+  const { pausedUntil, refusals, due, peak } = stored;
   return {
-    pausedUntil: wait > 0 ? monotonic + Math.min(wait, LONGEST_WAIT_MS) : 0,
+    pausedUntil: Math.min(pausedUntil ?? 0, now + LONGEST_WAIT_MS),
     refusals,
-    // After the clock was set back, a past moment must not be in the future.
-    due: due === null ? null : monotonic + Math.min(0, due - now),
+    // If the clock was set back, a past time must not be in the future.
+    due: due === null ? null : Math.min(due, now),
     peak,
   };
 }
 
-/** The text as the schema describes it; null for any other. */
+/** Parses the text by the schema; null if it does not match. */
 function readState<T>(schema: z.ZodType<T>, text: string | null | undefined): T | null {
   try {
     return schema.parse(JSON.parse(text ?? 'null'));

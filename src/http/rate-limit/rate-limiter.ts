@@ -179,7 +179,7 @@ class RateLimiter implements Governor {
   }
 
   state(): string {
-    return storeBudget(this.#store.budget, { now: this.#clock.now(), monotonic: this.#store.now() });
+    return storeBudget(this.#store.budget, this.#store.now());
   }
 
   async forgetWaits(): Promise<void> {

@@ -1,10 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { JsonValue } from '../../../../src/model/json.ts';
-import {
-  type AnswerLimits,
-  type QuotaHint,
-  readAnswerLimits,
-} from '../../../../src/http/rate-limit/answer-limits.ts';
+import { type AnswerLimits, type QuotaHint, readAnswerLimits } from '../../../../src/http/rate-limit/answer-limits.ts';
 import { rateDialectSchema } from '../../../../src/config/profile/rate-dialect.ts';
 
 const DATE = 'Fri, 20 Nov 2026 08:00:00 GMT';
