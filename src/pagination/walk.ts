@@ -4,8 +4,7 @@ import type { Clock } from '../model/clock.ts';
 import { countRecords } from '../rows/records/select-records.ts';
 import { PageAges } from './guards/page-ages.ts';
 import { type Numbering, verifyNumbering } from './guards/verify-end.ts';
-import { WalkGuard } from './guards/walk-guard.ts';
-import { type WalkBefore, WalkLedger } from './guards/pagination-state.ts';
+import { LoopDetector, PaginationState, type WalkBefore } from './guards/pagination-state.ts';
 import {
   listingStart,
   type ListingTarget,
@@ -19,7 +18,7 @@ import type { Page, PagePosition } from './page.ts';
 import { PagePrefetch } from './requests/prefetch-pages.ts';
 import { askFor, type AskOptions } from './requests/ask.ts';
 import type { ReadableResource } from './requests/read-page.ts';
-import { type WalkedPage, WalkedPages } from './walked-pages.ts';
+import { type WalkedPage, PageReader } from './page-reader.ts';
 
 export interface WalkOptions extends AskOptions {
   resource: RequestTemplates &
@@ -73,23 +72,23 @@ export interface WalkOptions extends AskOptions {
  * client throws.
  */
 export async function* walk(options: WalkOptions): AsyncGenerator<Page, void, undefined> {
-  const { start, isResumed, guard, prefetch, pages, ledger, numbered } = openWalk(options);
+  const { start, isResumed, loops, prefetch, reader, state, numbered } = openWalk(options);
   const isEnough = options.isEnough?.() ?? never;
   let number = options.pagesBefore ?? 0;
   const readAgain = (page: WalkedPage): Page => ({ ...page, number: (number += 1), release: ignore });
   let position: PagePosition | null = start;
   try {
-    if (isResumed) for (const page of await pages.verifyPlace(position)) yield readAgain(page);
+    if (isResumed) for (const page of await reader.verifyPlace(position)) yield readAgain(page);
     while (position !== null) {
-      const { before, current } = await pages.at(position);
+      const { before, current } = await reader.at(position);
       for (const page of before) yield readAgain(page);
-      const page = isEnough(current) ? pages.cutShort(current) : current;
-      guard.admit(page);
+      const page = isEnough(current) ? reader.cutShort(current) : current;
+      loops.check(page);
       const doubt = page.end === null ? null : await verifyNumbering(page, numbered);
       const end = page.end && { ...page.end, doubts: [...page.end.doubts, ...(doubt === null ? [] : [doubt])] };
       const release = prefetch.handOut();
-      const total = Math.min(likelyTotal(page.total, ledger.met), options.most ?? Infinity);
-      await prefetch.prefetch({ next: page.next, received: pages.step, total: total === Infinity ? null : total });
+      const total = Math.min(likelyTotal(page.total, state.distinct), options.most ?? Infinity);
+      await prefetch.prefetch({ next: page.next, received: reader.step, total: total === Infinity ? null : total });
       yield { ...page, end, number: (number += 1), release };
       if (options.keepsPages !== true) release();
       prefetch.consumed();
@@ -119,7 +118,8 @@ function openWalk(options: WalkOptions) {
   const start = positionOf(urlAt(first, from ?? positionOf(first)));
   const isResumed = start !== positionOf(first);
   const ask = askFor(options, parts, first);
-  const ledger = new WalkLedger(
+  const listed = { resource, style, first, ask, acceptsEnd };
+  const state = new PaginationState(
     style.ahead !== null || style.mayHideNumbers,
     options.before ?? { pages: [], isWhole: !isResumed, leastTotal: null },
     { hasStates: options.acceptsStates, isFiltered: options.isFiltered },
@@ -129,7 +129,7 @@ function openWalk(options: WalkOptions) {
   const foresight = isEndKnown(resource.page) ? style.ahead : null;
   const prefetch = new PagePrefetch({
     get: async (position, how) => {
-      const request = pages.requestOf(position);
+      const request = reader.requestFor(position);
       return { ...(await ask(positionOf(request), how)), request };
     },
     urlOf: (position) => urlAt(first, position),
@@ -143,10 +143,10 @@ function openWalk(options: WalkOptions) {
   const ages = new PageAges({ startedAt: clock.now(), formerEndedAt, oldest, pause });
   // A scan that is resumed after its first page was led there by a page that named the next one.
   const kept = options.kept ?? (isResumed ? resource.page.size : 0);
-  const pages = new WalkedPages({ resource, style, first, prefetch, ask, ledger, ages, acceptsEnd, signal, kept });
-  const guard = new WalkGuard(style.ahead !== null, start);
-  const numbered = { numbering: options.numbering, resource, style, first, ask, ledger };
-  return { start, isResumed, guard, prefetch, pages, ledger, numbered };
+  const reader = new PageReader({ ...listed, prefetch, state, ages, signal, kept });
+  const loops = new LoopDetector(style.ahead !== null, start);
+  const numbered = { ...listed, numbering: options.numbering, state };
+  return { start, isResumed, loops, prefetch, reader, state, numbered };
 }
 
 /** False if each page names the next one and no total is reported: any guessed page may be past the end. */

@@ -1,49 +1,37 @@
-import type { Doubt, MissingRecords, PagePosition } from '../page.ts';
-import type { UndeclaredSignals } from '../requests/listing-signals.ts';
-import { eachKey, KeySet, hasKey, lastKnown, pushedOn } from './key-set.ts';
-import { KEY_FINGERPRINT_BYTES } from '../../rows/records/key-fingerprint.ts';
 import { createHash } from 'node:crypto';
+import type { SourceRecord } from '../../model/json.ts';
+import { KEY_FINGERPRINT_BYTES } from '../../rows/records/key-fingerprint.ts';
+import type { Doubt, MissingRecords, Page, PagePosition } from '../page.ts';
+import type { UndeclaredSignals } from '../requests/listing-signals.ts';
+import { countPushed, eachKey, hasKey, KeySet, lastKnown, TextSet } from './key-set.ts';
+import { pageError } from './page-fault.ts';
 
-/** A page as a walk remembers it. */
-export interface MetPage {
+/** A page as a scan remembers it. */
+export interface VisitedPage {
   position: PagePosition;
-  /** Fingerprints of its keys. */
+  /** Hashes of its keys. */
   keys: Uint8Array;
   /** Records without a usable key. */
   unkeyed: number;
 }
 
-/** One page's entry in the ledger. */
-export interface LedgerEntry extends MetPage {
+/** A page as it is added to the state. */
+export interface AddedPage extends VisitedPage {
   total: number | null;
-  /** How many records it shares with the page before it, because it was asked for so; Infinity if any number is fine. */
+  /** Records that it shares with the page before by request; Infinity if any number is fine. */
   overlap: number;
-  /** True if a record may have slipped between the page before and this one with nothing to show for it. */
+  /** True if a record may have moved unnoticed between the page before and this one. */
   isBoundary: boolean;
-  /** What its response says of the whole listing at places that the profile does not name. */
+  /** Counts of the whole listing at places that the profile does not name. */
   signals: UndeclaredSignals;
 }
 
-/** The part of a walk that was stored before it was taken up again; nothing for a new one. */
+/** The part of a scan that was stored before it was resumed; nothing for a new one. */
 export interface WalkBefore {
-  pages: readonly MetPage[];
-  /** True if these are all pages that it has read. */
+  pages: readonly VisitedPage[];
+  /** True if these are all pages that the scan has read. */
   isWhole: boolean;
   leastTotal: number | null;
-}
-
-/** Records on a page, with and without a key. */
-function sizeOf({ keys, unkeyed }: MetPage): number {
-  return keys.length / KEY_FINGERPRINT_BYTES + unkeyed;
-}
-
-/** True if a fingerprint is among the keys. */
-function holds(keys: Uint8Array, high: number, low: number): boolean {
-  let found = false;
-  eachKey(keys, (otherHigh, otherLow) => {
-    if (otherHigh === high && otherLow === low) found = true;
-  });
-  return found;
 }
 
 /** A count of the service that the scan has not reached. */
@@ -63,12 +51,12 @@ const MAX_STALE_PAGES = 20;
  * between pages while they were read. A record that is listed twice has moved, or has pushed others on; a changed total
  * says that records were created or deleted.
  */
-export class WalkLedger {
+export class PaginationState {
   readonly #keys = new KeySet();
-  readonly #pages: MetPage[] = [];
-  /** True if pages are cut by number, so that what moves shifts them. */
+  readonly #pages: VisitedPage[] = [];
+  /** True if pages are cut by number, so that records that move shift them. */
   #isCutByNumber: boolean;
-  /** True if several states of one record are listed, so that the service counts each of them. */
+  /** True if several states of one record are listed, and the service counts each of them. */
   readonly #hasStates: boolean;
   readonly #isFiltered: boolean;
   #leastTotal: number | null;
@@ -83,25 +71,23 @@ export class WalkLedger {
   #hasSteadyTotal = false;
   /** False if the scan was resumed without the keys of the pages before. */
   readonly #isCounted: boolean;
-  #staleRun = 0;
-  #productive = 0;
+  /** Pages in a row without a new record, and pages with one. */
+  #stalePages = 0;
+  #productivePages = 0;
   #received = 0;
   #unkeyed = 0;
-  #entered = 0;
-  /** Index of the first page from which on a record may have been missed. */
-  #slippedFrom: number | null = null;
-  #unwatched = false;
+  #hasEntered = false;
+  /** True if a record may have moved past the scan. */
+  #hasSlipped = false;
+  #hasUncheckedBoundary = false;
 
-  /**
-   * `hasStates`: several listed records may share a key. `isFiltered`: only
-   * changes are listed.
-   */
+  /** `hasStates`: several listed records may share a key. `isFiltered`: only changes are listed. */
   constructor(
     isCutByNumber: boolean,
     { pages, isWhole, leastTotal }: WalkBefore,
     { hasStates = false, isFiltered = false } = {},
   ) {
-    // Pages before an interruption that turned out to have no numbers have no position either.
+    // Stored pages have no position if they turned out to have no numbers.
     this.#isCutByNumber = isCutByNumber && pages.every(({ position }) => position !== '');
     this.#hasStates = hasStates;
     this.#isFiltered = isFiltered;
@@ -110,99 +96,110 @@ export class WalkLedger {
     for (const page of pages) {
       // A page that was read again is stored twice.
       const isAgain = page.position !== '' && this.last?.position === page.position;
-      this.#admitKeys(page, Infinity);
+      this.#addKeys(page, Infinity);
       if (isAgain) continue;
       this.#unkeyed += page.unkeyed;
       this.#pagesRead += 1;
-      this.#received += sizeOf(page);
+      this.#received += countRecords(page);
     }
   }
 
-  /** The pages have no numbers after all: what moves shifts nothing. */
-  unwatch(): void {
+  /** The pages have no numbers after all: moving records shift nothing. */
+  ignoreMoves(): void {
     this.#isCutByNumber = false;
     this.#pages.length = 0;
-    this.#unwatched = false;
-    this.#entered = 0;
-    this.#slippedFrom = null;
+    this.#hasUncheckedBoundary = false;
+    this.#hasEntered = false;
+    this.#hasSlipped = false;
   }
 
-  /** The page before the one that comes; null at the beginning. */
-  get last(): MetPage | null {
+  /** The latest page; null at the beginning. */
+  get last(): VisitedPage | null {
     return this.#pages.at(-1) ?? null;
   }
 
-  /** Records on all pages so far, those that came twice counted twice; null if nobody counted. */
+  /** Records on all pages so far, repeated ones included; null if the scan was resumed without counts. */
   get received(): number | null {
     return this.#isCounted ? this.#received : null;
   }
 
-  /** Distinct records so far, as far as their keys tell; null if the scan was resumed without them. */
-  get met(): number | null {
+  /** Distinct records so far; null if the scan was resumed without the keys of the pages before. */
+  get distinct(): number | null {
     if (!this.#isCounted) return null;
     return this.#hasStates ? this.#received : this.#keys.size + this.#unkeyed;
   }
 
-  /** Distinct records with those of one more page; null if `met` is. */
-  metWith(keys: Uint8Array, received: number): number | null {
-    const { met } = this;
+  /** Counts the distinct records with those of one more page; null if `distinct` is. */
+  distinctWith(keys: Uint8Array, received: number): number | null {
+    const { distinct } = this;
+    if (distinct === null) return null;
     const unkeyed = received - keys.length / KEY_FINGERPRINT_BYTES;
-    const fresh = new KeySet();
+    return distinct + (this.#hasStates ? received : this.countNew(keys) + unkeyed);
+  }
+
+  /** Counts the distinct keys that the scan has not seen. */
+  countNew(keys: Uint8Array): number {
+    const fresh = new KeySet(keys.length / KEY_FINGERPRINT_BYTES);
     eachKey(keys, (high, low) => !this.#keys.has(high, low) && fresh.add(high, low));
-    return met === null ? null : met + (this.#hasStates ? received : fresh.size + unkeyed);
+    return fresh.size;
   }
 
-  /** True if so many pages in a row brought no new record that the walk goes in circles. */
+  /** True if the scan saw the record with this hash of its key. */
+  has(key: Uint8Array): boolean {
+    return hasKey(this.#keys, key);
+  }
+
+  /** True if the latest pages brought no new record for so long that the listing is circular. */
   get isLoop(): boolean {
-    return this.#staleRun >= Math.max(MAX_STALE_PAGES, this.#productive);
+    return this.#stalePages >= Math.max(MAX_STALE_PAGES, this.#productivePages);
   }
 
-  get isWatched(): boolean {
+  /** True if pages are cut by number, so that moving records have to be detected. */
+  get detectsMoves(): boolean {
     return this.#isCutByNumber;
   }
 
-  /** True if there was a boundary between pages over which records may have moved unseen. */
-  get hasUnwatched(): boolean {
-    return this.#unwatched;
+  /** True if records may have moved unnoticed between two pages. */
+  get hasUncheckedBoundary(): boolean {
+    return this.#hasUncheckedBoundary;
   }
 
-  /** The latest total that was told; null if none was. */
+  /** The latest total of the service; null if it reported none. */
   get lastTotal(): number | null {
     return this.#lastTotal;
   }
 
-  /** True if a total is told and that many records were met, some of which may have been deleted since. */
-  get hasMetAll(): boolean {
-    return this.#leastTotal !== null && (this.met ?? -1) >= this.#leastTotal;
+  /** True if the scan saw as many records as a total, some of which may have been deleted since. */
+  get hasReachedTotal(): boolean {
+    return this.#leastTotal !== null && (this.distinct ?? -1) >= this.#leastTotal;
   }
 
-  /** True if a total is told, that many records were met, and the pages reach as far as it now is. */
+  /** True if the scan reached a total, and its pages reach as far as the latest one. */
   get isComplete(): boolean {
-    return this.hasMetAll && !this.#endsBeforeTotal;
+    return this.hasReachedTotal && !this.#endsBeforeTotal;
   }
 
-  /** True if pages by number cover fewer places than the latest total says there are. */
+  /** True if pages by number cover fewer places than the latest total. */
   get #endsBeforeTotal(): boolean {
     return this.#isCutByNumber && this.#lastTotal !== null && (this.received ?? Infinity) < this.#lastTotal;
   }
 
-  /** True if this total says that records came or went since the page before. */
-  hasMoved(total: number | null): boolean {
+  /** True if this total says that records were created or deleted since the latest page. */
+  hasChangedTotal(total: number | null): boolean {
     return this.#lastTotal !== null && total !== null && total !== this.#lastTotal;
   }
 
   /**
-   * True if a page that was read again may have come from a replica that lags, its total being none of the page behind
-   * it: what such a page holds says nothing about what moved since. A total that is another one on each page is no sign.
+   * True if a page that was read again may come from a lagging replica, because its total differs from that of the next
+   * page. A total that changes with each page is no sign of it.
    */
-  mayBeOlder(total: number | null): boolean {
-    return this.#hasSteadyTotal || this.hasMoved(total);
+  mayBeStale(total: number | null): boolean {
+    return this.#hasSteadyTotal || this.hasChangedTotal(total);
   }
 
-  /** The page before, read again: what slipped from it is no longer missing. Returns how many keys on it are new. */
-  reread(page: LedgerEntry): number {
-    this.#noteTotal(page.total);
-    this.#noteUndeclared(page.signals);
+  /** Replaces the latest page, which was read again. Returns how many of its keys are new. */
+  replaceLast(page: AddedPage): number {
+    this.#noteCounts(page);
     const known = this.#keys.size;
     eachKey(page.keys, (high, low) => this.#keys.add(high, low));
     const last = this.#pages.at(-1);
@@ -210,53 +207,48 @@ export class WalkLedger {
     return this.#keys.size - known;
   }
 
-  /** Nothing of the page before was found again where it was looked for. */
+  /** Records that nothing of the latest page was found again where it should be. */
   loseTrack(): void {
-    this.#slippedFrom = Math.min(this.#slippedFrom ?? Infinity, Math.max(0, this.#pages.length - 1));
+    this.#hasSlipped = true;
   }
 
-  /** Takes in a page. Returns true if it begins with records of the page before, of which it was not asked for any. */
-  admit(entry: LedgerEntry): boolean {
+  /** Adds a page. Returns true if it begins with records of the page before that were not requested again. */
+  add(page: AddedPage): boolean {
     const totalBefore = this.#lastTotal;
     const isFirst = this.#pages.length === 0;
-    if (totalBefore !== null && entry.total === totalBefore) this.#hasSteadyTotal = true;
-    this.#noteTotal(entry.total);
-    this.#noteUndeclared(entry.signals);
+    if (totalBefore !== null && page.total === totalBefore) this.#hasSteadyTotal = true;
+    this.#noteCounts(page);
     this.#pagesRead += 1;
-    this.#unkeyed += entry.unkeyed;
-    const shared = entry.overlap === Infinity ? this.#sharedBy(entry) : entry.overlap;
-    this.#received += sizeOf(entry) - shared;
-    const again = this.#admitKeys(entry, entry.overlap) - entry.overlap;
-    const grown = totalBefore === null || entry.total === null ? 0 : entry.total - totalBefore;
+    this.#unkeyed += page.unkeyed;
+    const shared = page.overlap === Infinity ? lastKnown(page.keys, this.last?.keys ?? NO_KEYS) + 1 : page.overlap;
+    this.#received += countRecords(page) - shared;
+    const pushed = this.#addKeys(page, page.overlap) - page.overlap;
+    const grown = totalBefore === null || page.total === null ? 0 : page.total - totalBefore;
     if (this.#isCutByNumber) {
-      // Records that were created at the head push as many on; what is created is not missed.
-      if (again > Math.max(0, grown)) this.#entered += 1;
-      if (!isFirst && entry.isBoundary && entry.total === null && entry.overlap === 0) this.#unwatched = true;
+      // As many records as were created at the head are pushed on; created records are not missed.
+      if (pushed > Math.max(0, grown)) this.#hasEntered = true;
+      if (!isFirst && page.isBoundary && page.total === null && page.overlap === 0) this.#hasUncheckedBoundary = true;
     }
-    return again > 0;
+    return pushed > 0;
   }
 
-  #sharedBy({ keys }: MetPage): number {
-    return this.last === null ? 0 : lastKnown(keys, this.last.keys) + 1;
-  }
-
-  /** The doubts against the walk, now that it has ended, the gravest first. */
+  /** Returns the doubts against the scan at its end, the gravest first. */
   doubts(): Doubt[] {
     const shortfall = this.#shortfall();
-    // As many distinct records as the total, but on fewer places: some were deleted since, and others are unread.
-    const hasSlipped = this.#slippedFrom !== null || (shortfall === null && this.hasMetAll && this.#endsBeforeTotal);
-    // Some record was on more than one page, so that another one may be on none.
+    // Enough distinct records, but on fewer places than the total: some were deleted since, and others are unread.
+    const hasSlipped = this.#hasSlipped || (shortfall === null && this.hasReachedTotal && this.#endsBeforeTotal);
+    // If a record was on more than one page, another one may be on none.
     const hasRepeats = !this.#hasStates && this.#received > this.#keys.size + this.#unkeyed;
     const doubts: Doubt[] = [];
-    if (hasSlipped) doubts.push(slipped);
-    else if (this.#entered > 0) doubts.push(entered);
-    if (shortfall?.unit === 'records') doubts.push(fewer(shortfall, hasRepeats));
+    if (hasSlipped) doubts.push(SLIPPED);
+    else if (this.#hasEntered) doubts.push(ENTERED);
+    if (shortfall?.unit === 'records') doubts.push(fewerRecords(shortfall, hasRepeats));
     else if (shortfall !== null) doubts.push(fewerPages(shortfall));
-    if (this.#unwatched) doubts.push(unwatched);
+    if (this.#hasUncheckedBoundary) doubts.push(UNWATCHED);
     return doubts;
   }
 
-  /** How many records are missing to the total; null if none are known to be. */
+  /** Counts the records that are missing to the total; null if none are known to be. */
   missing(): MissingRecords | null {
     const short = this.#shortfall();
     if (short === null || short.unit === 'pages') return null;
@@ -264,101 +256,95 @@ export class WalkLedger {
     return { count: short.signal.count - short.seen, isGrowth };
   }
 
-  /** The count of the service that exceeds most what the scan has read; null if all are reached. */
+  /** Returns the count of the service that exceeds the scan most; null if all are reached. */
   #shortfall(): Shortfall | null {
-    const { met } = this;
-    if (met === null) return null;
+    const seen = this.distinct;
+    if (seen === null) return null;
     const declared = this.#lastTotal ?? this.#leastTotal;
-    if (declared !== null && met < declared)
-      return { unit: 'records', seen: met, signal: { path: null, count: declared } };
-    // Beside a declared total of the changes, an undeclared one may well be that of the whole listing.
+    if (declared !== null && seen < declared) return { unit: 'records', seen, signal: { path: null, count: declared } };
+    // Next to a declared total of the changes, an undeclared one may be that of the whole listing.
     if (this.#isFiltered && declared !== null) return null;
     const totals = [...this.#undeclaredTotals].map(([path, count]) => ({ path, count }));
     const largest = totals.toSorted((a, b) => b.count - a.count)[0];
-    if (largest !== undefined && met < largest.count) return { unit: 'records', seen: met, signal: largest };
+    if (largest !== undefined && seen < largest.count) return { unit: 'records', seen, signal: largest };
     const pages = this.#undeclaredPages;
-    // A total that is reached outweighs a number of pages, which may be of other pages.
-    if (declared !== null || largest?.count === met || pages === null || this.#pagesRead >= pages.count) return null;
+    // A reached total outweighs a number of pages, which may be of another size.
+    if (declared !== null || largest?.count === seen || pages === null || this.#pagesRead >= pages.count) return null;
     return { unit: 'pages', seen: this.#pagesRead, signal: pages };
   }
 
-  /** Hash of all keys in the order of the pages: equal for two scans that saw the same. */
-  prints(): string {
+  /** Returns the hash of all keys in the order of the pages: equal for two scans that saw the same. */
+  hash(): string {
     if (!this.#isCutByNumber) return this.#digest.copy().digest('hex');
     const digest = createHash('sha1');
-    // A page that was read again counts as it was then.
+    // A page that was read again counts in its latest form.
     for (const { keys } of this.#pages) digest.update(keys);
     return digest.digest('hex');
   }
 
-  /** How many of the keys are met for the first time. */
-  newAmong(keys: Uint8Array): number {
-    let count = 0;
-    eachKey(keys, (high, low) => (count += this.#keys.has(high, low) ? 0 : 1));
-    return count;
-  }
-
-  /** True if a record with this key's fingerprint was met. */
-  has(key: Uint8Array): boolean {
-    return hasKey(this.#keys, key);
-  }
-
-  #noteTotal(total: number | null): void {
-    if (total === null) return;
-    this.#leastTotal = Math.min(this.#leastTotal ?? total, total);
-    this.#lastTotal = total;
-  }
-
-  #noteUndeclared({ totals, pages }: UndeclaredSignals): void {
-    for (const { path, count } of totals) this.#undeclaredTotals.set(path, count);
-    this.#undeclaredPages = pages[0] ?? this.#undeclaredPages;
+  #noteCounts({ total, signals }: AddedPage): void {
+    if (total !== null) {
+      this.#leastTotal = Math.min(this.#leastTotal ?? total, total);
+      this.#lastTotal = total;
+    }
+    for (const { path, count } of signals.totals) this.#undeclaredTotals.set(path, count);
+    this.#undeclaredPages = signals.pages[0] ?? this.#undeclaredPages;
   }
 
   /** Returns with how many of the last records of the page before the page begins. */
-  #admitKeys({ position, keys, unkeyed }: MetPage, overlap: number): number {
-    let isNew = false;
-    const again = this.#isCutByNumber ? pushedOn(this.last?.keys ?? new Uint8Array(), keys) : 0;
+  #addKeys({ position, keys, unkeyed }: VisitedPage, overlap: number): number {
+    let hasNew = false;
+    const pushed = this.#isCutByNumber ? countPushed(this.last?.keys ?? NO_KEYS, keys) : 0;
     eachKey(keys, (high, low, index) => {
-      if (this.#keys.add(high, low)) isNew = true;
-      else if (this.#isCutByNumber && index >= again && overlap !== Infinity) this.#slipped(high, low);
+      if (this.#keys.add(high, low)) hasNew = true;
+      // A known record that was not merely pushed on has moved, so others may have moved the other way unnoticed.
+      else if (this.#isCutByNumber && index >= pushed && overlap !== Infinity) {
+        this.#hasSlipped ||= this.#pages.some((page) => includesKey(page.keys, high, low));
+      }
     });
     this.#digest.update(keys);
-    if (isNew) this.#productive += 1;
-    if (keys.length > 0) this.#staleRun = isNew ? 0 : this.#staleRun + 1;
+    if (hasNew) this.#productivePages += 1;
+    if (keys.length > 0) this.#stalePages = hasNew ? 0 : this.#stalePages + 1;
     if (this.#isCutByNumber) this.#pages.push({ position, keys: Buffer.from(keys), unkeyed });
-    return again;
+    return pushed;
   }
+}
 
-  /** A known record that was not merely pushed on has moved, so others may have moved the other way unseen. */
-  #slipped(high: number, low: number): void {
-    const first = this.#pages.findIndex(({ keys }) => holds(keys, high, low));
-    if (first !== -1) this.#slippedFrom = Math.min(this.#slippedFrom ?? Infinity, first);
-  }
+const NO_KEYS = new Uint8Array();
+
+function includesKey(keys: Uint8Array, high: number, low: number): boolean {
+  let isFound = false;
+  eachKey(keys, (otherHigh, otherLow) => (isFound ||= otherHigh === high && otherLow === low));
+  return isFound;
+}
+
+function countRecords({ keys, unkeyed }: VisitedPage): number {
+  return keys.length / KEY_FINGERPRINT_BYTES + unkeyed;
 }
 
 const UNSTABLE_SORT =
   'usually the sort of the listing is not unique: add the id to it in query, such as sort=updated_at,id; else run it again when less is changed';
 const ACCEPT_MOVEMENT = `${UNSTABLE_SORT}; accept: [end] accepts it, but no row is marked deleted after such a scan`;
 
-const slipped: Doubt = {
+const SLIPPED: Doubt = {
   code: 'slipped',
   message: 'records moved between the pages while they were read, so one may have slipped past unread',
   hint: ACCEPT_MOVEMENT,
 };
 
-const entered: Doubt = {
+const ENTERED: Doubt = {
   code: 'entered',
   message: 'records came onto pages that had been read already, and pushed others on',
   hint: ACCEPT_MOVEMENT,
 };
 
-const unwatched: Doubt = {
+const UNWATCHED: Doubt = {
   code: 'unwatched',
   message: 'the listing is cut by page numbers and tells no total, so records that moved between pages would not show',
   hint: 'name where the service tells the total (page.total), or use offset pages, which show it by themselves',
 };
 
-function fewer({ seen, signal: { path, count } }: Shortfall, hasRepeats: boolean): Doubt {
+function fewerRecords({ seen, signal: { path, count } }: Shortfall, hasRepeats: boolean): Doubt {
   const ignore = path === null ? 'set page.total: null in the profile' : `add ${path} to page.ignored_totals`;
   return {
     code: 'fewer',
@@ -375,4 +361,83 @@ function fewerPages({ seen, signal: { path, count } }: Shortfall): Doubt {
     message: `the scan read ${seen} ${seen === 1 ? 'page' : 'pages'}, but the service reports ${count} at ${path}`,
     hint: `compare page in the profile with an answer of the service; if ${path} counts other pages, set page.pages: null`,
   };
+}
+
+/** Empty pages in a row that may still promise a next one. */
+const MAX_EMPTY_PAGES = 10;
+
+/**
+ * In a numbered listing, records that are created at its head push the others on, so a page may repeat the one before.
+ * The second page of a service that does not know the page parameter is the first one, whatever its size.
+ */
+const MIN_FULL_PAGE = 10;
+const MAX_PUSHED_PAGES = 3;
+
+const REPEATED_HINT =
+  'A feed that has come to its end often gives its last position again. If the service says the end in another field, ' +
+  'name that in the profile (page.has_more); else check page there: the listing is not taken for complete.';
+const PARAMETER_HINT =
+  'The service may not know the page parameter, or take page 0 for page 1 (page.first): compare page in the profile with its documentation.';
+const CYCLE_HINT =
+  'The service goes in circles and the listing is not complete: report it there; check page in the profile.';
+
+type CheckedPage = Pick<Page, 'position' | 'next' | 'records'>;
+
+/** Detects a circular listing page by page. `check` throws the `SyncError` that ends the scan. */
+export class LoopDetector {
+  readonly #positions = new TextSet();
+  readonly #contents = new TextSet();
+  readonly #isNumbered: boolean;
+  #emptyPages = 0;
+  #repeatedPages = 0;
+  #pages = 0;
+
+  /** `isNumbered`: pages are cut by number, so a moving listing shifts them. `start`: where the scan begins. */
+  constructor(isNumbered: boolean, start: PagePosition) {
+    this.#isNumbered = isNumbered;
+    this.#positions.add(start);
+  }
+
+  check(page: CheckedPage): void {
+    this.#checkNext(page);
+    this.#checkEmptyPages(page);
+    this.#checkContents(page);
+  }
+
+  #checkNext({ position, next }: CheckedPage): void {
+    if (next === null || this.#positions.add(next)) return;
+    if (next === position) {
+      const message = 'The page names itself as the next page';
+      throw pageError({ code: 'guard_repeated_cursor', message, hint: REPEATED_HINT }, position);
+    }
+    const message = 'The next page is one that was read before';
+    throw pageError({ code: 'guard_cycle', message, hint: CYCLE_HINT }, position);
+  }
+
+  #checkEmptyPages({ position, next, records }: CheckedPage): void {
+    this.#emptyPages = records.length === 0 ? this.#emptyPages + 1 : 0;
+    if (next === null || this.#emptyPages <= MAX_EMPTY_PAGES) return;
+    const message = `${this.#emptyPages} pages in a row were empty, and each promised a next one`;
+    const hint =
+      'Run again; if it stays, check page in the profile (a total that counts more than is listed promises too much).';
+    throw pageError({ code: 'guard_empty_pages', message, hint }, position);
+  }
+
+  #checkContents({ position, records }: CheckedPage): void {
+    if (records.length === 0) return;
+    this.#pages += 1;
+    this.#repeatedPages = this.#contents.add(outlineOf(records)) ? 0 : this.#repeatedPages + 1;
+    const isSecond = this.#pages === 2;
+    const mayBePushed = this.#isNumbered && (!isSecond || records.length < MIN_FULL_PAGE);
+    if (this.#repeatedPages <= (mayBePushed ? MAX_PUSHED_PAGES : 0)) return;
+    const message = `The page carries the same ${records.length} records as a page before it`;
+    const hint = isSecond || this.#pages === this.#repeatedPages + 1 ? PARAMETER_HINT : CYCLE_HINT;
+    throw pageError({ code: 'guard_page_repeated', message, hint }, position);
+  }
+}
+
+/** Identifies a page without reading all of it: by its first and last record, and the length of each. */
+function outlineOf(records: readonly SourceRecord[]): string {
+  const lengths = records.map(({ bytes }) => bytes.length).join(',');
+  return `${records.at(0)?.bytes.toString('latin1')}\n${records.at(-1)?.bytes.toString('latin1')}\n${lengths}`;
 }

@@ -8,7 +8,7 @@ import type { ExactNumber, JsonObject, JsonValue } from '../../model/json.ts';
 import { isExact } from '../../rows/json/exact-number.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { isObject } from '../../rows/records/field-at.ts';
-import type { GuardFault } from '../guards/walk-guard.ts';
+import type { PageFault } from '../guards/page-fault.ts';
 import type { PagePosition } from '../page.ts';
 
 /** A value of a page: in a JSON body a number stays a number. */
@@ -120,7 +120,7 @@ export function linkedPosition(
   answeredUrl: URL,
   link: string,
   withheld: readonly string[] = [],
-): PagePosition | GuardFault {
+): PagePosition | PageFault {
   if (isUnsendable(link)) return badNext(link, 'holds control characters or half characters');
   if (!URL.canParse(link, answeredUrl.href)) return badNext(link, 'is not a URL');
   const target = new URL(link, answeredUrl);
@@ -131,7 +131,7 @@ export function linkedPosition(
   return positionOf(withoutParams(target, withheld));
 }
 
-function badNext(link: string, why: string): GuardFault {
+function badNext(link: string, why: string): PageFault {
   return {
     code: 'bad_next',
     message: `The link to the next page ${why}: ${shown(link)}`,
@@ -139,7 +139,7 @@ function badNext(link: string, why: string): GuardFault {
   };
 }
 
-function foreignNext(baseUrl: URL, link: string): GuardFault {
+function foreignNext(baseUrl: URL, link: string): PageFault {
   return {
     code: 'foreign_next',
     message: `The link to the next page leaves ${baseUrl.origin}: ${shown(link)}`,

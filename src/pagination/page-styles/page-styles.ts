@@ -5,7 +5,7 @@ import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { parseInstant } from '../../rows/columns/timestamps.ts';
 import { isExact } from '../../rows/json/exact-number.ts';
 import { fieldAt } from '../../rows/records/field-at.ts';
-import { type GuardFault, missingFault } from '../guards/walk-guard.ts';
+import { type PageFault, missingFault } from '../guards/page-fault.ts';
 import type { EndProof, PagePosition } from '../page.ts';
 import { accountOf, bodyAccount, parseLinkHeader, valueIn } from '../requests/listing-signals.ts';
 import {
@@ -49,14 +49,14 @@ export interface PageFacts {
 }
 
 /** The listing goes on at `next`; or it ends, by what shows it; or nothing is there that says either. */
-export type PageStep = { next: PagePosition } | { end: EndProof } | { end: null; fault: GuardFault };
+export type PageStep = { next: PagePosition } | { end: EndProof } | { end: null; fault: PageFault };
 
 /** A way of cutting a listing into pages, bound to its parameters. Pure: from an answer to the next request. */
 export interface PageStyle {
   /** Values of the first page, by request place. */
   first: PlaceValues;
   /** The step after this page, or the fault of the answer. */
-  next(facts: PageFacts): PageStep | GuardFault;
+  next(facts: PageFacts): PageStep | PageFault;
   /** True if the links or cursors that it follows may hold page numbers, which a moving listing shifts. */
   mayHideNumbers: boolean;
   /** Foresight for styles that number their pages; null if only an answer knows what comes next. */
@@ -134,7 +134,7 @@ const NO: ReadonlySet<JsonValue> = new Set<JsonValue>([false, 'false', 0, '0']);
  * that is shorter than others which had one. `has_more`, if the profile names it, decides; missing or null, the token
  * alone decides.
  */
-function nextByCursor(profile: PageProfiles['cursor'], facts: PageFacts): PageStep | GuardFault {
+function nextByCursor(profile: PageProfiles['cursor'], facts: PageFacts): PageStep | PageFault {
   const more = hasMore(profile, facts);
   if (more === false) return { end: 'signal' };
   if (typeof more === 'object' && more !== null) return more;
@@ -157,7 +157,7 @@ function nextByCursor(profile: PageProfiles['cursor'], facts: PageFacts): PageSt
 function hasMore(
   profile: { has_more: string | null },
   facts: Pick<PageFacts, 'headers' | 'json'>,
-): boolean | null | GuardFault {
+): boolean | null | PageFault {
   if (profile.has_more === null) return null;
   const found = valueIn(facts, profile.has_more) ?? null;
   if (found === null) return null;
@@ -181,7 +181,7 @@ function cursorStep(
   profile: CursorPlace,
   url: URL,
   { token, from }: { token: PlaceValue; from: string },
-): PageStep | GuardFault {
+): PageStep | PageFault {
   const place = cursorPlace(profile);
   if (!isUnfit(place, token)) return { next: positionOf(withPlaces(url, { [place]: token })) };
   return {
@@ -192,7 +192,7 @@ function cursorStep(
 }
 
 /** The fault of a value that says nothing about the next page. */
-function invalid(path: string, found: JsonValue | undefined, expected: string): GuardFault {
+function invalid(path: string, found: JsonValue | undefined, expected: string): PageFault {
   return {
     code: 'pagination_invalid',
     message: `At ${path} there is ${accountOf(found)}, expected ${expected}`,
@@ -201,7 +201,7 @@ function invalid(path: string, found: JsonValue | undefined, expected: string): 
 }
 
 /** An empty page is the end, whatever it says of more. */
-function nextByRecord(profile: PageProfiles['keyset'], facts: PageFacts): PageStep | GuardFault {
+function nextByRecord(profile: PageProfiles['keyset'], facts: PageFacts): PageStep | PageFault {
   const { cursor_field, end, size } = profile;
   const { received, kept, url } = facts;
   const more = hasMore(profile, facts);
@@ -244,21 +244,21 @@ function sign<T extends string | bigint>(a: T, b: T): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-function promised({ has_more }: PageProfiles['keyset']): GuardFault {
+function promised({ has_more }: PageProfiles['keyset']): PageFault {
   return missingFault(
     `${has_more} says that more follows, but the page has no record behind which it could`,
     'Run again; if it stays, set page.has_more: null in the profile, or report it to the service.',
   );
 }
 
-function withoutField({ cursor_field }: PageProfiles['keyset'], record: JsonValue): GuardFault {
+function withoutField({ cursor_field }: PageProfiles['keyset'], record: JsonValue): PageFault {
   return missingFault(
     `A record has no text or number at ${cursor_field}, by which the page behind it is asked for`,
     `${bodyAccount(record).replace('The body', 'A record')} Set page.cursor_field in the profile to the field by which the listing is sorted.`,
   );
 }
 
-function unsorted({ cursor_field }: PageProfiles['keyset']): GuardFault {
+function unsorted({ cursor_field }: PageProfiles['keyset']): PageFault {
   return {
     code: 'guard_unsorted',
     message: `The records are not sorted by ${cursor_field} without two alike, behind the one that the page was asked for`,
@@ -279,7 +279,7 @@ function pageStyle(profile: PageProfiles['page']): PageStyle {
     sooner: () => null,
     holding: (url, record, size) => atSize(profile, url, { param, value: first + Math.floor(record / size), size }),
   };
-  const next = (facts: PageFacts): PageStep | GuardFault => {
+  const next = (facts: PageFacts): PageStep | PageFault => {
     const { pages, received } = facts;
     if (received > 0 && pages !== null && numberOf(facts.url) - profile.first + 1 === pages) return { end: 'pages' };
     const named = namedNumber(profile, facts, numberOf(facts.url));
@@ -308,7 +308,7 @@ function namedNumber(
   { next_page: path }: PageProfiles['page'],
   facts: PageFacts,
   current: number,
-): number | null | PageStep | GuardFault {
+): number | null | PageStep | PageFault {
   if (path === null) return null;
   const found = valueIn(facts, path);
   if (found !== undefined && NO_NUMBER.has(found)) return { end: 'signal' };
@@ -334,7 +334,7 @@ function offsetStyle(profile: PageProfiles['offset']): PageStyle {
     holding: (url, record, size) =>
       atSize(profile, url, { param: profile.offset_param, value: record - (record % size), size }),
   };
-  const next = (facts: PageFacts): PageStep | GuardFault => {
+  const next = (facts: PageFacts): PageStep | PageFault => {
     const seen = at(facts.url) + facts.received;
     const continuation = continuationOf(profile, seen, facts);
     if (continuation === 'gap') return gapFault(seen, facts.total);
@@ -360,7 +360,7 @@ function continuationOf(
   return end?.short_page === true && total === null && received < size && kept >= size ? { end: 'short' } : 'more';
 }
 
-function gapFault(seen: number, total: number | null): GuardFault {
+function gapFault(seen: number, total: number | null): PageFault {
   return {
     code: 'guard_empty_pages',
     message: `The page at offset ${seen} is empty, but the service reports a total of ${total}`,
@@ -394,7 +394,7 @@ function numberIn(url: URL, param: string): number {
 const PAGE_RELATIONS = ['prev', 'previous', 'first', 'last'];
 
 /** A `Link` header names the next page with `rel="next"`; one about pages that names none is the end. */
-function nextByLink(facts: PageFacts): PageStep | GuardFault {
+function nextByLink(facts: PageFacts): PageStep | PageFault {
   const header = facts.headers['link'];
   const links = parseLinkHeader(header);
   if (links === null) return badLink('cannot be read', header);
@@ -408,12 +408,12 @@ function nextByLink(facts: PageFacts): PageStep | GuardFault {
     : absentStep({ absent_is_end: false }, facts, { place: 'Link header', field: 'page.style' });
 }
 
-function linkedStep({ baseUrl, answeredUrl, url, withheld }: PageFacts, link: string): PageStep | GuardFault {
+function linkedStep({ baseUrl, answeredUrl, url, withheld }: PageFacts, link: string): PageStep | PageFault {
   const position = linkedPosition(baseUrl, answeredUrl, link, withheld);
   return typeof position === 'string' ? { next: position + url.hash } : position;
 }
 
-function badLink(why: string, header: string | string[] | undefined): GuardFault {
+function badLink(why: string, header: string | string[] | undefined): PageFault {
   return {
     code: 'bad_link_header',
     message: `The Link header ${why}: ${snippet(JSON.stringify(header ?? ''))}`,
@@ -422,7 +422,7 @@ function badLink(why: string, header: string | string[] | undefined): GuardFault
 }
 
 /** The body names the next page by its URL; null, false and the empty string are the end. */
-function nextByUrl(profile: PageProfiles['next-url'], facts: PageFacts): PageStep | GuardFault {
+function nextByUrl(profile: PageProfiles['next-url'], facts: PageFacts): PageStep | PageFault {
   const found = valueIn(facts, profile.next_url);
   if (found === null || found === false || found === '') return { end: 'signal' };
   if (typeof found === 'string') return linkedStep(facts, found);

@@ -6,7 +6,7 @@ import type { AnswerRule } from '../../config/profile/http-fields.ts';
 import { declaredEnd, type PageProfile } from '../../config/profile/page-style.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { EmptySpelling } from '../../config/profile/record-fields.ts';
-import { walkError } from '../guards/walk-guard.ts';
+import { pageError } from '../guards/page-fault.ts';
 import type { PagePosition } from '../page.ts';
 import { requestAt, type RequestParts, positionOf, urlAt } from '../page-styles/listing-request.ts';
 
@@ -130,7 +130,7 @@ function tooLargeError(position: PagePosition): SyncError {
     message: 'The service refuses the range as too large, by windows.too_large in the profile',
     hint: 'A range is cut in two until it is one window: set windows.largest, or a finer windows.granularity.',
   };
-  return walkError(fault, position);
+  return pageError(fault, position);
 }
 
 function pastEnd({ code, message, recovery, hint }: SyncError): PastEnd {
@@ -146,7 +146,7 @@ function expiredError(position: PagePosition, page: PageProfile, cause?: SyncErr
     message: `The service ${what}${cause === undefined ? '' : `: ${cause.message}`}`,
     hint: isNumbered ? pastEndHint(page) : EXPIRED_HINT,
   };
-  return walkError(fault, position, cause);
+  return pageError(fault, position, cause);
 }
 
 const EXPIRED_HINT =
@@ -176,5 +176,5 @@ function skippedError(position: PagePosition): SyncError {
       'skip says that a single record is gone and has no meaning for a listing: narrow that row down (status, header, ' +
       'body), or check the path of the resource.',
   };
-  return walkError(fault, position);
+  return pageError(fault, position);
 }

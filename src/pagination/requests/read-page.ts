@@ -15,7 +15,7 @@ import {
   undeclaredSignals,
   type UndeclaredSignals,
 } from './listing-signals.ts';
-import type { GuardFault } from '../guards/walk-guard.ts';
+import type { PageFault } from '../guards/page-fault.ts';
 import { pageKeys } from '../guards/key-set.ts';
 import { sentTexts } from '../page-styles/listing-request.ts';
 
@@ -86,7 +86,7 @@ export interface ReadPage {
 }
 
 /** The page that an answer to `url` carries, or why it is none. Pure. */
-export function readPage(answer: ApiAnswer, url: URL, resource: ReadableResource): ReadPage | GuardFault {
+export function readPage(answer: ApiAnswer, url: URL, resource: ReadableResource): ReadPage | PageFault {
   const { records: path, page, id } = resource;
   const records = recordsOf(answer, resource);
   if (records === null) return noRecords(answer, path);
@@ -97,7 +97,7 @@ export function readPage(answer: ApiAnswer, url: URL, resource: ReadableResource
   return { url, answer, records, keys: pageKeys(records, id), signals, ...counts };
 }
 
-function noRecords(answer: ApiAnswer, path: string): GuardFault {
+function noRecords(answer: ApiAnswer, path: string): PageFault {
   const where = path === '' ? 'as the body' : `at ${path}`;
   return {
     code: 'bad_page',
@@ -120,7 +120,7 @@ function placeHint(json: JsonValue): string {
 const RANGE = /^\s*(?:([a-z][\w-]*)[ =]\s*)?(\d{1,15})-(\d{1,15})\/(\d{1,15}|\*)\s*$/i;
 
 /** A page that carries fewer records than it says itself (its own count, or `Content-Range`) was cut on its way. */
-function shortfallOf(answer: ApiAnswer, countPath: string | null, received: number): GuardFault | null {
+function shortfallOf(answer: ApiAnswer, countPath: string | null, received: number): PageFault | null {
   const declared = Math.max(countAt(answer.json, countPath) ?? 0, rangeCount(answer.headers['content-range']));
   if (declared <= received) return null;
   return {
