@@ -47,7 +47,7 @@ export interface ClientOptions {
   /** 0 <= x < 1; `Math.random` if absent. */
   random?: (() => number) | undefined;
   backoff?: BackoffLimits | undefined;
-  /** The memory for all answers in hand; the process's own if absent. */
+  /** The memory for all responses; that of the process if absent. */
   memory?: AnswerMemory | undefined;
 }
 
@@ -132,7 +132,7 @@ function keeperIn(secrets: string[]): SecretKeeper {
   };
 }
 
-/** Node honours this variable deep inside TLS: nobody who sets it for something else means this program. */
+/** Node applies this variable deep inside TLS, and it is rarely set with this program in mind. */
 function refuseUncheckedTls(insecure: boolean): void {
   if (insecure || process.env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return;
   throw new ConfigError('insecure_tls', 'NODE_TLS_REJECT_UNAUTHORIZED=0 turns the check of certificates off', {
@@ -140,14 +140,14 @@ function refuseUncheckedTls(insecure: boolean): void {
   });
 }
 
-/** Headers by name in lower case: what goes to any allowed origin, and what goes home as well. */
+/** Headers with names in lower case: those for any allowed origin, and those for the home origin. */
 function requestHeaders(profile: Readonly<Record<string, string>>) {
   const plainHeaders = { accept: 'application/json', 'user-agent': 'content-sync' };
   // The service's document shows Content-Type on a request without a body.
   const homeHeaders: Record<string, string> = {
     ...plainHeaders,
     'content-type': 'application/json',
-    // What a cache has kept may be from before the change that is asked for.
+    // A cached response may be older than the requested change.
     'cache-control': 'no-cache',
   };
   for (const [name, value] of Object.entries(profile)) homeHeaders[headerName(name, value)] = value;

@@ -154,7 +154,7 @@ export function factsOf(answer: WireAnswer, limits: AnswerLimits, limited: boole
   return status === 0 ? null : { status, limits, receivedAt, latencyMs, limited };
 }
 
-/** Bytes without which a body does not move: whoever sends single ones holds a connection no longer than who sends none. */
+/** Bytes per interval below which a body counts as stalled, so that single bytes cannot hold a connection. */
 const LEAST_PROGRESS = 16_384;
 
 /** What ends an exchange that takes too long. */

@@ -11,7 +11,7 @@ export interface OriginPolicy {
   allowed: Pick<ReadonlySet<string>, 'has'>;
   /** False for an address of home that gets no credential; all get it if absent. */
   isOwn?: ((url: URL) => boolean) | undefined;
-  /** Called with every address before it is asked; throws `SyncError` for one that must not be. */
+  /** Called with every address before a request to it; throws `SyncError` to refuse it. */
   judge?: ((url: URL) => void) | undefined;
   /** Redirects that are followed; 3 if absent. */
   mostHops?: number | undefined;
@@ -121,7 +121,7 @@ export function withoutParams(url: URL, names: readonly string[]): URL {
   return copy;
 }
 
-/** The URL with these parameters behind its own. By hand: `searchParams` would write all of the query anew. */
+/** Appends query parameters. `searchParams` would rewrite the whole query. */
 export function withAppended(url: URL, params: Readonly<Record<string, string>>): URL {
   const added = Object.entries(params).map((pair) => pair.map(encodeURIComponent).join('='));
   if (added.length === 0) return url;

@@ -86,7 +86,7 @@ export interface LoopParts {
   /** Headers for the home origin (the profile's), and those that go anywhere. */
   homeHeaders: Readonly<Record<string, string>>;
   plainHeaders: Readonly<Record<string, string>>;
-  /** That of the origin which is asked. */
+  /** Returns the rate limiter of an origin. */
   governorOf: (url: URL) => Pick<Governor, 'run'>;
   memory: AnswerMemory;
   /** Milliseconds that an answer waits until there is memory for it. */
@@ -206,7 +206,7 @@ async function attempt(parts: LoopParts, state: Progress, dialect: RateDialect):
   meter.requests += 1;
   // Of an attempt before this one nothing is needed any more.
   hold.resize(0);
-  // At the last moment: nothing that is stored or written ever sees a credential in the query.
+  // Added last: a credential in the query is never stored or logged.
   const url = withAppended(hop.url, credential.query);
   const headers = { ...headersFor(parts, state, credential), ...into?.headers() };
   const answer = await parts.exchange(
@@ -287,7 +287,7 @@ const REACTIONS: Readonly<Record<Outcome, Reaction>> = {
   },
 };
 
-/** What a read would be asked for again because of, in an answer to a write that was done. */
+/** Codes that are no failure if the response to a write is a success. */
 const NO_ANSWER_NEEDED: ReadonlySet<string> = new Set(['empty_body', 'bad_json', 'bad_text']);
 
 async function retryLater(parts: LoopParts, state: Progress, judged: Judged): Promise<ApiAnswer | null> {
@@ -317,7 +317,7 @@ async function retryLater(parts: LoopParts, state: Progress, judged: Judged): Pr
   return null;
 }
 
-/** The wait before a retry, of which it is told first. */
+/** Waits before a retry, after reporting it. */
 function waitToRetry(
   parts: LoopParts,
   state: Progress,

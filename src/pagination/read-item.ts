@@ -23,8 +23,8 @@ export interface ItemSource {
 }
 
 /**
- * One record as the service has it at a moment (local epoch milliseconds), or that there is none; then with the record
- * by which the service states its delete, if it answered with one, or the record that the profile's filter leaves out.
+ * One record at a time (local epoch milliseconds), or that it does not exist; then with the tombstone in the response,
+ * or the record that the profile's filter leaves out.
  */
 export type ItemReading =
   | { isThere: true; record: SourceRecord; requestedAt: number }
@@ -81,7 +81,7 @@ export function isOtherAnswer({ code }: SyncError): boolean {
   return OTHER_ANSWERS.has(code);
 }
 
-/** Read alone, a record may lie in no map whose key would be its id. */
+/** Fetched individually, a record may be in no map whose key would be its id. */
 function withKeyField(record: SourceRecord, profile: ResourceProfile, key: string): SourceRecord {
   const { id } = keyParts(profile, key);
   const { key_field } = profile;

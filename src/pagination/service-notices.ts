@@ -63,7 +63,7 @@ function dated(kind: NoticeKind, at: number | null): Said[] {
 /** What was heard from one service by this process. */
 export interface NoticeBoard {
   hear(headers: Headers, url: URL): void;
-  /** All that was heard since a moment, in epoch milliseconds. */
+  /** Returns all notices since a time in epoch milliseconds. */
   since(moment: number): HeardNotice[];
 }
 
@@ -80,7 +80,7 @@ export function createNoticeBoard(clock: { now(): number }, scrub: (text: string
         const notice = { kind, value: scrub(said.value), path: scrub(said.path) };
         const key = `${notice.kind} ${notice.value}`;
         const { path, firstHeard } = heard.get(key) ?? { ...notice, firstHeard: now };
-        // The one that was heard last stands last.
+        // The latest notice is last.
         heard.delete(key);
         heard.set(key, { ...notice, path, firstHeard, lastHeard: now });
         const [oldest] = heard.keys();

@@ -30,7 +30,7 @@ export interface WalkOptions extends AskOptions {
   values?: TemplateValues;
   /** Values by request place besides the profile's, such as the incremental filter. */
   extraQuery?: PlaceValues;
-  /** The place to go on from; null or absent: the beginning. */
+  /** Where to resume; null or absent: the beginning. */
   from?: PagePosition | null;
   /** Pages of this walk that were committed before the resume. */
   pagesBefore?: number;
@@ -44,11 +44,11 @@ export interface WalkOptions extends AskOptions {
   acceptsStates?: boolean;
   /** True if only changes are listed, whose number a total at an undeclared place need not be. */
   isFiltered?: boolean;
-  /** Most requests under way at once, one where each page names the next one; 0: nothing is fetched ahead. */
+  /** Max requests in flight, one if each page names the next one; 0 disables prefetching. */
   runAhead: number;
   /** Called for each listing; what it returns is called with each new page: true if nothing that follows is wanted. */
   isEnough?: () => (page: Pick<Page, 'records' | 'position' | 'total' | 'next'>) => boolean;
-  /** Nothing is fetched ahead that begins behind so many records of the listing; absent: all of it may be. */
+  /** Only this many records of the listing are prefetched; absent: all of them. */
   most?: number;
   /** Tried at the end, where nothing else shows it; absent: it is not. */
   numbering?: Numbering;
@@ -56,7 +56,9 @@ export interface WalkOptions extends AskOptions {
   keepsPages?: boolean;
   /** Milliseconds that a page out of a cache may be old; absent: any. */
   oldest?: number;
-  /** When the walk ended that this one is to be compared with, in local epoch milliseconds; absent or null: there is none. */
+  /**
+   * End of the scan that this one is compared with, in local epoch milliseconds; absent or null if this is the first.
+   */
   formerEndedAt?: number | null;
   clock: Pick<Clock, 'now' | 'sleep'>;
 }

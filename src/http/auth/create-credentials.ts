@@ -85,7 +85,7 @@ function made<T extends SchemeType>(
   return MAKERS[type](plan, source, keeper);
 }
 
-/** The origin of a token endpoint beside the service, which has limits of its own; null if it is the service's. */
+/** The origin of a token endpoint with limits of its own; null if it is the origin of the service. */
 export function otherTokenOrigin({ profile, auth, baseUrl }: Pick<CredentialSource, 'profile' | 'auth' | 'baseUrl'>) {
   const plan = authPlan(profile.auth, auth);
   const origin = plan === null ? undefined : tokenUrl(plan, baseUrl)?.origin;
@@ -98,7 +98,7 @@ export function keepsRefreshToken({ profile, auth }: Pick<CredentialSource, 'pro
   return plan?.scheme.type === 'oauth' && plan.scheme.grant === 'refresh_token';
 }
 
-/** A token that replaces another is waited for no longer than nobody else asks for it. */
+/** A replacing token must arrive before another process may take over the request for it. */
 const REPLACED_WITHIN = CLAIM_MS * 0.7;
 
 function oauthCredentials(plan: PlanOf<'oauth'>, source: CredentialSource, keeper: SecretKeeper): Credentials {
@@ -106,7 +106,7 @@ function oauthCredentials(plan: PlanOf<'oauth'>, source: CredentialSource, keepe
   const url = urlFor(plan, source);
   const rotates = scheme.grant === 'refresh_token';
   if (rotates && source.tokens === undefined) throw nowhereToKeep();
-  // A key that cannot sign is told at once.
+  // A key that cannot sign is reported at the start.
   if (scheme.grant === 'jwt_bearer') assertionMint(plan, url);
   const request = async ({ lane, refreshToken, isStillMine }: Occasion): Promise<IssuedToken> => {
     const used = refreshToken ?? secrets.refresh_token ?? null;
@@ -146,7 +146,7 @@ function urlFor(plan: AuthPlan, { baseUrl }: CredentialSource): URL {
   return url;
 }
 
-/** The same as in a store that others use, where there is none. */
+/** As with a store, whose fields are absent without one. */
 type Occasion = Pick<TokenOccasion, 'lane' | 'refreshToken'> & Partial<TokenOccasion>;
 
 interface Asking {
@@ -158,7 +158,7 @@ interface Asking {
   refusal?: Parameters<typeof sharedToken>[0]['refusal'];
 }
 
-/** Tokens that run out; the store is asked, where there is one, and else the service. */
+/** Tokens that expire; they come from the store if there is one, else from the service. */
 function askedForTokens({ tokens, clock }: CredentialSource, keeper: SecretKeeper, asking: Asking): Credentials {
   const { carrier, url, secret, about, request, refusal } = asking;
   const parts = { clock, carrier, keepSecret: keeper.forAWhile };

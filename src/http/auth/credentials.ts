@@ -5,7 +5,7 @@ import type { Lane } from '../../model/vocabulary.ts';
 import { unlessAborted } from '../../model/waiting.ts';
 import type { IssuedToken } from './token-request.ts';
 
-/** The credential as a request carries it: headers by name in lower case, and query parameters. */
+/** The credential as a request carries it: headers (names in lower case) and query parameters. */
 export interface SentCredential {
   readonly headers: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, string>>;

@@ -52,7 +52,7 @@ export function jwtCredentials(
 /** How a JWT is made, as a profile has it. */
 type JwtForm = Pick<SchemeOf<'jwt'>, 'algorithm' | 'key_encoding' | 'header' | 'claims' | 'lifetime'>;
 
-/** Makes a JWT of this moment (epoch milliseconds): RFC 7519 in the compact form of RFC 7515. */
+/** Makes a JWT for a time in epoch milliseconds: RFC 7519 in the compact form of RFC 7515. */
 type MintJwt = (now: number) => string;
 
 /**

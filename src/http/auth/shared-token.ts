@@ -6,7 +6,7 @@ import type { Lane } from '../../model/vocabulary.ts';
 import type { TokenStore } from '../../database/coordination.ts';
 import type { IssuedToken } from './token-request.ts';
 
-/** One who asked and was not heard of for so long is dead, or was left waiting by the service: another one asks. */
+/** A process that requested a token and was silent for this long is considered dead: another one takes over. */
 export const CLAIM_MS = 30_000;
 /** How often those who wait for another one's token look for it. */
 const LOOK_MS = 100;
@@ -44,11 +44,10 @@ interface Unstored {
 }
 
 /**
- * Gives the token that all processes use, and asks the service for one only if there is none that this process has
- * not had yet: a service may end the former token with each new one, and two that ask by themselves would then throw
- * each other out for ever. What the service gives is stored before it is used: with a new refresh token the old one may
- * be over. To be called again once the last one can no longer be used, or soon cannot. Throws what `request` and the
- * store throw. A refusal once and for all is asked about again if `isRetry`, which a person says. As with a request of one's own, a token's life counts from when it was asked for.
+ * Returns the token that all processes share. Requests one from the service only if this process has had the stored one:
+ * a service may revoke the former token with each new one, so two processes that request their own would revoke each
+ * other's for ever. A token is stored before it is used, because its refresh token may replace the old one. Throws what
+ * `request` and the store throw. A final refusal is tested again only if `isRetry`, on an operator's request.
  */
 export function sharedToken(parts: SharedTokenParts): (lane: Lane, isRetry?: boolean) => Promise<IssuedToken> {
   const { store, seal, clock, refusal } = parts;
@@ -107,7 +106,7 @@ async function replaceToken(
       unstored.token = { version, kept: { access: null, refresh: null, isRefused: true }, endsAt: askedAt };
       await storeToken(parts, unstored, unstored.token);
     }
-    // One that cannot be given back runs out by itself, and must not hide what went wrong.
+    // A claim that cannot be released expires, and must not hide the first error.
     await store.freeToken(seal.name, claim.owner).catch(() => undefined);
     throw error;
   }

@@ -110,7 +110,7 @@ function withoutIdToken(bytes: Buffer): string | Uint8Array<ArrayBuffer> {
   }
 }
 
-/** A token that is none is never sent, and never looked for in what is written. */
+/** An invalid token is never sent, and never masked in texts. */
 function bearerToken(token: string, url: URL): string {
   if (token.length <= MAX_TOKEN_LENGTH && BEARER_TOKEN.test(token)) return token;
   const fault =
@@ -153,7 +153,7 @@ function refused(url: URL, why: string, error: Error): SyncError {
   });
 }
 
-/** The library hangs the answer's body, and so perhaps a token, onto its errors: only the message goes on. */
+/** The library attaches the response's body, and so perhaps a token, to its errors: only the message is passed on. */
 function withoutBody(error: Error): Error {
   return new Error(snippet(error.message));
 }
@@ -167,7 +167,7 @@ type OauthPlan = PlanOf<'oauth'>;
 /** The things besides the settings that a token request is made of. */
 interface GrantMaterial {
   url: URL;
-  /** The refresh token of this moment. */
+  /** The current refresh token. */
   refreshToken: string | null;
   /** Epoch milliseconds. */
   now: number;

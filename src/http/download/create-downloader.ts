@@ -64,7 +64,7 @@ export function createDownloader({ client, allowHosts, openGovernor, resolve }: 
   };
 }
 
-/** More origins than this are not remembered: those that nobody has asked longest are closed then. */
+/** Max origins to remember; the least recently used are closed. */
 const MOST_IDLE = 64;
 
 interface OtherOrigin {
@@ -86,7 +86,7 @@ class OtherOrigins {
 
   of(origin: string): OtherOrigin {
     const found = this.#origins.get(origin) ?? { governor: null, quota: createRetryQuota(), users: 0 };
-    // Behind all others: the first one is the one that nobody has asked longest.
+    // The map is in the order of use: the first entry is the least recently used.
     this.#origins.delete(origin);
     this.#origins.set(origin, found);
     return found;

@@ -65,7 +65,7 @@ function loopParts(progress: Progress): LoopParts {
   const quota = (): RetryQuota => (isHome(progress.at) ? client.quota : elsewhere.quotaOf(progress.at.origin));
   return {
     ...client,
-    // An address of a record is asked as it stands, and as anybody would.
+    // The address of a record is requested unchanged and without a credential.
     ...(request.isOwn(request.url)
       ? {}
       : { homeHeaders: client.plainHeaders, credentials: { ...client.credentials, queryNames: [] } }),
@@ -100,7 +100,7 @@ interface FileAnswer {
   judge: (seen: Seen) => OutcomeVerdict;
 }
 
-/** A signed address that has run out is told in any of these ways; S3 says 400 of some and 403 of others. */
+/** Statuses of an expired signed address; S3 uses 400 and 403. */
 const EXPIRED: ReadonlySet<number> = new Set([400, 401, 403, 404, 410]);
 const GONE: ReadonlySet<number> = new Set([404, 410]);
 const ATTEMPTS_AT_NOTHING = 3;
@@ -142,7 +142,7 @@ function coded(code: FileCode, reason: string): OutcomeVerdict {
   return { outcome: 'skip', code, reason };
 }
 
-/** What an answer makes of a download; null if the file is asked for once more. */
+/** Returns the result of a download; null to request the file again. */
 async function settle(progress: Progress, answer: ApiAnswer): Promise<Downloaded | null> {
   const { at, request, file } = progress;
   const { received } = file;

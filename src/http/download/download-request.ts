@@ -8,7 +8,7 @@ export interface DownloadRequest {
   isOwn: (url: URL) => boolean;
   /** Folder for the unfinished file. */
   spool: string;
-  /** Safe name of ours for the unfinished file; what a killed download left there is overwritten. */
+  /** Safe name for the unfinished file; the rest of a killed download is overwritten. */
   name: string;
   /** Bytes; more are refused. */
   most: number;
@@ -31,7 +31,7 @@ export type Downloaded =
       path: string;
       sha256: string;
       bytes: number;
-      /** Told by the content. */
+      /** Detected from the content. */
       type: string;
       width: number | null;
       height: number | null;
@@ -42,7 +42,7 @@ export type Downloaded =
   | { kind: 'unchanged' }
   /** 404 or 410 of the service's own path. */
   | { kind: 'gone' }
-  /** A signed address that has run out (401, 403, 404, 410 or S3's 400 of another origin): its record is asked anew. */
+  /** An expired signed address (401, 403, 404, 410 or S3's 400 of another origin): its record is fetched again. */
   | { kind: 'expired'; reason: string }
   | {
       kind: 'refused';
@@ -56,7 +56,7 @@ export type Refusal = Omit<Extract<Downloaded, { kind: 'refused' }>, 'kind'>;
 /** What a request says of the bytes of a file. */
 type Wanted = Pick<DownloadRequest, 'most' | 'declared'>;
 
-/** Why a file of so many bytes is not taken; null if it is. */
+/** Returns why a file of this size is refused; null if it is accepted. */
 export function sizeFault(bytes: number, { most, declared }: Wanted): Refusal | null {
   if (bytes > most) return tooLarge(most);
   if (declared.bytes === null || bytes === declared.bytes) return null;
@@ -83,7 +83,7 @@ export function kindFault(
   return { code: 'file_pixels', reason };
 }
 
-/** Why these bytes are not those that the record tells of; null if they are. */
+/** Returns how these bytes differ from what the record declares; null if they do not. */
 export function hashFault(sha256: string, { declared }: Wanted): Refusal | null {
   if (declared.sha256 === null || declared.sha256.toLowerCase() === sha256) return null;
   return { code: 'file_differs', reason: `the SHA-256 of the file is ${sha256}, its record says ${declared.sha256}` };

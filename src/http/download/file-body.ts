@@ -13,7 +13,7 @@ import { kindOf, textTypeOf } from './file-kind.ts';
 
 /** The first bytes that are kept in memory of each file: enough to tell what most files are. */
 export const HEAD_BYTES = 65_536;
-/** Only for this user: whoever stores the file gives it the mode that is wanted. */
+/** Only for this user: the file store sets the final mode. */
 const MODE = 0o600;
 
 /** What became of a body. */
@@ -22,7 +22,7 @@ export type Received =
   | { kind: 'empty' }
   /** `json` is what the service said in place of the file. */
   | { kind: 'refused'; refusal: Refusal; json?: JsonValue | undefined }
-  /** A part that is not the one that was asked for. */
+  /** Another part than the requested one. */
   | { kind: 'wrong_part'; reason: string };
 
 /**
@@ -32,7 +32,7 @@ export type Received =
  */
 export class FileBody implements BodySink {
   readonly path: string;
-  /** The strong ETag by which the rest is asked for; null if there is none. */
+  /** The strong ETag to request the rest with; null without one. */
   etag: string | null = null;
   /** Bytes that are here. */
   bytes = 0;
@@ -40,7 +40,7 @@ export class FileBody implements BodySink {
   isPieced = false;
   /** Of the last attempt; null if it brought no body of a file. */
   received: Received | null = null;
-  /** True if the last attempt asked for the file only if it is not the one that is stored. */
+  /** True if the last attempt was conditional on a changed file. */
   isConditional = false;
   /** What our own disk failed with. */
   failure: unknown = null;
@@ -48,7 +48,7 @@ export class FileBody implements BodySink {
   #handle: FileHandle | null = null;
   #hash = createHash('sha256');
   #head: Buffer[] = [];
-  /** Bytes of the whole file; null if no answer has told. */
+  /** Bytes of the whole file; null if unknown. */
   #total: number | null = null;
 
   constructor(request: DownloadRequest) {
@@ -75,7 +75,7 @@ export class FileBody implements BodySink {
 
   async receive(answer: StreamedAnswer): Promise<void> {
     const { body } = answer;
-    // What nobody wants the rest of is destroyed, which is no error of anybody's.
+    // Destroying the rest of a refused body is no error.
     body.on('error', () => undefined);
     try {
       this.received = (await this.#begin(answer)) ?? (await this.#read(answer));
@@ -202,7 +202,7 @@ async function opened(file: string): Promise<FileHandle> {
   return open(file, 'w', MODE);
 }
 
-/** A header that may stand there once; null if it is absent, or repeated with different values. */
+/** Returns a header's only value; null if it is absent, or repeated with different values. */
 export function headerText(headers: AnswerHeaders, name: string): string | null {
   const values = new Set([headers[name] ?? []].flat());
   const [only = null] = values;

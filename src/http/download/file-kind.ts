@@ -5,7 +5,7 @@ import type * as ImageSize from 'image-size';
 /** What a file is by its content, whatever its name and its headers say. */
 export interface FileKind {
   type: string;
-  /** Pixels; null for what is no picture, and for pictures whose size no header tells. */
+  /** Pixels; null for other files, and if no header holds the size. */
   size: PictureSize | null;
   /** True for a picture whose header is damaged. */
   isDamaged: boolean;
@@ -14,7 +14,10 @@ export interface FileKind {
 const TIFF = /^(?:II[*+]\0|MM\0[*+])$/;
 const UNKNOWN = 'application/octet-stream';
 
-/** What a file is, by its first bytes, and for pictures by what stands further behind. `file` is null while it is still coming. */
+/**
+ * Detects the type of a file from its first bytes, and the size of a picture. `file` is null while it is being
+ * received.
+ */
 export async function kindOf(head: Buffer, file: { path: string; bytes: number } | null): Promise<FileKind> {
   const type = await typeOf(head);
   if (!type.startsWith('image/')) return { type, size: null, isDamaged: false };
@@ -23,7 +26,7 @@ export async function kindOf(head: Buffer, file: { path: string; bytes: number }
 }
 
 async function typeOf(head: Buffer): Promise<string> {
-  // Its library looks for the directory of a TIFF, which may stand behind all else.
+  // The library looks for the directory of a TIFF, which may be at its end.
   const known = (await magicType(head)) ?? (TIFF.test(head.toString('latin1', 0, 4)) ? 'image/tiff' : null);
   // Its library knows XML, and not what is written in it.
   return known === null || known === 'application/xml' ? (textTypeOf(head) ?? known ?? UNKNOWN) : known;
@@ -51,8 +54,8 @@ export function isAdmitted(type: string, patterns: readonly string[]): boolean {
   return patterns.some((pattern) => pattern === type || (!ACTIVE.has(type) && pattern === type.replace(/\/.*$/, '/*')));
 }
 
-/** So many characters are looked at. */
-const SAMPLE = 4_096;
+/** Bytes of a text that are examined. */
+const SAMPLE_BYTES = 4_096;
 
 /** Control characters besides blanks and the escape of ISO 2022. */
 function isNoText(byte: number): boolean {
@@ -64,7 +67,7 @@ function isNoText(byte: number): boolean {
  * any other text. Null for what is no text. Linear in the length of the head.
  */
 export function textTypeOf(head: Buffer): string | null {
-  const sample = head.subarray(0, SAMPLE);
+  const sample = head.subarray(0, SAMPLE_BYTES);
   if (sample.length === 0 || sample.some(isNoText)) return null;
   const text = sample.toString('latin1');
   const start = text.slice(contentAt(text));
@@ -75,7 +78,7 @@ export function textTypeOf(head: Buffer): string | null {
 
 const PAGE = /^<(?:!doctype html|html|head|body|script)\b/i;
 
-/** What may stand before the first element, where it tells nothing: a byte order mark, blanks, declarations and comments. */
+/** What may precede the first element and has no meaning: a byte order mark, blanks, declarations and comments. */
 const BEFORE: readonly (readonly [string, string])[] = [
   ['<?', '?>'],
   ['<!--', '-->'],
@@ -129,8 +132,8 @@ const BOXED: ReadonlySet<string> = new Set(['image/avif', 'image/heic', 'image/h
 const BRANDS = /^(?:avif|mif1|msf1|hei[cx]|hev[cx])$/;
 
 /**
- * The size of the largest picture in a file by its header; null if nobody here reads such headers, or while it may be
- * told by what has not come. `damaged` if it should be there and is not.
+ * Reads the size of the largest picture in a file from its header; null if the format is not supported, or the header
+ * is not received yet. `damaged` if the size is missing.
  */
 async function readPicture(
   type: string,
@@ -154,7 +157,7 @@ let reader: Promise<typeof ImageSize> | undefined;
 async function sizeIn(head: Buffer, names: readonly string[]): Promise<PictureSize | 'damaged'> {
   const { imageSize } = await (reader ??= import('image-size'));
   try {
-    // A copy: it reads on behind the end of a part, in memory that is somebody else's.
+    // A copy: the library reads past the end of a view.
     const { width, height, type = '' } = imageSize(new Uint8Array(head));
     return names.includes(type) && isSize(width) && isSize(height) ? { width, height } : 'damaged';
   } catch {

@@ -32,7 +32,7 @@ export interface OutcomeRow extends StatusRow {
 
 /** A row that goes by the status and by failures alone. */
 export interface StatusRow {
-  /** Codes of `transport` or `content` failures; a final `*` stands for any ending. */
+  /** Codes of `transport` or `content` failures; a final `*` matches any ending. */
   failure?: readonly string[];
   /** `404` or `5xx`. */
   status?: readonly string[];
@@ -146,8 +146,8 @@ const TRANSPORT_ROWS: readonly OutcomeRow[] = [
 ];
 
 /**
- * Stands in a hint for how the credential was sent. Services answer a credential in a form that they do not know with any
- * of 400, 401 and 403.
+ * Placeholder in a hint for how the credential was sent. Services answer an unknown form of it with any of 400, 401
+ * and 403.
  */
 export const SENT_AS = '{sent as}';
 
@@ -253,7 +253,7 @@ export const TOKEN_ROWS: readonly StatusRow[] = [
   row('ok', 'ok', 'an answer that the grant reads', {}),
 ];
 
-/** The built-in part of the table, in the order in which it is asked. */
+/** The built-in rows, in the order of evaluation. */
 export const BUILT_IN_ROWS: readonly OutcomeRow[] = [...TRANSPORT_ROWS, ...STATUS_ROWS, ...CONTENT_ROWS];
 
 /** The row of a profile that takes a success of which the body holds something at a path for what its status says. */
@@ -279,8 +279,8 @@ function saysThrottled(seen: Seen): boolean {
 const LEFT_OUT = /^(?:(?:is_?)?(?:partial|incomplete)(?:_?results?)?|timed_?out)$/i;
 
 /**
- * The error that a body carries at its top, also beside records, as text; empty if there is none. A service that could
- * ask only some of its parts gives what those have, with a success by status.
+ * Returns the error at the top of a body as text, also next to records; empty if absent. A service that could query
+ * only some of its parts returns their records with a success status.
  */
 export function errorIn({ json, isRecord }: Pick<Seen, 'json' | 'isRecord'>): string {
   if (!isObject(json) || isRecord) return '';
@@ -316,7 +316,7 @@ function isAnything(value: JsonValue): boolean {
   return value !== null && value !== false && value !== '' && value !== 0;
 }
 
-/** The text that a rule looks for words in; `…` stands for a value too deep to be written. */
+/** Returns the text that a rule searches; `…` replaces a value that is too deep to serialize. */
 export function searchableText(value: JsonValue): string {
   try {
     return typeof value === 'string' ? value : JSON.stringify(value);
@@ -405,7 +405,7 @@ export function meetsConditions(
   );
 }
 
-/** True if the place is there and not null, and holds the text, if one is asked for. */
+/** True if the value is present and not null, and contains the text if one is given. */
 export function bodyMatches(
   json: JsonValue | undefined,
   place: { path: string; contains?: string | undefined },

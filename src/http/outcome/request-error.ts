@@ -23,7 +23,7 @@ export function requestId(headers: Judged['answer']['headers'], secrets: readonl
   return typeof value === 'string' ? scrubbedSnippet(value, secrets, 80) : null;
 }
 
-/** In which services and what stands before them name a request. */
+/** Headers in which services and proxies identify a request. */
 const REQUEST_ID_HEADERS = [
   'x-request-id',
   'request-id',
@@ -73,7 +73,7 @@ function explanation({ verdict, answer, reading }: Judged, secrets: readonly str
   return excerpt === '' ? verdict.reason : `${verdict.reason}: ${excerpt}`;
 }
 
-/** The part of a request that tells what to do about its failure. */
+/** The part of a request that decides about the hint. */
 interface Asked {
   url: URL;
   /** The profile's `version_prefix`. */
@@ -111,7 +111,7 @@ function describeCredential({ headers, query }: SentCredential): string {
   return `It was sent as ${sent}; if the service wants it in another form, describe that under auth in the profile.`;
 }
 
-/** Codes by which a service, or what stands in its place, may say that it does not know an address. */
+/** Codes of an unknown address. */
 const WRONG_PLACE: ReadonlySet<string> = new Set(['not_found', 'gone', 'not_the_api']);
 
 function versionTwice({ verdict }: Judged, { url, versionPrefix }: Asked): string | null {

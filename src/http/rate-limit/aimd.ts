@@ -98,7 +98,7 @@ export interface ConcurrencyLimit {
   round: { sum: number; answers: number; pushedBack: boolean; used: boolean };
 }
 
-/** A round that takes so many times the fastest one means that requests queue up at the service. */
+/** A round that takes this many times the fastest one means that requests queue up at the service. */
 const QUEUEING = 1.8;
 /** A rise up to this is our own process being busy as often as the service. */
 const UNNOTICED_MS = 50;
@@ -107,7 +107,7 @@ const FORGETTING = 0.003;
 /** Slow answers alone never leave fewer slots than this: some resources are slower than others by nature. */
 const LEAST_WHEN_SLOW = 2;
 const SHORTEST_ROUND = 4;
-/** The same at the start, where the number doubles with every round: so few are a load for hardly any service. */
+/** The same at the start, where the number doubles with every round: so small a load is safe for any service. */
 const SHORTEST_AT_START = 2;
 const FEW = 8;
 /** Part of the slots that may be kept for live lanes, and so counts as used. */
@@ -117,7 +117,7 @@ export function newConcurrencyLimit(most: number): ConcurrencyLimit {
   return { current: 1, starting: true, most, past: null, round: newRound() };
 }
 
-/** From now on at most so many, as processes come and go. */
+/** Sets the maximum, which depends on the number of processes. */
 export function boundBy(limit: ConcurrencyLimit, most: number): void {
   limit.most = most;
   limit.current = Math.min(limit.current, most);
@@ -127,7 +127,7 @@ export function noteUnderWay(limit: ConcurrencyLimit, underWay: number): void {
   limit.round.used ||= underWay >= limit.current - Math.floor(limit.current * NOT_ALWAYS_USABLE);
 }
 
-/** Takes in one answer; a refused one has no latency worth knowing. */
+/** Adds one response; the latency of a refused one has no meaning. */
 export function noteAnswer(limit: ConcurrencyLimit, at: number, latencyMs: number, pushedBack: boolean): void {
   const { round } = limit;
   round.pushedBack ||= pushedBack;

@@ -6,7 +6,7 @@ import type { JsonValue } from '../../model/json.ts';
 
 /** One quota as one answer states it; null for what it does not state. */
 export interface QuotaHint {
-  /** Tells quotas of one service apart: the header family, the policy, the bucket. */
+  /** Distinguishes the quotas of one service: the header family, the policy, the bucket. */
   name: string;
   limit: number | null;
   remaining: number | null;
@@ -35,7 +35,7 @@ interface RateAnswer {
   headers: Readonly<Record<string, string | string[] | undefined>>;
   /** The parsed body if there is one: some services say "throttled" only there. */
   body?: JsonValue | undefined;
-  /** Local epoch milliseconds; stands in if the answer has no usable `Date`. */
+  /** Local epoch milliseconds; used if the response has no usable `Date`. */
   receivedAt: number;
 }
 
@@ -82,7 +82,10 @@ export function readAnswerLimits(answer: RateAnswer, dialect: RateDialect): Answ
   return { retryAfterMs, waitMs, quotas, isExhausted: !cached && isExhausted(headers) };
 }
 
-/** The wait of `Retry-After` in milliseconds, for a service without a dialect; null if there is none to read. */
+/**
+ * Returns the wait of `Retry-After` in milliseconds, for a service without a dialect; null if it is absent or
+ * unreadable.
+ */
 export function retryAfter(answer: Omit<RateAnswer, 'body'>): number | null {
   const value = textOf(answer.headers['retry-after']);
   return value === undefined ? null : longestWait(value, 'auto', serverNow(answer));
@@ -279,7 +282,7 @@ function dictionaryMember(dictionary: ReadonlyMap<string, Item | InnerList>): Fi
   return { name: 'default', limit, remaining, reset, window: undefined, requests: true };
 }
 
-/** Names are strings; drafts had tokens. Anything else stands for one nameless quota. */
+/** Names are strings; drafts had tokens. Anything else is one nameless quota. */
 function nameIn(value: unknown): string {
   if (typeof value === 'string') return value;
   return value instanceof Token ? value.toString() : 'default';
@@ -301,18 +304,15 @@ type Unit = RateEntry['unit'];
 
 const DAY_MS = 86_400_000;
 
-/**
- * However long a stated wait is, it counts; beyond ten years it counts as ten years, so that the moment at which it
- * ends can be stored and shown.
- */
+/** A stated wait always counts; beyond ten years it counts as ten years, so that its end can be stored and shown. */
 export const LONGEST_WAIT_MS = 3_650 * DAY_MS;
 
-/** A moment that ended more than an hour ago is a mistake rather than a statement. */
+/** A time more than an hour ago is a mistake. */
 const OLDEST_MS = -3_600_000;
 
 /**
- * A number is a Unix time from a year ago on; a lower one would be a moment long past, and is a number of seconds. The
- * same for one from before 2001, whatever the clock of a machine shows that has just been started.
+ * A number is a Unix time if that is at most a year ago; a lower one is a number of seconds. So is one from before
+ * 2001, because the clock of a machine that has just started may be wrong.
  */
 const UNIX_TIME_FROM_MS = -366 * DAY_MS;
 const EARLIEST_UNIX_TIME_MS = 1e12;
@@ -322,11 +322,11 @@ const ISO_DATE = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d
 const GO_DURATION = /^(\d+(\.\d+)?(ms|s|m|h))+$/;
 const GO_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** Milliseconds from now that a text stands for, or NaN where it does not stand for any. */
+/** Parses a text as milliseconds from now; NaN if it does not match. */
 type WaitParser = (text: string, serverNow: number) => number;
 
 const WAIT_PARSERS: Readonly<Record<Unit, WaitParser>> = {
-  // A Unix time where seconds were expected is still that moment: nobody means fifty years.
+  // A Unix time in place of seconds is still that time.
   s: (text, now) => secondsOrMoment(numberIn(text), now),
   ms: (text) => numberIn(text),
   epoch_s: (text, now) => numberIn(text) * 1_000 - now,
@@ -338,16 +338,16 @@ const WAIT_PARSERS: Readonly<Record<Unit, WaitParser>> = {
 };
 
 /**
- * How long a stated time is off, in milliseconds, `LONGEST_WAIT_MS` at most; past moments are 0. Null if the text is
- * not of the unit, or names a moment long past. Absolute times are read against `serverNow`, the epoch milliseconds of
- * the answer's `Date`.
+ * Returns the milliseconds until a stated time, at most `LONGEST_WAIT_MS`; 0 for past times. Null if the text is not
+ * of the unit, or is long past. Absolute times are relative to `serverNow`, the response's `Date` in epoch
+ * milliseconds.
  */
 function waitIn(text: string, unit: Unit, serverNow: number): number | null {
   const wait = WAIT_PARSERS[unit](text.trim(), serverNow);
   return wait >= OLDEST_MS ? Math.min(Math.max(0, wait), LONGEST_WAIT_MS) : null;
 }
 
-/** A comma that does not belong to a date, as stands between the values of a header that came twice. */
+/** A comma between two values of a repeated header, not within a date. */
 const BETWEEN_VALUES = /(?<!(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|day)),/;
 
 /** The one wait that a header states, or the longest if it came twice; null if any of them cannot be read. */

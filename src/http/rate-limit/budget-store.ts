@@ -14,7 +14,7 @@ import {
 import { LONGEST_WAIT_MS } from './answer-limits.ts';
 import type { Quota } from './quota.ts';
 
-/** Where a budget stands: in this process, or in a row that several processes share. */
+/** Holds a budget: in this process, or in a row that several processes share. */
 export interface BudgetStore {
   readonly isShared: boolean;
   /** Names this process among those that share the budget. */
@@ -61,7 +61,7 @@ interface StoredRow {
   now: number;
 }
 
-/** The row in which a budget stands for all processes; see `Coordination`. */
+/** The row that holds the budget of all processes; see `Coordination`. */
 export interface SharedBudget {
   read(): Promise<StoredRow>;
   /** Stores the state if no other process has since `version`, in one statement; returns the row as it is now. */

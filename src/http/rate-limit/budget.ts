@@ -21,7 +21,7 @@ export interface BudgetOptions {
   requestsPerSecond?: number | undefined;
   /** Part of what the service allows that may be used, above 0 and up to 1. */
   share: number;
-  /** Most requests that each process may have under way. */
+  /** Max requests in flight for each process. */
   concurrency: number;
   /** Most of all processes together; null or absent for as many as each of them may have. */
   concurrencyTotal?: number | null | undefined;
@@ -49,30 +49,29 @@ export interface RestoredBudget {
 
 export const NOTHING_KNOWN: RestoredBudget = { pausedUntil: 0, refusals: 0, due: null, peak: null };
 
-/** A request that is to start, or is under way: of which process, and in which lane. */
+/** A request that is to start, or is in flight: its process and priority. */
 interface Requester {
   owner: string;
   lane: Lane;
 }
 
-/** A request under way, and since when. */
+/** A request in flight, and since when. */
 export interface OpenRequest extends Requester {
   at: number;
 }
 
 /**
- * When the next request may start. A state machine without a clock: every call passes the time, in milliseconds of a
- * monotonic clock. What the service states comes first; if it states nothing, AIMD finds the rate and the number of
- * requests in flight.
+ * Decides when the next request may start. A state machine without a clock: every call passes the time in milliseconds.
+ * Statements of the service come first; without any, AIMD finds the rate and the number of requests in flight.
  *
- * | state   | the next request starts                      | entered by                      | left by                 |
- * |---------|----------------------------------------------|---------------------------------|-------------------------|
- * | probing | when none is under way                       | the start, and any pause        | a good answer after it  |
- * | open    | a pace after the one before, within `slots`  | that answer                     | any of those below      |
- * | full    | when an answer comes                         | as many under way as `slots`    | an answer               |
- * | spent   | when an answer tells of more, or at a probe  | a quota with nothing to spare   | an answer, or the time  |
- * | blocked | at the end of the window that is used up     | `remaining: 0`                  | the time                |
- * | paused  | at `pausedUntil`                             | a refusal, or any stated wait   | the time; then probing  |
+ * | state   | the next request starts                       | entered by                     | left by                    |
+ * |---------|-----------------------------------------------|--------------------------------|----------------------------|
+ * | probing | when none is in flight                        | the start, and any pause       | a good response after it   |
+ * | open    | an interval after the last one, within `slots` | that response                  | any of those below         |
+ * | full    | when a response arrives                       | as many in flight as `slots`   | a response                 |
+ * | spent   | when a response reports more, or at a probe   | a quota with nothing to spare  | a response, or the time    |
+ * | blocked | at the end of the used window                 | `remaining: 0`                 | the time                   |
+ * | paused  | at `pausedUntil`                              | a refusal, or any stated wait  | the time; then probing     |
  */
 export interface Budget {
   readonly options: BudgetOptions;
@@ -89,7 +88,7 @@ export interface Budget {
   refusals: number;
   /** When the latest of them came that counts. */
   refusedAt: number;
-  /** The requests under way, by their number. */
+  /** The requests in flight, by their number. */
   open: Map<number, OpenRequest>;
   started: number;
   /** When the latest request was due; the next one is due a pace later. */
@@ -118,7 +117,7 @@ const SHORTEST_PAUSE_MS = 1_000;
 const MOST_JITTER_MS = 1_000;
 /** Pauses of our own choosing grow up to this. */
 const LONGEST_OWN_PAUSE_MS = 60_000;
-/** A quota that was not spoken of for so long is forgotten, while answers speak of others; else with its window. */
+/** A quota that no response mentions for this long is forgotten if responses mention others; else with its window. */
 const FORGET_MS = 60_000;
 
 export function newBudget(options: BudgetOptions, restored: RestoredBudget, at: number): Budget {
@@ -136,7 +135,7 @@ export function newBudget(options: BudgetOptions, restored: RestoredBudget, at: 
     refusedAt: at,
     open: new Map(),
     started: 0,
-    // A process that is started again and again must not begin to wait anew each time.
+    // A process that is restarted again and again must not wait from the beginning each time.
     due: Math.min(restored.due ?? at, at - CATCH_UP_MS),
     shutAt: at - CATCH_UP_MS,
     liveAt: null,
@@ -170,7 +169,7 @@ export function delayOf(budget: Budget, at: number): number {
   const gate = getGate(budget, at, open);
   if (gate > at) budget.shutAt = Number.isFinite(gate) ? gate : at;
   const delay = Math.max(0, gate - at, budget.due + 1_000 / paceNow(budget, at) - at);
-  // Without any answer to wait for, there is always a moment at which to ask again.
+  // Without a response to wait for, there is always a time for the next request.
   return open > 0 ? delay : Math.min(delay, LONGEST_WAIT_MS + MOST_JITTER_MS);
 }
 
@@ -186,7 +185,7 @@ export function closedUntil(budget: Budget, at: number): number | null {
   return until > at ? until : null;
 }
 
-/** Requests per second at which to go on now; infinite while no limit is known. */
+/** Returns the requests per second to send now; infinite while no limit is known. */
 export function paceNow(budget: Budget, at: number): number {
   const { share } = budget.options;
   const paces = [...budget.quotas.values()].map((quota) => getPace(quota, at, share));
@@ -204,7 +203,7 @@ export function allowedRate(budget: Budget): number | null {
   return known.length === 0 ? null : Math.min(...known);
 }
 
-/** Counts one request as started; returns its number, by which its answer is told. */
+/** Counts a request as started. Returns its number, by which its response is recorded. */
 export function noteStart(budget: Budget, requester: Requester, at: number): number {
   // Time lost by a stall or by slow answers is made good, within limits; time behind a shut gate is not.
   const earliest = Math.max(at - CATCH_UP_MS, Math.min(budget.shutAt, at));
@@ -226,7 +225,7 @@ export function noteFailure(budget: Budget, request: number): void {
 export function noteBudgetAnswer(budget: Budget, request: number, startedAt: number, answer: BudgetAnswer): void {
   const sentAt = budget.open.get(request)?.at ?? startedAt;
   budget.open.delete(request);
-  // Many refusals of what was under way together are one sign.
+  // Many refusals of requests that were in flight together are one sign.
   if (!answer.limited || sentAt >= budget.refusedAt) {
     noteAnswer(budget.slots, answer.at, answer.latencyMs, answer.limited);
   }
@@ -276,7 +275,7 @@ function accepted(budget: Budget, at: number, sentAt: number): void {
 /** Too many requests. If a quota explains it, its own block holds; else the rate was too high, and is cut. */
 function refused(budget: Budget, answer: BudgetAnswer, sentAt: number): void {
   const explained = answer.limits.quotas.some((quota) => quota.remaining === 0);
-  // Answers to what was under way at the first refusal say the same once more.
+  // Requests in flight at the first refusal are refused for the same reason.
   if (sentAt >= budget.refusedAt) {
     budget.refusals += 1;
     budget.refusedAt = answer.at;
@@ -294,7 +293,7 @@ function ownPause({ options, refusals }: Budget): number {
 
 /** A stated wait wins over what the quotas of the same answer say about their end. */
 function stop(budget: Budget, answer: BudgetAnswer, waitMs: number): void {
-  // Others got the same moment: not all of them should come back in the same millisecond.
+  // Other clients got the same time: not all of them should return in the same millisecond.
   const jitter = budget.options.random() * Math.min(waitMs / 10, MOST_JITTER_MS);
   pause(budget, answer.at + waitMs + jitter);
   for (const said of answer.limits.quotas) {

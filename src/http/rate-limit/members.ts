@@ -4,7 +4,7 @@ import { boundSlots, noteBudgetAnswer, noteFailure, yields, type Budget, type Bu
 /** One of the processes that share a budget. */
 export interface Member {
   owner: string;
-  /** True for requests of its own that are under way, as it knows. */
+  /** True for requests that are in flight in this process. */
   isKnown: (request: number) => boolean;
 }
 
@@ -17,7 +17,7 @@ export interface Ended {
   answer: BudgetAnswer | null;
 }
 
-/** A process that has stored nothing for so long is dead or frozen, and its requests are over. */
+/** A process that has stored nothing for this long is dead or frozen, and its requests are over. */
 const GONE_MS = 5_000;
 /** How long a claim holds that is not renewed: a frozen process holds the others up no longer. */
 const CLAIM_MS = 200;
@@ -41,16 +41,16 @@ export function noteMember(budget: Budget, { owner, isKnown }: Member, now: numb
   return isUnseen;
 }
 
-/** Takes a process out that has nothing under way and nothing to wait for. */
+/** Removes a process that has no requests in flight or waiting. */
 export function leave(budget: Budget, owner: string): void {
   budget.seen.delete(owner);
   if (budget.claim?.owner === owner) budget.claim = null;
 }
 
-/** Takes in the end of a request. */
+/** Records the end of a request. */
 export function takeIn(budget: Budget, owner: string, { request, startedAt, answer }: Ended): void {
   const holder = budget.open.get(request);
-  // The server crashed and forgot: the number is somebody else's by now.
+  // The database lost the latest changes in a crash: the number belongs to another process now.
   if (holder !== undefined && holder.owner !== owner) return;
   if (answer === null) return noteFailure(budget, request);
   // Who was taken for gone and is back has an answer all the same.

@@ -46,7 +46,7 @@ interface GovernorPlace extends KnownLimits {
   maxWaitMs: number;
 }
 
-/** A governor that goes on from what the process before this one knew, or shares it with those beside. */
+/** Opens a rate limiter that continues from stored state, or shares it with other processes. */
 export async function openGovernor(
   { coordination, own, isKept, clock, opened, maxWaitMs }: GovernorPlace,
   name: string,
@@ -78,7 +78,7 @@ export async function compareRateLimit(own: Kysely<OwnTables>, budget: string, d
   };
 }
 
-/** The same, which whoever asked for it closes by itself. */
+/** The same, closed by its caller. */
 export async function ownGovernor(
   place: Omit<GovernorPlace, 'opened'>,
   name: string,
@@ -111,7 +111,7 @@ function keepLimits(own: Kysely<OwnTables>, governor: Governor, name: string, cl
     stored = state;
     await saveLimit(own, name, state, clock.now());
   };
-  // A database that is busy for a moment is tried again at the next tick; the last save, at the end, may throw.
+  // If the database is busy, the next tick tries again; the last save, at the end, may throw.
   const timer = setInterval(() => void save().catch(() => undefined), SAVE_LIMITS_MS);
   timer.unref();
   return {
@@ -122,7 +122,7 @@ function keepLimits(own: Kysely<OwnTables>, governor: Governor, name: string, cl
   };
 }
 
-/** The state of the governor of one origin and credential when it was last stored; null if there is none. */
+/** Reads the stored state for one origin and credential; null if absent. */
 async function readLimit(own: Kysely<OwnTables>, name: string): Promise<string | null> {
   const row = await own.selectFrom('_sync_limits').select('state').where('name', '=', name).executeTakeFirst();
   return row?.state ?? null;

@@ -18,7 +18,7 @@ export interface Quota {
   /** Number of the newest request whose answer spoke of this quota, and when that answer came. */
   newest: number;
   answeredAt: number;
-  /** The longest time to a reset that was stated; stands in for the window's length. */
+  /** The longest time to a reset that was stated; used if the window's length is unknown. */
   longestResetMs: number;
   /** The latest answers, as they came. */
   lately: { request: number; remaining: number; at: number }[];
@@ -65,7 +65,7 @@ export function newQuota(name: string, requests = true): Quota {
   };
 }
 
-/** Takes in what an answer says. Answers may come in another order than that in which the service counted them. */
+/** Updates the quota from a response. Responses may arrive in another order than the service counted them. */
 export function learn(quota: Quota, hint: QuotaHint, position: Position): void {
   quota.limit = hint.limit ?? Math.max(quota.limit, hint.remaining ?? 0);
   const refillMs = hint.refill ? Math.min((quota.limit / hint.refill) * 1_000, LONGEST_WAIT_MS) || null : null;
@@ -79,10 +79,10 @@ export function learn(quota: Quota, hint: QuotaHint, position: Position): void {
   if (quota.lately.length > KEPT_ANSWERS) quota.lately.shift();
 }
 
-/** More than can be under way at once. */
+/** More than can be in flight at once. */
 const KEPT_ANSWERS = 64;
 
-/** Earlier requests that were answered while this one was under way, and by their level were counted after it. */
+/** Counts earlier requests that were answered while this one was in flight, and that the service counted after it. */
 function overtaken({ lately }: Quota, remaining: number, { request, sentAt }: Position): number {
   return lately.filter((other) => other.request < request && other.at >= sentAt && other.remaining < remaining).length;
 }
@@ -116,7 +116,7 @@ export function getNominalRate(quota: Quota): number | null {
   return (quota.limit / getWindowMs(quota)) * 1_000;
 }
 
-/** If the window's length is not stated, the longest time to its end stands in. */
+/** Without a stated window, uses the longest time to its end. */
 function getWindowMs({ windowMs, longestResetMs }: Quota): number {
   return windowMs ?? longestResetMs;
 }

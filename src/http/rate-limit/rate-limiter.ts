@@ -40,10 +40,7 @@ export interface Attempted<T> {
 /** One use of a slot. */
 export type Attempt<T> = (dialect: RateDialect) => Promise<Attempted<T>>;
 
-/**
- * For the progress line, the demo and the status: plain counters of this process since its start, and where the budget
- * stands.
- */
+/** Counters of this process since its start and the state of the budget, for progress and status. */
 export interface GovernorFigures {
   requests: number;
   limited: number;
@@ -85,7 +82,7 @@ export interface GovernorOptions extends Omit<BudgetOptions, 'random'> {
   random?: () => number;
 }
 
-/** Builds the governor. It sends nothing by itself and keeps no timer while nothing waits or is under way. */
+/** Creates the rate limiter. It sends nothing by itself and keeps no timer while no request waits or is in flight. */
 export function createGovernor(options: GovernorOptions): Governor {
   return new RateLimiter(options);
 }
@@ -102,7 +99,7 @@ interface Turn {
   granted: { waiting: Waiting; request: number }[];
   /** Milliseconds until the next one may start; infinite while only an answer or another process can tell. */
   delay: number;
-  /** Ends that the budget has taken in. */
+  /** Number of ended requests that the budget has recorded. */
   ended: number;
   isChanged: boolean;
 }
@@ -113,11 +110,11 @@ const OLDEST_EVERY = 5;
 const FRESH_MS = 1_000;
 /** How often to look whether another process has opened the way. */
 const LOOK_MS = 25;
-/** Processes that wait for the same moment ask up to so much later. */
+/** Max random delay between processes that wait for the same time. */
 const APART_MS = 5;
-/** A process with requests under way stores so often that it is alive. */
+/** Interval in which a process with requests in flight stores that it is alive. */
 const ALIVE_MS = 1_500;
-/** The end of a request that tells nothing new waits so long for the next start: both are one statement. */
+/** How long the end of a request without news waits for the next start, to be stored with it. */
 const HELD_MS = 40;
 const LEAVE_MS = 1_000;
 /** Without a timer of its own a wait ends by a wake; this is the longest one. */
@@ -265,7 +262,7 @@ class RateLimiter implements Governor {
     if (!this.#isPumping) void this.#takeTurns();
   }
 
-  /** One turn after the other, as long as anything waits, or has to be told to the processes that share the budget. */
+  /** Runs scheduling passes while a request waits, or a shared budget has to be updated. */
   async #takeTurns(): Promise<void> {
     this.#isPumping = true;
     let maxAgeMs = FRESH_MS;
@@ -281,7 +278,7 @@ class RateLimiter implements Governor {
         maxAgeMs = isUpToOthers ? 0 : FRESH_MS;
       }
     } catch (error) {
-      // If the row cannot be had for so long, the answers could not be written either.
+      // If the row is unavailable, the responses could not be stored either.
       this.#refuse(error);
     } finally {
       this.#isPumping = false;
@@ -318,7 +315,7 @@ class RateLimiter implements Governor {
     return this.#running.has(request) || this.#ended.some((ended) => ended.request === request);
   }
 
-  /** Whoever it was granted for may have given up meanwhile. */
+  /** The waiter may have been aborted in the meantime. */
   #start(waiting: Waiting, request: number): void {
     const startedAt = this.#store.now();
     if (this.#closed || !this.#waiting.includes(waiting)) return this.#note(request, startedAt, null);

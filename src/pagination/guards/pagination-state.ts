@@ -149,7 +149,7 @@ export class PaginationState {
     return hasKey(this.#keys, key);
   }
 
-  /** True if the latest pages brought no new record for so long that the listing is circular. */
+  /** True if too many pages in a row brought no new record: the listing is circular. */
   get isLoop(): boolean {
     return this.#stalePages >= Math.max(MAX_STALE_PAGES, this.#productivePages);
   }

@@ -26,20 +26,20 @@ function isUnsendable(text: string): boolean {
   return CONTROL.test(text) || !text.isWellFormed();
 }
 
-/** True for a value that cannot stand in this place of a request as the one value that it is. */
+/** True for a value that this request location cannot hold unchanged. */
 export function isUnfit(place: string, value: PlaceValue): boolean {
   const text = textOf(value);
   return isUnsendable(text) || (placeOf(place).in === 'header' && !HEADER_VALUE.test(text));
 }
 
-/** The value as it stands in a query or a header. */
+/** Formats the value for a query or a header. */
 export function textOf(value: PlaceValue): string {
   return isExact(value) ? value.rawJSON : String(value);
 }
 
 /**
- * The values of a page that are neither in its path nor in its query: they stand in the fragment of its URL, which is
- * never sent, as URL-encoded JSON by request place. Throws for a fragment that is none.
+ * Returns the values of a page that are neither in its path nor in its query: they are in the fragment of its URL,
+ * which is never sent, as URL-encoded JSON by request location. Throws for any other fragment.
  */
 function pageVariables(url: URL): PlaceValues {
   if (url.hash.length < 2) return {};
@@ -109,11 +109,10 @@ function hasVariables(url: URL): boolean {
 }
 
 /**
- * The position that a `next` link of an answer names, or why it is not followed. Relative links are fine; another
- * origin, `//host` and user names are refused, since the credential would go there. A service behind a proxy that ends
- * TLS writes http: into its links: such a link is followed by https, as a position never names a scheme. A link
- * says nothing of headers and body, whatever its fragment holds. A credential in the link's own query (`withheld`) is
- * left out: it is added anew to each request.
+ * Returns the position that a `next` link names, or why it is not followed. Another origin, `//host` and user names
+ * are refused, because the credential would go there. A service behind a proxy that ends TLS writes http: into its
+ * links, which are followed by https. A credential in the link's query (`withheld`) is removed: each request adds it
+ * again.
  */
 export function linkedPosition(
   baseUrl: URL,
@@ -240,7 +239,7 @@ function pathOf({ target, templates }: RequestParts, variables: TemplateValues):
   });
 }
 
-/** A page's URL goes on from what the service named; only what depends on the page itself is filled in again. */
+/** Fills in what depends on the page; the rest of the URL stays as the service named it. */
 function refilled(parts: RequestParts, url: URL, variables: TemplateValues): URL {
   const ofPage = new Set(Object.keys(pageVariables(url)));
   const depends = (text: string): boolean => variablesIn(text).some((name) => ofPage.has(`{${name}}`));

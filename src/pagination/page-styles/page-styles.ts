@@ -38,17 +38,17 @@ export interface PageFacts {
   received: number;
   /** True if it holds no record, or only the last one of the page before, with which it was asked to begin. */
   isEmpty: boolean;
-  /** Records on all pages of the walk, this one included; null after a resume, where nobody counted. */
+  /** Records on all pages of the scan, this one included; null if it was resumed without counts. */
   seen: number | null;
-  /** How many there are in all, as this answer tells it. */
+  /** Number of all records, as this response reports it. */
   total: number | null;
-  /** How many pages there are in all, as this answer tells it. */
+  /** Number of all pages, as this response reports it. */
   pages: number | null;
   /** The most records that a page held which named a next one, in this walk or an earlier one; 0 if none did. */
   kept: number;
 }
 
-/** The listing goes on at `next`; or it ends, by what shows it; or nothing is there that says either. */
+/** The listing continues at `next`; or it ends, with what shows it; or the response says neither. */
 export type PageStep = { next: PagePosition } | { end: EndProof } | { end: null; fault: PageFault };
 
 /** A way of cutting a listing into pages, bound to its parameters. Pure: from an answer to the next request. */
@@ -73,7 +73,7 @@ export interface Foresight {
   before(position: URL, count: number): number;
   /** A request for the page that begins `count` records sooner; null if pages cannot begin anywhere. */
   sooner(position: URL, count: number): URL | null;
-  /** The page that holds the record of this index if pages hold `size`; null if the size cannot be asked for. */
+  /** Returns the page that holds the record of this index if pages hold `size`; null if no parameter sets the size. */
   holding(position: URL, record: number, size: number): URL | null;
 }
 
@@ -110,7 +110,7 @@ function absentStep(
   };
 }
 
-/** The fields of a style whose pages are asked for by a cursor. */
+/** The fields of a style that requests pages by a cursor. */
 interface CursorPlace {
   cursor_param: string | null;
   first_cursor: string | number | null;
@@ -153,7 +153,7 @@ function nextByCursor(profile: PageProfiles['cursor'], facts: PageFacts): PageSt
     : { end: 'signal' };
 }
 
-/** True, false, null if the answer does not say, or the fault of a value that is none of these. */
+/** True, false, null if the response does not say, or the fault of any other value. */
 function hasMore(
   profile: { has_more: string | null },
   facts: Pick<PageFacts, 'headers' | 'json'>,
@@ -285,7 +285,7 @@ function pageStyle(profile: PageProfiles['page']): PageStyle {
     const named = namedNumber(profile, facts, numberOf(facts.url));
     if (typeof named === 'object' && named !== null) return named;
     const continuation = continuationOf(profile, facts.seen, facts);
-    // An empty page before the told total may be one whose records are all hidden: the guard says how many are enough.
+    // An empty page before the total may have hidden records only: the loop detector limits how many.
     if (typeof continuation === 'object') return continuation;
     return { next: named === null ? ahead.after(facts.url, received) : atNumber(facts.url, profile.page_param, named) };
   };
@@ -301,8 +301,8 @@ function pageStyle(profile: PageProfiles['page']): PageStyle {
 const NO_NUMBER: ReadonlySet<JsonValue> = new Set<JsonValue>([null, false, '', 0]);
 
 /**
- * The number of the next page by the word of the answer, or the end if it says that there is none; null if the profile
- * names no place for it, or the page is empty: past the end a service may count on for ever.
+ * Returns the number of the next page that the response names, or the end if it names none; null if the profile names
+ * no place for it, or the page is empty: past the end a service may count on for ever.
  */
 function namedNumber(
   { next_page: path }: PageProfiles['page'],
@@ -344,10 +344,10 @@ function offsetStyle(profile: PageProfiles['offset']): PageStyle {
 }
 
 /**
- * Whether a numbered listing goes on. A page that holds records goes on whatever the total says, unless it is short
- * and the count of records is exactly the total: a total that was passed already is wrong, and services cut page sizes
- * silently. Without a total only an empty page is the end, or a short one if that is declared and pages were seen to be as
- * large as they were asked for. A `gap` is an empty page before the total is reached.
+ * Decides whether a numbered listing continues. A page with records continues whatever the total says, unless it is
+ * short and the count of records is exactly the total: a total that was passed is wrong, and services cut page sizes
+ * silently. Without a total only an empty page is the end, or a short one if that is declared and an earlier page was
+ * as large as requested. A `gap` is an empty page before the total is reached.
  */
 function continuationOf(
   { size, end }: PageProfiles['page' | 'offset'],
@@ -390,7 +390,7 @@ function numberIn(url: URL, param: string): number {
   });
 }
 
-/** Relations of a header that is about pages: without `next` among them, it tells the end. */
+/** Relations of a header that is about pages: without `next` among them, the listing ends. */
 const PAGE_RELATIONS = ['prev', 'previous', 'first', 'last'];
 
 /** A `Link` header names the next page with `rel="next"`; one about pages that names none is the end. */
@@ -444,7 +444,7 @@ const STYLES: { [S in keyof PageProfiles]: (profile: PageProfiles[S]) => PageSty
   link: (profile) => followed(profile, nextByLink),
   // A URL in the body does.
   'next-url': (profile) => followed(profile, (facts) => nextByUrl(profile, facts)),
-  // Each page lists what lies behind the last record of the page before.
+  // Each page lists what follows the last record of the page before.
   keyset: (profile) => ({
     ...followed(profile, (facts) => nextByRecord(profile, facts), firstCursor(profile)),
     mayHideNumbers: false,

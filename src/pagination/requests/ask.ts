@@ -10,7 +10,7 @@ import { pageError } from '../guards/page-fault.ts';
 import type { PagePosition } from '../page.ts';
 import { requestAt, type RequestParts, positionOf, urlAt } from '../page-styles/listing-request.ts';
 
-/** How pages are asked for; the same for every page of a walk. */
+/** How all pages of a scan are requested. */
 export interface AskOptions {
   client: ApiClient;
   lane: Lane;
@@ -18,7 +18,7 @@ export interface AskOptions {
   signal?: AbortSignal | undefined;
   /** Whose pages they are: what a refusal means depends on how they are cut. */
   resource: Pick<ResourceProfile, 'page'> & Partial<Pick<ResourceProfile, 'empty'>>;
-  /** How the service says that what was asked for is too much at once; absent or null if it does not. */
+  /** How the service says that a range is too large; absent or null if it does not. */
   tooLarge?: AnswerRule | null | undefined;
 }
 
@@ -31,10 +31,10 @@ export type Ask = (at: PagePosition, asked?: AskedFor) => Promise<ApiAnswer>;
 /** Codes of an answer that, in the middle of a listing, means that the service no longer knows the position. */
 const EXPIRED_CODES: ReadonlySet<string> = new Set(['not_found', 'gone', 'bad_request']);
 
-/** Thrown for the refusal of a page that lies past the end, by what the profile declares of it. */
+/** The refusal of a page past the end, as the profile declares it. */
 export class PastEnd extends SyncError {}
 
-/** True if the service no longer knows the position that was asked for. */
+/** True if the service no longer knows the requested position. */
 export function isExpired(error: unknown): error is SyncError {
   return error instanceof SyncError && error.code === 'cursor_expired';
 }
@@ -43,7 +43,7 @@ export function isExpired(error: unknown): error is SyncError {
 const UNIT_REFUSAL =
   /^(?:bad_(?:request|content|cursor|json|link_header|next|page|text)|not_(?:found|supported|the_api)|(?:guard|pagination)_\w+|gone|busy|empty_body|error_in_body|forbidden|foreign_next|listing_missing|outcome_rule|page_too_short|partial_answer|redirect_refused|service_error|too_many_redirects|unexpected_status)$/;
 
-/** True if the service refused one of several listings or windows for good, so that the others can still be read. */
+/** True if the service refused one of several listings or windows, so that the others can still be read. */
 export function isUnitRefusal(error: unknown): error is SyncError {
   return error instanceof SyncError && UNIT_REFUSAL.test(error.code);
 }
@@ -153,7 +153,7 @@ const EXPIRED_HINT =
   'Positions expire in some services. A run then begins again from the beginning by itself, once; if that ends here ' +
   'too, ask for larger pages (page.size in the profile), or compare page there with an answer of the service.';
 
-/** Without anything that tells of an end, the page after the last one is asked for. */
+/** Without a total, the page after the last one is requested. */
 function pastEndHint({ total = null, pages = null }: PageProfile): string {
   if (total === null && pages === null) {
     return (

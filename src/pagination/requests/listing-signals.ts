@@ -25,7 +25,7 @@ export function countIn(answer: TellingAnswer, place: string | null): number | n
   return countAt(typeof value === 'string' ? value.trim() : value, '');
 }
 
-/** The value at such a place, a header's as text; undefined if there is none. */
+/** Returns the value at such a place, a header's as text; undefined if it is absent. */
 export function valueIn({ headers, json }: TellingAnswer, place: string): JsonValue | undefined {
   const name = /^header:(.+)$/.exec(place)?.[1];
   if (name === undefined) return fieldAt(json, place);
@@ -68,7 +68,7 @@ export interface UndeclaredSignals {
   totals: readonly CountSignal[];
   /** Numbers of all pages. */
   pages: readonly CountSignal[];
-  /** The first marker that says that more follows, with its value; null if there is none. */
+  /** The first marker that says that more follows, with its value; null if it is absent. */
   more: string | null;
 }
 

@@ -85,7 +85,7 @@ export interface ReadPage {
   signals: UndeclaredSignals;
 }
 
-/** The page that an answer to `url` carries, or why it is none. Pure. */
+/** Reads the page in a response to `url`, or returns why it cannot be read. Pure. */
 export function readPage(answer: ApiAnswer, url: URL, resource: ReadableResource): ReadPage | PageFault {
   const { records: path, page, id } = resource;
   const records = recordsOf(answer, resource);
@@ -135,6 +135,6 @@ function rangeCount(header: string | string[] | undefined): number {
   const range = typeof header === 'string' ? RANGE.exec(header) : null;
   if (range === null || range[1]?.toLowerCase() === 'bytes') return 0;
   const all = range[4] === '*' ? Infinity : Number(range[4]);
-  // The last page may name the range that was asked for, past the end of what there is.
+  // The last page may name the requested range, past the end of the listing.
   return Math.min(Number(range[3]), all - 1) - Number(range[2]) + 1;
 }
