@@ -12,7 +12,7 @@ import { createCredentials, type SecretKeeper } from './auth/create-credentials.
 import { answerMemory, type AnswerMemory } from './body/answer-memory.ts';
 import type { ShownQuery } from './body/safe-text.ts';
 import type { ApiClient, AttemptEvent, RetryEvent } from './client.ts';
-import { createAgent, createExchange, type Way } from './exchange.ts';
+import { createAgent, createExchange } from './exchange.ts';
 import { recordFinder } from './outcome/read-answer.ts';
 import { type AnswerHeaders, createJudge } from './outcome/outcome-table.ts';
 import type { Governor } from './rate-limit/rate-limiter.ts';
@@ -22,9 +22,9 @@ export interface ClientOptions {
   baseUrl: URL;
   profile: Profile;
   auth: AuthSettings;
-  governor: Governor;
+  rateLimiter: Governor;
   /** Of an OAuth token endpoint with an origin of its own. */
-  tokenGovernor?: Governor | undefined;
+  tokenRateLimiter?: Governor | undefined;
   clock: Clock;
   /** Called with every attempt; meant for the log at debug level. */
   log?: ((event: AttemptEvent) => void) | undefined;
@@ -32,14 +32,8 @@ export interface ClientOptions {
   retried?: ((event: RetryEvent) => void) | undefined;
   /** Called with every answer of the service itself: with its headers and the address that was asked. */
   answered?: ((headers: AnswerHeaders, url: URL) => void) | undefined;
-  /** Origins besides the base URL's that may be asked or redirected to. They never get the credential. */
-  allowedOrigins?: readonly string[] | undefined;
   /** Proxy, authorities and client certificate of the source's settings. */
   network?: Network | undefined;
-  /** PEM of a certificate authority to trust besides the system's. */
-  ca?: string | undefined;
-  /** Accepts any certificate; for tests only. */
-  insecureTls?: boolean | undefined;
   /** The log's list of texts that must never be written: the credential and every token are added to it. */
   secrets?: string[] | undefined;
   /** The store of OAuth tokens that other processes use too; the client has its own if absent. */
@@ -54,7 +48,7 @@ export interface ClientOptions {
 /** What a client sends requests with, for others that send to the same service. */
 export interface ClientParts extends LoopParts {
   http: HttpProfile;
-  way: Way;
+  network: Network | undefined;
 }
 
 /** A client, and what it is made of. */
@@ -63,38 +57,35 @@ export interface Client extends ApiClient {
 }
 
 /**
- * The client of one source: one governor, one credential, one pool of connections. Throws `ConfigError` for settings
+ * The client of one source: one rate limiter, one credential, one pool of connections. Throws `ConfigError` for settings
  * under which nothing may be sent.
  */
 export function createClient(options: ClientOptions): Client {
-  const { profile, clock, governor, memory = answerMemory } = options;
-  refuseUncheckedTls(options.insecureTls ?? false);
+  const { profile, clock, rateLimiter, memory = answerMemory } = options;
+  refuseUncheckedTls();
   const secrets = options.secrets ?? [];
-  const way = { network: options.network, ca: options.ca, insecure: options.insecureTls ?? false };
-  const agent = createAgent(profile.http, way);
+  const { network } = options;
+  const agent = createAgent(profile.http, network);
   const exchange = createExchange(agent, profile.http, clock);
   const version = requestedVersion(profile);
   const { plainHeaders, homeHeaders } = requestHeaders({ ...profile.headers, ...version.headers });
   const parts: ClientParts = {
     http: profile.http,
-    way,
+    network,
     clock,
-    governorOf: () => governor,
+    limiterFor: () => rateLimiter,
     exchange,
     plainHeaders,
     homeHeaders,
     memory,
     bounds: { values: profile.http.max_values, digits: profile.http.max_digits },
     memoryWait: profile.http.timeout,
-    credentials: createCredentials({ ...options, memory, exchange }, keeperIn(secrets)),
+    credentials: createCredentials({ ...options, memory, exchange }, createSecretKeeper(secrets)),
     judge: createJudge(profile.outcomes),
     isRecord: recordFinder(profile),
     origins: {
       home: options.baseUrl.origin,
-      allowed: new Set([
-        options.baseUrl.origin,
-        ...(options.allowedOrigins ?? []).map((origin) => new URL(origin).origin),
-      ]),
+      allowsOthers: false,
       secrets,
     },
     attempts: profile.http.attempts,
@@ -116,25 +107,25 @@ export function createClient(options: ClientOptions): Client {
 }
 
 /** Tokens that are remembered as secrets: those before have run out. */
-const MOST_ISSUED = 200;
+const MAX_ISSUED_SECRETS = 200;
 
 /** Adds texts to the list of secrets, each once; of those that run out the older half goes when they become many. */
-function keeperIn(secrets: string[]): SecretKeeper {
+function createSecretKeeper(secrets: string[]): SecretKeeper {
   const issued: string[] = [];
   const add = (secret: string): boolean => !secrets.includes(secret) && secrets.push(secret) > 0;
   return {
     forGood: add,
     forAWhile(secret) {
-      if (!add(secret) || issued.push(secret) <= MOST_ISSUED) return;
-      const ended = new Set(issued.splice(0, MOST_ISSUED / 2));
+      if (!add(secret) || issued.push(secret) <= MAX_ISSUED_SECRETS) return;
+      const ended = new Set(issued.splice(0, MAX_ISSUED_SECRETS / 2));
       secrets.splice(0, secrets.length, ...secrets.filter((text) => !ended.has(text)));
     },
   };
 }
 
 /** Node applies this variable deep inside TLS, and it is rarely set with this program in mind. */
-function refuseUncheckedTls(insecure: boolean): void {
-  if (insecure || process.env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return;
+function refuseUncheckedTls(): void {
+  if (process.env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return;
   throw new ConfigError('insecure_tls', 'NODE_TLS_REJECT_UNAUTHORIZED=0 turns the check of certificates off', {
     hint: "Unset it; for a private authority, name the file with its certificate in the environment's NODE_EXTRA_CA_CERTS.",
   });

@@ -80,7 +80,7 @@ export function createExchange(agent: Dispatcher, http: HttpProfile, clock: Cloc
       if (into !== undefined && answer.status >= 200 && answer.status < 300) {
         await into.receive({ status: answer.status, headers: answer.headers, body: response.body, count: received });
       } else {
-        const limit = { cap: mostBytes(request, answer.status, http), hold };
+        const limit = { cap: maxBytes(request, answer.status, http), hold };
         answer.bytes = await readBody(response.body, encodingOf(answer.headers), limit, received);
       }
     } catch (error) {
@@ -104,7 +104,7 @@ export function encodingOf(headers: AnswerHeaders): string {
   return text.trim().toLowerCase() === 'identity' ? '' : text;
 }
 
-function mostBytes({ most }: WireRequest, status: number, { max_body }: HttpProfile): number {
+function maxBytes({ most }: WireRequest, status: number, { max_body }: HttpProfile): number {
   return Math.min(most ?? max_body, status < 300 ? max_body : MAX_ERROR_BYTES);
 }
 
@@ -148,14 +148,14 @@ function bytesReadBefore(error: unknown): number {
   return typeof read === 'number' ? read : 0;
 }
 
-/** The governor's part of an answer; null if none came. */
+/** The rate limiter's part of an answer; null if none came. */
 export function factsOf(answer: WireAnswer, limits: AnswerLimits, limited: boolean): AnswerFacts | null {
   const { status, receivedAt, latencyMs } = answer;
   return status === 0 ? null : { status, limits, receivedAt, latencyMs, limited };
 }
 
 /** Bytes per interval below which a body counts as stalled, so that single bytes cannot hold a connection. */
-const LEAST_PROGRESS = 16_384;
+const MIN_PROGRESS_BYTES = 16_384;
 
 /** What ends an exchange that takes too long. */
 interface Deadline {
@@ -177,7 +177,7 @@ function startDeadline(ms: number, outer: AbortSignal | undefined, of: 'whole' |
   const reason = of === 'whole' ? `no whole answer within ${ms} ms` : `next to nothing came for ${ms} ms`;
   let moved = 0;
   const timer = setInterval(() => {
-    const isMoving = of === 'silence' && moved >= LEAST_PROGRESS;
+    const isMoving = of === 'silence' && moved >= MIN_PROGRESS_BYTES;
     moved = 0;
     if (!isMoving) controller.abort(new SyncError('deadline', reason, { recovery: 'retry' }));
   }, ms);
@@ -194,25 +194,15 @@ function startDeadline(ms: number, outer: AbortSignal | undefined, of: 'whole' |
 
 const MAX_HEADER_BYTES = 16_384;
 
-/** The way to the service; without one there is no proxy, and the usual authorities are trusted. */
-export interface Way {
-  network: Network | undefined;
-  /** PEM of a further authority to trust. */
-  ca: string | undefined;
-  /** Accepts any certificate; for tests only. */
-  insecure: boolean;
-}
-
 /** Makes the connector of an agent out of its options; it is not asked about connections of a proxy. */
 export type ConnectorMaker = (options: buildConnector.BuildOptions) => buildConnector.connector;
 
 /** Connections to the service: HTTP/1.1, kept alive, as many as the profile allows, certificates always checked. */
-export function createAgent(http: HttpProfile, { network, ca, insecure }: Way, make?: ConnectorMaker): Dispatcher {
-  const further = [network?.ca, ca].filter((text) => text !== undefined);
-  const authorities = further.length === 0 ? {} : { ca: [...getCACertificates('default'), ...further] };
+export function createAgent(http: HttpProfile, network: Network | undefined, make?: ConnectorMaker): Dispatcher {
+  const authorities = network?.ca === undefined ? {} : { ca: [...getCACertificates('default'), network.ca] };
   const { cert, key, passphrase } = network ?? {};
   const proof = cert === undefined ? {} : { cert, key, passphrase };
-  const tls = { timeout: http.headers_timeout, rejectUnauthorized: !insecure, ...authorities };
+  const tls = { timeout: http.headers_timeout, rejectUnauthorized: true, ...authorities };
   const connect = { ...tls, ...proof };
   const options = {
     connections: http.concurrency,

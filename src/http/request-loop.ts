@@ -14,7 +14,7 @@ import { type Exchange, factsOf, type WireAnswer } from './exchange.ts';
 import { type BodyBounds, interpret } from './outcome/read-answer.ts';
 import { type AnswerHeaders, declaredVerdict, type OutcomeVerdict, type Seen } from './outcome/outcome-table.ts';
 import { hintFor, type Judged, requestError, requestId } from './outcome/request-error.ts';
-import type { Attempted, Governor } from './rate-limit/rate-limiter.ts';
+import type { Attempted, RequestRunner } from './rate-limit/rate-limiter.ts';
 import { readAnswerLimits } from './rate-limit/answer-limits.ts';
 import {
   firstHop,
@@ -41,7 +41,7 @@ const QUOTA = 50;
 /**
  * The wait after the given number of failures (1 or more): doubling from `base` to `cap`, of which a random half to
  * whole is taken, so that requests which failed together do not come back together. `random` gives 0 <= x < 1.
- * Waits that the service names are the governor's and get no jitter.
+ * Waits that the service names are the rate limiter's and get no jitter.
  */
 export function backoffDelay(failures: number, limits: BackoffLimits, random: () => number): number {
   const whole = Math.min(limits.cap, limits.base * 2 ** Math.min(failures - 1, 30));
@@ -70,7 +70,7 @@ export function createRetryQuota(capacity = QUOTA): RetryQuota {
 }
 
 /** Answers of "too many requests" to one request after which something else must be wrong. */
-const MOST_LIMITED = 50;
+const MAX_LIMITED_ANSWERS = 50;
 
 /** Tokens that may expire during one request. */
 const MAX_RENEWALS = 5;
@@ -87,7 +87,7 @@ export interface LoopParts {
   homeHeaders: Readonly<Record<string, string>>;
   plainHeaders: Readonly<Record<string, string>>;
   /** Returns the rate limiter of an origin. */
-  governorOf: (url: URL) => Pick<Governor, 'run'>;
+  limiterFor: (url: URL) => RequestRunner;
   memory: AnswerMemory;
   /** Milliseconds that an answer waits until there is memory for it. */
   memoryWait: number;
@@ -134,7 +134,7 @@ type AttemptResult =
 /**
  * One request from its first attempt to its answer. The loop is outside and the slot inside: every attempt and every
  * redirect pays for itself, and nothing is held while waiting. Throws `SyncError` when it is over without an answer,
- * the governor's `DeferredError`, and the signal's reason.
+ * the rate limiter's `DeferredError`, and the signal's reason.
  */
 export async function runRequest(parts: LoopParts, request: ApiRequest): Promise<ApiAnswer> {
   const hold = request.hold ?? parts.memory.open();
@@ -175,7 +175,7 @@ function isGone({ request }: Progress, { verdict, answer: { status, failure }, r
   return request.isGone?.({ status, json: reading.seen.json }) ?? false;
 }
 
-/** One attempt through the governor; null if the credential could not be had yet and it is worth another try. */
+/** One attempt through the rate limiter; null if the credential could not be had yet and it is worth another try. */
 async function takeSlot(parts: LoopParts, state: Progress): Promise<AttemptResult | null> {
   const { lane, signal } = state.request;
   if (state.hop.credentialed) {
@@ -186,12 +186,12 @@ async function takeSlot(parts: LoopParts, state: Progress): Promise<AttemptResul
       return null;
     }
   }
-  return parts.governorOf(state.hop.url).run(lane, (dialect) => attempt(parts, state, dialect), signal);
+  return parts.limiterFor(state.hop.url).run(lane, (dialect) => attempt(parts, state, dialect), signal);
 }
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-/** One attempt, inside its slot: sends, reads and judges. The limits are read here, once, for the judge and the governor. */
+/** One attempt, inside its slot: sends, reads and judges. The limits are read here, once, for the judge and the rate limiter. */
 async function attempt(parts: LoopParts, state: Progress, dialect: RateDialect): Promise<Attempted<AttemptResult>> {
   const { credentials } = parts;
   const { request, hop, hold } = state;
@@ -250,7 +250,7 @@ async function retryCredential(parts: LoopParts, state: Progress, error: unknown
 
 function follow(parts: LoopParts, state: Progress, { answer }: Extract<AttemptResult, { kind: 'redirect' }>): void {
   try {
-    if (methodOf(state) !== 'GET') refusePostRedirect(answer, state.hop);
+    if (methodOf(state) !== 'GET') refusePostRedirect(answer.status);
     const hop = nextHop(state.hop, answer.headers['location'], parts.origins);
     state.hop = { ...hop, url: withoutParams(hop.url, hop.credentialed ? parts.credentials.queryNames : []) };
   } catch (error) {
@@ -270,7 +270,7 @@ const REACTIONS: Readonly<Record<Outcome, Reaction>> = {
   limited: async (parts, state, judged) => {
     state.request.meter.limited += 1;
     state.limited += 1;
-    if (state.limited >= MOST_LIMITED) throw failure(parts, state, judged, 'it never stopped limiting');
+    if (state.limited >= MAX_LIMITED_ANSWERS) throw failure(parts, state, judged, 'it never stopped limiting');
     return null;
   },
   reauth: async (parts, state, judged) => {

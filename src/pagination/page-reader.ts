@@ -16,7 +16,7 @@ import {
   verifyPastEnd,
 } from './guards/verify-end.ts';
 import { positionOf, sentTexts, urlAt } from './page-styles/listing-request.ts';
-import type { Doubt, Page, PagePosition, WalkEnd } from './page.ts';
+import type { Doubt, PagePosition, WalkedPage, WalkEnd } from './page.ts';
 import { isExpired, PastEnd } from './requests/ask.ts';
 import type { PagePrefetch } from './requests/prefetch-pages.ts';
 import { readPage, type ReadPage } from './requests/read-page.ts';
@@ -40,8 +40,6 @@ interface UnsteppedPage extends ReadPage {
 interface SteppedPage extends UnsteppedPage, VerifiedEnd {
   next: PagePosition | null;
 }
-
-export type WalkedPage = Omit<Page, 'number' | 'release'>;
 
 /** A page that is shorter than it says may have been truncated: it is requested this often. */
 const MAX_SHORT_PAGE_ATTEMPTS = 3;

@@ -4,10 +4,16 @@ import type { ApiAnswer } from '../http/client.ts';
 /** The place of a walk: the next request as path and query, relative to the source's base URL. Serialisable. */
 export type PagePosition = string;
 
-/** One page of a walk, checked by the guards, in the order of the listing. */
-export interface Page {
-  /** 1 for the first page of the whole walk, counted on over a resume. */
+/** One page of a scan, verified, in the order of the listing. */
+export interface Page extends WalkedPage {
+  /** 1 for the first page of the whole scan; a resumed one continues. */
   number: number;
+  /** Releases the memory that the page counts for. May be called again. */
+  release: () => void;
+}
+
+/** A page before it is returned to the consumer. */
+export interface WalkedPage {
   position: PagePosition;
   /** The position after this page; null at the end of the listing. */
   next: PagePosition | null;
@@ -26,8 +32,6 @@ export interface Page {
   keys: Uint8Array;
   /** The most records that a page held so far which named a next one; 0 if none did. */
   kept: number;
-  /** Releases the memory that the page counts for. May be called again. */
-  release: () => void;
   /** How the scan ended with this page; null if it continues. */
   end: WalkEnd | null;
   /** The response of the last page, in which a service may name where its changes are listed from now on. */

@@ -14,17 +14,14 @@ import {
   urlAt,
 } from './page-styles/listing-request.ts';
 import { openPageStyle } from './page-styles/page-styles.ts';
-import type { Page, PagePosition } from './page.ts';
+import type { Page, PagePosition, WalkedPage } from './page.ts';
 import { PagePrefetch } from './requests/prefetch-pages.ts';
 import { askFor, type AskOptions } from './requests/ask.ts';
 import type { ReadableResource } from './requests/read-page.ts';
-import { type WalkedPage, PageReader } from './page-reader.ts';
+import { PageReader } from './page-reader.ts';
 
 export interface WalkOptions extends AskOptions {
-  resource: RequestTemplates &
-    Pick<ResourceProfile, 'updated'> &
-    Partial<Pick<ResourceProfile, 'times'>> &
-    ReadableResource;
+  resource: RequestTemplates & ReadableResource;
   listing: ListingTarget;
   /** Of the variables in the resource's templates; those without a value leave their entries out. */
   values?: TemplateValues;
@@ -47,7 +44,7 @@ export interface WalkOptions extends AskOptions {
   /** Max requests in flight, one if each page names the next one; 0 disables prefetching. */
   runAhead: number;
   /** Called for each listing; what it returns is called with each new page: true if nothing that follows is wanted. */
-  isEnough?: () => (page: Pick<Page, 'records' | 'position' | 'total' | 'next'>) => boolean;
+  isEnough?: () => (page: WalkedPage) => boolean;
   /** Only this many records of the listing are prefetched; absent: all of them. */
   most?: number;
   /** Tried at the end, where nothing else shows it; absent: it is not. */
@@ -60,7 +57,7 @@ export interface WalkOptions extends AskOptions {
    * End of the scan that this one is compared with, in local epoch milliseconds; absent or null if this is the first.
    */
   formerEndedAt?: number | null;
-  clock: Pick<Clock, 'now' | 'sleep'>;
+  clock: Clock;
 }
 
 /**

@@ -5,7 +5,7 @@ import { answerMemory } from '../http/body/answer-memory.ts';
 import { createAgent, createExchange, type Exchange, type WireAnswer } from '../http/exchange.ts';
 import { interpret } from '../http/outcome/read-answer.ts';
 import { type AnswerHeaders, createJudge, type OutcomeVerdict } from '../http/outcome/outcome-table.ts';
-import { type Attempted, createGovernor, type Governor } from '../http/rate-limit/rate-limiter.ts';
+import { type Attempted, createRateLimiter, type Governor } from '../http/rate-limit/rate-limiter.ts';
 import { readAnswerLimits } from '../http/rate-limit/answer-limits.ts';
 import { firstHop, type Hop, nextHop, type OriginPolicy } from '../http/redirect.ts';
 import type { Clock } from '../model/clock.ts';
@@ -142,9 +142,9 @@ export class Asker implements AsyncDisposable {
     const usual = profileSchema.parse({ resources: { any: { path: '/', page: { style: 'page' } } } });
     const http = { ...usual.http, timeout: 30_000, headers_timeout: 20_000 };
     this.#options = options;
-    this.#agent = createAgent(http, { network, ca: undefined, insecure: false });
+    this.#agent = createAgent(http, network);
     this.#exchange = createExchange(this.#agent, http, clock);
-    this.#governor = createGovernor({
+    this.#governor = createRateLimiter({
       clock,
       dialect: rateDialectSchema.parse('auto'),
       share: 0.9,
@@ -197,7 +197,7 @@ export class Asker implements AsyncDisposable {
     const { baseUrl, credential, secrets } = this.#options;
     const asked = scrub(shownPath(baseUrl, url), secrets);
     const secret = credential === null ? '' : isFalse ? falseSecret(credential.secret) : credential.secret;
-    const policy = { home: baseUrl.origin, allowed: new Set([baseUrl.origin]), secrets };
+    const policy = { home: baseUrl.origin, allowsOthers: false, secrets };
     let hop = firstHop(url, policy);
     for (let failures = 1; ;) {
       const { wire, answer, verdict } = await this.#attempt(

@@ -39,7 +39,7 @@ export function realClient(baseUrl: URL, page: PageProfile, records = 'data', fi
     resources: { content: { path: '/content', records, page, ...fields } },
   });
   const auth = { type: 'api_key', key: 'a-key' } as const;
-  const client = createClient({ baseUrl, profile, auth, governor: openGate, clock });
+  const client = createClient({ baseUrl, profile, auth, rateLimiter: openGate, clock });
   onTestFinished(() => client.close());
   return client;
 }

@@ -32,9 +32,13 @@ import {
 } from './credentials.ts';
 import { assertionMint, type IssuedToken, refreshRefused, requestToken } from './token-request.ts';
 
-interface CredentialSource extends TokenPlace {
-  profile: Pick<Profile, 'auth'>;
+/** The auth of a source, by its profile and its settings. */
+interface ConfiguredAuth {
+  profile: { auth?: Profile['auth'] };
   auth: AuthSettings;
+}
+
+interface CredentialSource extends TokenPlace, ConfiguredAuth {
   clock: Clock;
   /** The store of tokens that other processes use too, and that holds new refresh tokens; each client has its own if absent. */
   tokens?: TokenStore | undefined;
@@ -86,14 +90,14 @@ function made<T extends SchemeType>(
 }
 
 /** The origin of a token endpoint with limits of its own; null if it is the origin of the service. */
-export function otherTokenOrigin({ profile, auth, baseUrl }: Pick<CredentialSource, 'profile' | 'auth' | 'baseUrl'>) {
+export function otherTokenOrigin({ profile, auth, baseUrl }: ConfiguredAuth & { baseUrl: URL }) {
   const plan = authPlan(profile.auth, auth);
   const origin = plan === null ? undefined : tokenUrl(plan, baseUrl)?.origin;
   return origin === undefined || origin === baseUrl.origin ? null : origin;
 }
 
 /** True if a new refresh token may come with each token, which must be kept for the next one. */
-export function keepsRefreshToken({ profile, auth }: Pick<CredentialSource, 'profile' | 'auth'>): boolean {
+export function keepsRefreshToken({ profile, auth }: ConfiguredAuth): boolean {
   const plan = authPlan(profile.auth, auth);
   return plan?.scheme.type === 'oauth' && plan.scheme.grant === 'refresh_token';
 }
@@ -181,9 +185,9 @@ const MAX_TOKEN_BYTES = 1_048_576;
 
 interface TokenPlace {
   baseUrl: URL;
-  governor: Governor;
+  rateLimiter: Governor;
   /** Of a token endpoint with an origin of its own; if absent, none holds it back. */
-  tokenGovernor?: Governor | undefined;
+  tokenRateLimiter?: Governor | undefined;
   memory: AnswerMemory;
   exchange: Exchange;
 }
@@ -218,9 +222,9 @@ function tokenAddress({ scheme, secrets }: AuthPlan): string | null {
   return told ?? scheme.token_url ?? scheme.token_path ?? '/oauth/token';
 }
 
-/** A request to the service's own origin takes a slot like any other; another origin has a governor of its own. */
+/** A request to the service's own origin takes a slot like any other; another origin has a rate limiter of its own. */
 async function sendForToken(
-  { baseUrl, governor, tokenGovernor, memory, exchange }: TokenPlace,
+  { baseUrl, rateLimiter, tokenRateLimiter, memory, exchange }: TokenPlace,
   request: WireRequest,
   { lane, isStillMine, within }: Sending,
 ): Promise<WireAnswer> {
@@ -236,7 +240,7 @@ async function sendForToken(
       hold.release();
     }
   };
-  const holder = request.url.origin === baseUrl.origin ? governor : tokenGovernor;
+  const holder = request.url.origin === baseUrl.origin ? rateLimiter : tokenRateLimiter;
   if (holder === undefined) return sent();
   return holder.run(lane, async (dialect) => {
     const result = await sent();

@@ -6,7 +6,7 @@ import { ConfigError, messageOf } from '../../model/errors.ts';
 import { putInto, type Credentials, falsify, type SentCredential, queryNamesOf } from './credentials.ts';
 
 /** The part of its life in which a JWT is used: clocks differ. */
-const USED_PART = 0.8;
+const USED_FRACTION = 0.8;
 
 /** A JWT that is signed here. Throws `ConfigError` for a key that cannot sign. */
 export function jwtCredentials(
@@ -23,7 +23,7 @@ export function jwtCredentials(
 
   function current(): SentCredential {
     const now = clock.monotonic();
-    const usedFor = scheme.reuse ? scheme.lifetime * USED_PART : 0;
+    const usedFor = scheme.reuse ? scheme.lifetime * USED_FRACTION : 0;
     if (made !== null && now - made.at < usedFor) return made.credential;
     const text = mint(clock.now());
     // Within a second the same one comes again.

@@ -105,7 +105,7 @@ function jsonAt({ bytes }: WireAnswer, path: string): JsonValue | undefined {
 
 const UNITS = { s: 1_000, ms: 1 };
 /** Larger ones are milliseconds: as seconds they would be in the year 5138. */
-const MOST_SECONDS = 1e11;
+const MAX_EPOCH_SECONDS = 1e11;
 
 /** Milliseconds; the profile's lifetime if the answer has none that can be read. */
 function lifeOf({ expires, lifetime }: SessionScheme, answer: WireAnswer, now: number): number {
@@ -118,7 +118,7 @@ function lifeOf({ expires, lifetime }: SessionScheme, answer: WireAnswer, now: n
 
 function momentOf(found: string | number, number: number): number {
   if (Number.isNaN(number)) return Date.parse(String(found));
-  return number < MOST_SECONDS ? number * 1_000 : number;
+  return number < MAX_EPOCH_SECONDS ? number * 1_000 : number;
 }
 
 function refused(from: string, answer: WireAnswer, secrets: readonly (string | null)[]): SyncError {

@@ -9,10 +9,10 @@ import type { IssuedToken } from './token-request.ts';
 /** A process that requested a token and was silent for this long is considered dead: another one takes over. */
 export const CLAIM_MS = 30_000;
 /** How often those who wait for another one's token look for it. */
-const LOOK_MS = 100;
+const POLL_INTERVAL_MS = 100;
 /** How often a token that was issued is tried to be stored, and how long between: it may be the only one that holds. */
-const STORE_TRIES = 8;
-const STORE_AGAIN_MS = 250;
+const MAX_STORE_ATTEMPTS = 8;
+const STORE_RETRY_MS = 250;
 
 /** What a request for a token is given. */
 export interface TokenOccasion {
@@ -67,7 +67,7 @@ export function sharedToken(parts: SharedTokenParts): (lane: Lane, isRetry?: boo
         throw refusal();
       }
       if (stored.isMine) await replaceToken(parts, unstored, { lane, version, claim, kept });
-      else if (stored.version === version) await clock.sleep(LOOK_MS);
+      else if (stored.version === version) await clock.sleep(POLL_INTERVAL_MS);
       else {
         version = stored.version;
         const value = stored.expiresIn <= 0 ? null : kept.access;
@@ -130,8 +130,8 @@ async function storeToken(
       unstored.token = null;
       return;
     } catch (error) {
-      if (tries >= STORE_TRIES) throw error;
-      await clock.sleep(STORE_AGAIN_MS * tries);
+      if (tries >= MAX_STORE_ATTEMPTS) throw error;
+      await clock.sleep(STORE_RETRY_MS * tries);
     }
   }
 }

@@ -4,11 +4,11 @@ import { SyncError } from '../../model/errors.ts';
 import { unlessAborted, waitAtMost } from '../../model/waiting.ts';
 
 /** So little is always granted: ordinary answers never wait for large ones. */
-const SMALL = 2_097_152;
+const SMALL_ANSWER_BYTES = 2_097_152;
 /** The part of the heap that answers may take, and as much again for the one whose turn it is. */
-const PART = 1 / 4;
-const MOST = 2 ** 30;
-const LEAST = 2 ** 25;
+const HEAP_FRACTION = 1 / 4;
+const MAX_LIMIT_BYTES = 2 ** 30;
+const MIN_LIMIT_BYTES = 2 ** 25;
 
 /** The memory of all responses that this process holds, for all sources together. */
 export interface AnswerMemory {
@@ -32,7 +32,7 @@ export interface AnswerHold {
    * Waits until this response may exceed the limit, until its release. The caller must hold nothing that others wait
    * for. Throws `memory_full` after `ms`, and the signal's reason.
    */
-  takeTurn(clock: Pick<Clock, 'sleep'>, ms: number, signal?: AbortSignal): Promise<void>;
+  takeTurn(clock: Clock, ms: number, signal?: AbortSignal): Promise<void>;
   /** Gives everything back. May be called again. */
   release(): void;
 }
@@ -51,7 +51,7 @@ export function createAnswerMemory(limit: number): AnswerMemory {
   function open(): AnswerHold {
     let own = 0;
     const resize = (bytes: number): void => {
-      if (bytes > own && bytes > SMALL) {
+      if (bytes > own && bytes > SMALL_ANSWER_BYTES) {
         if (bytes > limit) throw tooHeavy(limit);
         if (taken - own + bytes > limit && extra.owner !== hold) throw full();
       }
@@ -122,5 +122,5 @@ function tooHeavy(limit: number): SyncError {
 
 /** That of this process: a part of what Node lets its heap grow to, which follows the limit of a container. */
 export const answerMemory: AnswerMemory = createAnswerMemory(
-  Math.min(Math.max(v8.getHeapStatistics().heap_size_limit * PART, LEAST), MOST),
+  Math.min(Math.max(v8.getHeapStatistics().heap_size_limit * HEAP_FRACTION, MIN_LIMIT_BYTES), MAX_LIMIT_BYTES),
 );

@@ -39,7 +39,7 @@ type CreateDecompressor = (bytes: Uint8Array) => Transform;
 const options = { chunkSize: CHUNK_BYTES };
 const gzip: CreateDecompressor = () => createGunzip(options);
 
-/** `deflate` means zlib in the standard and raw deflate on some servers; the first byte tells them apart. */
+/** `deflate` means zlib in the standard and raw deflate on some servers; the first byte distinguishes them. */
 const deflate: CreateDecompressor = (bytes) =>
   ((bytes[0] ?? 0) & 0x0f) === 8 ? createInflate(options) : createInflateRaw(options);
 

@@ -12,13 +12,18 @@ import { kindOf } from './file-kind.ts';
 export interface DownloadParts {
   client: ClientParts;
   /** For origins besides the service's. */
-  elsewhere: Pick<LoopParts, 'exchange' | 'judge' | 'governorOf'> & { quotaOf: (origin: string) => RetryQuota };
+  elsewhere: {
+    exchange: LoopParts['exchange'];
+    judge: LoopParts['judge'];
+    limiterFor: LoopParts['limiterFor'];
+    quotaOf: (origin: string) => RetryQuota;
+  };
   rules: AddressRules;
 }
 
-const MOST_REDIRECTS = 5;
+const MAX_REDIRECTS = 5;
 /** How often a file is begun again in one call, because what came did not fit together, or an address ran out meanwhile. */
-const MOST_RESTARTS = 2;
+const MAX_RESTARTS = 2;
 
 /** The state of one download. */
 interface Progress {
@@ -37,7 +42,7 @@ export async function downloadFile(parts: DownloadParts, request: DownloadReques
   const progress: Progress = { parts, request, file, at: request.url, restarts: 0 };
   try {
     for (;;) {
-      const downloaded = await settle(progress, await ask(progress));
+      const downloaded = await handleAnswer(progress, await ask(progress));
       if (downloaded === null) continue;
       if (downloaded.kind !== 'fetched') await file.remove();
       return downloaded;
@@ -70,7 +75,7 @@ function loopParts(progress: Progress): LoopParts {
       ? {}
       : { homeHeaders: client.plainHeaders, credentials: { ...client.credentials, queryNames: [] } }),
     exchange: (wire, account) => (isHome(wire.url) ? client : elsewhere).exchange(wire, account),
-    governorOf: (url) => (isHome(url) ? client : elsewhere).governorOf(url),
+    limiterFor: (url) => (isHome(url) ? client : elsewhere).limiterFor(url),
     judge: (seen) => {
       const { judge } = isHome(progress.at) ? client : elsewhere;
       return judgeFile({ file, isOwn: isHome(progress.at) && request.isOwn(progress.at), judge }, seen);
@@ -80,12 +85,12 @@ function loopParts(progress: Progress): LoopParts {
       home,
       secrets,
       isOwn: request.isOwn,
-      allowed: { has: () => true },
+      allowsOthers: true,
       judge: (url) => {
         progress.at = url;
         if (!isHome(url)) refusePrivate(url, rules);
       },
-      mostHops: MOST_REDIRECTS,
+      maxHops: MAX_REDIRECTS,
     },
   };
 }
@@ -103,7 +108,7 @@ interface FileAnswer {
 /** Statuses of an expired signed address; S3 uses 400 and 403. */
 const EXPIRED: ReadonlySet<number> = new Set([400, 401, 403, 404, 410]);
 const GONE: ReadonlySet<number> = new Set([404, 410]);
-const ATTEMPTS_AT_NOTHING = 3;
+const MAX_EMPTY_ATTEMPTS = 3;
 
 /** Decides an answer to a request for a file, before the outcome table does. Throws what our own disk failed with. */
 function judgeFile({ file, isOwn, judge }: FileAnswer, seen: Seen): OutcomeVerdict {
@@ -135,7 +140,7 @@ function judgeBody(received: Received): OutcomeVerdict {
   if (received.kind === 'refused') return coded('refused', received.refusal.reason);
   if (received.kind === 'wrong_part') return coded('restart', received.reason);
   if (received.kind === 'whole') return { outcome: 'ok', code: 'file', reason: 'the file is here' };
-  return { outcome: 'retry', code: 'empty_body', reason: 'the file has no content', attempts: ATTEMPTS_AT_NOTHING };
+  return { outcome: 'retry', code: 'empty_body', reason: 'the file has no content', attempts: MAX_EMPTY_ATTEMPTS };
 }
 
 function coded(code: FileCode, reason: string): OutcomeVerdict {
@@ -143,7 +148,7 @@ function coded(code: FileCode, reason: string): OutcomeVerdict {
 }
 
 /** Returns the result of a download; null to request the file again. */
-async function settle(progress: Progress, answer: ApiAnswer): Promise<Downloaded | null> {
+async function handleAnswer(progress: Progress, answer: ApiAnswer): Promise<Downloaded | null> {
   const { at, request, file } = progress;
   const { received } = file;
   switch (answer.code) {
@@ -176,7 +181,7 @@ async function settle(progress: Progress, answer: ApiAnswer): Promise<Downloaded
 
 function mayRestart(progress: Progress): boolean {
   progress.restarts += 1;
-  return progress.restarts <= MOST_RESTARTS;
+  return progress.restarts <= MAX_RESTARTS;
 }
 
 /** A file whose bytes are all here: what they are decides. */

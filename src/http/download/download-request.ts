@@ -53,11 +53,8 @@ export type Downloaded =
 /** Why a file is not taken, now or later. */
 export type Refusal = Omit<Extract<Downloaded, { kind: 'refused' }>, 'kind'>;
 
-/** What a request says of the bytes of a file. */
-type Wanted = Pick<DownloadRequest, 'most' | 'declared'>;
-
 /** Returns why a file of this size is refused; null if it is accepted. */
-export function sizeFault(bytes: number, { most, declared }: Wanted): Refusal | null {
+export function sizeFault(bytes: number, { most, declared }: DownloadRequest): Refusal | null {
   if (bytes > most) return tooLarge(most);
   if (declared.bytes === null || bytes === declared.bytes) return null;
   return { code: 'file_differs', reason: `the file has ${bytes} bytes, its record says ${declared.bytes}` };
@@ -70,7 +67,7 @@ export function tooLarge(most: number): Refusal {
 /** Why a file of this kind is not taken; null if it is. While it is still coming, what is not known yet is no fault. */
 export function kindFault(
   { type, size, isDamaged }: FileKind,
-  { types, mostPixels }: Pick<DownloadRequest, 'types' | 'mostPixels'>,
+  { types, mostPixels }: DownloadRequest,
   isWhole: boolean,
 ): Refusal | null {
   if (isDamaged) return { code: 'file_type', reason: `the header of the file, ${type}, is damaged` };
@@ -84,7 +81,7 @@ export function kindFault(
 }
 
 /** Returns how these bytes differ from what the record declares; null if they do not. */
-export function hashFault(sha256: string, { declared }: Wanted): Refusal | null {
+export function hashFault(sha256: string, { declared }: DownloadRequest): Refusal | null {
   if (declared.sha256 === null || declared.sha256.toLowerCase() === sha256) return null;
   return { code: 'file_differs', reason: `the SHA-256 of the file is ${sha256}, its record says ${declared.sha256}` };
 }

@@ -7,22 +7,26 @@ import type { AnswerLimits } from '../rate-limit/answer-limits.ts';
 /** Headers of an answer: names in lower case, repeated headers as arrays. */
 export type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** The part of an attempt's answer that decides what to do next. */
-export interface Seen {
+/** The body of a response. */
+interface SeenBody {
+  /** The parsed body, also of an error response if it is JSON. */
+  json: JsonValue | undefined;
+  /** True if the body is a record itself, as the profile describes them: a field `error` is one of its own. */
+  isRecord: boolean;
+}
+
+/** The part of an attempt's response that decides what to do next. */
+export interface Seen extends SeenBody {
   /** 0 if no answer came. */
   status: number;
   headers: AnswerHeaders;
-  limits: Pick<AnswerLimits, 'retryAfterMs' | 'isExhausted'>;
+  limits: AnswerLimits;
   /** Code of the failure that kept the answer from arriving whole; null if it is complete. */
   transport: string | null;
   /** Code of what is wrong with a complete body of a 2xx; null if it is usable. */
   content: string | null;
-  /** The parsed body, also of an error answer if it is JSON. */
-  json: JsonValue | undefined;
   /** The beginning of the body of an answer that is not a 2xx, as it came. */
   excerpt: string;
-  /** True if the body is a record itself, as the profile describes them: a field `error` is one of its own. */
-  isRecord: boolean;
 }
 
 /** One row of the table: every condition that is present must hold. */
@@ -31,11 +35,15 @@ export interface OutcomeRow extends StatusRow {
 }
 
 /** A row that goes by the status and by failures alone. */
-export interface StatusRow {
+export interface StatusRow extends OutcomeVerdict {
   /** Codes of `transport` or `content` failures; a final `*` matches any ending. */
   failure?: readonly string[];
   /** `404` or `5xx`. */
   status?: readonly string[];
+}
+
+/** The decision about one attempt. */
+export interface OutcomeVerdict {
   outcome: Outcome;
   /** Stable: scripts and the floors above match on it. */
   code: string;
@@ -265,7 +273,7 @@ function row(outcome: OutcomeRow['outcome'], code: string, reason: string, rest:
   return { ...rest, outcome, code, reason };
 }
 
-/** True for a Retry-After that the governor waits for. */
+/** True for a Retry-After that the rate limiter waits for. */
 function namesWait({ limits }: Seen): boolean {
   return limits.retryAfterMs !== null;
 }
@@ -282,7 +290,7 @@ const LEFT_OUT = /^(?:(?:is_?)?(?:partial|incomplete)(?:_?results?)?|timed_?out)
  * Returns the error at the top of a body as text, also next to records; empty if absent. A service that could query
  * only some of its parts returns their records with a success status.
  */
-export function errorIn({ json, isRecord }: Pick<Seen, 'json' | 'isRecord'>): string {
+export function errorIn({ json, isRecord }: SeenBody): string {
   if (!isObject(json) || isRecord) return '';
   const said = [json['error'], json['errors']].filter((value) => value !== undefined && isSaid(value));
   return said.map((value) => searchableText(value ?? null)).join(' ');
@@ -292,7 +300,7 @@ export function errorIn({ json, isRecord }: Pick<Seen, 'json' | 'isRecord'>): st
  * The path of the field by which a body says of itself that it is not whole: at its top, in `meta`, or by shards that
  * failed; empty if none does.
  */
-export function partialSignIn({ json, isRecord }: Pick<Seen, 'json' | 'isRecord'>): string {
+export function partialSignIn({ json, isRecord }: SeenBody): string {
   if (!isObject(json) || isRecord) return '';
   const { meta, _shards: shards } = json;
   if (isObject(shards) && typeof shards['failed'] === 'number' && shards['failed'] > 0) return '_shards.failed';
@@ -324,9 +332,6 @@ export function searchableText(value: JsonValue): string {
     return '…';
   }
 }
-
-/** The decision about one attempt, and how to say it. */
-export type OutcomeVerdict = Pick<OutcomeRow, 'outcome' | 'code' | 'reason' | 'hint' | 'attempts'>;
 
 /** Decides every answer and failure by one table: the profile's rows first, then the built-in ones. */
 export function createJudge(rules: readonly OutcomeRule[]): (seen: Seen) => OutcomeVerdict {
@@ -396,7 +401,7 @@ function rowOfRule(rule: OutcomeRule): OutcomeRow {
 /** True if all conditions hold for an answer. */
 export function meetsConditions(
   { status, header, body }: AnswerConditions,
-  seen: Pick<Seen, 'status' | 'headers' | 'json'>,
+  seen: { status: number; headers: AnswerHeaders; json: JsonValue | undefined },
 ): boolean {
   return (
     (status === undefined || [status].flat().some((pattern) => isStatus(pattern, seen.status))) &&

@@ -22,7 +22,7 @@ import type { Seen } from './outcome-table.ts';
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** Of a longer body no string can be made, which is seen at once. */
-const MOST_LAZY = constants.MAX_STRING_LENGTH;
+const MAX_LAZY_BYTES = constants.MAX_STRING_LENGTH;
 
 /** Charset labels that are taken, and what decodes them. ASCII is read as UTF-8, of which it is a part. */
 const CHARSETS: Readonly<Record<string, string>> = {
@@ -52,7 +52,7 @@ interface DecodedText {
 export function decodeText(bytes: Buffer, contentType: string): DecodedText {
   const decoder = decoderFor(bytes, contentType);
   try {
-    if (decoder === utf8 && bytes.length <= MOST_LAZY && isUtf8(bytes)) return lazyText(bytes);
+    if (decoder === utf8 && bytes.length <= MAX_LAZY_BYTES && isUtf8(bytes)) return lazyText(bytes);
     const text = decoder.decode(bytes);
     return { text, bytes: decoder === utf8 ? unmarked(bytes) : Buffer.from(text) };
   } catch (cause) {
@@ -88,8 +88,8 @@ function decoderFor(bytes: Uint8Array, contentType: string): TextDecoder {
 }
 
 /** Bytes that are kept of the body of an error answer. */
-const EXCERPT = 65_536;
-const AROUND = 40;
+const MAX_EXCERPT_BYTES = 65_536;
+const CONTEXT_LENGTH = 40;
 
 /** An answer's content, before it is judged. */
 export interface AnswerReading {
@@ -112,8 +112,8 @@ interface Limits extends BodyBounds {
 }
 
 /** Bytes of memory that a body takes for each of its own (as bytes, as text, in its values), and for each value. */
-const PER_BYTE = 3;
-const PER_VALUE = 300;
+const MEMORY_PER_BYTE = 3;
+const MEMORY_PER_VALUE = 300;
 
 interface Content {
   bytes: Buffer;
@@ -132,7 +132,9 @@ const NOTHING: Content = { bytes: Buffer.alloc(0), json: undefined, code: null, 
  */
 export function interpret(answer: WireAnswer, isRecord: (body: JsonValue) => boolean, limits: Limits): AnswerReading {
   const success = answer.failure === null && answer.status >= 200 && answer.status < 300;
-  const content = success ? readContent(answer, limits) : errorContent(answer.bytes.toString('utf8', 0, EXCERPT));
+  const content = success
+    ? readContent(answer, limits)
+    : errorContent(answer.bytes.toString('utf8', 0, MAX_EXCERPT_BYTES));
   const { json } = content;
   return {
     seen: {
@@ -152,7 +154,7 @@ export function interpret(answer: WireAnswer, isRecord: (body: JsonValue) => boo
 function readContent({ bytes, headers }: WireAnswer, limits: Limits): Content {
   let decoded: DecodedText = { text: '', bytes };
   try {
-    limits.hold.resize(bytes.length * PER_BYTE);
+    limits.hold.resize(bytes.length * MEMORY_PER_BYTE);
     decoded = decodeText(bytes, String(headers['content-type'] ?? ''));
     const other = isContainer(decoded.bytes) ? null : otherThanJson(decoded.text);
     if (other !== null) return other;
@@ -179,7 +181,9 @@ function isContainer(bytes: Buffer): boolean {
 function otherThanJson(text: string): Content | null {
   const start = text.search(/\S/);
   if (start === -1) return { ...NOTHING, code: 'empty_body' };
-  return text[start] === '<' ? { ...NOTHING, code: 'not_the_api', excerpt: text.slice(start, start + EXCERPT) } : null;
+  return text[start] === '<'
+    ? { ...NOTHING, code: 'not_the_api', excerpt: text.slice(start, start + MAX_EXCERPT_BYTES) }
+    : null;
 }
 
 /** Throws `SyncError`: `too_many_values`, `too_many_digits`, and what the account throws. */
@@ -189,7 +193,7 @@ function admit(bytes: Buffer, limits: Limits): void {
   if (digits > limits.digits) {
     throw beyond('too_many_digits', `the long numbers of the body have more than ${limits.digits} digits together`);
   }
-  limits.hold.resize(bytes.length * PER_BYTE + values * PER_VALUE);
+  limits.hold.resize(bytes.length * MEMORY_PER_BYTE + values * MEMORY_PER_VALUE);
 }
 
 function beyond(code: string, message: string): SyncError {
@@ -205,7 +209,7 @@ function around(text: string, message: string): string {
   const position = /position (\d+)/.exec(message)?.[1];
   if (position === undefined) return '';
   const at = Number(position);
-  return `, near ${JSON.stringify(text.slice(Math.max(0, at - AROUND), at + AROUND))}`;
+  return `, near ${JSON.stringify(text.slice(Math.max(0, at - CONTEXT_LENGTH), at + CONTEXT_LENGTH))}`;
 }
 
 function looseJson(text: string): JsonValue | undefined {

@@ -9,13 +9,14 @@ import {
   noteAnswer,
   noteRejection,
   noteSuccess,
-  noteUnderWay,
+  noteInFlight,
   type RateEstimate,
 } from './aimd.ts';
 import { type AnswerLimits, LONGEST_WAIT_MS, type QuotaHint } from './answer-limits.ts';
 import { getNominalRate, getOpenTime, getPace, learn, newQuota, type Quota } from './quota.ts';
 
-export interface BudgetOptions {
+/** The limits of a service as the settings and the profile describe them. */
+export interface ServiceLimits {
   dialect: RateDialect;
   /** The limit that the service is known to have; `share` counts here as well. */
   requestsPerSecond?: number | undefined;
@@ -25,6 +26,9 @@ export interface BudgetOptions {
   concurrency: number;
   /** Most of all processes together; null or absent for as many as each of them may have. */
   concurrencyTotal?: number | null | undefined;
+}
+
+export interface BudgetOptions extends ServiceLimits {
   /** 0 up to 1, for jitter. */
   random: () => number;
 }
@@ -111,12 +115,12 @@ export function yields(lane: Lane): boolean {
 }
 
 /** After a stall of the process so much of the pace is caught up on. */
-const CATCH_UP_MS = 250;
+const MAX_CATCH_UP_MS = 250;
 /** A refusal is never answered with a hot loop, whatever wait it states. */
-const SHORTEST_PAUSE_MS = 1_000;
-const MOST_JITTER_MS = 1_000;
+const MIN_PAUSE_MS = 1_000;
+const MAX_JITTER_MS = 1_000;
 /** Pauses of our own choosing grow up to this. */
-const LONGEST_OWN_PAUSE_MS = 60_000;
+const MAX_OWN_PAUSE_MS = 60_000;
 /** A quota that no response mentions for this long is forgotten if responses mention others; else with its window. */
 const FORGET_MS = 60_000;
 
@@ -136,8 +140,8 @@ export function newBudget(options: BudgetOptions, restored: RestoredBudget, at: 
     open: new Map(),
     started: 0,
     // A process that is restarted again and again must not wait from the beginning each time.
-    due: Math.min(restored.due ?? at, at - CATCH_UP_MS),
-    shutAt: at - CATCH_UP_MS,
+    due: Math.min(restored.due ?? at, at - MAX_CATCH_UP_MS),
+    shutAt: at - MAX_CATCH_UP_MS,
     liveAt: null,
     seen: new Map(),
     claim: null,
@@ -170,7 +174,7 @@ export function delayOf(budget: Budget, at: number): number {
   if (gate > at) budget.shutAt = Number.isFinite(gate) ? gate : at;
   const delay = Math.max(0, gate - at, budget.due + 1_000 / paceNow(budget, at) - at);
   // Without a response to wait for, there is always a time for the next request.
-  return open > 0 ? delay : Math.min(delay, LONGEST_WAIT_MS + MOST_JITTER_MS);
+  return open > 0 ? delay : Math.min(delay, LONGEST_WAIT_MS + MAX_JITTER_MS);
 }
 
 /** The time from which pauses and quotas allow a request while `open` others are in flight. */
@@ -206,13 +210,13 @@ export function allowedRate(budget: Budget): number | null {
 /** Counts a request as started. Returns its number, by which its response is recorded. */
 export function noteStart(budget: Budget, requester: Requester, at: number): number {
   // Time lost by a stall or by slow answers is made good, within limits; time behind a shut gate is not.
-  const earliest = Math.max(at - CATCH_UP_MS, Math.min(budget.shutAt, at));
+  const earliest = Math.max(at - MAX_CATCH_UP_MS, Math.min(budget.shutAt, at));
   budget.due = budget.probing ? at : Math.max(budget.due + 1_000 / paceNow(budget, at), earliest);
   budget.started += 1;
   budget.open.set(budget.started, { ...requester, at });
   if (!yields(requester.lane)) budget.liveAt = at;
   for (const quota of budget.quotas.values()) quota.spendable -= 1;
-  noteUnderWay(budget.slots, budget.open.size);
+  noteInFlight(budget.slots, budget.open.size);
   return budget.started;
 }
 
@@ -282,19 +286,19 @@ function refused(budget: Budget, answer: BudgetAnswer, sentAt: number): void {
   }
   if (!explained) noteRejection(budget.estimate, budget.options.share, answer.at, sentAt);
   const stated = Boolean(answer.limits.waitMs) || (explained && closedUntil(budget, answer.at) !== null);
-  pause(budget, answer.at + (stated ? SHORTEST_PAUSE_MS : ownPause(budget)));
+  pause(budget, answer.at + (stated ? MIN_PAUSE_MS : ownPause(budget)));
 }
 
 /** Doubles with every refusal in a row, from the dialect's own least wait. */
 function ownPause({ options, refusals }: Budget): number {
-  const least = Math.max(SHORTEST_PAUSE_MS, options.dialect.limited_wait_ms);
-  return Math.min(least * 2 ** (refusals - 1), Math.max(LONGEST_OWN_PAUSE_MS, 8 * least));
+  const least = Math.max(MIN_PAUSE_MS, options.dialect.limited_wait_ms);
+  return Math.min(least * 2 ** (refusals - 1), Math.max(MAX_OWN_PAUSE_MS, 8 * least));
 }
 
 /** A stated wait wins over what the quotas of the same answer say about their end. */
 function stop(budget: Budget, answer: BudgetAnswer, waitMs: number): void {
   // Other clients got the same time: not all of them should return in the same millisecond.
-  const jitter = budget.options.random() * Math.min(waitMs / 10, MOST_JITTER_MS);
+  const jitter = budget.options.random() * Math.min(waitMs / 10, MAX_JITTER_MS);
   pause(budget, answer.at + waitMs + jitter);
   for (const said of answer.limits.quotas) {
     const quota = budget.quotas.get(said.name);

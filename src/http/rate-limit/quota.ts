@@ -43,7 +43,7 @@ const LONG_WINDOW_MS = 5_000;
 const MAX_PACED_WINDOW_MS = 3_600_000;
 /** How often in a long window a request checks whether some of a used quota has come back. */
 const PROBES_PER_WINDOW = 40;
-const SHORT_SILENCE = 0.15;
+const SILENCE_FRACTION = 0.15;
 const MAX_ABOVE_NOMINAL = 1.15;
 const LEVEL_CORRECTION = 0.05;
 
@@ -76,11 +76,11 @@ export function learn(quota: Quota, hint: QuotaHint, position: Position): void {
   if (position.request > quota.newest) takeNewest(quota, hint, hint.remaining, position);
   else if (quota.remaining !== null && hint.remaining > quota.remaining) quota.spendable += 1;
   quota.lately.push({ request: position.request, remaining: hint.remaining, at: position.at });
-  if (quota.lately.length > KEPT_ANSWERS) quota.lately.shift();
+  if (quota.lately.length > MAX_KEPT_ANSWERS) quota.lately.shift();
 }
 
 /** More than can be in flight at once. */
-const KEPT_ANSWERS = 64;
+const MAX_KEPT_ANSWERS = 64;
 
 /** Counts earlier requests that were answered while this one was in flight, and that the service counted after it. */
 function overtaken({ lately }: Quota, remaining: number, { request, sentAt }: Position): number {
@@ -182,5 +182,5 @@ function getMaxSilenceMs(quota: Quota, reserve: number): number {
   if (quota.spendable < 1) return Math.max(1_000, interval);
   if (windowMs >= LONG_WINDOW_MS) return Math.max(2 * interval, windowMs / PROBES_PER_WINDOW);
   const left = (quota.resetAt ?? Number.POSITIVE_INFINITY) - quota.answeredAt;
-  return left < windowMs / 2 ? left : Math.max(2 * interval, windowMs * SHORT_SILENCE);
+  return left < windowMs / 2 ? left : Math.max(2 * interval, windowMs * SILENCE_FRACTION);
 }

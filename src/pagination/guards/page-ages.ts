@@ -1,8 +1,10 @@
-import { AGE_STEP_MS } from '../../model/answer-age.ts';
-import type { ApiAnswer } from '../../http/client.ts';
+import { AGE_STEP_MS, type AnswerAge } from '../../model/answer-age.ts';
 import type { Doubt } from '../page.ts';
 
-type Aged = Pick<ApiAnswer, 'requestedAt' | 'age'>;
+interface Aged {
+  requestedAt: number;
+  age: AnswerAge;
+}
 
 /** Moments in local epoch milliseconds, and ages in milliseconds. */
 interface AgeLimits {

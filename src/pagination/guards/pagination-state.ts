@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { SourceRecord } from '../../model/json.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../rows/records/key-fingerprint.ts';
-import type { Doubt, MissingRecords, Page, PagePosition } from '../page.ts';
+import type { Doubt, MissingRecords, PagePosition, WalkedPage } from '../page.ts';
 import type { UndeclaredSignals } from '../requests/listing-signals.ts';
 import { countPushed, eachKey, hasKey, KeySet, lastKnown, TextSet } from './key-set.ts';
 import { pageError } from './page-fault.ts';
@@ -381,8 +381,6 @@ const PARAMETER_HINT =
 const CYCLE_HINT =
   'The service goes in circles and the listing is not complete: report it there; check page in the profile.';
 
-type CheckedPage = Pick<Page, 'position' | 'next' | 'records'>;
-
 /** Detects a circular listing page by page. `check` throws the `SyncError` that ends the scan. */
 export class LoopDetector {
   readonly #positions = new TextSet();
@@ -398,13 +396,13 @@ export class LoopDetector {
     this.#positions.add(start);
   }
 
-  check(page: CheckedPage): void {
+  check(page: WalkedPage): void {
     this.#checkNext(page);
     this.#checkEmptyPages(page);
     this.#checkContents(page);
   }
 
-  #checkNext({ position, next }: CheckedPage): void {
+  #checkNext({ position, next }: WalkedPage): void {
     if (next === null || this.#positions.add(next)) return;
     if (next === position) {
       const message = 'The page names itself as the next page';
@@ -414,7 +412,7 @@ export class LoopDetector {
     throw pageError({ code: 'guard_cycle', message, hint: CYCLE_HINT }, position);
   }
 
-  #checkEmptyPages({ position, next, records }: CheckedPage): void {
+  #checkEmptyPages({ position, next, records }: WalkedPage): void {
     this.#emptyPages = records.length === 0 ? this.#emptyPages + 1 : 0;
     if (next === null || this.#emptyPages <= MAX_EMPTY_PAGES) return;
     const message = `${this.#emptyPages} pages in a row were empty, and each promised a next one`;
@@ -423,7 +421,7 @@ export class LoopDetector {
     throw pageError({ code: 'guard_empty_pages', message, hint }, position);
   }
 
-  #checkContents({ position, records }: CheckedPage): void {
+  #checkContents({ position, records }: WalkedPage): void {
     if (records.length === 0) return;
     this.#pages += 1;
     this.#repeatedPages = this.#contents.add(outlineOf(records)) ? 0 : this.#repeatedPages + 1;

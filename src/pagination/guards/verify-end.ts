@@ -4,7 +4,7 @@ import { SyncError } from '../../model/errors.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../rows/records/key-fingerprint.ts';
 import { positionOf, urlAt, withPlaces } from '../page-styles/listing-request.ts';
 import type { PageStep, PageStyle } from '../page-styles/page-styles.ts';
-import type { Doubt, EndProof, Page, PagePosition } from '../page.ts';
+import type { Doubt, EndProof, PagePosition, WalkedPage } from '../page.ts';
 import { type Ask, REFUSED_CODES } from '../requests/ask.ts';
 import { type ReadableResource, readPage, type ReadPage } from '../requests/read-page.ts';
 import { lastKnown, sameKeys, sharedKeys } from './key-set.ts';
@@ -237,8 +237,6 @@ interface NumberedListing extends ListingParts {
   state: PaginationState;
 }
 
-type FinalPage = Pick<Page, 'position' | 'records' | 'kept' | 'end'>;
-
 /** A page that shows whether the numbers are right. */
 interface NumberingCheck {
   at: PagePosition;
@@ -262,7 +260,7 @@ export const MIN_OVERLAPPING_PAGE = 20;
  * last records (the offset is taken for a page number). Returns a doubt if the total may be the service's maximum.
  * Throws `SyncError` (`pagination_start`, `pagination_total`, `pagination_offset`).
  */
-export async function verifyNumbering(last: FinalPage, listing: NumberedListing): Promise<Doubt | null> {
+export async function verifyNumbering(last: WalkedPage, listing: NumberedListing): Promise<Doubt | null> {
   const { numbering, style, first, resource, ask, state } = listing;
   if (numbering === undefined || numbering.isProved || style.ahead === null || state.distinct === null) return null;
   // The page after the total was requested before, and refused.
@@ -290,7 +288,7 @@ export function isNumberingFault(error: unknown): boolean {
 function numberingChecks(
   listing: NumberedListing,
   ahead: NonNullable<PageStyle['ahead']>,
-  { position, records, kept, end }: FinalPage,
+  { position, records, kept, end }: WalkedPage,
 ): NumberingCheck[] {
   const { first, state } = listing;
   if (state.lastTotal !== null && state.distinct === state.lastTotal) {

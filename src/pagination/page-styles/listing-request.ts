@@ -1,7 +1,7 @@
 import { fillTemplate, placeOf, type TemplateValues, variablesIn } from '../../config/profile/basic-fields.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import { snippet } from '../../http/body/safe-text.ts';
-import type { ApiRequest } from '../../http/client.ts';
+import type { ApiRequest, HttpMethod } from '../../http/client.ts';
 import { withoutParams } from '../../http/redirect.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { ExactNumber, JsonObject, JsonValue } from '../../model/json.ts';
@@ -159,8 +159,13 @@ export interface ListingTarget {
 }
 
 /** The part of a resource's profile that its requests are made from. */
-export type RequestTemplates = Pick<ResourceProfile, 'path' | 'query'> &
-  Partial<Pick<ResourceProfile, 'method' | 'headers' | 'body'>>;
+export interface RequestTemplates {
+  path: ResourceProfile['path'];
+  query: ResourceProfile['query'];
+  method?: ResourceProfile['method'];
+  headers?: ResourceProfile['headers'];
+  body?: ResourceProfile['body'];
+}
 
 /** All that the requests of one listing, or of a single record, have in common. */
 export interface RequestParts {
@@ -171,7 +176,12 @@ export interface RequestParts {
 }
 
 /** One request as it is sent, besides its lane and its account. */
-export type BuiltRequest = Required<Pick<ApiRequest, 'url' | 'method'>> & Pick<ApiRequest, 'headers' | 'body'>;
+export interface BuiltRequest {
+  url: URL;
+  method: HttpMethod;
+  headers?: ApiRequest['headers'];
+  body?: string;
+}
 
 /**
  * The first page of a listing as a URL: base URL, version prefix, path and query, and `page` in its places (in the

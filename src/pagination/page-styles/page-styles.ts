@@ -83,7 +83,7 @@ function followed(profile: PageProfile, next: PageStyle['next'], first: PlaceVal
 }
 
 /** The request place that asks for the profile's page size; none if the service has no such parameter. */
-function sizeParam(profile: Pick<PageProfile, 'size' | 'size_param'>): PlaceValues {
+function sizeParam(profile: { size: number; size_param: string | null }): PlaceValues {
   return profile.size_param === null ? {} : { [profile.size_param]: profile.size };
 }
 
@@ -154,10 +154,7 @@ function nextByCursor(profile: PageProfiles['cursor'], facts: PageFacts): PageSt
 }
 
 /** True, false, null if the response does not say, or the fault of any other value. */
-function hasMore(
-  profile: { has_more: string | null },
-  facts: Pick<PageFacts, 'headers' | 'json'>,
-): boolean | null | PageFault {
+function hasMore(profile: { has_more: string | null }, facts: PageFacts): boolean | null | PageFault {
   if (profile.has_more === null) return null;
   const found = valueIn(facts, profile.has_more) ?? null;
   if (found === null) return null;

@@ -1,3 +1,4 @@
+import type { AnswerHold } from '../../http/body/answer-memory.ts';
 import type { ApiAnswer, ApiClient, ApiRequest, RequestMeter } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
@@ -17,13 +18,18 @@ export interface AskOptions {
   meter: RequestMeter;
   signal?: AbortSignal | undefined;
   /** Whose pages they are: what a refusal means depends on how they are cut. */
-  resource: Pick<ResourceProfile, 'page'> & Partial<Pick<ResourceProfile, 'empty'>>;
+  resource: { page: PageProfile; empty?: ResourceProfile['empty'] };
   /** How the service says that a range is too large; absent or null if it does not. */
   tooLarge?: AnswerRule | null | undefined;
 }
 
 /** The options that may differ from page to page. */
-type AskedFor = Pick<ApiRequest, 'hold' | 'whenFull' | 'skips'> & { stop?: AbortSignal };
+interface AskedFor {
+  hold?: AnswerHold;
+  whenFull?: 'fail';
+  skips?: AnswerRule;
+  stop?: AbortSignal;
+}
 
 /** Asks for a page by its position. */
 export type Ask = (at: PagePosition, asked?: AskedFor) => Promise<ApiAnswer>;

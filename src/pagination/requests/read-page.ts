@@ -19,24 +19,29 @@ import type { PageFault } from '../guards/page-fault.ts';
 import { pageKeys } from '../guards/key-set.ts';
 import { sentTexts } from '../page-styles/listing-request.ts';
 
-/** The part of a resource's profile by which an answer is read. */
-export type ReadableResource = Pick<ResourceProfile, 'records' | 'page' | 'id'> & Partial<RecordFields> & RecordSight;
-
-/** The fields that say how records are seen; each may be absent. */
-type RecordFields = Pick<ResourceProfile, 'key_field' | 'unwrap' | 'filter' | 'empty'>;
-
-type ListingAnswer = Pick<ApiAnswer, 'bytes' | 'json' | 'headers' | 'status'>;
-
-/** Where the records of a response are, and how it may say that there are none. */
-interface RecordPlace extends Pick<ReadableResource, 'records'>, Partial<Pick<RecordFields, 'key_field' | 'empty'>> {
+/** Where the records of a response are, and how it may say that it has none. */
+interface RecordPlace {
+  records: string;
   page: PageProfile;
+  key_field?: ResourceProfile['key_field'];
+  empty?: ResourceProfile['empty'];
+}
+
+/** The part of a resource's profile by which a response is read. */
+export interface ReadableResource extends RecordPlace, RecordSight {
+  id: ResourceProfile['id'];
+}
+
+/** The part of a response that may hold records. */
+interface ListingAnswer {
+  bytes: Buffer;
+  json: JsonValue;
+  headers: ApiAnswer['headers'];
+  status: number;
 }
 
 /** The records of an answer as the resource sees them; null if it has none where they should be. Pure. */
-export function recordsOf(
-  answer: ListingAnswer,
-  resource: RecordPlace & Partial<RecordFields> & RecordSight,
-): SourceRecord[] | null {
+export function recordsOf(answer: ListingAnswer, resource: RecordPlace & RecordSight): SourceRecord[] | null {
   return listedRecords(answer, resource)?.map((record) => asRecord(record, resource)) ?? null;
 }
 
