@@ -72,10 +72,13 @@ export function basicCredentials(
   { username, password }: { username: string; password: string },
   keepSecret: (secret: string) => void,
 ): Credentials {
-  const encode = (user: string, secret: string): string => Buffer.from(`${user}:${secret}`).toString('base64');
-  const own = encode(username, password);
+  const own = encodeBasic(username, password);
   keepSecret(own);
-  return keyCredentials({ in: 'header', prefix: 'Basic' }, own, encode(falsify(username), falsify(password)));
+  return keyCredentials({ in: 'header', prefix: 'Basic' }, own, encodeBasic(falsify(username), falsify(password)));
+}
+
+function encodeBasic(username: string, password: string): string {
+  return Buffer.from(`${username}:${password}`).toString('base64');
 }
 
 /** Returns a text of the same form. */

@@ -23,7 +23,7 @@ const PRIVATE_NAME = /(?:^|\.)(?:localhost|local|internal|intranet|lan|home\.arp
  * True for an address of the public internet, in whatever spelling; of IPv6 only what is given out (2000::/3), so that no
  * future range is public by default.
  */
-export function isPublicAddress(address: string): boolean {
+function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
   if (parsed.range() !== 'unicast') return false;

@@ -101,26 +101,12 @@ interface PictureSize {
   height: number;
 }
 
-/** What a library that reads sizes has to call a picture of a type, which is read with it. */
-const READ: Readonly<Record<string, readonly string[]>> = {
-  'image/apng': ['png'],
-  'image/avif': ['avif', 'heif'],
-  'image/bmp': ['bmp'],
-  'image/gif': ['gif'],
-  'image/heic': ['heic', 'heix', 'heif', 'mif1', 'hevc', 'hevx'],
-  'image/heif': ['heif', 'mif1', 'msf1', 'heic'],
-  'image/icns': ['icns'],
-  'image/j2c': ['j2c'],
-  'image/jp2': ['jp2'],
-  'image/jpeg': ['jpg'],
-  'image/jxl': ['jxl', 'jxl-stream'],
-  'image/ktx': ['ktx'],
-  'image/png': ['png'],
-  'image/tiff': ['tiff', 'bigtiff'],
-  'image/vnd.adobe.photoshop': ['psd'],
-  'image/webp': ['webp'],
-  'image/x-icon': ['ico', 'cur'],
-};
+/** Types whose size the library reads. */
+const SIZED_TYPES: ReadonlySet<string> = new Set(
+  'apng avif bmp gif heic heif icns j2c jp2 jpeg jxl ktx png tiff vnd.adobe.photoshop webp x-icon'
+    .split(' ')
+    .map((name) => `image/${name}`),
+);
 
 /** Bytes that are searched if the first ones do not hold the size: the directory of a TIFF is often at its end. */
 const MAX_SEARCHED_BYTES = 8_388_608;
@@ -140,26 +126,25 @@ async function readPicture(
   head: Buffer,
   file: { path: string; bytes: number } | null,
 ): Promise<PictureSize | null | 'damaged'> {
-  const names = READ[type];
-  if (names === undefined || (BOXED.has(type) && !BRANDS.test(head.toString('latin1', 8, 12)))) return null;
-  const size = await sizeIn(head, names);
+  if (!SIZED_TYPES.has(type) || (BOXED.has(type) && !BRANDS.test(head.toString('latin1', 8, 12)))) return null;
+  const size = await sizeIn(head);
   if (size !== 'damaged' || file === null) return size === 'damaged' ? null : size;
   if (BOXED.has(type)) return 'damaged';
   const max = type === 'image/tiff' ? MAX_SEARCHED_TIFF_BYTES : MAX_SEARCHED_BYTES;
   await using handle = await open(file.path);
   const { buffer, bytesRead } = await handle.read({ buffer: Buffer.alloc(Math.min(file.bytes, max)), position: 0 });
-  return sizeIn(buffer.subarray(0, bytesRead), names);
+  return sizeIn(buffer.subarray(0, bytesRead));
 }
 
 /** Loaded with the first picture. */
 let reader: Promise<typeof ImageSize> | undefined;
 
-async function sizeIn(head: Buffer, names: readonly string[]): Promise<PictureSize | 'damaged'> {
+async function sizeIn(head: Buffer): Promise<PictureSize | 'damaged'> {
   const { imageSize } = await (reader ??= import('image-size'));
   try {
     // A copy: the library reads past the end of a view.
-    const { width, height, type = '' } = imageSize(new Uint8Array(head));
-    return names.includes(type) && isSize(width) && isSize(height) ? { width, height } : 'damaged';
+    const { width, height } = imageSize(new Uint8Array(head));
+    return isSize(width) && isSize(height) ? { width, height } : 'damaged';
   } catch {
     return 'damaged';
   }

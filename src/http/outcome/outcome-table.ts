@@ -247,7 +247,7 @@ const CONTENT_ROWS: readonly OutcomeRow[] = [
 const TOKEN_HINT = 'Check auth.token_url (http or https, host, port), and that the token endpoint is up.';
 
 /** Rows for a token endpoint: answers that say nothing about the client. */
-export const TOKEN_ROWS: readonly StatusRow[] = [
+const TOKEN_ROWS: readonly StatusRow[] = [
   row('limited', 'token_unavailable', 'the token endpoint limits requests', { status: ['429'], hint: TOKEN_HINT }),
   row('retry', 'token_unavailable', 'the token endpoint cannot be reached', { failure: ['*'], hint: TOKEN_HINT }),
   row('retry', 'token_unavailable', 'the token endpoint fails', {
@@ -262,7 +262,7 @@ export const TOKEN_ROWS: readonly StatusRow[] = [
 ];
 
 /** The built-in rows, in the order of evaluation. */
-export const BUILT_IN_ROWS: readonly OutcomeRow[] = [...TRANSPORT_ROWS, ...STATUS_ROWS, ...CONTENT_ROWS];
+const BUILT_IN_ROWS: readonly OutcomeRow[] = [...TRANSPORT_ROWS, ...STATUS_ROWS, ...CONTENT_ROWS];
 
 /** The row of a profile that takes a success of which the body holds something at a path for what its status says. */
 function outcomeRule(path: string): string {
@@ -325,7 +325,7 @@ function isAnything(value: JsonValue): boolean {
 }
 
 /** Returns the text that a rule searches; `…` replaces a value that is too deep to serialize. */
-export function searchableText(value: JsonValue): string {
+function searchableText(value: JsonValue): string {
   try {
     return typeof value === 'string' ? value : JSON.stringify(value);
   } catch {
