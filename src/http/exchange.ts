@@ -56,13 +56,13 @@ interface BodyAccount {
 }
 
 /** Sends one request. Throws only the signal's reason, and bugs. */
-export type Exchange = (request: WireRequest, account: BodyAccount) => Promise<WireAnswer>;
+export type SendRequest = (request: WireRequest, account: BodyAccount) => Promise<WireAnswer>;
 
 /**
  * One request over the agent with one total deadline, decompressed under the profile's cap; a body that goes into a sink
  * comes as it is. Follows no redirect.
  */
-export function createExchange(agent: Dispatcher, http: HttpProfile, clock: Clock): Exchange {
+export function createExchange(agent: Dispatcher, http: HttpProfile, clock: Clock): SendRequest {
   let answered = false;
   return async (request, { count, hold }) => {
     const start = clock.monotonic();

@@ -10,7 +10,7 @@ import { type Credentials, NO_CREDENTIAL, type SentCredential } from './auth/cre
 import type { AnswerHold, AnswerMemory } from './body/answer-memory.ts';
 import { type ShownQuery, shownUrl } from './body/safe-text.ts';
 import type { ApiAnswer, ApiRequest, AttemptEvent, HttpMethod, RetryEvent } from './client.ts';
-import { type Exchange, factsOf, type WireAnswer } from './exchange.ts';
+import { type SendRequest, factsOf, type WireAnswer } from './exchange.ts';
 import { type BodyBounds, interpret } from './outcome/read-answer.ts';
 import { type AnswerHeaders, declaredVerdict, type OutcomeVerdict, type Seen } from './outcome/outcome-table.ts';
 import { hintFor, type Judged, requestError, requestId } from './outcome/request-error.ts';
@@ -79,7 +79,7 @@ const MAX_RENEWALS = 5;
 export interface LoopParts {
   clock: Clock;
   credentials: Credentials;
-  exchange: Exchange;
+  exchange: SendRequest;
   judge: (seen: Seen) => OutcomeVerdict;
   isRecord: (body: JsonValue) => boolean;
   bounds: BodyBounds;
@@ -110,7 +110,7 @@ export interface LoopParts {
 const ABSENT_CODES: ReadonlySet<string> = new Set(['not_found', 'gone']);
 
 /** The state of one request. */
-interface Progress {
+interface RequestProgress {
   request: ApiRequest;
   hop: Hop;
   hold: AnswerHold;
@@ -153,7 +153,7 @@ async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHo
   const url = withVersionQuery(withoutParams(request.url, credentials.queryNames), version.query, origins.home);
   const hop = firstHop(url, origins);
   const begun = { failures: 0, limited: 0, renewals: 0, staleUsed: false, evenStale: false };
-  const state: Progress = { request, hop, hold, ...begun };
+  const state: RequestProgress = { request, hop, hold, ...begun };
   for (;;) {
     request.signal?.throwIfAborted();
     const result = await takeSlot(parts, state);
@@ -170,13 +170,13 @@ async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHo
 }
 
 /** By the caller's own rule; a limit of the service's and a refused credential are about neither. */
-function isGone({ request }: Progress, { verdict, answer: { status, failure }, reading }: Judged): boolean {
+function isGone({ request }: RequestProgress, { verdict, answer: { status, failure }, reading }: Judged): boolean {
   if (failure !== null || verdict.outcome === 'limited' || verdict.outcome === 'reauth') return false;
   return request.isGone?.({ status, json: reading.seen.json }) ?? false;
 }
 
 /** One attempt through the rate limiter; null if the credential could not be had yet and it is worth another try. */
-async function takeSlot(parts: LoopParts, state: Progress): Promise<AttemptResult | null> {
+async function takeSlot(parts: LoopParts, state: RequestProgress): Promise<AttemptResult | null> {
   const { lane, signal } = state.request;
   if (state.hop.credentialed) {
     try {
@@ -192,7 +192,11 @@ async function takeSlot(parts: LoopParts, state: Progress): Promise<AttemptResul
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /** One attempt, inside its slot: sends, reads and judges. The limits are read here, once, for the judge and the rate limiter. */
-async function attempt(parts: LoopParts, state: Progress, dialect: RateDialect): Promise<Attempted<AttemptResult>> {
+async function attempt(
+  parts: LoopParts,
+  state: RequestProgress,
+  dialect: RateDialect,
+): Promise<Attempted<AttemptResult>> {
   const { credentials } = parts;
   const { request, hop, hold } = state;
   const { meter, into, signal, body } = request;
@@ -233,14 +237,18 @@ function credentialFor({ as }: ApiRequest, credentials: Credentials): SentCreden
 }
 
 /** Away from home neither the credential nor the profile's headers go along: either may be a secret. */
-function headersFor(parts: LoopParts, { request, hop }: Progress, { headers }: SentCredential): Record<string, string> {
+function headersFor(
+  parts: LoopParts,
+  { request, hop }: RequestProgress,
+  { headers }: SentCredential,
+): Record<string, string> {
   if (!hop.credentialed) return { ...parts.plainHeaders };
   const all = [parts.homeHeaders, request.headers ?? {}, headers];
   const cookies = all.flatMap((each) => each['cookie'] ?? []);
   return Object.assign({}, ...all, cookies.length > 1 ? { cookie: cookies.join('; ') } : {});
 }
 
-async function retryCredential(parts: LoopParts, state: Progress, error: unknown): Promise<void> {
+async function retryCredential(parts: LoopParts, state: RequestProgress, error: unknown): Promise<void> {
   if (!(error instanceof SyncError) || error instanceof DeferredError || error.recovery !== 'retry') throw error;
   state.failures += 1;
   if (state.failures >= parts.attempts || !parts.quota.take()) throw error;
@@ -248,7 +256,11 @@ async function retryCredential(parts: LoopParts, state: Progress, error: unknown
   await waitToRetry(parts, state, { status: null, code, reason: code, request_id: null, of: parts.attempts - 1 });
 }
 
-function follow(parts: LoopParts, state: Progress, { answer }: Extract<AttemptResult, { kind: 'redirect' }>): void {
+function follow(
+  parts: LoopParts,
+  state: RequestProgress,
+  { answer }: Extract<AttemptResult, { kind: 'redirect' }>,
+): void {
   try {
     if (methodOf(state) !== 'GET') refusePostRedirect(answer.status);
     const hop = nextHop(state.hop, answer.headers['location'], parts.origins);
@@ -260,7 +272,7 @@ function follow(parts: LoopParts, state: Progress, { answer }: Extract<AttemptRe
   }
 }
 
-type Reaction = (parts: LoopParts, state: Progress, judged: Judged) => Promise<ApiAnswer | null>;
+type Reaction = (parts: LoopParts, state: RequestProgress, judged: Judged) => Promise<ApiAnswer | null>;
 
 /** How a request reacts to each outcome: an answer, an error, or null for another attempt. */
 const REACTIONS: Readonly<Record<Outcome, Reaction>> = {
@@ -290,7 +302,7 @@ const REACTIONS: Readonly<Record<Outcome, Reaction>> = {
 /** Codes that are no failure if the response to a write is a success. */
 const NO_ANSWER_NEEDED: ReadonlySet<string> = new Set(['empty_body', 'bad_json', 'bad_text']);
 
-async function retryLater(parts: LoopParts, state: Progress, judged: Judged): Promise<ApiAnswer | null> {
+async function retryLater(parts: LoopParts, state: RequestProgress, judged: Judged): Promise<ApiAnswer | null> {
   if (state.request.write === true) {
     if (NO_ANSWER_NEEDED.has(judged.verdict.code)) return answerOf(parts, state, judged, 'ok');
     throw failure(parts, state, judged, 'it may have been done all the same, and is not sent a second time');
@@ -320,7 +332,7 @@ async function retryLater(parts: LoopParts, state: Progress, judged: Judged): Pr
 /** Waits before a retry, after reporting it. */
 function waitToRetry(
   parts: LoopParts,
-  state: Progress,
+  state: RequestProgress,
   failed: Omit<RetryEvent, 'method' | 'url' | 'retry' | 'wait_ms'>,
 ): Promise<void> {
   const { failures: retry, request } = state;
@@ -330,7 +342,7 @@ function waitToRetry(
 }
 
 /** Outside of the slot, and holding nothing: the request that has the memory may need either. */
-async function awaitMemory(parts: LoopParts, state: Progress, judged: Judged): Promise<null> {
+async function awaitMemory(parts: LoopParts, state: RequestProgress, judged: Judged): Promise<null> {
   const { signal, whenFull, meter } = state.request;
   state.hold.resize(0);
   if (whenFull === 'fail') throw failure(parts, state, judged);
@@ -344,12 +356,12 @@ async function awaitMemory(parts: LoopParts, state: Progress, judged: Judged): P
   return null;
 }
 
-function answerOf(parts: LoopParts, state: Progress, judged: Judged, outcome: 'ok' | 'skip'): ApiAnswer {
+function answerOf(parts: LoopParts, state: RequestProgress, judged: Judged, outcome: 'ok' | 'skip'): ApiAnswer {
   parts.quota.refund();
   return { ...answerFrom(judged, state.hop.url, outcome), withheld: parts.credentials.queryNames };
 }
 
-function failure(parts: LoopParts, state: Progress, judged: Judged, note?: string): SyncError {
+function failure(parts: LoopParts, state: RequestProgress, judged: Judged, note?: string): SyncError {
   const { version } = parts;
   return requestError({
     judged,
@@ -362,7 +374,7 @@ function failure(parts: LoopParts, state: Progress, judged: Judged, note?: strin
   });
 }
 
-function report(parts: LoopParts, state: Progress, { answer, verdict }: Judged): void {
+function report(parts: LoopParts, state: RequestProgress, { answer, verdict }: Judged): void {
   const { outcomes } = state.request.meter;
   outcomes[verdict.outcome] = (outcomes[verdict.outcome] ?? 0) + 1;
   if (state.hop.credentialed && answer.status !== 0) parts.answered?.(answer.headers, state.hop.url);
@@ -379,11 +391,11 @@ function report(parts: LoopParts, state: Progress, { answer, verdict }: Judged):
   });
 }
 
-function methodOf({ request }: Progress): HttpMethod {
+function methodOf({ request }: RequestProgress): HttpMethod {
   return request.method ?? 'GET';
 }
 
-function urlOf(parts: LoopParts, state: Progress): string {
+function urlOf(parts: LoopParts, state: RequestProgress): string {
   return shownUrl(state.hop.url, parts.shownQuery);
 }
 

@@ -2,7 +2,7 @@ import type { Network } from '../config/network.ts';
 import { profileSchema } from '../config/profile/profile.ts';
 import { rateDialectSchema } from '../config/profile/rate-dialect.ts';
 import { answerMemory } from '../http/body/answer-memory.ts';
-import { createAgent, createExchange, type Exchange, type WireAnswer } from '../http/exchange.ts';
+import { createAgent, createExchange, type SendRequest, type WireAnswer } from '../http/exchange.ts';
 import { interpret } from '../http/outcome/read-answer.ts';
 import { type AnswerHeaders, createJudge, type OutcomeVerdict } from '../http/outcome/outcome-table.ts';
 import { type Attempted, createRateLimiter, type Governor } from '../http/rate-limit/rate-limiter.ts';
@@ -124,7 +124,7 @@ const judge = createJudge([]);
 export class Asker implements AsyncDisposable {
   readonly #options: AskerOptions;
   readonly #agent: ReturnType<typeof createAgent>;
-  readonly #exchange: Exchange;
+  readonly #exchange: SendRequest;
   readonly #governor: Governor;
   readonly #known = new Map<string, Promise<Answer>>();
   #kept = 0;

@@ -13,7 +13,7 @@ import type { Clock } from '../../model/clock.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import type { AnswerMemory } from '../body/answer-memory.ts';
-import { type Exchange, factsOf, type WireAnswer, type WireRequest } from '../exchange.ts';
+import { type SendRequest, factsOf, type WireAnswer, type WireRequest } from '../exchange.ts';
 import { judgeTokenAnswer } from '../outcome/outcome-table.ts';
 import type { Governor } from '../rate-limit/rate-limiter.ts';
 import { readAnswerLimits } from '../rate-limit/answer-limits.ts';
@@ -38,7 +38,7 @@ interface ConfiguredAuth {
   auth: AuthSettings;
 }
 
-interface CredentialSource extends TokenPlace, ConfiguredAuth {
+interface CredentialSource extends TokenTransport, ConfiguredAuth {
   clock: Clock;
   /** The store of tokens that other processes use too, and that holds new refresh tokens; each client has its own if absent. */
   tokens?: TokenStore | undefined;
@@ -112,7 +112,7 @@ function oauthCredentials(plan: PlanOf<'oauth'>, source: CredentialSource, keepe
   if (rotates && source.tokens === undefined) throw nowhereToKeep();
   // A key that cannot sign is reported at the start.
   if (scheme.grant === 'jwt_bearer') assertionMint(plan, url);
-  const request = async ({ lane, refreshToken, isStillMine }: Occasion): Promise<IssuedToken> => {
+  const request = async ({ lane, refreshToken, isStillMine }: TokenRequestOptions): Promise<IssuedToken> => {
     const used = refreshToken ?? secrets.refresh_token ?? null;
     if (used !== null) keeper.forAWhile(used);
     const sending = rotates ? { lane, isStillMine, within: REPLACED_WITHIN } : { lane };
@@ -135,7 +135,7 @@ function oauthCredentials(plan: PlanOf<'oauth'>, source: CredentialSource, keepe
 function sessionCredentials(plan: PlanOf<'session'>, source: CredentialSource, keeper: SecretKeeper): Credentials {
   const { scheme, secrets } = plan;
   const url = urlFor(plan, source);
-  const request = ({ lane }: Occasion): Promise<IssuedToken> =>
+  const request = ({ lane }: TokenRequestOptions): Promise<IssuedToken> =>
     logIn(plan, { url, now: source.clock.now(), send: (sent) => sendForToken(source, sent, { lane }) });
   const { username = null, password, key } = secrets;
   const [, cookie] = /^cookie:(.+)$/.exec(scheme.token) ?? [];
@@ -151,14 +151,14 @@ function urlFor(plan: AuthPlan, { baseUrl }: CredentialSource): URL {
 }
 
 /** As with a store, whose fields are absent without one. */
-type Occasion = Pick<TokenOccasion, 'lane' | 'refreshToken'> & Partial<TokenOccasion>;
+type TokenRequestOptions = Pick<TokenOccasion, 'lane' | 'refreshToken'> & Partial<TokenOccasion>;
 
 interface Asking {
   carrier: Carrier;
   url: URL;
   secret: string;
   about: readonly (string | null)[];
-  request: (occasion: Occasion) => Promise<IssuedToken>;
+  request: (occasion: TokenRequestOptions) => Promise<IssuedToken>;
   refusal?: Parameters<typeof sharedToken>[0]['refusal'];
 }
 
@@ -183,13 +183,13 @@ function nowhereToKeep(): ConfigError {
 /** Answers with a token are short. */
 const MAX_TOKEN_BYTES = 1_048_576;
 
-interface TokenPlace {
+interface TokenTransport {
   baseUrl: URL;
   rateLimiter: Governor;
   /** Of a token endpoint with an origin of its own; if absent, none holds it back. */
   tokenRateLimiter?: Governor | undefined;
   memory: AnswerMemory;
-  exchange: Exchange;
+  exchange: SendRequest;
 }
 
 /** When a request for a token is sent, and how long its answer is waited for. */
@@ -224,7 +224,7 @@ function tokenAddress({ scheme, secrets }: AuthPlan): string | null {
 
 /** A request to the service's own origin takes a slot like any other; another origin has a rate limiter of its own. */
 async function sendForToken(
-  { baseUrl, rateLimiter, tokenRateLimiter, memory, exchange }: TokenPlace,
+  { baseUrl, rateLimiter, tokenRateLimiter, memory, exchange }: TokenTransport,
   request: WireRequest,
   { lane, isStillMine, within }: Sending,
 ): Promise<WireAnswer> {

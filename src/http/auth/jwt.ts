@@ -82,9 +82,9 @@ function encoded(part: object): string {
   return Buffer.from(JSON.stringify(part)).toString('base64url');
 }
 
-type Sign = (text: string) => Buffer;
+type SignText = (text: string) => Buffer;
 
-function signer({ algorithm, key_encoding }: JwtForm, key: string): Sign {
+function signer({ algorithm, key_encoding }: JwtForm, key: string): SignText {
   const bytes = KEY_BYTES[key_encoding ?? (algorithm === 'HS256' ? 'utf8' : 'pem')](key);
   if (bytes === null || bytes.length === 0) throw badKey(`is not written as ${key_encoding}`);
   if (algorithm === 'HS256') return (text) => createHmac('sha256', bytes).update(text).digest();

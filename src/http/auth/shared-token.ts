@@ -77,7 +77,7 @@ export function sharedToken(parts: SharedTokenParts): (lane: Lane, isRetry?: boo
   };
 }
 
-interface Replacement {
+interface TokenReplacement {
   lane: Lane;
   version: number;
   claim: { owner: string; forMs: number };
@@ -88,7 +88,7 @@ interface Replacement {
 async function replaceToken(
   parts: SharedTokenParts,
   unstored: { token: Unstored | null },
-  { lane, version, claim, kept }: Replacement,
+  { lane, version, claim, kept }: TokenReplacement,
 ): Promise<void> {
   const { store, seal, clock, request, lifetime } = parts;
   const askedAt = clock.monotonic();

@@ -174,13 +174,13 @@ interface GrantMaterial {
 }
 
 /** One way of getting a token: its `grant_type`, and the parameters that go with it besides scope. */
-interface Grant {
+interface TokenGrant {
   type: string;
   parameters(plan: OauthPlan, material: GrantMaterial): Record<string, string>;
 }
 
 /** The grants that are known. A new one is a row here, its name in `config/profile/auth.ts`, and its secrets there. */
-const GRANTS: Readonly<Record<GrantName, Grant>> = {
+const GRANTS: Readonly<Record<GrantName, TokenGrant>> = {
   /** RFC 6749, section 4.4. */
   client_credentials: { type: 'client_credentials', parameters: () => ({}) },
   /** RFC 6749, section 6. */

@@ -3,7 +3,7 @@ import type { Lane } from '../../model/vocabulary.ts';
 import type { ClientParts } from '../create-client.ts';
 import { createAgent, createExchange } from '../exchange.ts';
 import { createJudge } from '../outcome/outcome-table.ts';
-import type { Attempt, Governor } from '../rate-limit/rate-limiter.ts';
+import type { RequestAttempt, Governor } from '../rate-limit/rate-limiter.ts';
 import { createRetryQuota, type RetryQuota } from '../request-loop.ts';
 import { guardedConnector, type Resolve } from './addresses.ts';
 import { downloadFile, type DownloadParts } from './download-file.ts';
@@ -92,7 +92,7 @@ class OtherOrigins {
     return found;
   }
 
-  async run<T>(origin: string, lane: Lane, attempt: Attempt<T>, signal?: AbortSignal): Promise<T> {
+  async run<T>(origin: string, lane: Lane, attempt: RequestAttempt<T>, signal?: AbortSignal): Promise<T> {
     const entry = this.of(origin);
     entry.users += 1;
     try {

@@ -17,7 +17,7 @@ export const HEAD_BYTES = 65_536;
 const MODE = 0o600;
 
 /** What became of a body. */
-export type Received =
+export type ReceivedBody =
   | { kind: 'whole' }
   | { kind: 'empty' }
   /** `json` is what the service said in place of the file. */
@@ -39,7 +39,7 @@ export class FileBody implements BodySink {
   /** True if it is made of the bodies of several answers. */
   isPieced = false;
   /** Of the last attempt; null if it brought no body of a file. */
-  received: Received | null = null;
+  received: ReceivedBody | null = null;
   /** True if the last attempt was conditional on a changed file. */
   isConditional = false;
   /** What our own disk failed with. */
@@ -110,7 +110,7 @@ export class FileBody implements BodySink {
   }
 
   /** Null if the body is to be read. */
-  async #begin({ status, headers }: StreamedAnswer): Promise<Received | null> {
+  async #begin({ status, headers }: StreamedAnswer): Promise<ReceivedBody | null> {
     const isPlain = encodingOf(headers) === '';
     if (status !== 206) {
       const etag = headerText(headers, 'etag') ?? '';
@@ -135,7 +135,7 @@ export class FileBody implements BodySink {
     return whole === null || Number(last) === whole - 1;
   }
 
-  async #read({ body, headers, count }: StreamedAnswer): Promise<Received> {
+  async #read({ body, headers, count }: StreamedAnswer): Promise<ReceivedBody> {
     for await (const piece of decompress(body, encodingOf(headers), count)) {
       const stopped = await this.#take(piece);
       if (stopped !== null) return stopped;
@@ -144,7 +144,7 @@ export class FileBody implements BodySink {
   }
 
   /** Null if the next piece is to be read. */
-  async #take(piece: Buffer): Promise<Received | null> {
+  async #take(piece: Buffer): Promise<ReceivedBody | null> {
     const request = this.#request;
     const before = this.bytes;
     // Not one byte too many is written.
@@ -172,7 +172,7 @@ export class FileBody implements BodySink {
   }
 
   /** Throws what a lost connection does for a body that ended too early: one without a length ends with its connection. */
-  #end(): Received {
+  #end(): ReceivedBody {
     const request = this.#request;
     if (this.#total !== null && this.bytes > this.#total) {
       return { kind: 'wrong_part', reason: 'more bytes than it says' };

@@ -115,7 +115,7 @@ interface Limits extends BodyBounds {
 const MEMORY_PER_BYTE = 3;
 const MEMORY_PER_VALUE = 300;
 
-interface Content {
+interface BodyContent {
   bytes: Buffer;
   json: JsonValue | undefined;
   code: string | null;
@@ -124,7 +124,7 @@ interface Content {
   excerpt: string;
 }
 
-const NOTHING: Content = { bytes: Buffer.alloc(0), json: undefined, code: null, defect: '', excerpt: '' };
+const NOTHING: BodyContent = { bytes: Buffer.alloc(0), json: undefined, code: null, defect: '', excerpt: '' };
 
 /**
  * Decodes and parses an answer's body, strictly for a success and as far as it goes for an error. A body that would take too
@@ -151,7 +151,7 @@ export function interpret(answer: WireAnswer, isRecord: (body: JsonValue) => boo
   };
 }
 
-function readContent({ bytes, headers }: WireAnswer, limits: Limits): Content {
+function readContent({ bytes, headers }: WireAnswer, limits: Limits): BodyContent {
   let decoded: DecodedText = { text: '', bytes };
   try {
     limits.hold.resize(bytes.length * MEMORY_PER_BYTE);
@@ -178,7 +178,7 @@ function isContainer(bytes: Buffer): boolean {
 }
 
 /** The content of a body that holds nothing, or a page for people; null for any other. */
-function otherThanJson(text: string): Content | null {
+function otherThanJson(text: string): BodyContent | null {
   const start = text.search(/\S/);
   if (start === -1) return { ...NOTHING, code: 'empty_body' };
   return text[start] === '<'
@@ -200,7 +200,7 @@ function beyond(code: string, message: string): SyncError {
   return new SyncError(code, message, { recovery: 'stop' });
 }
 
-function errorContent(excerpt: string): Content {
+function errorContent(excerpt: string): BodyContent {
   return { ...NOTHING, json: looseJson(excerpt), excerpt };
 }
 

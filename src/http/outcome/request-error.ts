@@ -74,19 +74,19 @@ function explanation({ verdict, answer, reading }: Judged, secrets: readonly str
 }
 
 /** The part of a request that decides about the hint. */
-interface Asked {
+interface FailedRequest {
   url: URL;
   /** The profile's `version_prefix`. */
   versionPrefix: string;
 }
 
 /** One circumstance that says more than the row of the outcome table, and what to do about it; null if it is not so. */
-type Circumstance = (judged: Judged, asked: Asked) => string | null;
+type Circumstance = (judged: Judged, asked: FailedRequest) => string | null;
 
 const CIRCUMSTANCES: readonly Circumstance[] = [versionTwice, openPort, otherScheme];
 
 /** The hint for a failed request: by its circumstances, else by its outcome. Pure. */
-export function hintFor(judged: Judged, asked: Asked): string | undefined {
+export function hintFor(judged: Judged, asked: FailedRequest): string | undefined {
   for (const circumstance of CIRCUMSTANCES) {
     const hint = circumstance(judged, asked);
     if (hint !== null) return withSentAs(hint, judged);
@@ -114,7 +114,7 @@ function describeCredential({ headers, query }: SentCredential): string {
 /** Codes of an unknown address. */
 const WRONG_PLACE: ReadonlySet<string> = new Set(['not_found', 'gone', 'not_the_api']);
 
-function versionTwice({ verdict }: Judged, { url, versionPrefix }: Asked): string | null {
+function versionTwice({ verdict }: Judged, { url, versionPrefix }: FailedRequest): string | null {
   if (versionPrefix === '' || !WRONG_PLACE.has(verdict.code)) return null;
   if (!`${url.pathname}/`.includes(`${versionPrefix}${versionPrefix}/`)) return null;
   return (
@@ -126,7 +126,7 @@ function versionTwice({ verdict }: Judged, { url, versionPrefix }: Asked): strin
 /** Codes of a port of https that does not say so to a client that speaks http: it hangs up, or sends an alert. */
 const HUNG_UP: ReadonlySet<string> = new Set(['connection_lost', 'bad_http']);
 
-function openPort({ verdict, answer }: Judged, { url }: Asked): string | null {
+function openPort({ verdict, answer }: Judged, { url }: FailedRequest): string | null {
   if (answer.status !== 0 || url.protocol !== 'http:' || !HUNG_UP.has(verdict.code)) return null;
   return (
     'If it stays, the port may speak https only: begin base_url with https://. Else something between here and the ' +

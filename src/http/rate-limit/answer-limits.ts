@@ -40,7 +40,7 @@ interface RateAnswer {
 }
 
 /** One entry of the dialect, and its value in the answer. */
-type Found = { entry: RateEntry; value: string };
+type FoundEntry = { entry: RateEntry; value: string };
 
 /** The sum of the found entries, while they are read. */
 interface LimitsReading {
@@ -104,9 +104,9 @@ function serverNow({ headers, receivedAt }: Omit<RateAnswer, 'body'>): number {
 }
 
 /** Takes one value into the reading, unless it cannot be used. */
-type Reader = (reading: LimitsReading, found: Found) => void;
+type EntryReader = (reading: LimitsReading, found: FoundEntry) => void;
 
-const READERS: Readonly<Record<RateEntry['means'], Reader>> = {
+const READERS: Readonly<Record<RateEntry['means'], EntryReader>> = {
   retry_after: (reading, found) => wait(reading, found, 'retryAfterMs'),
   wait: (reading, found) => wait(reading, found, 'vendorWaitMs'),
   limit: (reading, found) => {
@@ -146,22 +146,22 @@ const READERS: Readonly<Record<RateEntry['means'], Reader>> = {
   },
 };
 
-function wait(reading: LimitsReading, { entry, value }: Found, field: 'retryAfterMs' | 'vendorWaitMs'): void {
+function wait(reading: LimitsReading, { entry, value }: FoundEntry, field: 'retryAfterMs' | 'vendorWaitMs'): void {
   const waitMs = longestWait(value, entry.unit, reading.serverNow);
   if (waitMs !== null) reading[field] = Math.max(reading[field] ?? 0, waitMs);
 }
 
-function policyQuota(reading: LimitsReading, { entry }: Found, member: FieldMember, suffix: string): void {
+function policyQuota(reading: LimitsReading, { entry }: FoundEntry, member: FieldMember, suffix: string): void {
   const said = { limit: member.limit ?? null, windowMs: milliseconds(member.window) };
   merge(reading, entry, suffix, member.requests ? said : { ...said, requests: false });
 }
 
-function number(reading: LimitsReading, { entry, value }: Found, field: 'limit' | 'remaining' | 'refill'): void {
+function number(reading: LimitsReading, { entry, value }: FoundEntry, field: 'limit' | 'remaining' | 'refill'): void {
   const count = countIn(value);
   if (count !== null) merge(reading, entry, '', { [field]: count });
 }
 
-function time(reading: LimitsReading, { entry, value }: Found, field: 'resetMs' | 'windowMs'): void {
+function time(reading: LimitsReading, { entry, value }: FoundEntry, field: 'resetMs' | 'windowMs'): void {
   const wait = waitIn(value, entry.unit, reading.serverNow);
   if (wait !== null && draftOf(reading, entry, '')[field] === null) merge(reading, entry, '', { [field]: wait });
 }
@@ -193,7 +193,7 @@ function quotasOf({ bucket, used, drafts }: LimitsReading): QuotaHint[] {
   return quotas;
 }
 
-function headersFound(headers: RateAnswer['headers'], dialect: RateDialect): Found[] {
+function headersFound(headers: RateAnswer['headers'], dialect: RateDialect): FoundEntry[] {
   return dialect.headers.flatMap((entry) => {
     if (entry.at.includes('{window}')) return windowsFound(headers, entry);
     const value = textOf(headers[entry.at]);
@@ -210,7 +210,7 @@ const WINDOWS_MS: Readonly<Record<string, number>> = {
 };
 
 /** `x-ratelimit-limit-{window}`: each window that the answer names is a quota of its own. */
-function windowsFound(headers: RateAnswer['headers'], entry: RateEntry): Found[] {
+function windowsFound(headers: RateAnswer['headers'], entry: RateEntry): FoundEntry[] {
   return Object.entries(WINDOWS_MS).flatMap(([word, window_ms]) => {
     const value = textOf(headers[entry.at.replace('{window}', word)]);
     const group = `${entry.group}/${word}`;
@@ -218,7 +218,7 @@ function windowsFound(headers: RateAnswer['headers'], entry: RateEntry): Found[]
   });
 }
 
-function bodyFound(body: JsonValue | undefined, dialect: RateDialect): Found[] {
+function bodyFound(body: JsonValue | undefined, dialect: RateDialect): FoundEntry[] {
   return dialect.body.flatMap((entry) => {
     const value = entry.at.split('.').reduce<unknown>(member, body);
     return typeof value === 'number' || typeof value === 'string' ? [{ entry, value: String(value).trim() }] : [];

@@ -53,7 +53,7 @@ export class LocalStore implements BudgetStore {
   }
 }
 
-interface StoredRow {
+interface SharedRow {
   /** Null if nothing was stored yet. */
   state: string | null;
   version: number;
@@ -63,9 +63,9 @@ interface StoredRow {
 
 /** The row that holds the budget of all processes; see `Coordination`. */
 export interface SharedBudget {
-  read(): Promise<StoredRow>;
+  read(): Promise<SharedRow>;
   /** Stores the state if no other process has since `version`, in one statement; returns the row as it is now. */
-  swap(version: number, state: string): Promise<StoredRow & { isStored: boolean }>;
+  swap(version: number, state: string): Promise<SharedRow & { isStored: boolean }>;
 }
 
 /**
@@ -121,7 +121,7 @@ export class SharedStore implements BudgetStore {
   }
 
   /** The database's clock was read somewhere between the question and its answer: the offset is kept if that fits. */
-  #note({ state, version, now }: StoredRow, asked: number): void {
+  #note({ state, version, now }: SharedRow, asked: number): void {
     const answered = this.#clock.monotonic();
     [this.#state, this.#version, this.#seenAt] = [state, version, answered];
     this.#offset = Math.min(now - asked, Math.max(now - answered, this.#offset));
@@ -129,7 +129,7 @@ export class SharedStore implements BudgetStore {
 }
 
 /** The text in the shared row: the whole budget. Another form counts as nothing known, the service will state it again. */
-type StoredBudget = Omit<Budget, 'options' | 'knownRate' | 'quotas' | 'open' | 'seen'> & {
+type StoredSharedBudget = Omit<Budget, 'options' | 'knownRate' | 'quotas' | 'open' | 'seen'> & {
   format: 2;
   /** When it was stored. */
   at: number;
@@ -139,13 +139,15 @@ type StoredBudget = Omit<Budget, 'options' | 'knownRate' | 'quotas' | 'open' | '
 };
 
 /** Only the format is checked: the row is read before every request. */
-const sharedSchema = z.custom<StoredBudget>((stored) => z.object({ format: z.literal(2) }).safeParse(stored).success);
+const sharedSchema = z.custom<StoredSharedBudget>(
+  (stored) => z.object({ format: z.literal(2) }).safeParse(stored).success,
+);
 /** More than two readings of one clock may differ by. */
 const SET_BACK_MS = 1_000;
 
 export function sharedText(budget: Budget, at: number): string {
   const { options: _, knownRate: __, quotas, open, seen, ...plain } = budget;
-  const stored: StoredBudget = { format: 2, at, ...plain, quotas: [...quotas], open: [...open], seen: [...seen] };
+  const stored: StoredSharedBudget = { format: 2, at, ...plain, quotas: [...quotas], open: [...open], seen: [...seen] };
   return JSON.stringify(stored, (_key, value: unknown) =>
     typeof value === 'number' ? Math.round(value * 1_000) / 1_000 : value,
   );

@@ -38,7 +38,7 @@ export interface Attempted<T> {
 }
 
 /** One use of a slot. */
-export type Attempt<T> = (dialect: RateDialect) => Promise<Attempted<T>>;
+export type RequestAttempt<T> = (dialect: RateDialect) => Promise<Attempted<T>>;
 
 /** Counters of this process since its start and the state of the budget, for progress and status. */
 export interface GovernorFigures {
@@ -60,7 +60,7 @@ export interface RequestRunner {
    * Throws `DeferredError` when the service asks for a wait beyond `max_wait`, the signal's reason on abort, and where
    * the budget is shared what its database throws.
    */
-  run<T>(lane: Lane, attempt: Attempt<T>, signal?: AbortSignal): Promise<T>;
+  run<T>(lane: Lane, attempt: RequestAttempt<T>, signal?: AbortSignal): Promise<T>;
 }
 
 /** The rate limiter of one origin and credential. */
@@ -92,7 +92,7 @@ export function createRateLimiter(options: RateLimiterOptions): Governor {
 }
 
 /** A request that waits for its slot. */
-interface Waiting {
+interface WaitingRequest {
   lane: Lane;
   start: (request: number) => void;
   refuse: (reason: unknown) => void;
@@ -100,7 +100,7 @@ interface Waiting {
 
 /** What a look at the budget has led to. */
 interface SchedulingPass {
-  granted: { waiting: Waiting; request: number }[];
+  granted: { waiting: WaitingRequest; request: number }[];
   /** Milliseconds until the next one may start; infinite while only an answer or another process can tell. */
   delay: number;
   /** Number of ended requests that the budget has recorded. */
@@ -132,7 +132,7 @@ class BudgetRateLimiter implements Governor {
   readonly #random: () => number;
   readonly #store: BudgetStore;
   /** In the order in which they came. */
-  #waiting: Waiting[] = [];
+  #waiting: WaitingRequest[] = [];
   readonly #running = new Map<number, { lane: Lane; startedAt: number }>();
   /** Ends that are not stored yet. */
   readonly #ended: EndedRequest[] = [];
@@ -153,7 +153,7 @@ class BudgetRateLimiter implements Governor {
     this.#store = shared ? new SharedStore(clock, budget, shared) : new LocalStore(clock, budget, restored);
   }
 
-  async run<T>(lane: Lane, attempt: Attempt<T>, signal?: AbortSignal): Promise<T> {
+  async run<T>(lane: Lane, attempt: RequestAttempt<T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
     if (this.#closed) throw closedReason();
     const request = await this.#slot(lane, signal);
@@ -325,7 +325,7 @@ class BudgetRateLimiter implements Governor {
   }
 
   /** The waiter may have been aborted in the meantime. */
-  #start(waiting: Waiting, request: number): void {
+  #start(waiting: WaitingRequest, request: number): void {
     const startedAt = this.#store.now();
     if (this.#closed || !this.#waiting.includes(waiting)) return this.#note(request, startedAt, null);
     this.#waiting = this.#waiting.filter((other) => other !== waiting);
@@ -358,7 +358,7 @@ class BudgetRateLimiter implements Governor {
 }
 
 /** The waiting request that may start next as far as the others allow it; null if none may. */
-function nextOf(budget: Budget, line: readonly Waiting[], owner: string, now: number): Waiting | null {
+function nextOf(budget: Budget, line: readonly WaitingRequest[], owner: string, now: number): WaitingRequest | null {
   const isForOldest = (budget.started + 1) % OLDEST_EVERY === 0;
   const first = line.toSorted((a, b) => LANES.indexOf(a.lane) - LANES.indexOf(b.lane))[0];
   const next = isForOldest ? line[0] : first;

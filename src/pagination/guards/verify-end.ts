@@ -3,9 +3,9 @@ import { declaredEnd } from '../../config/profile/page-style.ts';
 import { SyncError } from '../../model/errors.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../rows/records/key-fingerprint.ts';
 import { positionOf, urlAt, withPlaces } from '../page-styles/listing-request.ts';
-import type { PageStep, PageStyle } from '../page-styles/page-styles.ts';
+import type { NextStep, PageStyle } from '../page-styles/page-styles.ts';
 import type { Doubt, EndProof, PagePosition, WalkedPage } from '../page.ts';
-import { type Ask, REFUSED_CODES } from '../requests/ask.ts';
+import { type RequestPage, REFUSED_CODES } from '../requests/ask.ts';
 import { type ReadableResource, readPage, type ReadPage } from '../requests/read-page.ts';
 import { lastKnown, sameKeys, sharedKeys } from './key-set.ts';
 import { missingFault, pageError, type PageFault } from './page-fault.ts';
@@ -18,7 +18,7 @@ export interface ListingParts {
   /** The first request of the listing. */
   first: URL;
   /** Requests a page out of its turn. */
-  ask: Ask;
+  ask: RequestPage;
   /** True if the profile accepts an unverified end. */
   acceptsEnd: boolean;
 }
@@ -32,7 +32,7 @@ export interface VerifiedEnd {
 /** The last page by its page style. */
 interface LastPage {
   read: ReadPage;
-  step: Exclude<PageStep, { next: PagePosition }>;
+  step: Exclude<NextStep, { next: PagePosition }>;
   /** Distinct records so far; null if unknown. */
   distinct: number | null;
   /** Records on the largest page that named a next one, or was verified to be the last by a smaller one. */
@@ -108,7 +108,7 @@ async function requestSmallerPage(
 
 /** Null if the service refuses the request, or its response is no page. */
 async function readUnlessRefused(
-  ask: (position: PagePosition) => ReturnType<Ask>,
+  ask: (position: PagePosition) => ReturnType<RequestPage>,
   url: URL,
   resource: ReadableResource,
 ): Promise<ReadPage | null> {
@@ -124,7 +124,7 @@ async function readUnlessRefused(
 /** How a page was recognised as past the end: the profile declares it, it repeats the last page, or it is refused. */
 export type PastEndSign = 'status' | 'repeated' | 'refused';
 
-interface PastEnd {
+interface PastEndPage {
   sign: PastEndSign;
   /** The page before, and the records on all pages so far; null if unknown. */
   last: ReadPage;
@@ -139,7 +139,7 @@ interface PastEnd {
  * Verifies that a listing ends before a page past its end. A refusal or a repetition alone may be a limit of the
  * service; after a page shorter than the others, or cut the same way by another page size, it is the end.
  */
-export async function verifyPastEnd(listing: ListingParts, past: PastEnd): Promise<VerifiedEnd> {
+export async function verifyPastEnd(listing: ListingParts, past: PastEndPage): Promise<VerifiedEnd> {
   const { sign, last, kept, isComplete } = past;
   const { style, resource } = listing;
   const { page } = resource;
@@ -160,7 +160,7 @@ export async function verifyPastEnd(listing: ListingParts, past: PastEnd): Promi
 const MAX_SIZES = 3;
 
 /** If another page size does not divide the number of records so far, the listing must end with a short page. */
-async function isShortBySize({ resource, style, ask }: ListingParts, past: PastEnd): Promise<boolean> {
+async function isShortBySize({ resource, style, ask }: ListingParts, past: PastEndPage): Promise<boolean> {
   const { last, received, kept } = past;
   if (received === null) return false;
   const sizes = Array.from({ length: MAX_SIZES }, (_, less) => kept - 1 - less);
@@ -208,7 +208,7 @@ interface OwnNext {
  * that named a next page, or if the profile declares it. Its records must be new: if the service does not know the
  * cursor's parameter, each page is the first one. A service may return any cursor, so a first page must be short.
  */
-export function stepFromOwn(step: PageStep, { page, read, before, kept }: OwnNext): PageStep {
+export function stepFromOwn(step: NextStep, { page, read, before, kept }: OwnNext): NextStep {
   if (!('next' in step) || step.next !== positionOf(read.url)) return step;
   const received = read.records.length;
   if (received === 0) return { end: 'unchanged' };

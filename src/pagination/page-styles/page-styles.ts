@@ -23,7 +23,7 @@ import {
 type PageProfiles = { [P in PageProfile as P['style']]: P };
 
 /** The part of an answer that may tell of the page after it. */
-export interface PageFacts {
+export interface AnsweredPage {
   /** The request of this page. */
   url: URL;
   /** The URL that answered in the end: relative links are read against it. */
@@ -49,14 +49,14 @@ export interface PageFacts {
 }
 
 /** The listing continues at `next`; or it ends, with what shows it; or the response says neither. */
-export type PageStep = { next: PagePosition } | { end: EndProof } | { end: null; fault: PageFault };
+export type NextStep = { next: PagePosition } | { end: EndProof } | { end: null; fault: PageFault };
 
 /** A way of cutting a listing into pages, bound to its parameters. Pure: from an answer to the next request. */
 export interface PageStyle {
   /** Values of the first page, by request place. */
   first: PlaceValues;
   /** The step after this page, or the fault of the answer. */
-  next(facts: PageFacts): PageStep | PageFault;
+  next(facts: AnsweredPage): NextStep | PageFault;
   /** True if the links or cursors that it follows may hold page numbers, which a moving listing shifts. */
   mayHideNumbers: boolean;
   /** Foresight for styles that number their pages; null if only an answer knows what comes next. */
@@ -94,9 +94,9 @@ function sizeParam(profile: { size: number; size_param: string | null }): PlaceV
  */
 function absentStep(
   profile: { absent_is_end: boolean },
-  facts: PageFacts,
+  facts: AnsweredPage,
   { place, field }: { place: string; field: string },
-): PageStep {
+): NextStep {
   if (facts.kept > 0 && facts.received < facts.kept) return { end: 'short' };
   if (facts.kept > 0 && profile.absent_is_end) return { end: 'signal' };
   const isFirst = facts.kept === 0;
@@ -134,7 +134,7 @@ const NO: ReadonlySet<JsonValue> = new Set<JsonValue>([false, 'false', 0, '0']);
  * that is shorter than others which had one. `has_more`, if the profile names it, decides; missing or null, the token
  * alone decides.
  */
-function nextByCursor(profile: PageProfiles['cursor'], facts: PageFacts): PageStep | PageFault {
+function nextByCursor(profile: PageProfiles['cursor'], facts: AnsweredPage): NextStep | PageFault {
   const more = hasMore(profile, facts);
   if (more === false) return { end: 'signal' };
   if (typeof more === 'object' && more !== null) return more;
@@ -154,7 +154,7 @@ function nextByCursor(profile: PageProfiles['cursor'], facts: PageFacts): PageSt
 }
 
 /** True, false, null if the response does not say, or the fault of any other value. */
-function hasMore(profile: { has_more: string | null }, facts: PageFacts): boolean | null | PageFault {
+function hasMore(profile: { has_more: string | null }, facts: AnsweredPage): boolean | null | PageFault {
   if (profile.has_more === null) return null;
   const found = valueIn(facts, profile.has_more) ?? null;
   if (found === null) return null;
@@ -178,7 +178,7 @@ function cursorStep(
   profile: CursorPlace,
   url: URL,
   { token, from }: { token: PlaceValue; from: string },
-): PageStep | PageFault {
+): NextStep | PageFault {
   const place = cursorPlace(profile);
   if (!isUnfit(place, token)) return { next: positionOf(withPlaces(url, { [place]: token })) };
   return {
@@ -198,7 +198,7 @@ function invalid(path: string, found: JsonValue | undefined, expected: string): 
 }
 
 /** An empty page is the end, whatever it says of more. */
-function nextByRecord(profile: PageProfiles['keyset'], facts: PageFacts): PageStep | PageFault {
+function nextByRecord(profile: PageProfiles['keyset'], facts: AnsweredPage): NextStep | PageFault {
   const { cursor_field, end, size } = profile;
   const { received, kept, url } = facts;
   const more = hasMore(profile, facts);
@@ -216,17 +216,17 @@ function nextByRecord(profile: PageProfiles['keyset'], facts: PageFacts): PageSt
   return cursorStep(profile, url, { token: last, from: cursor_field });
 }
 
-type Comparison = (a: string, b: string) => number;
+type ValueOrder = (a: string, b: string) => number;
 
-const numbers: Comparison = (a, b) =>
+const numbers: ValueOrder = (a, b) =>
   /^-?\d+$/.test(a) && /^-?\d+$/.test(b) ? sign(BigInt(a), BigInt(b)) : Number(a) - Number(b);
-const instants: Comparison = (a, b) =>
+const instants: ValueOrder = (a, b) =>
   (parseInstant(a)?.epochMs ?? Number.NaN) - (parseInstant(b)?.epochMs ?? Number.NaN);
-const codes: Comparison = (a, b) => sign(a, b);
-const words: Comparison = (a, b) => a.localeCompare(b, 'en');
+const codes: ValueOrder = (a, b) => sign(a, b);
+const words: ValueOrder = (a, b) => a.localeCompare(b, 'en');
 
 /** The orders in which a service may sort texts that are its own. */
-const COMPARISONS: readonly Comparison[] = [numbers, instants, codes, words];
+const COMPARISONS: readonly ValueOrder[] = [numbers, instants, codes, words];
 
 /** True if the values rise, or fall, without any two alike, in one of the orders that they may be in. */
 function isStrict(values: readonly string[]): boolean {
@@ -276,7 +276,7 @@ function pageStyle(profile: PageProfiles['page']): PageStyle {
     sooner: () => null,
     holding: (url, record, size) => atSize(profile, url, { param, value: first + Math.floor(record / size), size }),
   };
-  const next = (facts: PageFacts): PageStep | PageFault => {
+  const next = (facts: AnsweredPage): NextStep | PageFault => {
     const { pages, received } = facts;
     if (received > 0 && pages !== null && numberOf(facts.url) - profile.first + 1 === pages) return { end: 'pages' };
     const named = namedNumber(profile, facts, numberOf(facts.url));
@@ -303,9 +303,9 @@ const NO_NUMBER: ReadonlySet<JsonValue> = new Set<JsonValue>([null, false, '', 0
  */
 function namedNumber(
   { next_page: path }: PageProfiles['page'],
-  facts: PageFacts,
+  facts: AnsweredPage,
   current: number,
-): number | null | PageStep | PageFault {
+): number | null | NextStep | PageFault {
   if (path === null) return null;
   const found = valueIn(facts, path);
   if (found !== undefined && NO_NUMBER.has(found)) return { end: 'signal' };
@@ -331,7 +331,7 @@ function offsetStyle(profile: PageProfiles['offset']): PageStyle {
     holding: (url, record, size) =>
       atSize(profile, url, { param: profile.offset_param, value: record - (record % size), size }),
   };
-  const next = (facts: PageFacts): PageStep | PageFault => {
+  const next = (facts: AnsweredPage): NextStep | PageFault => {
     const seen = at(facts.url) + facts.received;
     const continuation = continuationOf(profile, seen, facts);
     if (continuation === 'gap') return gapFault(seen, facts.total);
@@ -349,7 +349,7 @@ function offsetStyle(profile: PageProfiles['offset']): PageStyle {
 function continuationOf(
   { size, end }: PageProfiles['page' | 'offset'],
   seen: number | null,
-  { received, isEmpty, total, kept }: PageFacts,
+  { received, isEmpty, total, kept }: AnsweredPage,
 ): 'more' | 'gap' | { end: EndProof } {
   const isKnown = total !== null && seen !== null;
   if (isEmpty) return isKnown && seen < total ? 'gap' : { end: 'empty' };
@@ -391,7 +391,7 @@ function numberIn(url: URL, param: string): number {
 const PAGE_RELATIONS = ['prev', 'previous', 'first', 'last'];
 
 /** A `Link` header names the next page with `rel="next"`; one about pages that names none is the end. */
-function nextByLink(facts: PageFacts): PageStep | PageFault {
+function nextByLink(facts: AnsweredPage): NextStep | PageFault {
   const header = facts.headers['link'];
   const links = parseLinkHeader(header);
   if (links === null) return badLink('cannot be read', header);
@@ -405,7 +405,7 @@ function nextByLink(facts: PageFacts): PageStep | PageFault {
     : absentStep({ absent_is_end: false }, facts, { place: 'Link header', field: 'page.style' });
 }
 
-function linkedStep({ baseUrl, answeredUrl, url, withheld }: PageFacts, link: string): PageStep | PageFault {
+function linkedStep({ baseUrl, answeredUrl, url, withheld }: AnsweredPage, link: string): NextStep | PageFault {
   const position = linkedPosition(baseUrl, answeredUrl, link, withheld);
   return typeof position === 'string' ? { next: position + url.hash } : position;
 }
@@ -419,7 +419,7 @@ function badLink(why: string, header: string | string[] | undefined): PageFault 
 }
 
 /** The body names the next page by its URL; null, false and the empty string are the end. */
-function nextByUrl(profile: PageProfiles['next-url'], facts: PageFacts): PageStep | PageFault {
+function nextByUrl(profile: PageProfiles['next-url'], facts: AnsweredPage): NextStep | PageFault {
   const found = valueIn(facts, profile.next_url);
   if (found === null || found === false || found === '') return { end: 'signal' };
   if (typeof found === 'string') return linkedStep(facts, found);

@@ -32,7 +32,7 @@ interface AskedFor {
 }
 
 /** Asks for a page by its position. */
-export type Ask = (at: PagePosition, asked?: AskedFor) => Promise<ApiAnswer>;
+export type RequestPage = (at: PagePosition, asked?: AskedFor) => Promise<ApiAnswer>;
 
 /** Codes of an answer that, in the middle of a listing, means that the service no longer knows the position. */
 const EXPIRED_CODES: ReadonlySet<string> = new Set(['not_found', 'gone', 'bad_request']);
@@ -62,7 +62,7 @@ export const REFUSED_CODES: ReadonlySet<string> = new Set([...EXPIRED_CODES, 'cu
  * of any page except the first is `cursor_expired`: the walk has to start again from the beginning. What is too much at
  * once is `window_too_large`.
  */
-export function askFor(options: AskOptions, parts: RequestParts, first: URL): Ask {
+export function askFor(options: AskOptions, parts: RequestParts, first: URL): RequestPage {
   const { client, lane, meter, resource } = options;
   const firstPosition = positionOf(first);
   const { status, body } = declaredEnd(resource.page);

@@ -33,7 +33,7 @@ export interface ReadableResource extends RecordPlace, RecordSight {
 }
 
 /** The part of a response that may hold records. */
-interface ListingAnswer {
+interface ListingResponse {
   bytes: Buffer;
   json: JsonValue;
   headers: ApiAnswer['headers'];
@@ -41,12 +41,12 @@ interface ListingAnswer {
 }
 
 /** The records of an answer as the resource sees them; null if it has none where they should be. Pure. */
-export function recordsOf(answer: ListingAnswer, resource: RecordPlace & RecordSight): SourceRecord[] | null {
+export function recordsOf(answer: ListingResponse, resource: RecordPlace & RecordSight): SourceRecord[] | null {
   return listedRecords(answer, resource)?.map((record) => asRecord(record, resource)) ?? null;
 }
 
 /** The records as they came: none if the response says so in a way that the profile or a total of 0 confirms. Pure. */
-export function listedRecords(answer: ListingAnswer, place: RecordPlace): SourceRecord[] | null {
+export function listedRecords(answer: ListingResponse, place: RecordPlace): SourceRecord[] | null {
   const records = selectRecords(answer.bytes, answer.json, place.records, place.key_field);
   if (records !== null) return records;
   const spelling = spellingIn(answer, place.records);
@@ -56,7 +56,7 @@ export function listedRecords(answer: ListingAnswer, place: RecordPlace): Source
 }
 
 /** How a response without a list may say that nothing is listed; undefined if something else is there. */
-function spellingIn({ json, status }: ListingAnswer, path: string): EmptySpelling | undefined {
+function spellingIn({ json, status }: ListingResponse, path: string): EmptySpelling | undefined {
   if (status === 204 || status === 404) return status;
   let found: JsonValue | undefined = json;
   for (const step of json === null ? [] : stepsOf(path)) {
@@ -69,7 +69,7 @@ function spellingIn({ json, status }: ListingAnswer, path: string): EmptySpellin
 }
 
 /** True if the response states a total of 0, where the profile names it or at its usual places, and no other total. */
-function isZeroTotal(answer: ListingAnswer, records: string, page: PageProfile): boolean {
+function isZeroTotal(answer: ListingResponse, records: string, page: PageProfile): boolean {
   const declared = countIn(answer, page.total ?? null);
   const counts = undeclaredSignals(answer, records, page, new Set()).totals.map(({ count }) => count);
   const totals = declared === null ? counts : [declared, ...counts];
@@ -112,7 +112,7 @@ function noRecords(answer: ApiAnswer, path: string): PageFault {
 }
 
 /** Names the setting by which such a response lists nothing. */
-export function emptyHint(answer: ListingAnswer, path: string): string {
+export function emptyHint(answer: ListingResponse, path: string): string {
   const spelling = spellingIn(answer, path);
   return spelling === undefined ? '' : ` If this means that nothing is listed, set empty: [${spelling}].`;
 }

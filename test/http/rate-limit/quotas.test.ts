@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DeferredError } from '../../../src/model/errors.ts';
-import type { Attempt, Attempted, Governor } from '../../../src/http/rate-limit/rate-limiter.ts';
+import type { RequestAttempt, Attempted, Governor } from '../../../src/http/rate-limit/rate-limiter.ts';
 import type { RateDialect } from '../../../src/config/profile/rate-dialect.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { factsOf, rateLimiterFor } from './limited-service.ts';
@@ -26,7 +26,7 @@ function forgetful(clock: HandClock, stated: number) {
 }
 
 /** True where a request was sent, false where it was put off. */
-async function wasSent(clock: HandClock, rateLimiter: Governor, attempt: Attempt<null>) {
+async function wasSent(clock: HandClock, rateLimiter: Governor, attempt: RequestAttempt<null>) {
   try {
     await clock.finish(rateLimiter.run('backfill', attempt));
     return true;

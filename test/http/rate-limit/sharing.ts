@@ -1,4 +1,4 @@
-import type { Attempt, Governor, RateLimiterOptions } from '../../../src/http/rate-limit/rate-limiter.ts';
+import type { RequestAttempt, Governor, RateLimiterOptions } from '../../../src/http/rate-limit/rate-limiter.ts';
 import type { Lane } from '../../../src/model/vocabulary.ts';
 import type { SharedBudget } from '../../../src/http/rate-limit/budget-store.ts';
 import { HandClock } from '../../support/hand-clock.ts';
@@ -62,7 +62,7 @@ export function sharing({ limiter, headers, latencyMs = 20, options = {} }: Shar
     const waits: Member['waits'] = new Map();
     const once = (lane: Lane): Promise<boolean> => {
       const asked = clock.monotonic();
-      const attempt: Attempt<boolean> = (dialect) => {
+      const attempt: RequestAttempt<boolean> = (dialect) => {
         waits.set(lane, [...(waits.get(lane) ?? []), clock.monotonic() - asked]);
         return ask(service, seen, dialect);
       };
